@@ -1,0 +1,93 @@
+//! Knowledge into an MCP app: the tools, the prompts, the overview and the instructions that
+//! clients see.
+
+use std::sync::Arc;
+
+use docent_mcp::{
+    App, Body, BuildError, Content, DualFormat, Failure, Prompt, PromptMessage, Resource, TextForm,
+};
+
+use crate::knowledge::Knowledge;
+use crate::tools::fetch::Fetch;
+use crate::tools::search::Search;
+
+/// Where the overview of the corpus can be read.
+pub const OVERVIEW: &str = "docent://corpus";
+
+/// The app that serves some knowledge.
+pub fn app(knowledge: &Arc<Knowledge>, dual: DualFormat, text: TextForm) -> Result<App, BuildError> {
+    App::builder("docent", env!("CARGO_PKG_VERSION"))
+        .title(&knowledge.title)
+        .instructions(instructions(knowledge))
+        .dual_format(dual)
+        .text_form(text)
+        .tool(Search(knowledge.clone()))
+        .tool(Fetch(knowledge.clone()))
+        .prompt(research(knowledge))
+        .resource(overview(knowledge))
+        .build()
+}
+
+/// The first 512 characters stand alone, because ChatGPT may read no further.
+fn instructions(knowledge: &Knowledge) -> String {
+    let about = knowledge.description.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    format!(
+        "Documents: {}. First call search with words from the question; then call fetch with \
+         the id of each result worth reading. Answer from what fetch returned and cite the url \
+         of every document used. If nothing fits, search again with other words, then say that \
+         the documents do not tell.{about}",
+        knowledge.title
+    )
+}
+
+fn research(knowledge: &Knowledge) -> Prompt {
+    let title = knowledge.title.clone();
+    let render = move |arguments: docent_mcp::Arguments, _| {
+        let question = arguments.get("question").map(String::as_str).unwrap_or_default();
+        let text = format!(
+            "Answer this question from the documents of {title}:\n\n{question}\n\n\
+             Search several times with different words. Fetch the documents that matter and read \
+             them before you answer. Quote the sentences your answer rests on, name who said \
+             them and when where that is known, and cite the url of each document. Where \
+             documents disagree, say so. If they do not answer the question, say that."
+        );
+        std::future::ready(Ok::<_, Failure>(vec![PromptMessage::user(Content::text(text))]))
+    };
+    let about = "Answers a question from the documents, with quotes and links.";
+    Prompt::new("research", "Research a question", about, render)
+        .required("question", "What you want to know.")
+}
+
+fn overview(knowledge: &Arc<Knowledge>) -> Resource {
+    let shared = knowledge.clone();
+    let read = move |_| {
+        let knowledge = shared.clone();
+        async move { Ok(Body::Text(knowledge.overview().await?.to_string())) }
+    };
+    Resource::new(OVERVIEW, "corpus", "text/markdown", read)
+        .title(format!("About {}", knowledge.title))
+        .description("How many documents there are, which fields they have and how to search them.")
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::Memory;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn the_start_of_the_instructions_stands_alone() {
+        let settings = Settings {
+            // The longest title that settings allow.
+            title: Some("ü".repeat(120)),
+            description: Some("About ships".to_owned()),
+            ..Settings::default()
+        };
+        let knowledge = Knowledge::new(Arc::new(Memory::new()), &settings, "folder");
+        let text = instructions(&knowledge);
+        let start: String = text.chars().take(512).collect();
+        assert!(start.contains("do not tell."), "{start}");
+        assert!(text.ends_with("\n\nAbout ships."));
+    }
+}

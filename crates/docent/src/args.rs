@@ -1,0 +1,218 @@
+//! What was typed: the commands and their flags, with the help that explains them. What a value
+//! means, and whether it is a good one, is decided in [`settings`](crate::settings).
+
+use std::path::PathBuf;
+
+use clap::{Args as Flags, Parser, Subcommand};
+
+use crate::settings::Given;
+
+const EXAMPLES: &str = "\
+Examples:
+  docent serve ./documents                  serve a folder on http://127.0.0.1:8787/mcp
+  docent serve ./documents --stdio          serve it to the program that started docent
+  docent search \"ferry timetable\"           ask the index of the current folder
+  docent check https://docs.example.org/mcp audit any MCP server
+
+Settings come from flags, then from the environment (DOCENT_…), then from `docent.toml`
+in the folder of the documents. Exit status: 0 done, 1 failed or errors found, 2 wrong usage.";
+
+/// Serve a folder of documents to ChatGPT, Claude and every other MCP client.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    /// What to log to stderr, such as `debug` or `info,tantivy=warn` [env: DOCENT_LOG]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a folder: index it, keep it searchable, answer MCP clients
+    Serve(Serve),
+    /// Bring the index of a folder up to date and report what changed
+    Index(Index),
+    /// Ask the index of a folder a question, here in the terminal
+    Search(Search),
+    /// Audit an MCP server the way ChatGPT and Claude would
+    Check(Check),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  docent serve ./documents
+  docent serve ./documents --listen 0.0.0.0:8787 --public-url https://docs.example.org
+  docent serve ./documents --stdio
+
+Markdown, plain text and JSON lines are read. The index lives in PATH/.docent/index; the
+documents themselves are never changed. GET /readyz tells when a new folder is indexed.";
+
+/// What `docent serve` takes.
+#[derive(Debug, Flags)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct Serve {
+    /// The folder with the documents
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+
+    /// Speak MCP on stdin and stdout instead of HTTP
+    #[arg(long, conflicts_with = "listen")]
+    pub stdio: bool,
+
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+
+    /// The address at which others reach this server, such as a proxy's or a tunnel's
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+
+    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub index: Option<String>,
+
+    /// When `results` also stand beside `content`: auto, always, never [default: auto]
+    #[arg(long, value_name = "WHEN")]
+    pub dual: Option<String>,
+
+    /// What the text of a result holds: json, prose [default: json]
+    #[arg(long, value_name = "FORM")]
+    pub text: Option<String>,
+
+    /// Another name by which clients may call this server; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<String>,
+
+    /// A web page's origin that may call this server; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+}
+
+/// What `docent index` takes.
+#[derive(Debug, Flags)]
+pub struct Index {
+    /// The folder with the documents
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+
+    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub index: Option<String>,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `docent search` takes.
+#[derive(Debug, Flags)]
+pub struct Search {
+    /// What to look for
+    pub query: String,
+
+    /// The folder with the documents
+    #[arg(long, default_value = ".")]
+    pub path: PathBuf,
+
+    /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub index: Option<String>,
+
+    /// How many results, 1 to 20 [default: 10]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<String>,
+
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `docent check` takes.
+#[derive(Debug, Flags)]
+pub struct Check {
+    /// The address of the MCP endpoint, such as https://docs.example.org/mcp
+    pub url: String,
+
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The settings that were given as flags, by their keys.
+pub(crate) type Overrides = Vec<(&'static str, Given)>;
+
+impl Args {
+    /// The settings among the flags.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let mut given = match &self.command {
+            Command::Serve(serve) => serve.overrides(),
+            Command::Index(index) => one("index.dir", index.index.as_ref()),
+            Command::Search(search) => {
+                let mut given = one("index.dir", search.index.as_ref());
+                given.extend(one("search.results", search.limit.as_ref()));
+                given
+            }
+            Command::Check(_) => Vec::new(),
+        };
+        given.extend(one("log", self.log.as_ref()));
+        given
+    }
+}
+
+impl Serve {
+    fn overrides(&self) -> Overrides {
+        let flags = [
+            ("server.listen", &self.listen),
+            ("server.public_url", &self.public_url),
+            ("server.dual", &self.dual),
+            ("server.text", &self.text),
+            ("index.dir", &self.index),
+        ];
+        let lists = [
+            ("server.allow_hosts", &self.allow_host),
+            ("server.allow_origins", &self.allow_origin),
+        ];
+        let mut given: Overrides =
+            flags.into_iter().flat_map(|(key, value)| one(key, value.as_ref())).collect();
+        for (key, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
+            given.push((key, Given::List(values.clone())));
+        }
+        given
+    }
+}
+
+fn one(key: &'static str, value: Option<&String>) -> Overrides {
+    value.map(|text| (key, Given::Text(text.clone()))).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_is_a_known_setting() {
+        let typed = [
+            "docent", "serve", "--listen", "a", "--public-url", "b", "--dual", "c", "--text", "d",
+            "--index", "e", "--allow-host", "f", "--allow-host", "g", "--allow-origin", "h", "--log", "i",
+        ];
+        let given = Args::parse_from(typed).overrides();
+        assert_eq!(given.len(), 8);
+        for (key, _) in &given {
+            assert!(crate::settings::KEYS.iter().any(|known| known.name == *key), "{key}");
+        }
+        let hosts = given.iter().find(|(key, _)| *key == "server.allow_hosts");
+        assert_eq!(hosts.unwrap().1, Given::List(vec!["f".to_owned(), "g".to_owned()]));
+    }
+}

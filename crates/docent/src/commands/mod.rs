@@ -1,0 +1,91 @@
+//! The commands, and what those with a folder have in common. To add one: a file here, a variant
+//! in [`Command`] and a line in [`run`].
+
+mod check;
+mod index;
+mod search;
+mod serve;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{Args, Command, Overrides};
+use crate::place::{self, Place};
+use crate::problem::Problem;
+use crate::settings::{self, Resolved, Settings, Sources};
+use crate::{logging, output};
+
+/// Does what was asked.
+///
+/// # Errors
+/// The reason why it was not done.
+pub fn run(args: Args) -> Result<ExitCode, Problem> {
+    let flags = args.overrides();
+    match args.command {
+        Command::Serve(serve) => serve::run(&Desk::open(&serve.path, flags)?, serve.stdio),
+        Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
+        Command::Search(search) => {
+            search::run(&Desk::open(&search.path, flags)?, &search.query, search.json)
+        }
+        Command::Check(check) => {
+            settled(None, flags)?;
+            check::run(&check.url, check.json)
+        }
+    }
+}
+
+/// A folder with its settings and the place of its index.
+struct Desk {
+    /// Absolute and without links, so that one folder has one place in the cache.
+    folder: PathBuf,
+    settings: Settings,
+    place: Place,
+}
+
+impl Desk {
+    fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
+        let folder = folder(path)?;
+        let settings = settled(Some(&folder), flags)?;
+        let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
+        Ok(Self { folder, settings, place })
+    }
+
+    /// What to call the documents when no title is set.
+    fn name(&self) -> String {
+        let name = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| "documents".to_owned())
+    }
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Problem> {
+    let shown = path.display();
+    let folder = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Problem::usage(format!("there is no folder `{shown}`"))
+            .hint("name the folder with your documents, such as `./documents`"),
+        _ => Problem::io("open", path, error).hint("name a folder that you may read"),
+    })?;
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(Problem::usage(format!("`{shown}` is not a folder")).hint("name the folder it lies in"))
+}
+
+/// Settles every setting and starts the log.
+fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+    let environment = std::env::vars_os().collect();
+    let Resolved { settings, strangers } =
+        settings::resolve(Sources { folder, environment, flags })?;
+    for name in strangers {
+        let text = format!("environment variable `{name}` is not a setting");
+        output::warn(&text, Some("see docs/settings.md for their names"));
+    }
+    logging::start(&settings.log);
+    Ok(settings)
+}
+
+fn runtime() -> Result<Runtime, Problem> {
+    let built = Builder::new_multi_thread().enable_all().build();
+    built.map_err(|error| Problem::failed("cannot start threads").because(error))
+}

@@ -1,0 +1,57 @@
+//! Where the server is into the lines a person needs next: the addresses to give to ChatGPT and
+//! Claude.
+
+use std::net::SocketAddr;
+
+use url::Url;
+
+use super::Desk;
+use crate::knowledge::Knowledge;
+use crate::output;
+
+/// Says what is served and where; without an address it is served on stdin and stdout.
+pub(super) fn show(desk: &Desk, knowledge: &Knowledge, bound: Option<SocketAddr>) {
+    let version = env!("CARGO_PKG_VERSION");
+    output::say(&format!("docent {version}: {}, {}", knowledge.title, knowledge.size()));
+    match bound {
+        Some(bound) => {
+            output::say(&format!("listening on http://{bound}"));
+            output::say(&addresses(bound, desk.settings.server.public_url.as_ref()));
+        }
+        None => output::say("speaking MCP on stdin and stdout"),
+    }
+}
+
+fn addresses(bound: SocketAddr, public: Option<&Url>) -> String {
+    if let Some(public) = public {
+        let address = endpoint(public);
+        return format!("  ChatGPT      {address}\n  Claude       {address}");
+    }
+    format!(
+        "  ChatGPT      needs a public https address: see --public-url\n  \
+         Claude       the same; Claude Code: claude mcp add --transport http docent http://{bound}/mcp"
+    )
+}
+
+/// The MCP endpoint below the public address.
+fn endpoint(public: &Url) -> String {
+    let base = public.as_str().trim_end_matches('/');
+    if base.ends_with("/mcp") { base.to_owned() } else { format!("{base}/mcp") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_is_named_in_full() {
+        for (public, expected) in [
+            ("https://docs.example.org", "https://docs.example.org/mcp"),
+            ("https://docs.example.org/", "https://docs.example.org/mcp"),
+            ("https://docs.example.org/mcp", "https://docs.example.org/mcp"),
+            ("https://example.org/docs/", "https://example.org/docs/mcp"),
+        ] {
+            assert_eq!(endpoint(&Url::parse(public).unwrap()), expected);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Brings the index in step with the folder while the server answers, and tells everybody who
+//! should know: `/readyz`, listening clients and the person at the terminal.
+
+use std::sync::Arc;
+
+use docent_mcp::App;
+use docent_search::Status;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::super::index::{complaints, summary};
+use super::Desk;
+use crate::app::OVERVIEW;
+use crate::corpus::{self, Report, Watch};
+use crate::knowledge::Knowledge;
+use crate::output::{self, Progress};
+use crate::problem::Problem;
+use crate::standing::{Standing, Sync};
+
+/// The most problems that are said one by one; `docent index` says all of them.
+const MAX_COMPLAINTS: usize = 10;
+
+/// What a sync has to tell.
+pub(super) struct Parts {
+    pub(super) knowledge: Arc<Knowledge>,
+    pub(super) app: App,
+    pub(super) standing: Arc<Standing>,
+}
+
+/// Starts a sync on a thread where reading files keeps nobody waiting.
+pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinHandle<()> {
+    let (folder, limits) = (desk.folder.clone(), desk.settings.ingest.clone());
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        runtime.block_on(async {
+            let progress = Progress::lines("indexing");
+            let mut watch = Told { parts: &parts, stop, progress };
+            let engine = parts.knowledge.engine.clone();
+            let outcome = corpus::sync(&folder, engine.as_ref(), &limits, &mut watch).await;
+            parts.tell(outcome, &folder.display().to_string()).await;
+        });
+    })
+}
+
+impl Parts {
+    async fn tell(&self, outcome: Result<Report, Problem>, folder: &str) {
+        self.count().await;
+        match outcome {
+            Ok(report) if report.stopped => {}
+            Ok(report) => {
+                self.standing.sync(Sync::Done);
+                say(&report, self.knowledge.documents(), folder);
+            }
+            Err(problem) => {
+                self.standing.sync(Sync::Failed);
+                output::say("the folder could not be indexed; what was indexed before is served");
+                output::problem(&problem);
+            }
+        }
+    }
+
+    /// Counts again, and tells clients when what they were told is no longer true.
+    async fn count(&self) {
+        match self.knowledge.engine.status().await {
+            Ok(status) => self.standing.engine(status),
+            Err(error) => tracing::warn!(%error, "the engine does not say how it is"),
+        }
+        if self.knowledge.count().await.unwrap_or(false) {
+            let changes = self.app.changes();
+            changes.tools();
+            changes.resource(OVERVIEW);
+        }
+    }
+}
+
+fn say(report: &Report, documents: u64, folder: &str) {
+    for line in complaints(report, MAX_COMPLAINTS) {
+        output::say(&line);
+    }
+    output::say(&summary(report, documents));
+    if documents == 0 {
+        let hint = "put Markdown, plain text or JSON lines into it and start again";
+        output::warn(&format!("there are no documents in `{folder}`"), Some(hint));
+    }
+}
+
+/// Passes on what happens during a sync.
+struct Told<'a> {
+    parts: &'a Parts,
+    stop: CancellationToken,
+    progress: Progress,
+}
+
+impl Watch for Told<'_> {
+    fn at(&mut self, done: usize, total: usize) {
+        self.parts.standing.sync(Sync::Running { done, total });
+        self.progress.at(done, total);
+    }
+
+    fn applied(&mut self, status: Status) {
+        self.parts.standing.engine(status);
+    }
+
+    fn stop(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+}

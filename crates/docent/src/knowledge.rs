@@ -1,0 +1,160 @@
+//! An engine and the settings of its corpus into what all tools share: what the corpus is
+//! called, how large it is, how its documents are linked, and an overview of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use docent_search::{DocId, Engine, Error, Generation, Reader};
+use tokio::sync::Mutex;
+
+use crate::links::{self, Template};
+use crate::settings::Settings;
+
+/// How many documents are looked at to say which fields there are.
+const SAMPLE: usize = 50;
+
+/// The most fields an overview names.
+const MAX_FIELDS_NAMED: usize = 40;
+
+/// One corpus, as the tools see it.
+pub struct Knowledge {
+    /// What holds the documents.
+    pub engine: Arc<dyn Engine>,
+    /// What people call the documents.
+    pub title: String,
+    /// What they are about, as a sentence with its full stop.
+    pub description: Option<String>,
+    /// How many results a search gives.
+    pub results: usize,
+    /// How many characters of text one fetch gives.
+    pub max_chars: usize,
+    url: Option<Template>,
+    documents: AtomicU64,
+    overview: Mutex<Option<(Generation, Arc<str>)>>,
+}
+
+impl Knowledge {
+    /// The knowledge in an engine; `fallback` is the title when none is set.
+    pub fn new(engine: Arc<dyn Engine>, settings: &Settings, fallback: &str) -> Self {
+        let sentence = |text: &String| format!("{}.", text.trim_end_matches('.'));
+        Self {
+            engine,
+            title: settings.title.clone().unwrap_or_else(|| fallback.to_owned()),
+            description: settings.description.as_ref().map(sentence),
+            results: settings.search_results,
+            max_chars: settings.fetch_max_chars,
+            url: settings.documents_url.clone(),
+            documents: AtomicU64::new(0),
+            overview: Mutex::new(None),
+        }
+    }
+
+    /// How many documents there were when somebody last counted.
+    pub fn documents(&self) -> u64 {
+        self.documents.load(Ordering::Relaxed)
+    }
+
+    /// Counts the documents; true when there are more or fewer than before.
+    pub async fn count(&self) -> Result<bool, Error> {
+        let documents = self.engine.status().await?.documents;
+        Ok(self.documents.swap(documents, Ordering::Relaxed) != documents)
+    }
+
+    /// The number of documents in words, such as `64 documents`.
+    pub fn size(&self) -> String {
+        counted(self.documents(), "document")
+    }
+
+    /// The absolute http or https address of a document, or an empty text.
+    pub fn address(&self, id: &str, own: Option<&str>) -> String {
+        links::address(own, id, self.url.as_ref())
+    }
+
+    /// What the corpus holds and how to use it, as Markdown. Made once for each generation:
+    /// looking at the whole inventory is too much to do for every reader.
+    pub async fn overview(&self) -> Result<Arc<str>, Error> {
+        let mut kept = self.overview.lock().await;
+        let status = self.engine.status().await?;
+        if let Some((generation, text)) = kept.as_ref()
+            && *generation == status.generation
+        {
+            return Ok(text.clone());
+        }
+        let text: Arc<str> = self.describe(status.documents, &self.field_names().await?).into();
+        *kept = Some((status.generation, text.clone()));
+        Ok(text)
+    }
+
+    fn describe(&self, documents: u64, fields: &[String]) -> String {
+        let mut text = format!("# {}\n\n", self.title);
+        if let Some(description) = &self.description {
+            text.push_str(&format!("{description}\n\n"));
+        }
+        text.push_str(&format!("- Size: {}\n", counted(documents, "document")));
+        if !fields.is_empty() {
+            text.push_str(&format!("- Fields in `metadata`: {}\n", fields.join(", ")));
+        }
+        text.push_str(&format!(
+            "\n## How to use it\n\n\
+             1. Call `search` with words from the question. It gives up to {} results, best first.\n\
+             2. Call `fetch` with the `id` of a result to read it. A document of more than {} \
+             characters comes in parts; `metadata.next` is the id of the next one.\n\
+             3. Cite the `url` of what you used.\n",
+            self.results, self.max_chars
+        ));
+        text
+    }
+
+    /// The names of the fields of some documents, spread over the whole corpus.
+    async fn field_names(&self) -> Result<Vec<String>, Error> {
+        let held = self.engine.inventory().await?;
+        let step = held.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<DocId> = held.into_iter().step_by(step).map(|held| held.id).collect();
+        let mut names = BTreeSet::new();
+        for id in sample {
+            let document = self.engine.fetch(id, Reader::everyone()).await?;
+            for (name, _) in document.iter().flat_map(|document| &document.fields) {
+                names.insert(one_line(name, 64));
+            }
+        }
+        Ok(names.into_iter().take(MAX_FIELDS_NAMED).collect())
+    }
+}
+
+/// `1 document`, `2 documents`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// The words of a text on one line, at most `most` characters of them.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    // Looking at a bounded part keeps the work bounded; runs of spaces may then leave fewer.
+    let start: String = text.chars().take(most.saturating_mul(4)).map(visible).collect();
+    let words = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(most) {
+        Some((end, _)) => words.get(..end).unwrap_or_default().trim_end().to_owned(),
+        None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_one_line_and_end_at_their_bound() {
+        assert_eq!(one_line(" a\n\u{1b}b\t c ", 9), "a b c");
+        assert_eq!(one_line(&"é".repeat(9), 9), "é".repeat(9));
+        assert_eq!(one_line(&"é".repeat(10), 9), "é".repeat(9));
+        assert_eq!(one_line("abc def", 4), "abc");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(counted(1, "document"), "1 document");
+        assert_eq!(counted(0, "document"), "0 documents");
+    }
+}

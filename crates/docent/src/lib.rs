@@ -1,0 +1,37 @@
+//! argv into a running service: a folder of documents that ChatGPT, Claude and every other MCP
+//! client can search, read and cite.
+//!
+//! What was typed ([`args`]) becomes what it means ([`settings`]), and that becomes work
+//! ([`commands`]). The library exists so that the tests can hold the tools to their contract in
+//! process; the program is its one user.
+
+pub mod app;
+pub mod args;
+pub mod commands;
+pub mod corpus;
+pub mod knowledge;
+pub mod links;
+pub mod output;
+pub mod problem;
+pub mod settings;
+pub mod tools;
+
+mod logging;
+mod place;
+mod standing;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// Reads the command line, does what it says, and tells how it ended.
+pub fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args) {
+        Ok(code) => code,
+        Err(problem) => {
+            output::problem(&problem);
+            ExitCode::from(problem.exit)
+        }
+    }
+}

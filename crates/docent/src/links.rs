@@ -1,0 +1,137 @@
+//! A document into the address at which a person can open it: its own, one made by the
+//! template, or none.
+
+use url::Url;
+
+/// Where a template puts the id.
+const PLACE: &str = "{id}";
+
+/// The same, with the slashes of the id kept.
+const PLACE_WITH_SLASHES: &str = "{+id}";
+
+/// An address with a place for the id, such as `https://docs.example.org/read/{id}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    before: String,
+    after: String,
+    slashes: bool,
+}
+
+impl Template {
+    /// Reads a template, if `text` is an absolute http or https address with one `{id}` or
+    /// `{+id}` behind its host.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let slashes = text.contains(PLACE_WITH_SLASHES);
+        let place = if slashes { PLACE_WITH_SLASHES } else { PLACE };
+        let (before, after) = text.split_once(place)?;
+        let template = Self { before: before.to_owned(), after: after.to_owned(), slashes };
+        if before.contains(['{', '}']) || after.contains(['{', '}']) {
+            return None;
+        }
+        // Were the place part of the host, two ids would give two hosts.
+        let host = |id: &str| Some(Url::parse(&template.fill(id)?).ok()?.origin());
+        let (one, two) = (host("a")?, host("b")?);
+        (one == two && is_web(&template.fill("a")?)).then_some(template)
+    }
+
+    /// The address for an id; none when the id would walk out of the template's path.
+    fn fill(&self, id: &str) -> Option<String> {
+        if id.split('/').any(|part| part == "." || part == "..") {
+            return None;
+        }
+        let id = encode(id, self.slashes);
+        Some(format!("{}{id}{}", self.before, self.after))
+    }
+}
+
+/// The absolute http or https address of a document, or an empty text: hosts make a citation of
+/// every text that is not empty, so nothing else may stand here.
+#[must_use]
+pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> String {
+    let own = own.map(str::trim).filter(|url| is_web(url)).map(str::to_owned);
+    let made = || template.and_then(|template| template.fill(id)).filter(|url| is_web(url));
+    own.or_else(made).unwrap_or_default()
+}
+
+/// True for an absolute http or https address that every program reads alike.
+fn is_web(text: &str) -> bool {
+    let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
+    let schemed = ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    schemed && !text.contains(strange) && Url::parse(text).is_ok_and(|url| url.has_host())
+}
+
+/// Percent-encodes everything but the characters that mean nothing in an address.
+fn encode(text: &str, slashes: bool) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if plain || (slashes && byte == b'/') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_have_one_place_behind_the_host() {
+        for good in [
+            "https://docs.example.org/read/{id}",
+            "http://localhost:8080/?doc={id}",
+            "https://docs.example.org/{+id}.html",
+            "https://docs.example.org/#{id}",
+        ] {
+            assert!(Template::parse(good).is_some(), "{good}");
+        }
+        for bad in [
+            "https://docs.example.org/read",
+            "https://{id}.example.org/",
+            "https://example.org:{id}/",
+            "{id}",
+            "/read/{id}",
+            "ftp://docs.example.org/{id}",
+            "https://docs.example.org/{id}/{id}",
+            "https://docs.example.org/{id}/{+id}",
+            "https://docs.example.org/{name}/{id}",
+        ] {
+            assert!(Template::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_documents_own_address_comes_first_and_only_the_web_counts() {
+        let template = Template::parse("https://t.example/{id}");
+        let rows = [
+            (Some("https://a.example/x?y#z"), "i", "https://a.example/x?y#z"),
+            (Some("HTTP://a.example"), "i", "HTTP://a.example"),
+            (Some("ftp://a.example"), "a b/c", "https://t.example/a%20b%2Fc"),
+            (Some("https://"), "ü", "https://t.example/%C3%BC"),
+            (Some("x-coredata://1"), "i", "https://t.example/i"),
+            (Some("https://a.example/ b"), "i", "https://t.example/i"),
+            (Some("/relative"), "i", "https://t.example/i"),
+            (None, "..", ""),
+            (None, "a/../b", ""),
+        ];
+        for (own, id, expected) in rows {
+            assert_eq!(address(own, id, template.as_ref()), expected, "{own:?} {id}");
+        }
+        assert_eq!(address(None, "i", None), "");
+    }
+
+    #[test]
+    fn slashes_stay_where_the_template_keeps_them() {
+        let template = Template::parse("https://t.example/{+id}").unwrap();
+        let filled = template.fill("speeches/a b#c.md");
+        assert_eq!(filled.as_deref(), Some("https://t.example/speeches/a%20b%23c.md"));
+    }
+}

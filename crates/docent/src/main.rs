@@ -1,0 +1,7 @@
+//! The `docent` program: everything it does is in the library of the same name.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    docent::main()
+}

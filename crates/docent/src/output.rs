@@ -1,0 +1,150 @@
+//! Everything that is printed. stdout is data, stderr is talk.
+//!
+//! What comes from documents can hold anything, so nothing is printed that could move the cursor
+//! or hide text.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::problem::Problem;
+
+/// From this many steps on, work tells how far it is even where there is no terminal.
+const LONG: usize = 500;
+
+/// Prints data for people.
+pub fn data(text: &str) -> Result<(), Problem> {
+    print(&harmless(text))
+}
+
+/// Prints data for programs.
+pub fn json(value: &serde_json::Value) -> Result<(), Problem> {
+    print(&escaped(&format!("{value:#}")))
+}
+
+/// A reader that stopped reading, such as `head`, is no failure.
+fn print(text: &str) -> Result<(), Problem> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Problem::failed("cannot write to stdout").because(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something.
+pub fn say(text: &str) {
+    // Nobody is left to tell when stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+}
+
+/// Says that something is not as it should be, though the work goes on.
+pub fn warn(text: &str, hint: Option<&str>) {
+    say(&format!("warning: {text}"));
+    if let Some(hint) = hint {
+        say(&format!("hint: {hint}"));
+    }
+}
+
+/// Says why a command ended.
+pub fn problem(problem: &Problem) {
+    say(&format!("error: {}", problem.chain()));
+    if let Some(origin) = &problem.origin {
+        say(&format!("from: {origin}"));
+    }
+    if let Some(hint) = &problem.hint {
+        say(&format!("hint: {hint}"));
+    }
+}
+
+/// A text in which nothing hides: control characters other than line ends, and the marks that
+/// turn the direction of writing, become visible.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if is_hidden(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// The same for JSON, without changing what it says: such characters stand only inside its texts,
+/// where each can be written as an escape.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_hidden(c: char) -> bool {
+    let turns = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && c != '\n') || turns
+}
+
+/// Long work as people see it: a bar on a terminal, a line every tenth of the way elsewhere.
+pub struct Progress {
+    what: &'static str,
+    bar: Option<ProgressBar>,
+    tenths: usize,
+}
+
+impl Progress {
+    /// Work that has just begun.
+    #[must_use]
+    pub fn start(what: &'static str) -> Self {
+        let bar = io::stderr().is_terminal().then(|| bar(what));
+        Self { what, bar, tenths: 0 }
+    }
+
+    /// Work on a server, whose terminal belongs to its log.
+    #[must_use]
+    pub fn lines(what: &'static str) -> Self {
+        Self { what, bar: None, tenths: 0 }
+    }
+
+    /// Shows how far the work is.
+    pub fn at(&mut self, done: usize, total: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            return;
+        }
+        let tenths = (done * 10).checked_div(total).unwrap_or(0);
+        if total >= LONG && tenths > self.tenths {
+            self.tenths = tenths;
+            say(&format!("{}: {done} of {total}", self.what));
+        }
+    }
+
+    /// Takes the bar away, so that what is said next stands alone.
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_message(what);
+    match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_printed_can_hide_or_move_anything() {
+        assert_eq!(harmless("a\u{1b}[2Jb\n\u{202E}c\u{9b}"), "a\u{FFFD}[2Jb\n\u{FFFD}c\u{FFFD}");
+        let json = serde_json::json!({"a": "\u{1b}\u{9b}\u{202E}\n"});
+        let text = escaped(&format!("{json:#}"));
+        assert_eq!(text, "{\n  \"a\": \"\\u001b\\u009b\\u202e\\n\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json);
+        assert_eq!(harmless("Tarn Örr\u{301}"), "Tarn Örr\u{301}");
+    }
+}

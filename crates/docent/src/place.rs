@@ -1,0 +1,128 @@
+//! A folder into the place where its index lives.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use sha2::{Digest as _, Sha256};
+
+use crate::problem::Problem;
+
+/// The folder beside the documents that holds what we write.
+const OURS: &str = ".docent";
+
+/// Where the index of a folder may live.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Beside the documents, or where the settings say.
+    first: PathBuf,
+    /// In the user's cache, for folders that cannot be written to.
+    second: Option<PathBuf>,
+}
+
+impl Place {
+    /// The places for a folder, given by its absolute path.
+    pub(crate) fn new(folder: &Path, set: Option<&Path>, cache: Option<PathBuf>) -> Self {
+        if let Some(set) = set {
+            return Self { first: set.to_owned(), second: None };
+        }
+        let second = cache.map(|cache| cache.join("docent").join(digest(folder)).join("index"));
+        Self { first: folder.join(OURS).join("index"), second }
+    }
+
+    /// The place of an index that is there; the first place when there is none.
+    pub(crate) fn existing(&self) -> &Path {
+        let second = self.second.as_deref().filter(|second| second.is_dir() && !self.first.is_dir());
+        second.unwrap_or(&self.first)
+    }
+
+    /// The place of the index, made if necessary.
+    pub(crate) fn made(&self) -> Result<&Path, Problem> {
+        let existing = self.existing();
+        if existing.is_dir() {
+            return Ok(existing);
+        }
+        match (make(&self.first), &self.second) {
+            (Ok(()), _) => Ok(&self.first),
+            (Err(error), Some(second)) if is_refusal(error.kind()) => {
+                make(second).map_err(|error| unmade(second, error))?;
+                Ok(second)
+            }
+            (Err(error), _) => Err(unmade(&self.first, error)),
+        }
+    }
+}
+
+/// The user's cache, where the system has such a place.
+pub(crate) fn cache() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir())
+}
+
+fn make(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    let ours = dir.parent().filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
+    if let Some(ours) = ours {
+        // An index is made from the documents: nobody wants it in their version control.
+        std::fs::write(ours.join(".gitignore"), "*\n")?;
+    }
+    Ok(())
+}
+
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+fn unmade(dir: &Path, error: std::io::Error) -> Problem {
+    Problem::io("make the index folder", dir, error).hint("choose another one with `--index`")
+}
+
+/// A short name for a path that no other path has.
+fn digest(path: &Path) -> String {
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_lies_beside_the_documents_and_out_of_version_control() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::new(dir.path(), None, None);
+        assert_eq!(place.made().unwrap(), dir.path().join(".docent/index"));
+        assert_eq!(std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(), "*\n");
+        assert_eq!(place.existing(), dir.path().join(".docent/index"));
+    }
+
+    #[test]
+    fn settings_choose_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let chosen = dir.path().join("elsewhere");
+        let place = Place::new(dir.path(), Some(&chosen), Some(dir.path().join("cache")));
+        assert_eq!(place.made().unwrap(), chosen);
+        assert!(!dir.path().join(".docent").exists());
+    }
+
+    /// A folder whose place is blocked by a file gives an error, because another place would hide
+    /// the fault.
+    #[test]
+    fn a_blocked_place_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(OURS), "").unwrap();
+        let cache = dir.path().join("cache");
+        let problem = Place::new(dir.path(), None, Some(cache)).made().unwrap_err();
+        assert!(problem.message.starts_with("cannot make the index folder"), "{problem}");
+    }
+
+    #[test]
+    fn an_index_in_the_cache_is_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::new(&dir.path().join("docs"), None, Some(dir.path().join("cache")));
+        let second = place.second.clone().unwrap();
+        assert_ne!(place.existing(), second);
+        make(&second).unwrap();
+        assert_eq!(place.existing(), second);
+        assert!(!second.parent().unwrap().join(".gitignore").exists());
+    }
+}

@@ -1,0 +1,313 @@
+//! Defaults, `docent.toml`, the environment and flags into one [`Settings`], later ones winning.
+//!
+//! Nothing else reads any of the four. Every setting is one line in [`KEYS`]; a key that is not
+//! there is refused.
+
+mod keys;
+mod value;
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use docent_ingest::Limits;
+use docent_mcp::{DualFormat, TextForm};
+use url::Url;
+
+use crate::links::Template;
+use crate::problem::Problem;
+
+pub use keys::{KEYS, Key};
+pub use value::{Given, MAX_LIST, Wrong};
+pub(crate) use value::shorten;
+
+/// The name of the settings file beside the documents.
+pub const FILE: &str = "docent.toml";
+
+/// The most bytes of a settings file; a full one has three thousand.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+/// Environment variables that start with this are settings.
+const PREFIX: &str = "DOCENT_";
+
+/// Everything that can be set, checked.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What people call the documents.
+    pub title: Option<String>,
+    /// What the documents are about, in a sentence.
+    pub description: Option<String>,
+    /// What to log.
+    pub log: String,
+    /// Where the index lives, if not in its usual place.
+    pub index_dir: Option<PathBuf>,
+    /// The address of a document that has none of its own.
+    pub documents_url: Option<Template>,
+    /// How many results a search gives.
+    pub search_results: usize,
+    /// How many characters of text one fetch gives.
+    pub fetch_max_chars: usize,
+    /// How to serve.
+    pub server: Server,
+    /// Bounds on files and documents.
+    pub ingest: Limits,
+}
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The address at which others reach the server.
+    pub public_url: Option<Url>,
+    /// More names by which clients may call the server.
+    pub allow_hosts: Vec<String>,
+    /// Web pages that may call the server.
+    pub allow_origins: Vec<String>,
+    /// Whether 2026-07-28 requests with incomplete headers are answered all the same.
+    pub lenient_modern_headers: bool,
+    /// When `results` also stand beside `content`.
+    pub dual: DualFormat,
+    /// What the text of a result holds.
+    pub text: TextForm,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            title: None,
+            description: None,
+            log: "info,rmcp=off,tantivy=warn".to_owned(),
+            index_dir: None,
+            documents_url: None,
+            search_results: 10,
+            fetch_max_chars: 60_000,
+            server: Server {
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+                public_url: None,
+                allow_hosts: Vec::new(),
+                allow_origins: Vec::new(),
+                lenient_modern_headers: false,
+                dual: DualFormat::default(),
+                text: TextForm::default(),
+            },
+            ingest: Limits::default(),
+        }
+    }
+}
+
+/// Where settings come from, besides the defaults.
+#[derive(Debug, Default)]
+pub struct Sources<'a> {
+    /// The folder of the documents, in which `docent.toml` may lie.
+    pub folder: Option<&'a Path>,
+    /// The environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The flags, by the keys of their settings.
+    pub flags: Vec<(&'static str, Given)>,
+}
+
+/// The settings, and what looks like one but is not.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The settings.
+    pub settings: Settings,
+    /// Variables of the environment that start like ours and mean nothing. They do not end the
+    /// run, because systems set such names too: Kubernetes does for a service called `docent`.
+    pub strangers: Vec<String>,
+}
+
+/// Brings the four sources together.
+pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
+    let mut settings = Settings::default();
+    if let Some(folder) = sources.folder {
+        from_file(&mut settings, folder)?;
+    }
+    let strangers = from_environment(&mut settings, sources.environment)?;
+    for (name, given) in sources.flags {
+        set(&mut settings, name, &given, None)?;
+    }
+    Ok(Resolved { settings, strangers })
+}
+
+fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
+    let path = folder.join(FILE);
+    let Some(text) = read(&path)? else { return Ok(()) };
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().and_then(|span| text.get(..span.start));
+        let line = line.map_or(1, |before| before.matches('\n').count() + 1);
+        let message = format!("`{}` is not valid TOML at line {line}", path.display());
+        Problem::usage(message).hint(error.message().to_owned())
+    })?;
+    let mut given = Vec::new();
+    flatten(String::new(), table, &mut given);
+    for (name, value) in given {
+        set(settings, &name, &Given::Toml(value), Some(&path.display().to_string()))?;
+    }
+    // A relative place in the file means beside the file, wherever the command was typed.
+    settings.index_dir = settings.index_dir.take().map(|dir| folder.join(dir));
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Option<String>, Problem> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::io("read", path, error)),
+    };
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| Problem::io("read", path, error).hint("save it as UTF-8 text"))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let message = format!("`{}` has more than {MAX_FILE_BYTES} bytes", path.display());
+        return Err(Problem::usage(message).hint("keep only settings in it"));
+    }
+    Ok(Some(text))
+}
+
+/// Tables into dotted keys; the parser bounds how deep they go.
+fn flatten(prefix: String, table: toml::Table, into: &mut Vec<(String, toml::Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => flatten(key, inner, into),
+            value => into.push((key, value)),
+        }
+    }
+}
+
+fn from_environment(
+    settings: &mut Settings,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<Vec<String>, Problem> {
+    let mut strangers = Vec::new();
+    for (name, value) in environment {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
+        let Some(key) = KEYS.iter().find(|key| key.variable() == name) else {
+            strangers.push(name.to_owned());
+            continue;
+        };
+        // Deployment files often pass a variable on that nobody set.
+        if value.is_empty() {
+            continue;
+        }
+        let origin = format!("environment variable `{name}`");
+        let text = value.to_str().ok_or_else(|| {
+            Problem::usage(format!("`{}` is not text", key.name)).origin(&origin)
+        })?;
+        set(settings, key.name, &Given::Text(text.to_owned()), Some(&origin))?;
+    }
+    strangers.sort();
+    Ok(strangers)
+}
+
+fn set(settings: &mut Settings, name: &str, given: &Given, from: Option<&str>) -> Result<(), Problem> {
+    let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+        return Err(unknown(name, from));
+    };
+    (key.set)(settings, given).map_err(|wrong| {
+        let message = format!("`{}` {}: `{}`", key.name, wrong.what, wrong.shown);
+        with_origin(Problem::usage(message), from).hint(wrong.hint)
+    })
+}
+
+fn unknown(name: &str, from: Option<&str>) -> Problem {
+    let section = name.split_once('.').map_or("", |(section, _)| section);
+    let close = |key: &&Key| key.name.split_once('.').map_or("", |(found, _)| found) == section;
+    let mut known: Vec<_> = KEYS.iter().filter(close).collect();
+    if known.is_empty() {
+        known = KEYS.iter().collect();
+    }
+    let known: Vec<_> = known.iter().map(|key| format!("`{}`", key.name)).collect();
+    let problem = Problem::usage(format!("there is no setting `{}`", shorten(name, 80)));
+    with_origin(problem, from).hint(format!("known are {}", known.join(", ")))
+}
+
+fn with_origin(problem: Problem, from: Option<&str>) -> Problem {
+    match from {
+        Some(from) => problem.origin(from),
+        None => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(toml: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FILE), toml).unwrap();
+        dir
+    }
+
+    fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+    }
+
+    fn of_file(toml: &str) -> Result<Resolved, Problem> {
+        let dir = folder(toml);
+        resolve(Sources { folder: Some(dir.path()), ..Sources::default() })
+    }
+
+    #[test]
+    fn flags_beat_the_environment_and_both_beat_the_file() {
+        let dir = folder("[search]\nresults = 3\n[fetch]\nmax_chars = 2000\n[server]\nlisten = \"127.0.0.1:1\"");
+        let resolved = resolve(Sources {
+            folder: Some(dir.path()),
+            environment: environment(&[("DOCENT_SEARCH_RESULTS", "4"), ("DOCENT_FETCH_MAX_CHARS", "3000")]),
+            flags: vec![("search.results", Given::Text("5".to_owned()))],
+        });
+        let settings = resolved.unwrap().settings;
+        assert_eq!(settings.search_results, 5);
+        assert_eq!(settings.fetch_max_chars, 3000);
+        assert_eq!(settings.server.listen.port(), 1);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_setting_and_its_cure() {
+        let problem = of_file("[server]\nlisten = \"80a\"").unwrap_err();
+        assert_eq!(problem.message, "`server.listen` is not an address: `80a`");
+        assert_eq!(problem.hint.as_deref(), Some("example: `127.0.0.1:8787`"));
+        assert_eq!(problem.exit, 2);
+        assert!(problem.origin.unwrap().ends_with("docent.toml"));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_and_unknown_variables_are_told() {
+        let problem = of_file("[search]\nresult = 3").unwrap_err();
+        assert_eq!(problem.message, "there is no setting `search.result`");
+        assert_eq!(problem.hint.as_deref(), Some("known are `search.results`"));
+        let environment = environment(&[("DOCENT_SERVICE_HOST", "10.0.0.1"), ("HOME", "/x")]);
+        let resolved = resolve(Sources { environment, ..Sources::default() }).unwrap();
+        assert_eq!(resolved.strangers, ["DOCENT_SERVICE_HOST"]);
+    }
+
+    #[test]
+    fn a_variable_that_nobody_filled_changes_nothing() {
+        let environment = environment(&[("DOCENT_SEARCH_RESULTS", "")]);
+        let resolved = resolve(Sources { environment, ..Sources::default() }).unwrap();
+        assert_eq!(resolved.settings.search_results, 10);
+    }
+
+    #[test]
+    fn a_broken_file_says_where() {
+        let problem = of_file("title = \"a\"\n[search\n").unwrap_err();
+        assert!(problem.message.ends_with("docent.toml` is not valid TOML at line 2"), "{problem}");
+    }
+
+    #[test]
+    fn the_file_ends_at_its_bound() {
+        let padded = |size: u64| of_file(&"#".repeat(usize::try_from(size).unwrap()));
+        assert!(padded(MAX_FILE_BYTES).is_ok());
+        assert!(padded(MAX_FILE_BYTES + 1).unwrap_err().message.contains("65536 bytes"));
+    }
+
+    #[test]
+    fn a_relative_index_lies_beside_the_file() {
+        let dir = folder("[index]\ndir = \"../idx\"");
+        let resolved = resolve(Sources { folder: Some(dir.path()), ..Sources::default() }).unwrap();
+        assert_eq!(resolved.settings.index_dir, Some(dir.path().join("../idx")));
+    }
+}

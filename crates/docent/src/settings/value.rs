@@ -1,0 +1,270 @@
+//! A value as it was given (in a file, the environment or a flag) into the type a setting needs,
+//! or into words that say what is wrong with it.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use url::Url;
+
+/// The most values of a list.
+pub const MAX_LIST: usize = 64;
+
+/// The most characters of a value that a message repeats.
+const MAX_SHOWN: usize = 80;
+
+/// A value before its setting has looked at it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// From a flag or the environment.
+    Text(String),
+    /// From a flag that was repeated.
+    List(Vec<String>),
+    /// From `docent.toml`.
+    Toml(toml::Value),
+}
+
+/// Why a value cannot be used: `` `server.listen` is not an address: `80a` ``, without the key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Such as `is not an address`.
+    pub what: String,
+    /// The value, short enough to print.
+    pub shown: String,
+    /// What would be right.
+    pub hint: String,
+}
+
+impl Given {
+    /// The value as a message repeats it.
+    fn shown(&self) -> String {
+        let text = match self {
+            Self::Text(text) | Self::Toml(toml::Value::String(text)) => text.clone(),
+            Self::List(items) => items.join(","),
+            Self::Toml(value) => value.to_string(),
+        };
+        shorten(&text, MAX_SHOWN)
+    }
+
+    /// Says that this value is wrong.
+    pub fn wrong(&self, what: impl Into<String>, hint: impl Into<String>) -> Wrong {
+        Wrong { what: what.into(), shown: self.shown(), hint: hint.into() }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Toml(toml::Value::String(text)) => Some(text.trim()),
+            _ => None,
+        }
+    }
+
+    /// One line of 1 to `most` characters.
+    pub fn line(&self, most: usize) -> Result<String, Wrong> {
+        let fits = |text: &&str| {
+            !text.is_empty() && text.chars().count() <= most && !text.contains(char::is_control)
+        };
+        let what = format!("is not a line of 1 to {most} characters");
+        let found = self.text().filter(fits).map(str::to_owned);
+        found.ok_or_else(|| self.wrong(what, "write one line of text in quotes"))
+    }
+
+    /// A whole number within bounds.
+    pub fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, Wrong> {
+        let found = match self {
+            Self::Toml(toml::Value::Integer(number)) => u64::try_from(*number).ok(),
+            Self::Text(text) => text.trim().replace('_', "").parse().ok(),
+            _ => None,
+        };
+        let (least, most) = (bounds.start(), bounds.end());
+        found.filter(|number| bounds.contains(number)).ok_or_else(|| {
+            self.wrong(
+                format!("is not a number from {least} to {most}"),
+                format!("write a whole number from {least} to {most}"),
+            )
+        })
+    }
+
+    /// A whole number within bounds, as a size.
+    pub fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, Wrong> {
+        let number = self.number(bounds)?;
+        usize::try_from(number).map_err(|_| self.wrong("is too large for this machine", "lower it"))
+    }
+
+    /// Yes or no.
+    pub fn switch(&self) -> Result<bool, Wrong> {
+        match self {
+            Self::Toml(toml::Value::Boolean(on)) => Some(*on),
+            _ => self.text().and_then(|text| text.parse().ok()),
+        }
+        .ok_or_else(|| self.wrong("is neither `true` nor `false`", "write `true` or `false`"))
+    }
+
+    /// One of several words, each with its meaning.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wrong> {
+        let found = choices.iter().find(|(word, _)| self.text() == Some(word));
+        let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let words = words.join(", ");
+        found
+            .map(|(_, meaning)| *meaning)
+            .ok_or_else(|| self.wrong(format!("is none of {words}"), format!("write one of {words}")))
+    }
+
+    /// Several texts: an array in the file, separated by commas elsewhere.
+    pub fn list(&self) -> Result<Vec<String>, Wrong> {
+        let items: Option<Vec<String>> = match self {
+            Self::Text(text) => Some(text.split(',').map(str::to_owned).collect()),
+            Self::List(items) => Some(items.clone()),
+            Self::Toml(toml::Value::Array(items)) => {
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+            }
+            Self::Toml(_) => None,
+        };
+        let mut items = items.ok_or_else(|| {
+            self.wrong("is not a list of texts", "write them as `[\"one\", \"two\"]`")
+        })?;
+        for item in &mut items {
+            *item = item.trim().to_owned();
+        }
+        items.retain(|item| !item.is_empty());
+        if items.len() > MAX_LIST {
+            let what = format!("has more than {MAX_LIST} values");
+            return Err(self.wrong(what, format!("name at most {MAX_LIST}")));
+        }
+        Ok(items)
+    }
+
+    /// An address to listen on.
+    pub fn address(&self) -> Result<SocketAddr, Wrong> {
+        let found = self.text().and_then(|text| text.parse().ok());
+        found.ok_or_else(|| self.wrong("is not an address", "example: `127.0.0.1:8787`"))
+    }
+
+    /// An absolute http or https address without query and fragment.
+    pub fn web_address(&self) -> Result<Url, Wrong> {
+        let plain = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && url.username().is_empty()
+        };
+        let found = self.text().and_then(|text| Url::parse(text).ok()).filter(plain);
+        found.ok_or_else(|| {
+            self.wrong("is not a web address", "example: `https://docs.example.org`")
+        })
+    }
+
+    /// Names of hosts, each with or without a port.
+    pub fn hosts(&self) -> Result<Vec<String>, Wrong> {
+        let is_host = |text: &String| {
+            let authority = Url::parse(&format!("http://{text}/")).ok();
+            authority.is_some_and(|url| url.path() == "/" && url.username().is_empty())
+                && !text.contains(['/', '?', '#', '@'])
+        };
+        let hosts = self.list()?;
+        if hosts.iter().all(is_host) {
+            return Ok(hosts);
+        }
+        Err(self.wrong("is not a list of host names", "example: `docs.example.org`"))
+    }
+
+    /// Origins of web pages: scheme, host and port, and nothing else.
+    pub fn origins(&self) -> Result<Vec<String>, Wrong> {
+        let is_origin = |text: &String| {
+            Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == *text)
+        };
+        let origins = self.list()?;
+        if origins.iter().all(is_origin) {
+            return Ok(origins);
+        }
+        Err(self.wrong("is not a list of origins", "example: `https://app.example.org`"))
+    }
+}
+
+/// The first `most` characters of a text, visible ones only.
+pub(crate) fn shorten(text: &str, most: usize) -> String {
+    let visible = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
+    let mut shown: String = text.chars().take(most).map(visible).collect();
+    if text.chars().nth(most).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Given {
+        Given::Text(value.to_owned())
+    }
+
+    fn toml(value: impl Into<toml::Value>) -> Given {
+        Given::Toml(value.into())
+    }
+
+    #[test]
+    fn numbers_keep_their_bounds() {
+        for (given, expected) in [
+            (text("1"), Some(1)),
+            (text("20"), Some(20)),
+            (text("1_0"), Some(10)),
+            (toml(20), Some(20)),
+            (text("21"), None),
+            (text("0"), None),
+            (toml(21), None),
+            (toml(-1), None),
+            (toml("5"), None),
+            (text("ten"), None),
+        ] {
+            assert_eq!(given.number(1..=20).ok(), expected, "{given:?}");
+        }
+        let wrong = text("21").number(1..=20).unwrap_err();
+        assert_eq!((wrong.what.as_str(), wrong.shown.as_str()), ("is not a number from 1 to 20", "21"));
+    }
+
+    #[test]
+    fn lists_end_at_their_bound() {
+        let items = |count: usize| toml(vec!["a".to_owned(); count]);
+        assert_eq!(items(MAX_LIST).list().unwrap().len(), MAX_LIST);
+        assert!(items(MAX_LIST + 1).list().is_err());
+        assert_eq!(text(" a, ,b ").list().unwrap(), ["a", "b"]);
+        assert!(toml(7).list().is_err());
+        assert!(toml(vec![7]).list().is_err());
+    }
+
+    #[test]
+    fn lines_end_at_their_bound() {
+        assert!(text("ééé").line(3).is_ok());
+        for bad in [text("éééé"), text("  "), text("a\nb"), toml(3)] {
+            assert!(bad.line(3).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_hosts_and_origins_are_told_from_other_text() {
+        assert!(text("[::1]:0").address().is_ok());
+        assert!(text("localhost").address().is_err());
+        for good in ["docs.example.org", "docs.example.org:8443", "[::1]:80", "10.0.0.1"] {
+            assert!(text(good).hosts().is_ok(), "{good}");
+        }
+        for bad in ["https://docs.example.org", "a/b", "a b", "u@a"] {
+            assert!(text(bad).hosts().is_err(), "{bad}");
+        }
+        for good in ["https://app.example.org", "http://localhost:6274"] {
+            assert!(text(good).origins().is_ok(), "{good}");
+        }
+        for bad in ["https://app.example.org/", "app.example.org", "*", "null"] {
+            assert!(text(bad).origins().is_err(), "{bad}");
+        }
+        for bad in ["docs.example.org", "ftp://a.example", "https://a.example/?q", "https://u@a.example"] {
+            assert!(text(bad).web_address().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_message_repeats_is_short_and_visible() {
+        assert_eq!(text("\u{1b}[31mred").wrong("", "").shown, "\u{FFFD}[31mred");
+        assert_eq!(text(&"é".repeat(80)).wrong("", "").shown, "é".repeat(80));
+        assert_eq!(text(&"é".repeat(81)).wrong("", "").shown, format!("{}…", "é".repeat(80)));
+    }
+}

@@ -1,0 +1,144 @@
+//! How far the server is, for `/readyz`: whether it can answer, and the state of each part.
+
+use std::sync::{Mutex, PoisonError};
+
+use docent_mcp::http::Ready;
+use docent_search::{PartState, Status};
+use serde_json::{Value, json};
+
+/// What is known about the index at this moment.
+#[derive(Debug)]
+pub(crate) struct Standing(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    status: Status,
+    ready: bool,
+    sync: Sync,
+}
+
+/// How the folder and the index stand to each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// Files are being compared and indexed.
+    Running {
+        /// Files looked at.
+        done: usize,
+        /// Files there are.
+        total: usize,
+    },
+    /// The index shows the folder as it was at the last look.
+    Done,
+    /// The last look failed; what was indexed before is served.
+    Failed,
+    /// Another process keeps the index; this one only reads it.
+    ReadOnly,
+}
+
+impl Standing {
+    /// A server that has just opened its index. One that was filled before can answer at once.
+    pub(crate) fn new(status: Status, sync: Sync) -> Self {
+        let ready = status.generation.0 > 0 || sync == Sync::ReadOnly;
+        Self(Mutex::new(Inner { status, ready, sync }))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes what the engine says about itself.
+    pub(crate) fn engine(&self, status: Status) {
+        self.with(|inner| inner.status = status);
+    }
+
+    /// Notes how far the folder is. A first look that failed leaves the server not ready.
+    pub(crate) fn sync(&self, sync: Sync) {
+        self.with(|inner| {
+            inner.ready |= sync == Sync::Done;
+            inner.sync = sync;
+        });
+    }
+
+    /// The answer for `/readyz`.
+    pub(crate) fn ready(&self) -> Ready {
+        self.with(|inner| Ready { ready: inner.ready, parts: inner.parts() })
+    }
+}
+
+impl Inner {
+    fn parts(&self) -> Value {
+        let Status { documents, generation, lexical, vectors } = &self.status;
+        json!({
+            "documents": documents,
+            "generation": generation.0,
+            "lexical": {"state": self.part(*lexical), "documents": documents},
+            "vectors": {"state": self.part(*vectors), "documents": 0},
+            "sync": self.sync.wire(),
+        })
+    }
+
+    fn part(&self, state: PartState) -> &'static str {
+        match state {
+            PartState::Ready if self.ready => "ready",
+            PartState::Ready => "building",
+            PartState::Absent => "absent",
+        }
+    }
+}
+
+impl Sync {
+    fn wire(&self) -> Value {
+        match self {
+            Self::Running { done, total } => {
+                json!({"state": "running", "files": {"done": done, "total": total}})
+            }
+            Self::Done => json!({"state": "done"}),
+            Self::Failed => json!({"state": "failed"}),
+            Self::ReadOnly => json!({"state": "read-only"}),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::Generation;
+
+    use super::*;
+
+    fn status(documents: u64, generation: u64) -> Status {
+        let generation = Generation(generation);
+        Status { documents, generation, lexical: PartState::Ready, vectors: PartState::Absent }
+    }
+
+    #[test]
+    fn a_new_index_is_ready_after_its_first_sync() {
+        let standing = Standing::new(status(0, 0), Sync::Running { done: 0, total: 0 });
+        let first = standing.ready();
+        assert!(!first.ready);
+        assert_eq!(first.parts["lexical"]["state"], "building");
+        standing.sync(Sync::Failed);
+        assert!(!standing.ready().ready);
+        standing.engine(status(64, 1));
+        standing.sync(Sync::Done);
+        let last = standing.ready();
+        assert!(last.ready);
+        assert_eq!(
+            last.parts,
+            json!({
+                "documents": 64,
+                "generation": 1,
+                "lexical": {"state": "ready", "documents": 64},
+                "vectors": {"state": "absent", "documents": 0},
+                "sync": {"state": "done"},
+            })
+        );
+    }
+
+    #[test]
+    fn a_filled_index_is_ready_at_once_and_stays_so() {
+        let standing = Standing::new(status(64, 3), Sync::Running { done: 0, total: 0 });
+        assert!(standing.ready().ready);
+        standing.sync(Sync::Failed);
+        assert!(standing.ready().ready);
+    }
+}

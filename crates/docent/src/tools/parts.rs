@@ -1,0 +1,131 @@
+//! A long text into parts that fit an answer, and a document's id into the ids of its parts.
+//!
+//! The second part of `doc` is called `doc#p2`. Ids of documents may look like anything, this
+//! included, so two rules keep every id to one meaning. A document's own id always wins. And the
+//! number of `#` says which document is meant: with h of them at the end of the document's id,
+//! its parts have (2h + 1) · 2^c, where c is 0 unless that very id belongs to a document, then 1,
+//! and so on. Every number of `#` is such a product in one way only, so it can be read back.
+
+use std::iter;
+use std::ops::Range;
+
+use docent_search::MAX_ID_BYTES;
+
+/// The most digits of a part's number; ten million characters have ten thousand parts at most.
+const MAX_DIGITS: usize = 6;
+
+/// Cuts a text into parts of at most `max_chars` characters, which together are the text. Parts
+/// end after a paragraph where there is one in their second half, else after a line, else after a
+/// word.
+pub fn cut(text: &str, max_chars: usize) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    loop {
+        let rest = text.get(start..).unwrap_or_default();
+        let length = rest.char_indices().nth(max_chars.max(1)).map(|(end, _)| boundary(rest, end));
+        let Some(length) = length else {
+            parts.push(start..text.len());
+            return parts;
+        };
+        parts.push(start..start + length);
+        start += length;
+    }
+}
+
+/// The best place to cut in the second half of the first `end` bytes.
+fn boundary(text: &str, end: usize) -> usize {
+    let middle = (0..=end / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let half = text.get(middle..end).unwrap_or_default();
+    let after = |mark: &str| half.rfind(mark).map(|at| middle + at + mark.len());
+    let word = || {
+        let (at, space) = half.char_indices().rev().find(|(_, c)| c.is_whitespace())?;
+        Some(middle + at + space.len_utf8())
+    };
+    after("\n\n").or_else(|| after("\n")).or_else(word).unwrap_or(end)
+}
+
+/// The ids that part `number` of a document may have, in the order in which they are tried. The
+/// last one is longer than any document's id, so that one of them is always free.
+pub fn names(id: &str, number: usize) -> impl Iterator<Item = String> {
+    let root = id.trim_end_matches('#').to_owned();
+    let marks = 2 * (id.len() - root.len()) + 1;
+    let mut next = Some(marks);
+    iter::from_fn(move || {
+        let marks = next?;
+        let name = format!("{root}{}p{number}", "#".repeat(marks));
+        next = (name.len() <= MAX_ID_BYTES).then_some(marks * 2);
+        Some(name)
+    })
+}
+
+/// The id of the document and the number of the part that a part's id stands for.
+pub fn parse(name: &str) -> Option<(String, usize)> {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (head, number) = name.split_at_checked(name.len() - digits)?;
+    if number.is_empty() || number.len() > MAX_DIGITS || number.starts_with('0') {
+        return None;
+    }
+    let number = number.parse().ok().filter(|&number| number >= 2)?;
+    let head = head.strip_suffix('p')?;
+    let root = head.trim_end_matches('#');
+    let marks = head.len() - root.len();
+    if marks == 0 {
+        return None;
+    }
+    let odd = marks >> marks.trailing_zeros();
+    Some((format!("{root}{}", "#".repeat(odd / 2)), number))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn texts(text: &str, max: usize) -> Vec<&str> {
+        cut(text, max).into_iter().map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn parts_end_where_a_reader_would_stop() {
+        assert_eq!(texts("", 5), [""]);
+        assert_eq!(texts("12345", 5), ["12345"]);
+        assert_eq!(texts("123456", 5), ["12345", "6"]);
+        assert_eq!(texts("a b\n\nc d", 6), ["a b\n\n", "c d"]);
+        assert_eq!(texts("a b c\nd e", 7), ["a b c\n", "d e"]);
+        assert_eq!(texts("aaaa bbbb", 7), ["aaaa ", "bbbb"]);
+        assert_eq!(texts("a bbbbbbbb", 7), ["a bbbbb", "bbb"]);
+        assert_eq!(texts("ééééé", 2), ["éé", "éé", "é"]);
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        let first = |id: &str| names(id, 2).next().unwrap();
+        assert_eq!(first("doc"), "doc#p2");
+        assert_eq!(names("doc", 2).nth(1).unwrap(), "doc##p2");
+        assert_eq!(first("doc#"), "doc###p2");
+        assert_eq!(first("doc#p2"), "doc#p2#p2");
+        assert!(names("doc", 2).last().unwrap().len() > MAX_ID_BYTES);
+        for name in ["doc", "docp2", "doc#p1", "doc#p0", "doc#p02", "doc#p", "doc#p1234567", "#", ""] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+        assert_eq!(parse("doc#p123456"), Some(("doc".to_owned(), 123_456)));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_together_are_the_text(text in "[a é\\n\u{1F600}]{0,400}", max in 1_usize..50) {
+            let parts = texts(&text, max);
+            prop_assert_eq!(parts.concat(), text.as_str());
+            prop_assert!(parts.iter().all(|part| part.chars().count() <= max));
+            prop_assert!(parts.len() == 1 || parts.iter().all(|part| !part.is_empty()));
+        }
+
+        #[test]
+        fn every_name_means_one_document(id in "[a#p2]{1,12}", number in 2_usize..999_999) {
+            for name in names(&id, number) {
+                prop_assert_eq!(parse(&name), Some((id.clone(), number)), "{}", name);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Ids of documents into who may keep them: the first that claims one.
+
+use std::collections::HashMap;
+
+use docent_search::DocId;
+
+use crate::error::Reason;
+use crate::limits::Limits;
+
+/// The ids of a corpus and the sources that hold them. Claim in the order of a listing, and the same
+/// document keeps an id on every run.
+#[derive(Debug)]
+pub struct Dedup {
+    holders: HashMap<DocId, usize>,
+    /// Each source once in a row; its documents come together.
+    sources: Vec<String>,
+    limit: usize,
+}
+
+impl Dedup {
+    /// Nothing claimed yet.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            holders: HashMap::new(),
+            sources: Vec::new(),
+            limit: limits.max_documents,
+        }
+    }
+
+    /// Claims an id for a document of `source`, or says who has it.
+    pub fn claim(&mut self, id: &DocId, source: &str) -> Result<(), Reason> {
+        if let Some(&holder) = self.holders.get(id) {
+            let first = self.sources.get(holder).cloned().unwrap_or_default();
+            return Err(Reason::DuplicateId {
+                id: id.to_string(),
+                first,
+            });
+        }
+        if self.holders.len() >= self.limit {
+            return Err(Reason::TooManyDocuments { limit: self.limit });
+        }
+        if self.sources.last().is_none_or(|last| last != source) {
+            self.sources.push(source.to_owned());
+        }
+        self.holders.insert(id.clone(), self.sources.len() - 1);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_keeps_the_id_and_the_bound_holds() {
+        let mut dedup = Dedup::new(&Limits {
+            max_documents: 3,
+            ..Limits::default()
+        });
+        let id = |text| DocId::parse(text).unwrap();
+        assert_eq!(dedup.claim(&id("1"), "a.jsonl"), Ok(()));
+        assert_eq!(dedup.claim(&id("2"), "a.jsonl"), Ok(()));
+        assert_eq!(dedup.claim(&id("3"), "b.jsonl"), Ok(()));
+        let duplicate = |id: &str, first: &str| {
+            Err(Reason::DuplicateId {
+                id: id.into(),
+                first: first.into(),
+            })
+        };
+        assert_eq!(dedup.claim(&id("2"), "b.jsonl"), duplicate("2", "a.jsonl"));
+        assert_eq!(dedup.claim(&id("3"), "b.jsonl"), duplicate("3", "b.jsonl"));
+        assert_eq!(
+            dedup.claim(&id("4"), "c.md"),
+            Err(Reason::TooManyDocuments { limit: 3 })
+        );
+    }
+}

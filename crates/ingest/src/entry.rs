@@ -1,0 +1,189 @@
+//! A file's place below the root into an [`Entry`]: a name that can be printed, an id that never changes,
+//! and what is needed to see whether the file changed.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use docent_search::MAX_ID_BYTES;
+
+use crate::digest::sha256;
+
+/// One file of a [`Source`](crate::Source), as it was when the folder was listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub(crate) place: Place,
+    /// Bytes of the file.
+    pub size: u64,
+    /// When the file was last written, where the system knows it.
+    pub modified: Option<SystemTime>,
+}
+
+impl Entry {
+    /// The file's id: its path with every byte outside `A-Za-z0-9._/-` as `%XX`. It depends on no other
+    /// file, and a path too long for an id is cut and ends in the first half of its SHA-256.
+    pub fn id(&self) -> &str {
+        &self.place.id
+    }
+
+    /// The path inside the source, parts separated by `/`, safe to print.
+    pub fn path(&self) -> &str {
+        &self.place.shown
+    }
+}
+
+/// What a file looked like when it was read; equal fingerprints mean equal content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Bytes read.
+    pub size: u64,
+    /// When the file had last been written before it was read.
+    pub modified: Option<SystemTime>,
+    /// SHA-256 of the content, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Where a name lies below the root, in the three forms that are needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// For opening.
+    pub relative: PathBuf,
+    /// For people.
+    pub shown: String,
+    /// For machines.
+    pub id: String,
+}
+
+impl Place {
+    pub(crate) fn new(relative: &Path) -> Self {
+        let parts = || relative.iter();
+        Self {
+            relative: relative.to_path_buf(),
+            shown: join(parts().map(printable)),
+            id: shorten(join(parts().map(percent_encode))),
+        }
+    }
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A name in which nothing can hide or move the cursor: what is not visible text becomes U+FFFD.
+pub(crate) fn printable(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    let cleaned = crate::clean::clean(&name);
+    if cleaned == *name && !name.contains(char::is_control) {
+        return cleaned;
+    }
+    let mark = |c: char| {
+        let mut one = [0; 4];
+        let hidden = c.is_control() || crate::clean::clean(c.encode_utf8(&mut one)).is_empty();
+        if hidden { '\u{FFFD}' } else { c }
+    };
+    name.chars().map(mark).collect()
+}
+
+fn percent_encode(name: &OsStr) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |nibble: u8| {
+        HEX.get(usize::from(nibble))
+            .copied()
+            .map_or('0', char::from)
+    };
+    let mut out = String::new();
+    for &byte in name.as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    out
+}
+
+pub(crate) fn shorten(mut id: String) -> String {
+    if id.len() <= MAX_ID_BYTES {
+        return id;
+    }
+    let digest: String = sha256(id.as_bytes()).chars().take(32).collect();
+    id.truncate(MAX_ID_BYTES - digest.len() - 1);
+    // A cut inside `%XX` would leave half a character; the hash keeps the id unique without it.
+    if let Some(at) = id.rfind('%')
+        && at + 3 > id.len()
+    {
+        id.truncate(at);
+    }
+    format!("{id}-{digest}")
+}
+
+/// The last part of a path without its extension, and that extension in lower case.
+pub(crate) fn stem_and_extension(relative: &Path) -> (String, String) {
+    let text = |part: Option<&OsStr>| printable(&part.map(OsString::from).unwrap_or_default());
+    (
+        text(relative.file_stem()),
+        text(relative.extension()).to_lowercase(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    fn raw(bytes: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        PathBuf::from(OsStr::from_bytes(bytes))
+    }
+
+    fn check(path: &Path, shown: &str, id: &str) {
+        let place = Place::new(path);
+        assert_eq!((place.shown.as_str(), place.id.as_str()), (shown, id));
+    }
+
+    #[test]
+    fn plain_paths_are_their_own_ids() {
+        check(
+            Path::new("speeches/2024-03-12-rail_link.md"),
+            "speeches/2024-03-12-rail_link.md",
+            "speeches/2024-03-12-rail_link.md",
+        );
+        check(
+            Path::new("a b/Ünder%.txt"),
+            "a b/Ünder%.txt",
+            "a%20b/%C3%9Cnder%25.txt",
+        );
+        check(Path::new("x#p2.md"), "x#p2.md", "x%23p2.md");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_hide_something_are_shown_marked() {
+        check(Path::new("a\nb.md"), "a\u{FFFD}b.md", "a%0Ab.md");
+        check(
+            Path::new("a\u{1b}[31m.md"),
+            "a\u{FFFD}[31m.md",
+            "a%1B%5B31m.md",
+        );
+        check(
+            Path::new("a\u{202E}dm.exe"),
+            "a\u{FFFD}dm.exe",
+            "a%E2%80%AEdm.exe",
+        );
+        check(&raw(b"a\xFF.md"), "a\u{FFFD}.md", "a%FF.md");
+    }
+
+    #[test]
+    fn ids_end_at_their_bound() {
+        let exact = "a".repeat(MAX_ID_BYTES);
+        check(Path::new(&exact), &exact, &exact);
+        let over = "a".repeat(MAX_ID_BYTES + 1);
+        let id = Place::new(Path::new(&over)).id;
+        assert_eq!(id.len(), MAX_ID_BYTES);
+        assert_ne!(id, Place::new(Path::new(&format!("{over}b"))).id);
+        let encoded = Place::new(Path::new(&"ü".repeat(128))).id;
+        assert!(encoded.len() <= MAX_ID_BYTES);
+        let (head, digest) = encoded.rsplit_once('-').unwrap();
+        assert_eq!((head.len() % 3, digest.len()), (0, 32), "{encoded}");
+    }
+}

@@ -1,0 +1,300 @@
+//! Why something was not indexed, or not in full: one list of reasons, each with a stable code, a message
+//! and a hint. A reason is a line in the report of a run and never ends the run.
+
+use std::io::ErrorKind;
+
+/// Why a folder, file, line or field was left out or changed.
+///
+/// Messages name no path: the [`Skipped`] or [`Warning`] around a reason does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The root of a source cannot be opened as a folder.
+    #[error("the folder cannot be opened: {cause}")]
+    Root {
+        /// What the system answered.
+        cause: ErrorKind,
+    },
+    /// A symbolic link.
+    #[error("this is a symbolic link")]
+    Link,
+    /// A pipe, socket or device.
+    #[error("this is neither a file nor a folder")]
+    Special,
+    /// A folder below too many others.
+    #[error("the folder lies more than {limit} folders deep")]
+    TooDeep {
+        /// The most folders inside each other.
+        limit: usize,
+    },
+    /// A path with too many bytes.
+    #[error("the path has more than {limit} bytes")]
+    PathTooLong {
+        /// The most bytes of a path.
+        limit: usize,
+    },
+    /// A folder whose names no longer fit into the listing.
+    #[error("there are more than {limit} files and folders; some in this folder are left out")]
+    TooManyFiles {
+        /// The most names of a listing.
+        limit: usize,
+    },
+    /// The system refused to open or read.
+    #[error("it cannot be read: {cause}")]
+    Unreadable {
+        /// What the system answered.
+        cause: ErrorKind,
+    },
+    /// The file was there when the folder was listed and is not any more.
+    #[error("it disappeared after the folder was listed")]
+    Gone,
+    /// A file with too many bytes.
+    #[error("it has {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// The bytes seen so far, at least.
+        bytes: u64,
+        /// The most bytes of a file.
+        limit: u64,
+    },
+    /// A format that cannot be read.
+    #[error("the format `{kind}` is not supported")]
+    Unsupported {
+        /// The format's name by content, or the name's extension.
+        kind: String,
+    },
+    /// Bytes that are no text.
+    #[error("the content is binary")]
+    Binary,
+    /// Nothing to index.
+    #[error("there is nothing to index in it")]
+    Empty,
+    /// A text with too many characters.
+    #[error("the text has more than {limit} characters")]
+    TextTooLong {
+        /// The most characters of a text.
+        limit: usize,
+    },
+    /// Front matter that cannot be read.
+    #[error("the front matter is not valid {language}{}", at_line(*line))]
+    FrontMatter {
+        /// The language it should be in.
+        language: &'static str,
+        /// The line of the file where reading stopped, when known.
+        line: Option<u64>,
+    },
+    /// A front matter block with too many bytes, or without an end.
+    #[error("the front matter has no closing line within {limit} bytes")]
+    FrontMatterTooLong {
+        /// The most bytes of a front matter block.
+        limit: usize,
+    },
+    /// A line of a file of records with too many bytes.
+    #[error("the line has more than {limit} bytes")]
+    LineTooLong {
+        /// The most bytes of a line.
+        limit: usize,
+    },
+    /// A line that is not JSON.
+    #[error("the line is not valid JSON, at column {column}")]
+    BadJson {
+        /// Where reading stopped, counted from 1.
+        column: usize,
+    },
+    /// A line that is JSON but not an object.
+    #[error("the line is not a JSON object")]
+    NotAnObject,
+    /// More records than allowed.
+    #[error("there are more than {limit} records; the rest is left out")]
+    TooManyRecords {
+        /// The most records of a file.
+        limit: usize,
+    },
+    /// An id that cannot be one.
+    #[error("the id cannot be used: {why}")]
+    BadId {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An id that another document has.
+    #[error("the id `{id}` belongs to a document of `{first}`")]
+    DuplicateId {
+        /// The id.
+        id: String,
+        /// The source of the document that keeps it.
+        first: String,
+    },
+    /// More documents than a corpus may have.
+    #[error("there are more than {limit} documents; the rest is left out")]
+    TooManyDocuments {
+        /// The most documents.
+        limit: usize,
+    },
+    /// More fields than a document may have.
+    #[error("there are more than {limit} fields; the rest is left out")]
+    TooManyFields {
+        /// The most fields.
+        limit: usize,
+    },
+    /// A field's name that is empty or too long, or a field nested too deeply.
+    #[error("a field is left out because its name is empty, too long or too deeply nested")]
+    BadField,
+    /// A value or title that was cut.
+    #[error("the value of `{name}` is cut after {limit} characters or list values")]
+    Cut {
+        /// The field's name.
+        name: String,
+        /// The most characters or list values.
+        limit: usize,
+    },
+    /// Problems beyond those reported one by one.
+    #[error("{count} more problems are not listed")]
+    More {
+        /// How many.
+        count: u64,
+    },
+}
+
+fn at_line(line: Option<u64>) -> String {
+    line.map(|line| format!(", at line {line}"))
+        .unwrap_or_default()
+}
+
+impl Reason {
+    /// A name for this kind of reason that stays the same from release to release.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Root { .. } => "root",
+            Self::Link => "link",
+            Self::Special => "special",
+            Self::TooDeep { .. } => "too-deep",
+            Self::PathTooLong { .. } => "path-too-long",
+            Self::TooManyFiles { .. } => "too-many-files",
+            Self::Unreadable { .. } => "unreadable",
+            Self::Gone => "gone",
+            Self::TooLarge { .. } => "too-large",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Binary => "binary",
+            Self::Empty => "empty",
+            Self::TextTooLong { .. } => "text-too-long",
+            Self::FrontMatter { .. } => "bad-front-matter",
+            Self::FrontMatterTooLong { .. } => "front-matter-too-long",
+            Self::LineTooLong { .. } => "line-too-long",
+            Self::BadJson { .. } => "bad-json",
+            Self::NotAnObject => "not-an-object",
+            Self::TooManyRecords { .. } => "too-many-records",
+            Self::BadId { .. } => "bad-id",
+            Self::DuplicateId { .. } => "duplicate-id",
+            Self::TooManyDocuments { .. } => "too-many-documents",
+            Self::TooManyFields { .. } => "too-many-fields",
+            Self::BadField => "bad-field",
+            Self::Cut { .. } => "cut",
+            Self::More { .. } => "more",
+        }
+    }
+
+    /// What the owner of the files can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Root { .. } => "name an existing folder that this user may read",
+            Self::Link => "put the file itself into the folder; links are not followed",
+            Self::Special => "only regular files are read",
+            Self::TooDeep { .. } => "move the folder up, or raise `ingest.max_depth`",
+            Self::PathTooLong { .. } => "use shorter names, or raise `ingest.max_path_bytes`",
+            Self::TooManyFiles { .. } => "serve a smaller folder, or raise `ingest.max_files`",
+            Self::Unreadable { .. } => "check the permissions of the file",
+            Self::Gone => "index again",
+            Self::TooLarge { .. } => "split the file, or raise `ingest.max_file_bytes`",
+            Self::Unsupported { .. } => "supported are Markdown, plain text and JSON lines",
+            Self::Binary => "save it as UTF-8 text",
+            Self::Empty => "write some text, or remove it",
+            Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
+            Self::FrontMatter { .. } => {
+                "quote values that hold a colon; until then the whole file is indexed as text"
+            }
+            Self::FrontMatterTooLong { .. } => {
+                "close the block, or raise `ingest.max_front_matter_bytes`; until then the whole file is indexed as text"
+            }
+            Self::LineTooLong { .. } => "shorten the record, or raise `ingest.max_line_bytes`",
+            Self::BadJson { .. } | Self::NotAnObject => "write one JSON object per line",
+            Self::TooManyRecords { .. } => "split the file, or raise `ingest.max_records`",
+            Self::BadId { .. } => {
+                "use 1 to 512 bytes without control or invisible characters, not ending in `#p` and a number"
+            }
+            Self::DuplicateId { .. } => "give every record its own `id`",
+            Self::TooManyDocuments { .. } => {
+                "serve a smaller folder, or raise `ingest.max_documents`"
+            }
+            Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
+            Self::BadField => "use short names and few levels",
+            Self::Cut { .. } => "put long text into the document's text",
+            Self::More { .. } => "fix the problems listed and index again",
+        }
+    }
+}
+
+/// Something that was not indexed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The path inside the source, parts separated by `/`, safe to print.
+    pub path: String,
+    /// The line of the file, counted from 1, when only that line was skipped.
+    pub line: Option<u64>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Something that was indexed, but not quite as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The path inside the source, parts separated by `/`, safe to print.
+    pub path: String,
+    /// The line of the file, counted from 1, when only that line is meant.
+    pub line: Option<u64>,
+    /// What.
+    pub reason: Reason,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_keep_to_the_house_style() {
+        let reasons = [
+            Reason::Root {
+                cause: ErrorKind::NotFound,
+            },
+            Reason::TooLarge {
+                bytes: 11,
+                limit: 10,
+            },
+            Reason::FrontMatter {
+                language: "YAML",
+                line: Some(3),
+            },
+            Reason::FrontMatter {
+                language: "TOML",
+                line: None,
+            },
+            Reason::Unsupported { kind: "pdf".into() },
+            Reason::Cut {
+                name: "speaker".into(),
+                limit: 4,
+            },
+        ];
+        for reason in &reasons {
+            for text in [reason.to_string(), reason.hint().to_owned()] {
+                assert!(
+                    text.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit()),
+                    "{text}"
+                );
+                assert!(!text.ends_with('.'), "{text}");
+            }
+        }
+        let texts: Vec<_> = reasons.iter().map(Reason::to_string).collect();
+        assert_eq!(texts[1], "it has 11 bytes, the limit is 10");
+        assert_eq!(texts[2], "the front matter is not valid YAML, at line 3");
+        assert_eq!(texts[3], "the front matter is not valid TOML");
+        assert_eq!(texts[4], "the format `pdf` is not supported");
+    }
+}

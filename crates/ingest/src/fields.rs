@@ -1,0 +1,401 @@
+//! Keys and raw values into what a document knows about itself: title, text, address, day, and typed
+//! fields for the rest. Front matter and records both end here.
+
+use docent_search::Value;
+use serde_json::{Map, Number, Value as Raw};
+
+use crate::clean::{clean, clean_line, cut};
+use crate::dates;
+use crate::error::Reason;
+use crate::limits::Limits;
+
+/// Which keys of a format mean what; the first that fits wins, and the others stay fields.
+pub(crate) struct Keys {
+    pub title: &'static [&'static str],
+    pub text: &'static [&'static str],
+    pub url: &'static [&'static str],
+}
+
+/// What the keys of one document said.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub title: Option<String>,
+    pub text: Option<String>,
+    pub url: Option<String>,
+    pub date: Option<String>,
+    pub fields: Vec<(String, Value)>,
+    pub warnings: Vec<Reason>,
+}
+
+/// Sorts the keys of one document into facts.
+pub(crate) fn facts(mut map: Map<String, Raw>, keys: &Keys, limits: &Limits) -> Facts {
+    let mut facts = Facts {
+        title: take(&mut map, keys.title, as_title),
+        text: take(&mut map, keys.text, as_text),
+        url: take(&mut map, keys.url, |raw| as_url(raw, limits)),
+        date: take(&mut map, &["date"], as_day),
+        ..Facts::default()
+    };
+    if let Some(title) = &mut facts.title
+        && cut(title, limits.max_title_chars)
+    {
+        facts.warn(Reason::Cut {
+            name: "title".to_owned(),
+            limit: limits.max_title_chars,
+        });
+    }
+    for (name, raw) in map {
+        facts.add(&clean_line(&name), raw, 0, limits);
+    }
+    facts
+}
+
+/// Takes the first key with a usable value out of the map; a key counts in upper case too.
+pub(crate) fn take<T>(
+    map: &mut Map<String, Raw>,
+    names: &[&str],
+    usable: impl Fn(&Raw) -> Option<T>,
+) -> Option<T> {
+    let found = names.iter().find_map(|name| {
+        let fits = |(key, raw): (&String, &Raw)| {
+            key.eq_ignore_ascii_case(name)
+                .then(|| usable(raw))
+                .flatten()
+                .map(|value| (key.clone(), value))
+        };
+        map.iter().find_map(fits)
+    });
+    let (key, value) = found?;
+    // A plain `remove` would move the last field into the gap.
+    map.shift_remove(&key);
+    Some(value)
+}
+
+impl Facts {
+    /// Calls itself once per nested map, and the nesting is bounded.
+    fn add(&mut self, name: &str, raw: Raw, depth: usize, limits: &Limits) {
+        if let Raw::Object(map) = raw {
+            if depth >= limits.max_field_depth {
+                return self.warn(Reason::BadField);
+            }
+            for (key, raw) in map {
+                self.add(
+                    &format!("{name}.{}", clean_line(&key)),
+                    raw,
+                    depth + 1,
+                    limits,
+                );
+            }
+            return;
+        }
+        let Some(value) = self.value(name, raw, limits) else {
+            return;
+        };
+        let bad_name = name.is_empty()
+            || name.chars().nth(limits.max_name_chars).is_some()
+            || self.fields.iter().any(|(taken, _)| taken == name);
+        if self.fields.len() >= limits.max_fields {
+            self.warn(Reason::TooManyFields {
+                limit: limits.max_fields,
+            });
+        } else if bad_name {
+            self.warn(Reason::BadField);
+        } else {
+            self.fields.push((name.to_owned(), value));
+        }
+    }
+
+    /// A typed value, or nothing where there is nothing to keep.
+    fn value(&mut self, name: &str, raw: Raw, limits: &Limits) -> Option<Value> {
+        match raw {
+            Raw::Null | Raw::Object(_) => None,
+            Raw::Bool(flag) => Some(Value::Bool(flag)),
+            Raw::Number(number) => Some(as_number(&number)),
+            Raw::String(text) => {
+                let text = self.shortened(name, clean(&text).trim(), limits)?;
+                let is_day = dates::day(&text).is_some();
+                Some(if is_day {
+                    Value::Date(text)
+                } else {
+                    Value::Text(text)
+                })
+            }
+            Raw::Array(values) => {
+                if values.len() > limits.max_list_values {
+                    self.warn_cut(name, limits.max_list_values, limits);
+                }
+                let values = values.into_iter().take(limits.max_list_values);
+                let list: Vec<_> = values
+                    .filter_map(|raw| self.shortened(name, &as_list_value(raw), limits))
+                    .collect();
+                (!list.is_empty()).then_some(Value::List(list))
+            }
+        }
+    }
+
+    fn shortened(&mut self, name: &str, text: &str, limits: &Limits) -> Option<String> {
+        let mut text = text.to_owned();
+        if cut(&mut text, limits.max_value_chars) {
+            self.warn_cut(name, limits.max_value_chars, limits);
+        }
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn warn_cut(&mut self, name: &str, limit: usize, limits: &Limits) {
+        let mut name = name.to_owned();
+        cut(&mut name, limits.max_name_chars);
+        self.warn(Reason::Cut { name, limit });
+    }
+
+    /// Says everything once, and no more than a few things: a record may have very many bad keys.
+    fn warn(&mut self, reason: Reason) {
+        const MOST: usize = 8;
+        if self.warnings.len() < MOST && !self.warnings.contains(&reason) {
+            self.warnings.push(reason);
+        }
+    }
+}
+
+fn as_title(raw: &Raw) -> Option<String> {
+    let title = match raw {
+        Raw::String(text) => clean_line(text),
+        Raw::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    (!title.is_empty()).then_some(title)
+}
+
+fn as_text(raw: &Raw) -> Option<String> {
+    raw.as_str()
+        .map(clean)
+        .filter(|text| !text.trim().is_empty())
+}
+
+fn as_day(raw: &Raw) -> Option<String> {
+    raw.as_str()
+        .and_then(dates::day_of_moment)
+        .map(str::to_owned)
+}
+
+/// An absolute web address. One with a user name in it can pose as another site, so it is none.
+fn as_url(raw: &Raw, limits: &Limits) -> Option<String> {
+    let url = raw.as_str()?.trim();
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\`{}|^".contains(c);
+    let good = (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https"))
+        && host.starts_with(|c: char| c.is_alphanumeric() || c == '[')
+        && !host.contains('@')
+        && !url.contains(strange)
+        && clean(url) == url
+        && url.chars().nth(limits.max_url_chars).is_none();
+    good.then(|| url.to_owned())
+}
+
+/// Whole numbers above 2^53 are no measures but names, and an `f64` would change their last digits.
+fn as_number(number: &Number) -> Value {
+    const EXACT: u64 = 1 << 53;
+    let whole = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
+    match number.as_f64() {
+        Some(value) if value.is_finite() && whole.is_none_or(|whole| whole <= EXACT) => {
+            Value::Number(value)
+        }
+        _ => Value::Text(number.to_string()),
+    }
+}
+
+fn as_list_value(raw: Raw) -> String {
+    match raw {
+        Raw::Null => String::new(),
+        Raw::String(text) => clean_line(&text),
+        other => clean_line(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const KEYS: Keys = Keys {
+        title: &["title", "name"],
+        text: &["text"],
+        url: &["url", "link"],
+    };
+
+    fn of(raw: Raw, limits: &Limits) -> Facts {
+        let Raw::Object(map) = raw else {
+            panic!("not an object")
+        };
+        facts(map, &KEYS, limits)
+    }
+
+    fn check_fields(raw: Raw, expect: &[(&str, Value)]) {
+        let found = of(raw, &Limits::default());
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        assert_eq!(found.fields, expect);
+        assert_eq!(found.warnings, []);
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn values_are_typed_and_keep_their_order() {
+        check_fields(
+            json!({"z": 1, "a": 1.5, "flag": false, "day": "2024-03-12", "moment": "2024-03-12T10:00:00Z",
+                   "none": null, "blank": " ", "tags": ["a", 2, null, {"x": 1}], "empty": [], "m": "a\r\nb"}),
+            &[
+                ("z", Value::Number(1.0)),
+                ("a", Value::Number(1.5)),
+                ("flag", Value::Bool(false)),
+                ("day", Value::Date("2024-03-12".into())),
+                ("moment", text("2024-03-12T10:00:00Z")),
+                (
+                    "tags",
+                    Value::List(vec!["a".into(), "2".into(), "{\"x\":1}".into()]),
+                ),
+                ("m", text("a\nb")),
+            ],
+        );
+    }
+
+    #[test]
+    fn numbers_too_large_to_be_exact_stay_text() {
+        check_fields(
+            json!({"a": 9_007_199_254_740_992_u64, "b": 9_007_199_254_740_993_u64, "c": -9_007_199_254_740_993_i64}),
+            &[
+                ("a", Value::Number(9_007_199_254_740_992.0)),
+                ("b", text("9007199254740993")),
+                ("c", text("-9007199254740993")),
+            ],
+        );
+    }
+
+    #[test]
+    fn nested_maps_get_dotted_names() {
+        check_fields(
+            json!({"a": {"b": {"c": 1}, "d": "x"}}),
+            &[("a.b.c", Value::Number(1.0)), ("a.d", text("x"))],
+        );
+    }
+
+    #[test]
+    fn the_first_fitting_key_is_taken_and_the_others_stay() {
+        let found = of(
+            json!({"name": "Second", "Title": " First\n title ", "date": "2024-03-12 09:00", "link": "https://corrowin.example/a", "url": "/a"}),
+            &Limits::default(),
+        );
+        assert_eq!(found.title.as_deref(), Some("First title"));
+        assert_eq!(found.date.as_deref(), Some("2024-03-12"));
+        assert_eq!(found.url.as_deref(), Some("https://corrowin.example/a"));
+        assert_eq!(
+            found.fields,
+            [
+                ("name".to_owned(), text("Second")),
+                ("url".to_owned(), text("/a"))
+            ]
+        );
+    }
+
+    #[test]
+    fn only_plain_web_addresses_are_addresses() {
+        let limits = Limits {
+            max_url_chars: 40,
+            ..Limits::default()
+        };
+        let is_url = |url: &str| as_url(&json!(url), &limits).is_some();
+        let exact = format!("https://a.example/{}", "x".repeat(22));
+        for url in [
+            "http://a.example",
+            "HTTPS://a.example/b?c#d",
+            "https://[::1]:8080/",
+            exact.as_str(),
+        ] {
+            assert!(is_url(url), "{url}");
+        }
+        let over = format!("{exact}x");
+        for url in [
+            "ftp://a.example",
+            "javascript://a",
+            "//a.example",
+            "/a",
+            "https://",
+            "https:///a",
+            "https://u@a.example",
+            "https://a.example/ b",
+            "https://a.example/\"",
+            "https://a.example/\u{202E}x",
+            "",
+            over.as_str(),
+        ] {
+            assert!(!is_url(url), "{url}");
+        }
+        assert!(as_url(&json!(7), &limits).is_none());
+    }
+
+    #[test]
+    fn every_bound_holds_and_is_reported() {
+        let limits = Limits {
+            max_fields: 2,
+            max_field_depth: 1,
+            max_name_chars: 4,
+            max_value_chars: 3,
+            max_list_values: 2,
+            max_title_chars: 5,
+            ..Limits::default()
+        };
+        let check = |raw: Raw, kept: &[&str], codes: &[&str]| {
+            let found = of(raw, &limits);
+            let values: Vec<_> = found
+                .fields
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            assert_eq!(values, kept);
+            assert_eq!(
+                found.warnings.iter().map(Reason::code).collect::<Vec<_>>(),
+                codes
+            );
+        };
+        check(json!({"a": 1, "b": 2}), &["a=1", "b=2"], &[]);
+        check(
+            json!({"a": 1, "b": 2, "c": 3, "d": 4}),
+            &["a=1", "b=2"],
+            &["too-many-fields"],
+        );
+        check(json!({"a": {"b": 1}}), &["a.b=1"], &[]);
+        check(json!({"a": {"b": {"c": 1}}}), &[], &["bad-field"]);
+        check(
+            json!({"abcd": 1, "abcde": 2, "": 3}),
+            &["abcd=1"],
+            &["bad-field"],
+        );
+        check(json!({"a": {"b": 1}, "a.b": 2}), &["a.b=1"], &["bad-field"]);
+        check(json!({"a": "üüü"}), &["a=üüü"], &[]);
+        check(json!({"a": "üüüü"}), &["a=üüü"], &["cut"]);
+        check(json!({"a": ["x", "yyyy"]}), &["a=x, yyy"], &["cut"]);
+        check(json!({"a": ["x", "y"]}), &["a=x, y"], &[]);
+        check(json!({"a": ["x", "y", "z"]}), &["a=x, y"], &["cut"]);
+        assert_eq!(of(json!({"title": "12345"}), &limits).warnings, []);
+        let long = of(json!({"title": "123456"}), &limits);
+        assert_eq!(
+            (long.title.as_deref(), long.warnings.len()),
+            (Some("12345"), 1)
+        );
+    }
+
+    #[test]
+    fn warnings_of_one_document_are_few() {
+        let limits = Limits {
+            max_value_chars: 1,
+            ..Limits::default()
+        };
+        let map: Map<_, _> = (0..60).map(|n| (format!("f{n}"), json!("xx"))).collect();
+        assert_eq!(facts(map, &KEYS, &limits).warnings.len(), 8);
+    }
+}

@@ -1,0 +1,252 @@
+//! The start of a Markdown text into keys and values: YAML between `---` lines or TOML between `+++` lines.
+
+use serde_json::{Map, Value as Raw};
+
+use crate::error::Reason;
+use crate::limits::Limits;
+
+/// What a text starts with.
+pub(crate) enum Start<'a> {
+    /// No front matter.
+    Plain,
+    /// Front matter, and the text after it.
+    Keys(Map<String, Raw>, &'a str),
+    /// Something that was meant as front matter and cannot be read.
+    Broken(Reason),
+}
+
+/// Reads the front matter of a cleaned text.
+pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Start<'a> {
+    let limit = limits.max_front_matter_bytes;
+    for (fence, ends, language) in [
+        ("---", &["---", "..."][..], "YAML"),
+        ("+++", &["+++"], "TOML"),
+    ] {
+        let Some((first, after)) = text.split_once('\n') else {
+            continue;
+        };
+        if first.trim_end() != fence {
+            continue;
+        }
+        let Some((block, body)) = split_at_fence(after, ends, limit) else {
+            let meant = looks_like_keys(after);
+            return if meant {
+                Start::Broken(Reason::FrontMatterTooLong { limit })
+            } else {
+                Start::Plain
+            };
+        };
+        // Two rules with prose between them are no front matter.
+        if !block.trim().is_empty() && !looks_like_keys(block) {
+            return Start::Plain;
+        }
+        let keys = if language == "YAML" {
+            yaml(block)
+        } else {
+            toml(block)
+        };
+        return match keys {
+            Ok(keys) => Start::Keys(keys, body.trim_start_matches('\n')),
+            // The fence is line 1 of the file.
+            Err(line) => Start::Broken(Reason::FrontMatter {
+                language,
+                line: line.map(|line| line + 1),
+            }),
+        };
+    }
+    Start::Plain
+}
+
+/// What lies before and after the first line that is one of `ends`, if it comes within `limit` bytes.
+fn split_at_fence<'a>(text: &'a str, ends: &[&str], limit: usize) -> Option<(&'a str, &'a str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > limit {
+            return None;
+        }
+        if ends.contains(&line.trim_end()) {
+            return Some((text.get(..at)?, text.get(at + line.len()..)?));
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn looks_like_keys(block: &str) -> bool {
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let first = block.lines().map(str::trim).find(is_said);
+    // Only comments: keys that somebody switched off.
+    first.is_none_or(|line| line.contains([':', '=', '{']) || line.starts_with('['))
+}
+
+/// The keys, or the line of the block at which reading stopped.
+fn yaml(block: &str) -> Result<Map<String, Raw>, Option<u64>> {
+    // A block has at most 64 KiB by default, so these are far above any honest front matter; an alias
+    // that repeats another is counted each time.
+    let budget = serde_saphyr::budget! {
+        max_nodes: 20_000,
+        max_events: 60_000,
+        max_depth: 32,
+        flow_nesting_limit: 32,
+        max_aliases: 256,
+        max_anchors: 256,
+        max_total_scalar_bytes: 1024 * 1024,
+    };
+    let options = serde_saphyr::options! {
+        budget: budget,
+        // One key written twice should not cost the document all its other keys.
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::FirstWins,
+        // `NO` is a country and `on` a word; only `true` and `false` are booleans.
+        strict_booleans: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
+        // Error messages must not repeat the text of a document.
+        with_snippet: false,
+    };
+    match serde_saphyr::from_str_with_options(block, options) {
+        Ok(Raw::Object(map)) => Ok(map),
+        Ok(Raw::Null) => Ok(Map::new()),
+        Ok(_) => Err(None),
+        Err(error) => Err(error.location().map(|location| location.line())),
+    }
+}
+
+fn toml(block: &str) -> Result<Map<String, Raw>, Option<u64>> {
+    let line = |error: &toml::de::Error| {
+        let before = block.get(..error.span()?.start)?;
+        u64::try_from(before.matches('\n').count() + 1).ok()
+    };
+    let table: toml::Table = block.parse().map_err(|error| line(&error))?;
+    Ok(table
+        .into_iter()
+        .map(|(key, value)| (key, from_toml(value)))
+        .collect())
+}
+
+/// Calls itself once per level; the parser has refused deep nesting before.
+fn from_toml(value: toml::Value) -> Raw {
+    match value {
+        toml::Value::String(text) => Raw::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Datetime(moment) => Raw::String(moment.to_string()),
+        toml::Value::Array(values) => values.into_iter().map(from_toml).collect(),
+        toml::Value::Table(table) => Raw::Object(
+            table
+                .into_iter()
+                .map(|(key, value)| (key, from_toml(value)))
+                .collect(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(text: &str, limits: &Limits) -> String {
+        match read(text, limits) {
+            Start::Plain => "plain".to_owned(),
+            Start::Keys(keys, body) => format!("{} | {body}", Raw::Object(keys)),
+            Start::Broken(reason) => format!("{}: {reason}", reason.code()),
+        }
+    }
+
+    fn check(text: &str, expect: &str) {
+        assert_eq!(show(text, &Limits::default()), expect, "{text:?}");
+    }
+
+    #[test]
+    fn yaml_is_read() {
+        check(
+            "---\na: 1\nb: [x, \"y: z\"]\nc: {d: true}\n---\n\nBody\n",
+            "{\"a\":1,\"b\":[\"x\",\"y: z\"],\"c\":{\"d\":true}} | Body\n",
+        );
+        check(
+            "---\nday: 2024-03-12\ncountry: NO\nzip: \"007\"\n...\nx",
+            r#"{"day":"2024-03-12","country":"NO","zip":"007"} | x"#,
+        );
+        check("---\n---\nx", "{} | x");
+        check("---\n# off: 1\n---\nx", "{} | x");
+        check("---  \na: 1\na: 2\n1: b\n---", r#"{"a":1,"1":"b"} | "#);
+        check(
+            "---\na: &x [p]\nb: *x\n---\n",
+            r#"{"a":["p"],"b":["p"]} | "#,
+        );
+        check(
+            "---\nn: .nan\nh: 1e999\nbig: 123456789012345678901\n---\n",
+            r#"{"n":".nan","h":".inf","big":1.2345678901234568e+20} | "#,
+        );
+    }
+
+    #[test]
+    fn toml_is_read_in_order() {
+        check(
+            "+++\nz = 1\na = 2024-03-12\nt = 2024-03-12T10:00:00Z\nf = 1.5\n[m]\nk = [true]\n+++\nx",
+            r#"{"z":1,"a":"2024-03-12","t":"2024-03-12T10:00:00Z","f":1.5,"m":{"k":[true]}} | x"#,
+        );
+        check(
+            "+++\na = \n+++\nx",
+            "bad-front-matter: the front matter is not valid TOML, at line 2",
+        );
+    }
+
+    #[test]
+    fn rules_and_prose_are_no_front_matter() {
+        check("# Title\n", "plain");
+        check("---", "plain");
+        check("---\nprose\n---\nmore", "plain");
+        check("---\nprose without end", "plain");
+        check("----\na: 1\n---\n", "plain");
+        check("\n---\na: 1\n---\n", "plain");
+    }
+
+    #[test]
+    fn broken_blocks_name_the_line_and_nothing_of_the_text() {
+        check(
+            "---\nok: 1\ntitle: a: b\n---\nx",
+            "bad-front-matter: the front matter is not valid YAML, at line 3",
+        );
+        check(
+            "---\n- a: 1\n---\nx",
+            "bad-front-matter: the front matter is not valid YAML",
+        );
+        check(
+            "---\na: 1\nno end",
+            "front-matter-too-long: the front matter has no closing line within 65536 bytes",
+        );
+    }
+
+    #[test]
+    fn the_block_ends_at_its_bound() {
+        let limits = Limits {
+            max_front_matter_bytes: 5,
+            ..Limits::default()
+        };
+        assert_eq!(show("---\na: 1\n---\nx", &limits), r#"{"a":1} | x"#);
+        assert!(show("---\na: 12\n---\nx", &limits).starts_with("front-matter-too-long"));
+    }
+
+    #[test]
+    fn bombs_end_early() {
+        let mut bomb = String::from("---\na0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+        for n in 1..12 {
+            let below = format!("*a{},", n - 1).repeat(9);
+            bomb.push_str(&format!("a{n}: &a{n} [{below}]\n"));
+        }
+        bomb.push_str("---\n");
+        assert!(show(&bomb, &Limits::default()).starts_with("bad-front-matter"));
+        let wide = format!(
+            "---\na: &a {}\nb: [{}]\n---\n",
+            "x".repeat(60_000),
+            "*a,".repeat(200)
+        );
+        assert!(show(&wide, &Limits::default()).starts_with("bad-front-matter"));
+        let deep = format!("---\na: {}\n---\n", "[".repeat(20_000));
+        assert!(show(&deep, &Limits::default()).starts_with("bad-front-matter"));
+        let deep_toml = format!("+++\na = {}\n+++\n", "[".repeat(20_000));
+        assert!(show(&deep_toml, &Limits::default()).starts_with("bad-front-matter"));
+        let dotted = format!("+++\n{}a = 1\n+++\n", "a.".repeat(20_000));
+        assert!(show(&dotted, &Limits::default()).starts_with("bad-front-matter"));
+    }
+}

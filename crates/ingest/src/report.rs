@@ -1,0 +1,83 @@
+//! Problems into a list of bounded length that ends with how many more there were.
+
+use crate::error::{Reason, Skipped, Warning};
+
+/// A list that keeps the first `limit` problems and counts the others.
+pub(crate) struct Reported<T> {
+    listed: Vec<T>,
+    limit: usize,
+    more: u64,
+}
+
+impl<T: Problem> Reported<T> {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            listed: Vec::new(),
+            limit,
+            more: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, problem: T) {
+        if self.listed.len() < self.limit {
+            self.listed.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// The list, with one last line about `path` where some were not kept.
+    pub(crate) fn finish(mut self, path: &str) -> Vec<T> {
+        if self.more > 0 {
+            self.listed
+                .push(T::new(path, None, Reason::More { count: self.more }));
+        }
+        self.listed
+    }
+}
+
+/// What [`Skipped`] and [`Warning`] have in common.
+pub(crate) trait Problem {
+    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self;
+}
+
+impl Problem for Skipped {
+    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            reason,
+        }
+    }
+}
+
+impl Problem for Warning {
+    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(problems: u64, limit: usize) -> Vec<Skipped> {
+        let mut reported = Reported::new(limit);
+        for line in 0..problems {
+            reported.push(Skipped::new("a", Some(line), Reason::Empty));
+        }
+        reported.finish("a")
+    }
+
+    #[test]
+    fn the_bound_holds_and_the_rest_is_counted() {
+        assert_eq!(list(3, 3).len(), 3);
+        let over = list(5, 3);
+        assert_eq!(over.len(), 4);
+        assert_eq!(over[3].reason, Reason::More { count: 2 });
+    }
+}

@@ -1,0 +1,200 @@
+//! A folder into its files, and each file into documents. Every file is opened beneath the folder, part by
+//! part, following no link, so nothing outside can be read whatever is renamed or linked meanwhile.
+//! A hard link is the file itself and is read.
+
+use std::io::Read as _;
+use std::path::{Component, Path};
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions};
+use docent_search::Document;
+
+use crate::digest::sha256;
+use crate::entry::{Entry, Fingerprint, stem_and_extension};
+use crate::error::{Reason, Skipped, Warning};
+use crate::format::{HEAD_BYTES, Input, detect};
+use crate::limits::Limits;
+use crate::walk::{Listing, unreadable, walk};
+
+/// A folder whose files become documents.
+#[derive(Debug)]
+pub struct Source {
+    root: Dir,
+    limits: Limits,
+}
+
+/// What one file gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Its documents, in the order of the file.
+    pub documents: Vec<Document>,
+    /// Lines that gave no document.
+    pub skipped: Vec<Skipped>,
+    /// What was indexed, but not quite as it was written.
+    pub warnings: Vec<Warning>,
+    /// What the file was when it was read.
+    pub fingerprint: Fingerprint,
+}
+
+impl Source {
+    /// Opens a folder. A link to a folder will do here, and only here.
+    pub fn open(root: impl AsRef<Path>, limits: Limits) -> Result<Self, Reason> {
+        let root =
+            Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| Reason::Root {
+                cause: error.kind(),
+            })?;
+        Ok(Self { root, limits })
+    }
+
+    /// The files below the folder, sorted by id, and what was left out.
+    pub fn list(&self) -> Listing {
+        walk(&self.root, &self.limits)
+    }
+
+    /// Reads one file into documents.
+    pub fn read(&self, entry: &Entry) -> Result<Reading, Reason> {
+        let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
+        let (stem, extension) = stem_and_extension(&entry.place.relative);
+        let mut bytes = Vec::new();
+        take_up_to(&mut file, HEAD_BYTES as u64, &mut bytes)?;
+        let format = detect(&bytes, &extension)?;
+        self.read_rest(&mut file, &mut fingerprint, &mut bytes)?;
+        let parsed = (format.parse)(&Input {
+            id: entry.id(),
+            path: entry.path(),
+            stem: &stem,
+            bytes: &bytes,
+            sha256: &fingerprint.sha256,
+            limits: &self.limits,
+        })?;
+        let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
+        Ok(Reading {
+            documents,
+            skipped,
+            warnings,
+            fingerprint,
+        })
+    }
+
+    /// Reads one file only to see whether it changed.
+    pub fn fingerprint(&self, entry: &Entry) -> Result<Fingerprint, Reason> {
+        let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
+        self.read_rest(&mut file, &mut fingerprint, &mut Vec::new())?;
+        Ok(fingerprint)
+    }
+
+    /// Opens a file below the root, with the size and time it has before anything is read.
+    fn open_file(&self, relative: &Path) -> Result<(File, Fingerprint), Reason> {
+        let mut parts: Vec<_> = relative.components().collect();
+        let Some(Component::Normal(name)) = parts.pop() else {
+            return Err(Reason::Gone);
+        };
+        let mut dir = self.root.try_clone().map_err(|error| unreadable(&error))?;
+        for part in parts {
+            let next = dir.open_dir_nofollow(part.as_os_str());
+            dir = next.map_err(|error| refused(&dir, part.as_ref(), &error))?;
+        }
+        // Without waiting: a pipe that took the file's place would block until somebody writes to it.
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true).follow(FollowSymlinks::No);
+        let file = dir.open_with(name, &options);
+        let file = file.map_err(|error| refused(&dir, name.as_ref(), &error))?;
+        let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+        if !metadata.is_file() {
+            return Err(Reason::Special);
+        }
+        let modified = metadata
+            .modified()
+            .ok()
+            .map(cap_std::time::SystemTime::into_std);
+        Ok((
+            file,
+            Fingerprint {
+                size: metadata.len(),
+                modified,
+                sha256: String::new(),
+            },
+        ))
+    }
+
+    /// Reads the rest of a file within its bound, even when the file grows meanwhile.
+    fn read_rest(
+        &self,
+        file: &mut File,
+        fingerprint: &mut Fingerprint,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Reason> {
+        let limit = self.limits.max_file_bytes;
+        if fingerprint.size > limit {
+            return Err(Reason::TooLarge {
+                bytes: fingerprint.size,
+                limit,
+            });
+        }
+        let left = (limit + 1).saturating_sub(bytes.len() as u64);
+        take_up_to(file, left, bytes)?;
+        let size = bytes.len() as u64;
+        if size > limit {
+            return Err(Reason::TooLarge { bytes: size, limit });
+        }
+        fingerprint.size = size;
+        fingerprint.sha256 = sha256(bytes);
+        Ok(())
+    }
+}
+
+fn take_up_to(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), Reason> {
+    file.take(most)
+        .read_to_end(bytes)
+        .map(drop)
+        .map_err(|error| unreadable(&error))
+}
+
+/// Why an open failed; systems have several names for meeting a link.
+fn refused(dir: &Dir, name: &Path, error: &std::io::Error) -> Reason {
+    match dir.symlink_metadata(name) {
+        Ok(metadata) if metadata.is_symlink() => Reason::Link,
+        _ => unreadable(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_leave_the_root_are_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        std::fs::write(outer.path().join("secret.txt"), "secret").unwrap();
+        std::fs::write(root.join("a/good.txt"), "good").unwrap();
+        let source = Source::open(&root, Limits::default()).unwrap();
+        assert!(source.open_file(Path::new("a/good.txt")).is_ok());
+        let absolute = outer.path().join("secret.txt");
+        for path in [
+            "../secret.txt",
+            "a/../../secret.txt",
+            "..",
+            "a/..",
+            ".",
+            "",
+            "/",
+            absolute.to_str().unwrap(),
+        ] {
+            assert!(source.open_file(Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_are_no_files() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("a.txt")).unwrap();
+        let source = Source::open(root.path(), Limits::default()).unwrap();
+        assert_eq!(
+            source.open_file(Path::new("a.txt")).map(drop),
+            Err(Reason::Special)
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! A folder into a sorted list of the files below it. Links are never followed, hidden names never seen.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::Dir;
+
+use crate::entry::{Entry, Place};
+use crate::error::{Reason, Skipped};
+use crate::limits::Limits;
+use crate::report::Reported;
+
+/// What lies below a root, sorted by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The files.
+    pub entries: Vec<Entry>,
+    /// What was seen and left out.
+    pub skipped: Vec<Skipped>,
+    /// How many names are no part of a corpus by rule: hidden ones, and at the root `docent.toml` and the
+    /// README, which speaks about the folder to people.
+    pub ignored: u64,
+}
+
+pub(crate) fn walk(root: &Dir, limits: &Limits) -> Listing {
+    let mut walk = Walk {
+        limits,
+        left: limits.max_files,
+        entries: Vec::new(),
+        skipped: Reported::new(limits.max_reported),
+        ignored: 0,
+    };
+    walk.folder(root, Path::new(""), 0);
+    walk.entries.sort_by(|a, b| a.id().cmp(b.id()));
+    let mut skipped = walk.skipped.finish("");
+    skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    Listing {
+        entries: walk.entries,
+        skipped,
+        ignored: walk.ignored,
+    }
+}
+
+struct Walk<'a> {
+    limits: &'a Limits,
+    /// Names that may still be taken. They are counted when a folder is read and not when a name is
+    /// visited, so that the names waiting at all levels together stay within the limit.
+    left: usize,
+    entries: Vec<Entry>,
+    skipped: Reported<Skipped>,
+    ignored: u64,
+}
+
+impl Walk<'_> {
+    /// Calls itself once per level, and the levels are bounded.
+    fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize) {
+        let names = match self.names(dir, relative) {
+            Ok(names) => names,
+            Err(error) => return self.skip(relative, unreadable(&error)),
+        };
+        for name in names {
+            self.visit(dir, &relative.join(&name), &name, depth);
+        }
+    }
+
+    /// The smallest names of a folder, as many as may still be taken: which ones does not depend on the
+    /// order in which the system hands them out, and no folder can fill the memory.
+    fn names(&mut self, dir: &Dir, relative: &Path) -> std::io::Result<BTreeSet<OsString>> {
+        let mut names = BTreeSet::new();
+        let mut over = false;
+        for entry in dir.entries()? {
+            let name = entry?.file_name();
+            if is_ignored(&name, relative) {
+                self.ignored += 1;
+                continue;
+            }
+            names.insert(name);
+            if names.len() > self.left {
+                names.pop_last();
+                over = true;
+            }
+        }
+        self.left -= names.len();
+        if over {
+            self.skip(
+                relative,
+                Reason::TooManyFiles {
+                    limit: self.limits.max_files,
+                },
+            );
+        }
+        Ok(names)
+    }
+
+    fn visit(&mut self, dir: &Dir, relative: &Path, name: &OsStr, depth: usize) {
+        if relative.as_os_str().len() > self.limits.max_path_bytes {
+            let limit = self.limits.max_path_bytes;
+            return self.skip(relative, Reason::PathTooLong { limit });
+        }
+        // The metadata of a link is the link's own.
+        let metadata = match dir.symlink_metadata(name) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.skip(relative, unreadable(&error)),
+        };
+        if metadata.is_symlink() {
+            self.skip(relative, Reason::Link);
+        } else if metadata.is_dir() {
+            self.enter(dir, relative, name, depth);
+        } else if metadata.is_file() {
+            self.entries.push(Entry {
+                place: Place::new(relative),
+                size: metadata.len(),
+                modified: metadata
+                    .modified()
+                    .ok()
+                    .map(cap_std::time::SystemTime::into_std),
+            });
+        } else {
+            self.skip(relative, Reason::Special);
+        }
+    }
+
+    fn enter(&mut self, dir: &Dir, relative: &Path, name: &OsStr, depth: usize) {
+        if depth >= self.limits.max_depth {
+            let limit = self.limits.max_depth;
+            return self.skip(relative, Reason::TooDeep { limit });
+        }
+        match dir.open_dir_nofollow(name) {
+            Ok(below) => self.folder(&below, relative, depth + 1),
+            Err(error) => self.skip(relative, unreadable(&error)),
+        }
+    }
+
+    fn skip(&mut self, relative: &Path, reason: Reason) {
+        let path = Place::new(relative).shown;
+        self.skipped.push(Skipped {
+            path,
+            line: None,
+            reason,
+        });
+    }
+}
+
+pub(crate) fn unreadable(error: &std::io::Error) -> Reason {
+    match error.kind() {
+        // A folder on the way that is no folder any more was replaced since.
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Reason::Gone,
+        cause => Reason::Unreadable { cause },
+    }
+}
+
+/// Hidden names, the index folder `.docent` among them, at every level; at the root also the settings file
+/// and the README. A README deeper down belongs to the documents.
+fn is_ignored(name: &OsStr, folder: &Path) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let at_root = folder.as_os_str().is_empty();
+    bytes.starts_with(b".") || (at_root && (bytes == b"docent.toml" || is_readme(bytes)))
+}
+
+fn is_readme(name: &[u8]) -> bool {
+    let Some((head, rest)) = name.split_at_checked(6) else {
+        return false;
+    };
+    head.eq_ignore_ascii_case(b"readme") && rest.first().is_none_or(|next| b"._-".contains(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_readme_of_the_root_is_ignored() {
+        let ignored = |name: &str, folder: &str| is_ignored(OsStr::new(name), Path::new(folder));
+        for name in [
+            "README",
+            "README.md",
+            "readme.txt",
+            "Readme-de.md",
+            "docent.toml",
+            ".docent",
+            ".git",
+        ] {
+            assert!(ignored(name, ""), "{name}");
+        }
+        for name in ["readmeter.md", "read", "docent.toml.md", "a.md"] {
+            assert!(!ignored(name, ""), "{name}");
+        }
+        assert!(!ignored("README.md", "speeches"));
+        assert!(!ignored("docent.toml", "speeches"));
+        assert!(ignored(".hidden.md", "speeches"));
+    }
+}

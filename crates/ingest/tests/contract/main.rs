@@ -1,0 +1,71 @@
+//! What this crate promises: golden files, folders full of traps, and any bytes at all.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a wrong index in a test is a failed test"
+)]
+#![expect(clippy::panic, reason = "a failed test panics")]
+
+mod anything;
+mod folder;
+mod golden;
+
+use std::path::{Path, PathBuf};
+
+use docent_ingest::{Entry, Limits, Listing, Reading, Reason, Source};
+
+/// A folder that is removed at the end of a test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.0.path().join(relative)
+    }
+
+    /// Writes a file, and the folders above it.
+    fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.0.path().join(relative);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self
+    }
+
+    fn source(&self, limits: Limits) -> Source {
+        Source::open(self.0.path(), limits).unwrap()
+    }
+
+    fn list(&self, limits: Limits) -> Listing {
+        self.source(limits).list()
+    }
+
+    /// Reads the file with this path as it is shown.
+    fn read(&self, shown: &str, limits: Limits) -> Result<Reading, Reason> {
+        let source = self.source(limits);
+        let entry = find(&source.list(), shown);
+        source.read(&entry)
+    }
+}
+
+fn find(listing: &Listing, shown: &str) -> Entry {
+    let found = listing.entries.iter().find(|entry| entry.path() == shown);
+    found
+        .unwrap_or_else(|| panic!("no `{shown}` in {listing:?}"))
+        .clone()
+}
+
+fn paths(listing: &Listing) -> Vec<&str> {
+    listing.entries.iter().map(Entry::path).collect()
+}
+
+/// `path:code` of everything that was left out.
+fn skipped(listing: &Listing) -> Vec<String> {
+    listing
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}:{}", skipped.path, skipped.reason.code()))
+        .collect()
+}

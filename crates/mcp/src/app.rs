@@ -1,0 +1,317 @@
+//! The app: its name, tools, resources and prompts, checked once when it is built.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::changes::Changes;
+use crate::error::BuildError;
+use crate::prompt::Prompt;
+use crate::resource::{Resource, ResourceTemplate};
+use crate::result::{DualFormat, TextForm};
+use crate::tool::{Adapter, AnyTool, Descriptor, Tool};
+
+/// A picture for an app or a tool.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Icon {
+    /// An https address or a `data:` uri.
+    pub src: String,
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// Such as `48x48`.
+    pub sizes: Vec<String>,
+}
+
+/// An MCP server that is ready to be served over HTTP, stdio, or both. Clones are one app.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) identity: Identity,
+    pub(crate) tools: Vec<Registered>,
+    pub(crate) tool_by_name: HashMap<String, usize>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) templates: Vec<ResourceTemplate>,
+    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) dual: DualFormat,
+    pub(crate) text: TextForm,
+    pub(crate) cache: CacheHints,
+    pub(crate) logging: bool,
+    pub(crate) changes: Changes,
+    pub(crate) closing: CancellationToken,
+    /// The rendered tools with the version of the tools they show.
+    pub(crate) tool_list: RwLock<Option<(u64, Arc<str>)>>,
+}
+
+/// A tool with the facts about it that every call needs.
+pub(crate) struct Registered {
+    pub(crate) tool: Box<dyn AnyTool>,
+    pub(crate) streams: bool,
+    pub(crate) dual: bool,
+    /// Properties that clients repeat in an `Mcp-Param-*` header, with the header's name.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Registered {
+    fn new(tool: Box<dyn AnyTool>) -> Result<(String, Self), BuildError> {
+        let headers = parameter_headers(&tool.wire()?);
+        let Descriptor { name, streams, dual, .. } = tool.descriptor();
+        Ok((name, Self { tool, streams, dual, headers }))
+    }
+}
+
+fn parameter_headers(wire: &Value) -> Vec<(String, String)> {
+    let properties = wire.pointer("/inputSchema/properties").and_then(Value::as_object);
+    let named = properties.into_iter().flatten().filter_map(|(property, schema)| {
+        Some((property.clone(), schema.get("x-mcp-header")?.as_str()?.to_owned()))
+    });
+    named.collect()
+}
+
+/// How long clients may keep what does not depend on who asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CacheHints {
+    /// For `server/discover`, which changes only with a new version.
+    pub(crate) discover_ms: u64,
+    /// For lists and resources, which change with the data.
+    pub(crate) list_ms: u64,
+}
+
+/// Who the server says it is.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    pub(crate) version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) website_url: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) icons: Vec<Icon>,
+    #[serde(skip)]
+    pub(crate) instructions: Option<String>,
+    /// The same as JSON, made once because every modern result carries it.
+    #[serde(skip)]
+    pub(crate) wire: Value,
+}
+
+impl App {
+    /// Starts building an app; `name` is for machines, such as `acme-docs`.
+    #[must_use]
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> AppBuilder {
+        AppBuilder {
+            identity: Identity {
+                name: name.into(),
+                title: None,
+                version: version.into(),
+                website_url: None,
+                icons: Vec::new(),
+                instructions: None,
+                wire: Value::Null,
+            },
+            tools: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            prompts: Vec::new(),
+            dual: DualFormat::default(),
+            text: TextForm::default(),
+            logging: false,
+        }
+    }
+
+    /// The handle with which to tell listening clients that something changed.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        self.0.changes.clone()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Registered> {
+        self.0.tool_by_name.get(name).and_then(|&index| self.0.tools.get(index))
+    }
+
+    /// The tools as a JSON array, rendered once for each change of them.
+    pub(crate) fn tool_list(&self) -> Result<Arc<str>, BuildError> {
+        let version = self.0.changes.tools_version();
+        if let Ok(cached) = self.0.tool_list.read()
+            && let Some((made_for, list)) = cached.as_ref()
+            && *made_for == version
+        {
+            return Ok(list.clone());
+        }
+        let tools: Vec<Value> =
+            self.0.tools.iter().map(|entry| entry.tool.wire()).collect::<Result<_, _>>()?;
+        let list: Arc<str> = Value::Array(tools).to_string().into();
+        if let Ok(mut cached) = self.0.tool_list.write() {
+            *cached = Some((version, list.clone()));
+        }
+        Ok(list)
+    }
+}
+
+/// Collects the parts of an [`App`].
+pub struct AppBuilder {
+    identity: Identity,
+    tools: Vec<Box<dyn AnyTool>>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+    prompts: Vec<Prompt>,
+    dual: DualFormat,
+    text: TextForm,
+    logging: bool,
+}
+
+impl AppBuilder {
+    /// The name shown to people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.identity.title = Some(title.into());
+        self
+    }
+
+    /// What the model should know about the server as a whole. The first 512 characters must
+    /// stand alone: ChatGPT may read no further.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.identity.instructions = Some(text.into());
+        self
+    }
+
+    /// A page about the app.
+    #[must_use]
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.identity.website_url = Some(url.into());
+        self
+    }
+
+    /// A picture for the app.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.identity.icons.push(icon);
+        self
+    }
+
+    /// Adds a tool. Hosts see the tools in the order they were added.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Box::new(Adapter(tool)));
+        self
+    }
+
+    /// Adds a resource.
+    #[must_use]
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Adds a pattern of resources.
+    #[must_use]
+    pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompts.push(prompt);
+        self
+    }
+
+    /// When results repeat themselves beside `content`.
+    #[must_use]
+    pub const fn dual_format(mut self, dual: DualFormat) -> Self {
+        self.dual = dual;
+        self
+    }
+
+    /// What the text item of a result holds.
+    #[must_use]
+    pub const fn text_form(mut self, text: TextForm) -> Self {
+        self.text = text;
+        self
+    }
+
+    /// Declares that tools send log messages (see [`Context::log`](crate::Context::log)).
+    #[must_use]
+    pub const fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
+    /// Checks everything that hosts would refuse later.
+    ///
+    /// # Errors
+    /// The first part that hosts would refuse, with what to change.
+    pub fn build(mut self) -> Result<App, BuildError> {
+        self.identity.wire = json!(self.identity);
+        let mut tools = Vec::with_capacity(self.tools.len());
+        let mut tool_by_name = HashMap::new();
+        for tool in self.tools {
+            let (name, tool) = Registered::new(tool)?;
+            if tool_by_name.insert(name.clone(), tools.len()).is_some() {
+                return Err(BuildError::Duplicate(name));
+            }
+            tools.push(tool);
+        }
+        unique(self.prompts.iter().map(|prompt| &prompt.name))?;
+        let addresses = || {
+            let templates = self.templates.iter().map(|template| &template.pattern);
+            self.resources.iter().map(|resource| &resource.uri).chain(templates)
+        };
+        unique(addresses())?;
+        if let Some(uri) = addresses().find(|uri| !uri.contains(':')) {
+            return Err(BuildError::Uri(uri.clone()));
+        }
+        Ok(App(Arc::new(Inner {
+            identity: self.identity,
+            tools,
+            tool_by_name,
+            resources: self.resources,
+            templates: self.templates,
+            prompts: self.prompts,
+            dual: self.dual,
+            text: self.text,
+            cache: CacheHints { discover_ms: 3_600_000, list_ms: 300_000 },
+            logging: self.logging,
+            changes: Changes::new(),
+            closing: CancellationToken::new(),
+            tool_list: RwLock::new(None),
+        })))
+    }
+}
+
+fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(BuildError::Duplicate(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Body;
+
+    #[test]
+    fn two_resources_at_one_address_do_not_build() {
+        let page = || Resource::fixed("x://a", "a", "text/plain", Body::Text(String::new()));
+        let app = App::builder("a", "1").resource(page()).resource(page()).build();
+        assert_eq!(app.err(), Some(BuildError::Duplicate("x://a".to_owned())));
+        let bare = Resource::fixed("nowhere", "a", "text/plain", Body::Text(String::new()));
+        let app = App::builder("a", "1").resource(bare).build();
+        assert_eq!(app.err(), Some(BuildError::Uri("nowhere".to_owned())));
+    }
+}

@@ -1,0 +1,137 @@
+//! One call to a tool, from checked JSON to the JSON of its result. Shared by every transport and
+//! by both ways through the server: answered at once, or inside a stream.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::Failure;
+use crate::message::Params;
+use crate::request::{Context, Meta, Round, WayBack};
+use crate::result::{Shape, TextForm, internal};
+use crate::revision::Revision;
+use crate::rpc::RpcError;
+
+/// A `tools/call` with its parameters checked and copied out of the message.
+#[derive(Debug)]
+pub(crate) struct ToolCall {
+    pub(crate) name: String,
+    arguments: Option<Box<RawValue>>,
+    meta: Option<Box<RawValue>>,
+    round: Round,
+}
+
+/// Who asks and how: the same for all the work that one request causes.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) caller: Caller,
+    pub(crate) revision: Revision,
+    pub(crate) patience: Duration,
+}
+
+impl ToolCall {
+    pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
+        let name = Params::string(params.name).ok_or_else(|| invalid("`name` must be a string"))?;
+        if params.arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
+            return Err(invalid("`arguments` must be an object"));
+        }
+        if params.meta.is_some_and(|raw| !raw.get().starts_with('{')) {
+            return Err(invalid("`_meta` must be an object"));
+        }
+        Ok(Self {
+            name,
+            arguments: params.arguments.map(ToOwned::to_owned),
+            meta: params.meta.map(ToOwned::to_owned),
+            round: Round::parse(params)?,
+        })
+    }
+
+    /// True when the client asked to be told about progress, which needs a stream.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.meta.as_ref().is_some_and(|meta| meta.get().contains("\"progressToken\""))
+    }
+
+    /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
+    pub(crate) async fn run(
+        self,
+        app: &App,
+        asker: &Asker,
+        cancel: CancellationToken,
+        back: Option<WayBack>,
+    ) -> Result<String, RpcError> {
+        let Some(entry) = app.tool(&self.name) else {
+            return Err(invalid(format!("there is no tool `{}`", self.name)));
+        };
+        let context = Context {
+            caller: asker.caller.clone(),
+            revision: asker.revision,
+            meta: Meta::new(self.meta),
+            cancel,
+            back,
+            round: self.round,
+            prose: app.inner().text == TextForm::Prose,
+        };
+        let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
+        let shape = Shape { revision: asker.revision, dual: app.inner().dual };
+        let server = &app.inner().identity.wire;
+        match guarded(asker.patience, entry.tool.call(arguments, entry.dual, context)).await? {
+            Ok(payloads) => Ok(shape.done(payloads, server)),
+            Err(failure) => shape.failed(failure, server),
+        }
+    }
+}
+
+impl Round {
+    pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
+        let responses = match params.input_responses.map(RawValue::get) {
+            None => None,
+            Some(raw) => Some(
+                serde_json::from_str(raw).map_err(|_| invalid("`inputResponses` must be an object"))?,
+            ),
+        };
+        let state = match params.request_state {
+            None => None,
+            Some(raw) => Some(
+                Params::string(Some(raw)).ok_or_else(|| invalid("`requestState` must be a string"))?,
+            ),
+        };
+        Ok(Self { responses, state })
+    }
+}
+
+/// Runs somebody else's code: a panic and an endless wait both become an answer. Without this the
+/// client of a panicking handler would wait for ever.
+pub(crate) async fn guarded<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<Result<T, Failure>, RpcError> {
+    let caught = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(patience, caught).await {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(panic)) => Err(internal(&Panic(panic_text(panic.as_ref())))),
+        Err(_) => Ok(Err(Failure::caller(format!(
+            "this took longer than {} seconds and was stopped",
+            patience.as_secs()
+        ))
+        .hint("ask for less, or try again later"))),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a handler panicked: {0}")]
+struct Panic(String);
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(-32602, message)
+}

@@ -1,0 +1,173 @@
+//! A connection that carries many messages: stdio, or the HTTP+SSE transport of 2024-11-05.
+//!
+//! All it remembers is what the connection itself is: the revision that `initialize` settled on
+//! and which requests are still being worked on. It ends with the connection.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::RequestId;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
+use crate::exchange::{Exchange, Reply};
+use crate::message::{self, Message, Notification, Request};
+use crate::revision::Revision;
+use crate::rpc::RpcError;
+
+/// One connection. Answers leave through the sender it was made with.
+#[derive(Clone)]
+pub(crate) struct Conversation(Arc<State>);
+
+struct State {
+    exchange: Exchange,
+    out: mpsc::Sender<String>,
+    revision: Mutex<Revision>,
+    working: Mutex<HashMap<RequestId, CancellationToken>>,
+    in_flight: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl Conversation {
+    pub(crate) fn new(exchange: Exchange, out: mpsc::Sender<String>) -> Self {
+        let in_flight = Arc::new(Semaphore::new(exchange.limits.in_flight));
+        Self(Arc::new(State {
+            exchange,
+            out,
+            revision: Mutex::new(Revision::ASSUMED),
+            working: Mutex::default(),
+            in_flight,
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// Takes one message, or the batch that 2025-03-26 allows, and starts the work on it.
+    pub(crate) async fn receive(&self, bytes: &[u8]) {
+        let limits = &self.0.exchange.limits;
+        match message::split(bytes, limits.json_depth, limits.batch) {
+            Err(error) => self.send(error.answer(None)).await,
+            Ok(message::Body::One(text)) => self.one(text).await,
+            Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
+                let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
+                self.send(error.answer(None)).await;
+            }
+            Ok(message::Body::Batch(items)) => {
+                for item in items {
+                    self.one(item.get()).await;
+                }
+            }
+        }
+    }
+
+    /// Refuses a message that was too long to be read.
+    pub(crate) async fn refuse(&self, message: &'static str) {
+        self.send(RpcError::invalid_request(message).answer(None)).await;
+    }
+
+    /// Waits for the answers still being worked on.
+    pub(crate) async fn drain(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Gives up everything still being worked on.
+    pub(crate) fn cancel_all(&self) {
+        for (_, token) in lock(&self.0.working).drain() {
+            token.cancel();
+        }
+    }
+
+    async fn one(&self, text: &str) {
+        match message::parse(text) {
+            Err((id, error)) => self.send(error.answer(id.as_ref())).await,
+            Ok(Message::Response) => {}
+            Ok(Message::Notification(note)) => self.notified(&note),
+            Ok(Message::Request(request)) => match self.revision_of(&request) {
+                Ok(revision) => self.start(&request, revision).await,
+                Err(error) => self.send(error.answer(Some(&request.id))).await,
+            },
+        }
+    }
+
+    fn notified(&self, note: &Notification<'_>) {
+        if note.method != "notifications/cancelled" {
+            return;
+        }
+        let id = note.params.request_id.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        if let Some(token) = id.and_then(|id: RequestId| lock(&self.0.working).remove(&id)) {
+            token.cancel();
+        }
+    }
+
+    fn revision(&self) -> Revision {
+        *lock(&self.0.revision)
+    }
+
+    fn revision_of(&self, request: &Request<'_>) -> Result<Revision, RpcError> {
+        let declared = Declared::of(&request.params);
+        if let Some(version) = declared.version() {
+            let revision = Revision::parse(&version).ok_or_else(|| unsupported(&version))?;
+            return match declared.incomplete().filter(|_| revision.is_modern()) {
+                Some(error) => Err(error),
+                None => Ok(revision),
+            };
+        }
+        if request.method == "initialize" {
+            let revision = negotiated(&request.params);
+            *lock(&self.0.revision) = revision;
+            return Ok(revision);
+        }
+        Ok(if is_bare_discover(request) { Revision::V2026_07_28 } else { self.revision() })
+    }
+
+    /// Works on a request in a task of its own, so that a slow tool holds up nobody.
+    async fn start(&self, request: &Request<'_>, revision: Revision) {
+        let Ok(permit) = self.0.in_flight.clone().try_acquire_owned() else {
+            let error = RpcError::new(-32603, "too many requests at once; wait for an answer");
+            return self.send(error.answer(Some(&request.id))).await;
+        };
+        let cancel = CancellationToken::new();
+        lock(&self.0.working).insert(request.id.clone(), cancel.clone());
+        let bare = is_bare_discover(request);
+        let text = if bare { with_metadata(request.raw) } else { request.raw.to_owned() };
+        let (this, id) = (self.clone(), request.id.clone());
+        self.0.tasks.spawn(async move {
+            if let Ok(Message::Request(request)) = message::parse(&text) {
+                let work = this.0.exchange.answer(&request, revision, cancel.clone());
+                tokio::select! {
+                    reply = work => this.deliver(reply, &cancel).await,
+                    // A cancelled request gets no answer, as the protocol rules.
+                    () = cancel.cancelled() => {}
+                }
+            }
+            lock(&this.0.working).remove(&id);
+            drop(permit);
+        });
+    }
+
+    async fn deliver(&self, reply: Reply, cancel: &CancellationToken) {
+        match reply {
+            Reply::Whole(text, _) => self.send(text).await,
+            Reply::Stream(mut stream) => loop {
+                let text = tokio::select! {
+                    text = stream.next() => text,
+                    () = cancel.cancelled() => return,
+                };
+                let Some(text) = text else { return };
+                self.send(text).await;
+            },
+        }
+    }
+
+    async fn send(&self, text: String) {
+        if self.0.out.send(text).await.is_err() {
+            tracing::debug!("the client left before its answer");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

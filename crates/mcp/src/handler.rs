@@ -1,0 +1,407 @@
+//! The app as rmcp sees it. One [`Served`] answers one request and is dropped with it, so that
+//! nothing can survive between requests.
+
+#![expect(deprecated, reason = "logging and resources/subscribe are deprecated, not gone: older clients use them")]
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestMethod, ClientNotification, ClientRequest, CompleteRequestParams, CompleteResult,
+    ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    Reference, ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerConfig,
+    ServerNotification, ServerResult, SetLevelRequestMethod, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, Service, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+
+use crate::app::App;
+use crate::call::{Asker, ToolCall, guarded, invalid};
+use crate::changes::Change;
+use crate::complete::Completer;
+use crate::error::{Failure, Fault};
+use crate::request::{Context, Meta, Round, WayBack};
+use crate::result::{SERVER_INFO, TextForm, rpc_error};
+use crate::revision::Revision;
+
+type Outcome<T> = Result<T, ErrorData>;
+
+/// What rmcp drives: tool calls are answered here, because a result with members beside the
+/// standard ones does not fit rmcp's type; everything else goes through its `ServerHandler`.
+pub(crate) struct Served {
+    handler: Handler,
+    call: Mutex<Option<ToolCall>>,
+}
+
+struct Handler {
+    app: App,
+    asker: Asker,
+    /// Subscribed before the client learns that it is, so that no change falls in between.
+    listening: Mutex<Option<broadcast::Receiver<Change>>>,
+}
+
+impl Served {
+    pub(crate) fn new(app: App, asker: Asker, call: Option<ToolCall>) -> Self {
+        let listening = Mutex::new(Some(app.inner().changes.listen()));
+        Self { handler: Handler { app, asker, listening }, call: Mutex::new(call) }
+    }
+
+    async fn call_tool(&self, context: RequestContext<RoleServer>) -> Outcome<ServerResult> {
+        let Some(call) = self.call.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Err(invalid("the parameters of `tools/call` do not fit").into());
+        };
+        let progress = context.meta.get_progress_token();
+        let back = WayBack { peer: context.peer.clone(), progress };
+        let handler = &self.handler;
+        let result = call.run(&handler.app, &handler.asker, context.ct.clone(), Some(back)).await?;
+        let value = serde_json::from_str(&result).map_err(|error| rpc_error(error.into()))?;
+        Ok(ServerResult::CustomResult(CustomResult(value)))
+    }
+}
+
+impl Service<RoleServer> for Served {
+    async fn handle_request(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Outcome<ServerResult> {
+        if matches!(request, ClientRequest::CallToolRequest(_)) {
+            return self.call_tool(context).await;
+        }
+        self.handler.handle_request(request, context).await
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ClientNotification,
+        context: NotificationContext<RoleServer>,
+    ) -> Outcome<()> {
+        self.handler.handle_notification(notification, context).await
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        ServerHandler::get_info(&self.handler)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        ServerHandler::supported_protocol_versions(&self.handler)
+    }
+}
+
+impl Handler {
+    fn modern(&self) -> bool {
+        self.asker.revision.is_modern()
+    }
+
+    /// Our JSON as rmcp's type, with the members that 2026-07-28 adds to every cacheable result.
+    fn result<T: DeserializeOwned>(&self, mut value: Value, ttl_ms: Option<u64>) -> Outcome<T> {
+        if let Some(object) = value.as_object_mut().filter(|_| self.modern()) {
+            object.insert("resultType".to_owned(), "complete".into());
+            let server = &self.app.inner().identity.wire;
+            object.insert("_meta".to_owned(), json!({SERVER_INFO: server}));
+            if let Some(ttl_ms) = ttl_ms {
+                object.insert("ttlMs".to_owned(), ttl_ms.into());
+                object.insert("cacheScope".to_owned(), "public".into());
+            }
+        }
+        serde_json::from_value(value).map_err(|error| rpc_error(error.into()).into())
+    }
+
+    fn list<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        items: impl Iterator<Item = Value>,
+        page: Option<PaginatedRequestParams>,
+    ) -> Outcome<T> {
+        if page.and_then(|page| page.cursor).is_some() {
+            return Err(invalid("this list has one page; call it without a `cursor`").into());
+        }
+        let items: Vec<Value> = items.collect();
+        self.result(json!({key: items}), Some(self.app.inner().cache.list_ms))
+    }
+
+    fn context(&self, context: &RequestContext<RoleServer>, round: Round) -> Context {
+        Context {
+            caller: self.asker.caller.clone(),
+            revision: self.asker.revision,
+            meta: Meta::new(raw(&context.meta)),
+            cancel: context.ct.clone(),
+            back: Some(WayBack {
+                peer: context.peer.clone(),
+                progress: context.meta.get_progress_token(),
+            }),
+            round,
+            prose: self.app.inner().text == TextForm::Prose,
+        }
+    }
+
+    /// Runs the app's own code for a prompt or a resource.
+    async fn guard<T: DeserializeOwned>(
+        &self,
+        work: impl Future<Output = Result<Value, Failure>>,
+        ttl_ms: Option<u64>,
+    ) -> Outcome<Asked<T>> {
+        match guarded(self.asker.patience, work).await? {
+            Ok(value) => Ok(Asked::Done(self.result(value, ttl_ms)?)),
+            Err(Failure(Fault::NeedsInput(ask))) => serde_json::from_value(ask.into_result())
+                .map(Asked::Ask)
+                .map_err(|error| rpc_error(error.into()).into()),
+            Err(failure) => Err(rpc_error(failure).into()),
+        }
+    }
+}
+
+/// Either an answer or a question back.
+enum Asked<T> {
+    Done(T),
+    Ask(rmcp::model::InputRequiredResult),
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let inner = self.app.inner();
+        // In the older revisions nothing can be pushed, since no connection outlives its request:
+        // promising it would be a lie.
+        let pushes = if self.modern() { json!({"listChanged": true}) } else { json!({}) };
+        let mut resources = pushes.clone();
+        if self.modern() {
+            resources["subscribe"] = true.into();
+        }
+        let mut capabilities =
+            json!({"tools": pushes, "resources": resources, "prompts": pushes, "completions": {}});
+        if inner.logging {
+            capabilities["logging"] = json!({});
+        }
+        let info = json!({
+            "protocolVersion": Revision::V2025_11_25.as_str(),
+            "capabilities": capabilities,
+            "serverInfo": inner.identity.wire,
+            "instructions": inner.identity.instructions,
+        });
+        serde_json::from_value(info).unwrap_or_else(|error| {
+            tracing::error!(%error, "the server's own description does not fit rmcp's type");
+            ServerConfig::default()
+        })
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
+        let info = ServerHandler::get_info(self);
+        let versions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+        let mut result = json!({"supportedVersions": versions, "capabilities": info.capabilities});
+        if let Some(instructions) = info.instructions {
+            result["instructions"] = instructions.into();
+        }
+        self.result(result, Some(self.app.inner().cache.discover_ms))
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<ListResourcesResult> {
+        self.list("resources", self.app.inner().resources.iter().map(|r| r.wire()), page)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<ListResourceTemplatesResult> {
+        self.list("resourceTemplates", self.app.inner().templates.iter().map(|t| t.wire()), page)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Outcome<ReadResourceResponse> {
+        let round = round(request.input_responses, request.request_state);
+        let context = self.context(&context, round);
+        let (inner, uri) = (self.app.inner(), request.uri);
+        let ttl = Some(inner.cache.list_ms);
+        let found = if let Some(resource) = inner.resources.iter().find(|r| r.uri == uri) {
+            self.guard(resource.read(context), ttl).await?
+        } else {
+            let mut templates = inner.templates.iter();
+            let hit = templates.find_map(|template| Some((template, template.matches(&uri)?)));
+            let Some((template, vars)) = hit else {
+                return Err(rpc_error(Failure::not_found(uri)).into());
+            };
+            self.guard(template.read(&uri, vars, context), ttl).await?
+        };
+        Ok(match found {
+            Asked::Done(result) => ReadResourceResponse::Complete(result),
+            Asked::Ask(ask) => ReadResourceResponse::InputRequired(ask),
+        })
+    }
+
+    async fn list_prompts(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<ListPromptsResult> {
+        self.list("prompts", self.app.inner().prompts.iter().map(|p| p.wire()), page)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Outcome<GetPromptResponse> {
+        let prompts = &self.app.inner().prompts;
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == request.name) else {
+            return Err(invalid(format!("there is no prompt `{}`", request.name)).into());
+        };
+        let round = round(request.input_responses, request.request_state);
+        let arguments = request.arguments.unwrap_or_default();
+        let context = self.context(&context, round);
+        Ok(match self.guard(prompt.get(arguments, context), None).await? {
+            Asked::Done(result) => GetPromptResponse::Complete(result),
+            Asked::Ask(ask) => GetPromptResponse::InputRequired(ask),
+        })
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<CompleteResult> {
+        let inner = self.app.inner();
+        let completers = match &request.r#ref {
+            Reference::Prompt(to) => {
+                inner.prompts.iter().find(|p| p.name == to.name).map(|p| &p.completers)
+            }
+            Reference::Resource(to) => {
+                inner.templates.iter().find(|t| t.pattern == to.uri).map(|t| &t.completers)
+            }
+            // The enum is open; a kind of reference that we do not know has no suggestions.
+            _ => None,
+        };
+        let completer = completers.and_then(|all| all.get(&request.argument.name)).cloned();
+        let typed = request.argument.value;
+        let work = async move {
+            Ok(completer.map_or_else(Completer::nothing, |completer| completer.suggest(&typed)))
+        };
+        match self.guard(work, None).await? {
+            Asked::Done(result) => Ok(result),
+            Asked::Ask(_) => Err(invalid("a completion cannot ask the user").into()),
+        }
+    }
+
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<()> {
+        // Accepted and not kept: the next request may reach another replica.
+        if self.modern() || !self.app.inner().logging {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<()> {
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<()> {
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Outcome<()> {
+        let taken = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut changes) = taken else { return Ok(()) };
+        let closing = &self.app.inner().closing;
+        loop {
+            let change = tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                () = closing.cancelled() => return Ok(()),
+                change = changes.recv() => change,
+            };
+            // A listener that fell behind is ended in order; it will list again and listen anew.
+            let Ok(change) = change else { return Ok(()) };
+            if wanted(subscription.accepted(), &change)
+                && subscription.sink().send(notification(change)).await.is_err()
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Outcome<CustomResult> {
+        // rmcp takes a known method with parameters that do not fit for an unknown method.
+        const KNOWN: [&str; 9] = [
+            CallToolRequestMethod::VALUE,
+            "tools/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "prompts/list",
+            "prompts/get",
+            "completion/complete",
+            "subscriptions/listen",
+        ];
+        let method = request.method;
+        if KNOWN.contains(&method.as_str()) {
+            return Err(invalid(format!("the parameters of `{method}` do not fit")).into());
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
+    }
+}
+
+fn wanted(accepted: &SubscriptionFilter, change: &Change) -> bool {
+    match change {
+        Change::Tools => accepted.tools_list_changed == Some(true),
+        Change::Prompts => accepted.prompts_list_changed == Some(true),
+        Change::Resources => accepted.resources_list_changed == Some(true),
+        Change::Resource(uri) => {
+            accepted.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(uri))
+        }
+    }
+}
+
+fn notification(change: Change) -> ServerNotification {
+    match change {
+        Change::Tools => ServerNotification::ToolListChangedNotification(Default::default()),
+        Change::Prompts => ServerNotification::PromptListChangedNotification(Default::default()),
+        Change::Resources => ServerNotification::ResourceListChangedNotification(Default::default()),
+        Change::Resource(uri) => ServerNotification::ResourceUpdatedNotification(
+            ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri)),
+        ),
+    }
+}
+
+fn round(
+    responses: Option<std::collections::BTreeMap<String, Value>>,
+    state: Option<String>,
+) -> Round {
+    let responses = responses.map(|all| all.into_iter().collect::<Map<_, _>>());
+    Round { responses, state }
+}
+
+fn raw(meta: &impl serde::Serialize) -> Option<Box<RawValue>> {
+    to_raw_value(meta).ok()
+}

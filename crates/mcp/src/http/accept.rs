@@ -1,0 +1,326 @@
+//! Turns a listening socket and a router into a server that nobody can hold up.
+//!
+//! This is our own accept loop because the router's crate has none with deadlines: a silent
+//! connection, half a head or a reader that stops reading would be kept for ever. One task runs
+//! the loop, one task each connection. The loop also makes the rounds: see [`pulse`].
+
+mod pulse;
+mod stream;
+mod wire;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use futures::FutureExt;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use self::pulse::{Busy, Clock, Order, Pulse, Rules, Watch};
+use self::stream::{Tracked, Watched};
+use super::limits::Limits;
+use super::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
+
+/// The address a request came from, in the extensions of every request.
+///
+/// Behind a proxy this is the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// Serves `router` on `listener` until `shutdown` is cancelled, over HTTP/1 and HTTP/2 alike.
+///
+/// After that no connection is accepted, requests that had arrived are answered, and what is
+/// still open when `limits.shutdown` has passed is dropped. Dropping the future drops every
+/// connection.
+///
+/// # Errors
+///
+/// Fails when the socket is not one that can accept. Passing failures such as too many open
+/// files are waited out instead.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Arc<Limits>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let mut server = Server::new(router, limits);
+    let mut stopping = pin!(shutdown.cancelled());
+    let mut rounds = interval(server.rules.tick());
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut resume = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = stopping.as_mut() => break,
+            _ = rounds.tick(), if !server.watches.is_empty() => server.make_round(),
+            Some(ended) = server.tasks.join_next_with_id() => server.forget(ended),
+            accepted = accept(&listener, resume) => {
+                resume = match accepted {
+                    Ok((stream, peer)) => {
+                        server.admit(stream, peer);
+                        None
+                    }
+                    Err(error) => Some(Instant::now() + pause_after(error)?),
+                };
+            }
+        }
+    }
+    server.close(listener).await;
+    Ok(())
+}
+
+async fn accept(
+    listener: &TcpListener,
+    resume: Option<Instant>,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    if let Some(resume) = resume {
+        sleep_until(resume).await;
+    }
+    listener.accept().await
+}
+
+/// How long to wait after a failed accept, or the error itself when waiting cannot help.
+fn pause_after(error: io::Error) -> io::Result<Duration> {
+    match error.kind() {
+        // The peer was gone before we came: the next one is not affected.
+        io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::Interrupted => Ok(Duration::ZERO),
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Err(error),
+        _ => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            Ok(Duration::from_millis(100))
+        }
+    }
+}
+
+struct Server {
+    router: Router,
+    limits: Arc<Limits>,
+    protocol: Arc<auto::Builder<TokioExecutor>>,
+    clock: Arc<Clock>,
+    rules: Rules,
+    tasks: JoinSet<()>,
+    watches: HashMap<Id, Watch>,
+    turned_away: u64,
+}
+
+impl Server {
+    fn new(router: Router, limits: Arc<Limits>) -> Self {
+        Self {
+            // Binding the state once makes the router cheaper to call.
+            router: router.with_state(()),
+            protocol: Arc::new(protocol(&limits)),
+            clock: Arc::new(Clock::new()),
+            rules: Rules::new(&limits),
+            limits,
+            tasks: JoinSet::new(),
+            watches: HashMap::new(),
+            turned_away: 0,
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if self.tasks.len() >= self.limits.connections {
+            self.turned_away += 1;
+            // A plain answer beats a bare close, but nobody waits for it to arrive.
+            let _ = stream.try_write(FULL);
+            return;
+        }
+        // Answers are written whole; waiting to fill a packet would only delay them.
+        let _ = stream.set_nodelay(true);
+        let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
+        let connection = Connection {
+            router: self.router.clone(),
+            protocol: Arc::clone(&self.protocol),
+            pulse: Arc::clone(&pulse),
+            peer: Peer(peer),
+        };
+        let task = self.tasks.spawn(connection.run(stream));
+        self.watches.insert(task.id(), Watch::new(pulse));
+    }
+
+    fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!("a connection ended by a panic");
+                error.id()
+            }
+        };
+        self.watches.remove(&id);
+    }
+
+    fn make_round(&mut self) {
+        let now = self.clock.refresh();
+        // Seven eighths full.
+        self.rules.crowded = self.watches.len() * 8 >= self.limits.connections * 7;
+        for watch in self.watches.values_mut() {
+            watch.attend(&self.rules, now);
+        }
+        if self.turned_away > 0 {
+            let cap = self.limits.connections;
+            tracing::warn!(
+                turned_away = self.turned_away,
+                cap,
+                "no room for more connections"
+            );
+            self.turned_away = 0;
+        }
+    }
+
+    /// Answers what has arrived, then lets go of the rest.
+    async fn close(mut self, listener: TcpListener) {
+        let deadline = Instant::now() + self.limits.shutdown;
+        // Connections that the kernel has accepted for us count as arrived. The moment of
+        // patience lets the runtime notice them.
+        for _ in 0..self.limits.connections {
+            match timeout(ROUND_WHEN_CLOSING, listener.accept()).await {
+                Ok(Ok((stream, peer))) => self.admit(stream, peer),
+                _ => break,
+            }
+        }
+        drop(listener);
+        self.rules.closing = Some(self.clock.refresh());
+        let mut rounds = interval(ROUND_WHEN_CLOSING);
+        loop {
+            tokio::select! {
+                biased;
+                ended = self.tasks.join_next_with_id() => match ended {
+                    Some(ended) => self.forget(ended),
+                    None => return,
+                },
+                _ = rounds.tick() => self.make_round(),
+                () = sleep_until(deadline) => break,
+            }
+        }
+        tracing::warn!(
+            open = self.tasks.len(),
+            "dropped what was still open at the deadline"
+        );
+    }
+}
+
+/// A person waits for a shutdown, so the rounds are quicker then.
+const ROUND_WHEN_CLOSING: Duration = Duration::from_millis(10);
+
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\
+    Content-Length: 0\r\nConnection: close\r\n\r\n";
+
+fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // hyper would count the wait between requests as part of the next head; the rounds keep
+        // the two apart.
+        .header_read_timeout(None)
+        // What one connection can make us hold; the head has to fit in it.
+        .max_buf_size(limits.header_bytes.saturating_mul(2).max(8 * 1024));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.h2_streams)
+        .max_header_list_size(limits.h2_header_list)
+        .initial_stream_window_size(limits.h2_window)
+        .initial_connection_window_size(limits.h2_window)
+        .max_send_buf_size(limits.h2_window as usize)
+        .keep_alive_interval(limits.h2_ping_every)
+        .keep_alive_timeout(limits.h2_ping_timeout);
+    builder
+}
+
+struct Connection {
+    router: Router,
+    protocol: Arc<auto::Builder<TokioExecutor>>,
+    pulse: Arc<Pulse>,
+    peer: Peer,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream) {
+        let Self {
+            router,
+            protocol,
+            pulse,
+            peer,
+        } = self;
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+        let counted = Arc::clone(&pulse);
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer);
+            answer(router.clone(), request, busy)
+        });
+        let mut http = pin!(protocol.serve_connection(io, service));
+        let mut told = false;
+        poll_fn(|cx| {
+            pulse.waker().register(cx.waker());
+            if http.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match pulse.order() {
+                Order::Cut => Poll::Ready(()),
+                // A head on its way is waited for: hyper would drop it unanswered.
+                Order::Finish if !told && !pulse.is_mid_head() => {
+                    told = true;
+                    http.as_mut().graceful_shutdown();
+                    http.as_mut().poll(cx).map(drop)
+                }
+                _ => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+const AMBIGUOUS: &str = "the framing of the request is ambiguous";
+
+async fn answer(
+    mut router: Router,
+    request: Request<Body>,
+    busy: Busy,
+) -> Result<Response<Tracked>, Infallible> {
+    let can_close = request.version() < Version::HTTP_2;
+    let mut response = if busy.is_ambiguous() {
+        let hint = "end lines with CR LF, and give the length of the body once";
+        refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+    } else {
+        let called = AssertUnwindSafe(async move { router.call(request).await });
+        match called.catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(_) => {
+                // The panic itself goes to the process's panic hook; the peer learns nothing.
+                tracing::error!("a handler panicked");
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                refusal::answer(status, INTERNAL_ERROR, "internal error", "")
+            }
+        }
+    };
+    if can_close && busy.is_last() {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response.map(|body| Tracked::new(body, busy)))
+}

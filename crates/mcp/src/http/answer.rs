@@ -1,0 +1,168 @@
+//! Answers as HTTP: JSON or an event stream, by what the client accepts.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use crate::exchange::{Reply, Stream};
+use crate::rpc::RpcError;
+
+/// How a client wants its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    EventStream,
+}
+
+impl Form {
+    /// An event stream unless the client prefers JSON. Clients must take both, and of those that
+    /// say so, some of ChatGPT's only ever read the stream.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let (mut json, mut stream) = (None, None);
+        for value in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
+            for range in value.split(',') {
+                let (kind, quality) = media_range(range);
+                match kind.as_str() {
+                    "application/json" => json = json.max(Some(quality)),
+                    "text/event-stream" => stream = stream.max(Some(quality)),
+                    _ => {}
+                }
+            }
+        }
+        match (json, stream) {
+            (Some(json), stream) if json > stream.unwrap_or(0) => Self::Json,
+            _ => Self::EventStream,
+        }
+    }
+}
+
+/// The type of one `Accept` range in lower case, and its quality in thousandths.
+fn media_range(range: &str) -> (String, u16) {
+    let mut parts = range.split(';').map(str::trim);
+    let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let quality = parts
+        .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+        .and_then(|text| text.parse::<f32>().ok())
+        .filter(|quality| (0.0..=1.0).contains(quality))
+        .unwrap_or(1.0);
+    // In range by the filter above: at most 1,000.
+    (kind, (quality * 1000.0) as u16)
+}
+
+/// True when the client asks for an event stream by name.
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.to_ascii_lowercase().contains("text/event-stream"))
+}
+
+/// A finished answer. Errors that HTTP has a status for are JSON, whatever was accepted.
+pub(crate) fn whole(text: String, status: StatusCode, form: Form) -> Response {
+    if form == Form::Json || status != StatusCode::OK {
+        return json(status, text);
+    }
+    // One event in one piece: the client sees a stream, the network a body of known length.
+    let mut event = String::with_capacity(text.len() + 8);
+    event.push_str("data: ");
+    event.push_str(&text);
+    event.push_str("\n\n");
+    stream_head(Body::from(event))
+}
+
+/// A JSON body.
+pub(crate) fn json(status: StatusCode, text: String) -> Response {
+    respond(status, "application/json", Body::from(text))
+}
+
+/// An error with its status.
+pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Response {
+    json(status, error.answer(None))
+}
+
+/// 2026-07-28 ties some errors to a status; before it, an answered request is a 200.
+pub(crate) fn status(code: Option<i32>, modern: bool) -> StatusCode {
+    match code {
+        Some(-32601) if modern => StatusCode::NOT_FOUND,
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Messages as they come, with comments in the silences so that no proxy cuts the stream.
+/// `kept` lives as long as the stream does.
+pub(crate) fn stream<T: Send + 'static>(stream: Stream, keep_alive: Duration, kept: T) -> Response {
+    let events = futures::stream::unfold((stream, kept), move |(mut stream, kept)| async move {
+        let event = match tokio::time::timeout(keep_alive, stream.next()).await {
+            Ok(Some(text)) => Bytes::from(format!("data: {text}\n\n")),
+            Ok(None) => return None,
+            Err(_) => Bytes::from_static(b":\n\n"),
+        };
+        Some((Ok::<_, std::convert::Infallible>(event), (stream, kept)))
+    });
+    stream_head(Body::from_stream(events))
+}
+
+/// The last message of a reply, for a client that takes no stream.
+pub(crate) async fn last(reply: Reply) -> (String, Option<i32>) {
+    match reply {
+        Reply::Whole(text, code) => (text, code),
+        Reply::Stream(mut stream) => {
+            let mut last = String::new();
+            while let Some(text) = stream.next().await {
+                last = text;
+            }
+            (last, None)
+        }
+    }
+}
+
+pub(crate) fn stream_head(body: Body) -> Response {
+    let mut response = respond(StatusCode::OK, "text/event-stream", body);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accept_decides_and_silence_means_a_stream() {
+        let rows = [
+            (None, Form::EventStream),
+            (Some("*/*"), Form::EventStream),
+            (Some("application/json, text/event-stream"), Form::EventStream),
+            (Some("text/event-stream, application/json"), Form::EventStream),
+            (Some("text/event-stream"), Form::EventStream),
+            (Some("application/json"), Form::Json),
+            (Some("Application/JSON; charset=utf-8"), Form::Json),
+            (Some("application/json, */*"), Form::Json),
+            (Some("application/json, text/event-stream;q=0.5"), Form::Json),
+            (Some("application/json;q=0.5, text/event-stream"), Form::EventStream),
+            (Some("application/json, text/event-stream;q=0"), Form::Json),
+            (Some("text/html"), Form::EventStream),
+            (Some("application/json;q=nonsense"), Form::Json),
+        ];
+        for (accept, expected) in rows {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            }
+            assert_eq!(Form::of(&headers), expected, "{accept:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Turns a request body into bytes, or into the reason why not: too large, too slow, broken.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures::poll;
+use http::header::CONNECTION;
+use http::{HeaderValue, StatusCode};
+use tokio::time::{Instant, sleep_until};
+
+use super::limits::Limits;
+use super::refusal::{self, INVALID_REQUEST};
+
+/// Why a request body was not read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// More bytes than allowed were announced or sent.
+    #[error("the request body is larger than `{max}` bytes")]
+    TooLarge {
+        /// The limit that was passed.
+        max: usize,
+    },
+    /// The body came below the least rate or was not complete in time.
+    #[error("the request body came too slowly")]
+    TooSlow,
+    /// The body ended early or was not framed as HTTP demands.
+    #[error("the request body is broken")]
+    Broken,
+}
+
+impl BodyError {
+    /// The HTTP status that tells the sender what happened.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What the sender can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "send a shorter message",
+            Self::TooSlow => "send the whole body at once",
+            Self::Broken => "send a body with a correct `Content-Length` or chunked encoding",
+        }
+    }
+}
+
+impl IntoResponse for BodyError {
+    fn into_response(self) -> Response {
+        let message = self.to_string();
+        let mut response = refusal::answer(self.status(), INVALID_REQUEST, &message, self.hint());
+        // The rest of the body is not read, so the connection cannot be used again. HTTP/2 knows
+        // no such header, and hyper leaves it out there.
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+}
+
+/// Reads a whole body of at most `max` bytes within the time and above the rate of `limits`.
+///
+/// A body that is complete already, as small ones are, costs no timer and no copy.
+///
+/// # Errors
+///
+/// Says which bound was passed; nothing of the body is kept then.
+pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, BodyError> {
+    // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
+    if body.size_hint().lower() > max as u64 {
+        return Err(BodyError::TooLarge { max });
+    }
+    let received = AtomicUsize::new(0);
+    let mut gathering = pin!(gather(body, max, &received));
+    if let std::task::Poll::Ready(done) = poll!(gathering.as_mut()) {
+        return done;
+    }
+
+    let start = Instant::now();
+    let end = start + limits.body;
+    let mut look = start + limits.body_grace;
+    loop {
+        tokio::select! {
+            biased;
+            done = gathering.as_mut() => return done,
+            () = sleep_until(look.min(end)) => {}
+        }
+        let passed = start.elapsed();
+        let arrived = received.load(Ordering::Relaxed);
+        if passed >= limits.body || is_slow(arrived, passed, limits) {
+            return Err(BodyError::TooSlow);
+        }
+        look = Instant::now() + LOOK_EVERY;
+    }
+}
+
+/// How often the rate of a slow body is judged; once a second is what a rate per second means.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+fn is_slow(arrived: usize, passed: Duration, limits: &Limits) -> bool {
+    let due = passed.as_millis().saturating_mul(limits.body_rate as u128) / 1000;
+    passed >= limits.body_grace && (arrived as u128) < due
+}
+
+async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    let mut total = 0usize;
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        // Trailers carry nothing that we use.
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else {
+            continue;
+        };
+        total = total.saturating_add(data.len());
+        if total > max {
+            return Err(BodyError::TooLarge { max });
+        }
+        received.store(total, Ordering::Relaxed);
+        if first.is_empty() {
+            first = data;
+        } else {
+            // The buffer grows with what arrived, never with what was announced.
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    })
+}

@@ -1,0 +1,208 @@
+//! The MCP endpoint: one POST in, one answer out, for every revision.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{self, Form};
+use super::{body, era};
+use crate::era::{is_bare_discover, with_metadata};
+use crate::exchange::{Exchange, Reply};
+use crate::message::{self, Message, Request};
+use crate::revision::Revision;
+use crate::rpc::RpcError;
+
+/// What every POST shares.
+#[derive(Clone)]
+pub(crate) struct Front {
+    pub(crate) exchange: Exchange,
+    pub(crate) lenient: bool,
+    in_flight: Arc<Semaphore>,
+    big_parses: Arc<Semaphore>,
+}
+
+impl Front {
+    pub(crate) fn new(exchange: Exchange, lenient: bool) -> Self {
+        let limits = &exchange.limits;
+        let in_flight = Arc::new(Semaphore::new(limits.in_flight));
+        let big_parses = Arc::new(Semaphore::new(limits.big_parses));
+        Self { exchange, lenient, in_flight, big_parses }
+    }
+}
+
+/// `POST /`, `/mcp` and `/mcp/`.
+pub(crate) async fn post(State(front): State<Front>, request: HttpRequest<Body>) -> Response {
+    let (parts, body) = request.into_parts();
+    match receive(&front, &parts.headers, body).await {
+        Ok(bytes) => front.answer(&parts.headers, &bytes).await,
+        Err(refusal) => refusal,
+    }
+}
+
+/// Reads the body if its type and size are acceptable.
+pub(crate) async fn receive(front: &Front, headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+    if !is_json(headers) {
+        let error = RpcError::invalid_request("`Content-Type` must be `application/json`");
+        return Err(answer::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+    }
+    let limits = &front.exchange.limits;
+    body::read(body, limits.body_bytes, limits).await.map_err(|error| {
+        let text = format!("{error}: {}", error.hint());
+        answer::refuse(error.status(), &RpcError::invalid_request(text))
+    })
+}
+
+/// Exactly `application/json`, with or without parameters. A browser sends anything else across
+/// origins without asking first.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+impl Front {
+    async fn answer(&self, headers: &HeaderMap, bytes: &[u8]) -> Response {
+        let limits = &self.exchange.limits;
+        let Ok(permit) = self.in_flight.clone().try_acquire_owned() else { return busy() };
+        let _parse = if bytes.len() > limits.big_body {
+            self.big_parses.acquire().await.ok()
+        } else {
+            None
+        };
+        match message::split(bytes, limits.json_depth, limits.batch) {
+            Err(error) => answer::refuse(StatusCode::BAD_REQUEST, &error),
+            Ok(message::Body::Batch(items)) => self.batch(headers, &items).await,
+            Ok(message::Body::One(text)) => {
+                let form = Form::of(headers);
+                match self.one(headers, text).await {
+                    Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
+                        answer::whole(text, answer::status(code, revision.is_modern()), form)
+                    }
+                    Ok(Done::Reply(reply, _)) if form == Form::Json => self.unstreamed(reply, text).await,
+                    Ok(Done::Reply(Reply::Stream(stream), _)) => {
+                        // A listener may stay for hours; only work counts as in flight.
+                        let kept = (!is_listen(text)).then_some(permit);
+                        answer::stream(stream, limits.sse_keep_alive, kept)
+                    }
+                    Ok(Done::Accepted) => StatusCode::ACCEPTED.into_response(),
+                    Err((status, text)) => answer::json(status, text),
+                }
+            }
+        }
+    }
+
+    /// A stream for a client that takes JSON alone: its last message is the answer.
+    async fn unstreamed(&self, reply: Reply, text: &str) -> Response {
+        if is_listen(text) {
+            let error = RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
+            return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
+        }
+        let (text, code) = answer::last(reply).await;
+        answer::json(answer::status(code, false), text)
+    }
+
+    async fn one(&self, headers: &HeaderMap, text: &str) -> Result<Done, (StatusCode, String)> {
+        let bad = |error: &RpcError, id| (StatusCode::BAD_REQUEST, error.answer(id));
+        match message::parse(text) {
+            Err((id, error)) => Err(bad(&error, id.as_ref())),
+            Ok(Message::Response) => {
+                Err(bad(&RpcError::invalid_request("this server asks nothing, so nothing can be answered"), None))
+            }
+            // Closing the connection is how a client of a stateless server cancels.
+            Ok(Message::Notification(_)) => Ok(Done::Accepted),
+            Ok(Message::Request(request)) => self.request(headers, &request, text.len()).await,
+        }
+    }
+
+    async fn request(
+        &self,
+        headers: &HeaderMap,
+        request: &Request<'_>,
+        size: usize,
+    ) -> Result<Done, (StatusCode, String)> {
+        let most = self.exchange.limits.call_bytes;
+        if request.method == "tools/call" && size > most {
+            let error = RpcError::invalid_request(format!("a tool call may have {most} bytes, this has {size}"));
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, error.answer(Some(&request.id))));
+        }
+        let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
+            .map_err(|error| refused(headers, request, &error))?;
+        let cancel = CancellationToken::new();
+        let needs_metadata = is_bare_discover(request) || (self.lenient && revision.is_modern());
+        if needs_metadata {
+            let text = with_metadata(request.raw);
+            if let Ok(Message::Request(request)) = message::parse(&text) {
+                return Ok(Done::Reply(self.exchange.answer(&request, revision, cancel).await, revision));
+            }
+        }
+        Ok(Done::Reply(self.exchange.answer(request, revision, cancel).await, revision))
+    }
+
+    /// A batch, for the one revision that had them.
+    async fn batch(&self, headers: &HeaderMap, items: &[&RawValue]) -> Response {
+        let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+        if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
+            let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
+            return answer::refuse(StatusCode::BAD_REQUEST, &error);
+        }
+        let mut answers = Vec::new();
+        for item in items {
+            match self.one(headers, item.get()).await {
+                Ok(Done::Accepted) => {}
+                Ok(Done::Reply(reply, _)) if !is_listen(item.get()) => answers.push(answer::last(reply).await.0),
+                Ok(Done::Reply(..)) => {}
+                Err((_, text)) => answers.push(text),
+            }
+        }
+        if answers.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        if Form::of(headers) == Form::EventStream && !accepts_json(headers) {
+            let events: String = answers.iter().map(|text| format!("data: {text}\n\n")).collect();
+            return answer::stream_head(Body::from(events));
+        }
+        answer::json(StatusCode::OK, format!("[{}]", answers.join(",")))
+    }
+}
+
+/// What became of one message.
+enum Done {
+    Reply(Reply, Revision),
+    Accepted,
+}
+
+fn is_listen(text: &str) -> bool {
+    matches!(message::parse(text), Ok(Message::Request(r)) if r.method == "subscriptions/listen")
+}
+
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    values.peek().is_none()
+        || values.any(|value| {
+            let value = value.to_ascii_lowercase();
+            value.contains("application/json") || value.contains("*/*")
+        })
+}
+
+/// A refusal by the headers is worth a log line: it is how a host's change is noticed first.
+fn refused(headers: &HeaderMap, request: &Request<'_>, error: &RpcError) -> (StatusCode, String) {
+    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("-");
+    let (agent, method) = (crate::era::short(agent), crate::era::short(&request.method));
+    tracing::warn!(code = error.code, %agent, %method, reason = %error.message, "a request was refused");
+    (StatusCode::BAD_REQUEST, error.answer(Some(&request.id)))
+}
+
+fn busy() -> Response {
+    let error = RpcError::new(-32603, "the server is busy; try again in a second");
+    let mut response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, &error);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}

@@ -1,0 +1,220 @@
+//! Turns the text of `Host` and `Origin` into values that can be compared without guessing.
+//!
+//! Nothing is allocated for a request: its text is borrowed, and compared without regard to case.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A host: borrowed from a request, or owned by a rule.
+#[derive(Debug, Clone, Copy)]
+enum Host<S> {
+    Name(S),
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+}
+
+impl<S: AsRef<str>> Host<S> {
+    fn is<T: AsRef<str>>(&self, other: &Host<T>) -> bool {
+        match (self, other) {
+            (Self::Name(a), Host::Name(b)) => a.as_ref().eq_ignore_ascii_case(b.as_ref()),
+            (Self::V4(a), Host::V4(b)) => a == b,
+            (Self::V6(a), Host::V6(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Host<&str> {
+    fn to_owned(self) -> Host<String> {
+        match self {
+            Self::Name(name) => Host::Name(name.to_owned()),
+            Self::V4(address) => Host::V4(address),
+            Self::V6(address) => Host::V6(address),
+        }
+    }
+}
+
+/// A host with an optional port, as a request states it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Authority<'a> {
+    host: Host<&'a str>,
+    port: Option<u16>,
+}
+
+impl PartialEq for Authority<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.host.is(&other.host) && self.port == other.port
+    }
+}
+
+impl<'a> Authority<'a> {
+    /// Reads `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, and nothing else.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(inside) => {
+                let (address, port) = inside.split_once(']')?;
+                (Host::V6(address.parse().ok()?), port)
+            }
+            None => {
+                let end = text.find(':').unwrap_or(text.len());
+                let (name, port) = text.split_at(end);
+                let host = match name.parse() {
+                    Ok(address) => Host::V4(address),
+                    Err(_) if is_name(name) => Host::Name(name),
+                    Err(_) => return None,
+                };
+                (host, port)
+            }
+        };
+        let port = if port.is_empty() {
+            None
+        } else {
+            Some(parse_port(port)?)
+        };
+        Some(Self { host, port })
+    }
+
+    /// True for a host that no honest client states: another spelling of an address, the address
+    /// that means any, or a name with a dot at its end, which browsers treat as a second site.
+    pub(super) fn is_disguised(&self) -> bool {
+        match self.host {
+            Host::Name(name) => name.ends_with('.') || is_number(name.rsplit('.').next()),
+            Host::V4(address) => address.is_unspecified(),
+            Host::V6(address) => address.is_unspecified() || address.to_ipv4_mapped().is_some(),
+        }
+    }
+}
+
+impl fmt::Display for Authority<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host {
+            Host::Name(name) => f.write_str(name)?,
+            Host::V4(address) => write!(f, "{address}")?,
+            Host::V6(address) => write!(f, "[{address}]")?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+fn parse_port(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix(':')?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| plain && *port != 0)
+}
+
+/// The longest name that the domain name system can hold.
+const NAME_BYTES: usize = 253;
+
+fn is_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let relative = text.strip_suffix('.').unwrap_or(text);
+    text.len() <= NAME_BYTES && relative.split('.').all(is_label)
+}
+
+/// Browsers take a name whose last part is a number for an IPv4 address: `127.1`, `0x7f000001`.
+fn is_number(last: Option<&str>) -> bool {
+    last.is_some_and(|last| {
+        let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+        match hexadecimal {
+            Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            None => last.bytes().all(|byte| byte.is_ascii_digit()),
+        }
+    })
+}
+
+/// An allowed host.
+#[derive(Debug, Clone)]
+pub(super) struct HostRule {
+    host: Host<String>,
+    port: Option<u16>,
+}
+
+impl HostRule {
+    /// Reads an entry of the settings.
+    pub(super) fn parse(entry: &str) -> Option<Self> {
+        let authority = Authority::parse(entry).filter(|authority| !authority.is_disguised())?;
+        Some(Self {
+            host: authority.host.to_owned(),
+            port: authority.port,
+        })
+    }
+
+    /// Whether a request for `stated` is for this host.
+    pub(super) fn allows(&self, stated: &Authority<'_>) -> bool {
+        self.host.is(&stated.host)
+            && match (self.port, stated.port) {
+                (None, _) => true,
+                // A client leaves out the port that its scheme implies.
+                (Some(port), None) => port == 80 || port == 443,
+                (Some(port), Some(stated)) => port == stated,
+            }
+    }
+}
+
+/// An origin as a browser states it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    scheme: &'a str,
+    host: Host<&'a str>,
+    port: Option<u16>,
+}
+
+impl<'a> Origin<'a> {
+    /// Reads `scheme://host` or `scheme://host:port`; `null` is not an origin that can be listed.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let Authority { host, port } = Authority::parse(authority)?;
+        let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        let port = port.or_else(|| default_port(scheme));
+        is_scheme.then_some(Self { scheme, host, port })
+    }
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    if scheme.eq_ignore_ascii_case("https") {
+        Some(443)
+    } else {
+        scheme.eq_ignore_ascii_case("http").then_some(80)
+    }
+}
+
+/// An allowed origin.
+#[derive(Debug, Clone)]
+pub(super) struct OriginRule {
+    scheme: String,
+    host: Host<String>,
+    port: Option<u16>,
+    any_port: bool,
+}
+
+impl OriginRule {
+    /// Reads an entry of the settings.
+    pub(super) fn parse(entry: &str) -> Option<Self> {
+        let (text, any_port) = match entry.strip_suffix(":*") {
+            Some(text) => (text, true),
+            None => (entry, false),
+        };
+        let Origin { scheme, host, port } = Origin::parse(text)?;
+        Some(Self {
+            scheme: scheme.to_owned(),
+            host: host.to_owned(),
+            port,
+            any_port,
+        })
+    }
+
+    /// Whether a page from `stated` is one of this origin.
+    pub(super) fn allows(&self, stated: &Origin<'_>) -> bool {
+        self.scheme.eq_ignore_ascii_case(stated.scheme)
+            && self.host.is(&stated.host)
+            && (self.any_port || self.port == stated.port)
+    }
+}

@@ -1,0 +1,78 @@
+//! Is the process alive, and can it answer: JSON for people, probes and load balancers.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer;
+use crate::app::App;
+use crate::rpc::RpcError;
+
+/// Whether the app can answer, and the state of each of its parts as a JSON object.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// False while answers would be wrong or missing.
+    pub ready: bool,
+    /// Members that stand beside `ready`.
+    pub parts: Value,
+}
+
+/// Asked at each `/readyz`.
+pub type Readiness = Arc<dyn Fn() -> Ready + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Health {
+    pub(crate) app: App,
+    pub(crate) readiness: Readiness,
+}
+
+/// `GET /healthz`: the process answers.
+pub(crate) async fn healthz() -> Response {
+    answer::json(StatusCode::OK, r#"{"status":"ok"}"#.to_owned())
+}
+
+/// `GET /readyz`: the app can answer, part by part. Not ready from the moment shutdown begins.
+pub(crate) async fn readyz(State(health): State<Health>) -> Response {
+    let Ready { ready, parts } = (health.readiness)();
+    let closing = health.app.inner().closing.is_cancelled();
+    let mut body = json!({"ready": ready && !closing});
+    if let (Some(body), Value::Object(parts)) = (body.as_object_mut(), parts) {
+        body.extend(parts.into_iter().filter(|(key, _)| key != "ready"));
+        if closing {
+            body.insert("closing".to_owned(), true.into());
+        }
+    }
+    let status = if ready && !closing { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer::json(status, body.to_string())
+}
+
+/// `GET /`: health for people and probes; a client that wants a stream learns that there is none.
+pub(crate) async fn root(State(health): State<Health>, headers: HeaderMap) -> Response {
+    if answer::wants_stream(&headers) {
+        return no_stream("GET, POST");
+    }
+    let identity = &health.app.inner().identity;
+    let body = json!({
+        "status": "ok",
+        "name": identity.name,
+        "title": identity.title,
+        "version": identity.version,
+        "mcp": ["/mcp", "/"],
+    });
+    answer::json(StatusCode::OK, body.to_string())
+}
+
+/// `GET` and `DELETE` of the MCP endpoint: nothing to listen to and no session to end.
+pub(crate) async fn no_session() -> Response {
+    no_stream("POST")
+}
+
+fn no_stream(allow: &'static str) -> Response {
+    let error = RpcError::new(-32000, "this server keeps no sessions: send each message as a POST");
+    let mut response = answer::refuse(StatusCode::METHOD_NOT_ALLOWED, &error);
+    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allow));
+    response
+}

@@ -1,0 +1,125 @@
+//! Turns "how much is too much" into numbers: every bound of serving, in one place.
+//!
+//! Plain data without behaviour. Settings files and flags are read elsewhere and end up here, so
+//! that a reader can see all bounds at once and a test can set any of them to a small value.
+
+use std::time::Duration;
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// Every bound of serving. [`Default`] gives the values a public server should run with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a fresh connection may stay silent. Whoever connects has something to say; a
+    /// silent socket costs a slot that somebody else could use.
+    pub first_byte: Duration,
+    /// How long a whole request head may take, from its first byte to the empty line. It is a
+    /// total, so sending one byte a second does not extend it.
+    pub headers: Duration,
+    /// How long a whole request body may take. 1 MiB in this time is 70 KiB/s, which every
+    /// working link reaches.
+    pub body: Duration,
+    /// The slowest average rate of a request body, in bytes per second, so that a trickle ends
+    /// before `body` does.
+    pub body_rate: usize,
+    /// How long a body may flow before its rate is judged; the first packets of a good client
+    /// may be slow.
+    pub body_grace: Duration,
+    /// How long a handler may work on one request. Hosts give up later than this, so our own
+    /// message arrives instead of theirs.
+    pub handler: Duration,
+    /// How long a connection may wait between two requests. Longer than the pause between two
+    /// tool calls of one conversation turn, so that keep-alive pays.
+    pub idle: Duration,
+    /// How long a connection with a request in flight may go without moving any part of an
+    /// answer. It is longer than `body` and `handler` together and than four SSE keep-alives, so
+    /// only a stuck handler or a reader that stopped reading gets here.
+    pub stall: Duration,
+    /// How old a connection may become before it is closed after its current answers, so that
+    /// load spreads again after a restart of one replica.
+    pub age: Duration,
+    /// How long an idle connection is kept after shutdown began, because a request may already
+    /// be on its way.
+    pub linger: Duration,
+    /// How long shutdown waits for requests in flight before the rest is dropped. Common process
+    /// managers kill after this time.
+    pub shutdown: Duration,
+    /// Connections at once. Each may hold one read buffer, so this bounds that memory too.
+    pub connections: usize,
+    /// Requests worked on at once. More would only queue behind the processors.
+    pub in_flight: usize,
+    /// Bodies over `big_body` parsed at once: JSON can grow a hundredfold in memory.
+    pub big_parses: usize,
+    /// From which size, in bytes, a body counts as big for `big_parses`.
+    pub big_body: usize,
+    /// Bytes of all request headers together. Tokens of 8 KiB with cookies fit twice.
+    pub header_bytes: usize,
+    /// Bytes of a request target. Nothing we serve needs a longer one.
+    pub uri_bytes: usize,
+    /// Concurrent HTTP/2 streams on one connection.
+    pub h2_streams: u32,
+    /// Bytes of one HTTP/2 header list, counted after decompression.
+    pub h2_header_list: u32,
+    /// HTTP/2 flow control window of a stream and of a connection, in bytes: what one peer can
+    /// make us hold before a handler reads it.
+    pub h2_window: u32,
+    /// How often an HTTP/2 peer is pinged, to notice one that vanished without closing.
+    pub h2_ping_every: Duration,
+    /// How long an HTTP/2 peer may take to answer a ping.
+    pub h2_ping_timeout: Duration,
+    /// Bytes of any request body.
+    pub body_bytes: usize,
+    /// Bytes of the body of a `tools/call`. Arguments are questions and ids, not documents.
+    pub call_bytes: usize,
+    /// Nesting of a JSON body. Parsers recurse; real arguments stay under ten.
+    pub json_depth: usize,
+    /// Messages in one JSON-RPC batch of the revisions that had batches.
+    pub batch: usize,
+    /// How often an open SSE stream carries a comment, below the idle cut-off of common proxies.
+    pub sse_keep_alive: Duration,
+    /// Open listen streams in all.
+    pub listen_streams: usize,
+    /// Open listen streams of one subject, so that one caller cannot take them all.
+    pub listen_streams_per_subject: usize,
+    /// Bytes of one line on stdio. Larger than `body_bytes` because that peer is the user's own
+    /// host.
+    pub stdio_line: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            first_byte: Duration::from_secs(5),
+            headers: Duration::from_secs(10),
+            body: Duration::from_secs(15),
+            body_rate: KIB,
+            body_grace: Duration::from_secs(2),
+            handler: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+            stall: Duration::from_secs(60),
+            age: Duration::from_secs(600),
+            linger: Duration::from_millis(500),
+            shutdown: Duration::from_secs(30),
+            connections: 4_096,
+            in_flight: 256,
+            big_parses: 4,
+            big_body: 64 * KIB,
+            header_bytes: 32 * KIB,
+            uri_bytes: 8 * KIB,
+            h2_streams: 100,
+            h2_header_list: 16 * 1024,
+            h2_window: 256 * 1024,
+            h2_ping_every: Duration::from_secs(20),
+            h2_ping_timeout: Duration::from_secs(10),
+            body_bytes: MIB,
+            call_bytes: 256 * KIB,
+            json_depth: 64,
+            batch: 32,
+            sse_keep_alive: Duration::from_secs(15),
+            listen_streams: 2_000,
+            listen_streams_per_subject: 8,
+            stdio_line: 4 * MIB,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! An app over HTTP: every route and every layer, in one list.
+
+pub mod accept;
+pub(crate) mod answer;
+pub mod body;
+pub(crate) mod era;
+pub(crate) mod front;
+pub mod guard;
+pub(crate) mod health;
+pub mod limits;
+pub(crate) mod refusal;
+pub(crate) mod sse;
+pub(crate) mod well_known;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{any, get, post};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::exchange::Exchange;
+use front::Front;
+use guard::Guard;
+pub use health::{Readiness, Ready};
+use limits::Limits;
+
+/// How an app is served over HTTP.
+#[derive(Clone)]
+pub struct Options {
+    /// Every bound.
+    pub limits: Limits,
+    /// Host names that clients may use, beside the loopback ones and the public address.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call, beside the loopback ones and the public address.
+    pub allowed_origins: Vec<String>,
+    /// The address under which people reach the server, if it is not the one it listens on.
+    pub public_url: Option<String>,
+    /// Answers 2026-07-28 requests whose headers or metadata are incomplete.
+    pub lenient_modern_headers: bool,
+    /// Asked at each `/readyz`.
+    pub readiness: Readiness,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: guard::HOST_ORIGINS.map(str::to_owned).to_vec(),
+            public_url: None,
+            lenient_modern_headers: false,
+            readiness: Arc::new(|| Ready { ready: true, parts: serde_json::json!({}) }),
+        }
+    }
+}
+
+impl Options {
+    /// The guard for a server that listens at `bound`.
+    ///
+    /// # Errors
+    /// When a host, an origin or the public address cannot be understood; the error says which.
+    pub fn guard(&self, bound: SocketAddr) -> io::Result<Guard> {
+        let bad = |error: guard::BadEntry| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("{error} ({})", error.hint()))
+        };
+        let mut guard = Guard::new(&self.allowed_hosts, &self.allowed_origins).map_err(bad)?;
+        if let Some(url) = &self.public_url {
+            let url = url.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            guard = guard.with_public_url(&url).map_err(bad)?;
+        }
+        Ok(guard.with_listener(bound).with_limits(&self.limits))
+    }
+}
+
+/// Serves an app until `shutdown` fires and the requests in flight are answered.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    app: App,
+    options: Options,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let limits = Arc::new(options.limits.clone());
+    let closing = app.inner().closing.clone();
+    let guard = options.guard(listener.local_addr()?)?;
+    let router = router(app, options, guard);
+    let stop = shutdown.clone();
+    // Listeners are told to go first: their streams would otherwise hold up the shutdown.
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        closing.cancel();
+    });
+    accept::serve(listener, router, limits, shutdown).await
+}
+
+/// The routes and layers, for embedding in a larger server and for tests.
+#[must_use]
+pub fn router(app: App, options: Options, guard: Guard) -> Router {
+    let limits = Arc::new(options.limits);
+    let front = Front::new(Exchange::new(app.clone(), limits), options.lenient_modern_headers);
+    let health = health::Health { app, readiness: options.readiness };
+
+    let mcp = || post(front::post).get(health::no_session).delete(health::no_session);
+    Router::new()
+        .route("/mcp", mcp())
+        .route("/mcp/", mcp())
+        .route("/", post(front::post).delete(health::no_session))
+        .with_state(front.clone())
+        .merge(
+            Router::new()
+                .route("/", get(health::root))
+                .route("/readyz", get(health::readyz))
+                .with_state(health),
+        )
+        .merge(
+            Router::new()
+                .route("/sse", get(sse::open))
+                .route("/messages", post(sse::message))
+                .with_state(sse::Streams::new(front)),
+        )
+        .route("/healthz", get(health::healthz))
+        .route("/.well-known/{*path}", any(well_known::no_oauth))
+        .fallback(well_known::not_found)
+        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guard::enforce))
+}

@@ -1,0 +1,64 @@
+//! Build MCP servers and ChatGPT apps that every host accepts.
+//!
+//! An [`App`] has [tools](Tool), [resources](Resource) and [prompts](Prompt). It is served over
+//! [HTTP](http::serve) or [stdio](stdio::serve), in every revision of the protocol at once, and
+//! keeps nothing between requests.
+//!
+//! ```
+//! use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Name { name: String }
+//!
+//! struct Greet;
+//! impl Tool for Greet {
+//!     type Input = Name;
+//!     type Output = String;
+//!     fn descriptor(&self) -> Descriptor {
+//!         Descriptor::new("greet", "Greet", "Use this to greet someone.", Hints::READ_ONLY)
+//!     }
+//!     async fn call(&self, input: Name, _: Context) -> Result<Answer<String>, Failure> {
+//!         Ok(Answer::new(format!("Hello, {}", input.name)))
+//!     }
+//! }
+//!
+//! let app = App::builder("greeter", "1.0.0").tool(Greet).build()?;
+//! # Ok::<(), docent_mcp::BuildError>(())
+//! ```
+
+mod app;
+mod ask;
+mod auth;
+mod call;
+mod changes;
+mod complete;
+mod content;
+mod conversation;
+mod era;
+mod error;
+mod exchange;
+mod handler;
+pub mod http;
+mod message;
+mod prompt;
+mod request;
+mod resource;
+mod result;
+mod revision;
+mod rpc;
+pub mod stdio;
+mod tool;
+
+pub use app::{App, AppBuilder, Icon};
+pub use ask::Ask;
+pub use auth::Caller;
+pub use changes::Changes;
+pub use complete::Completer;
+pub use content::{Content, ResourceText};
+pub use error::{BuildError, Failure};
+pub use prompt::{Arguments, Prompt, PromptMessage, Role};
+pub use request::{Context, Level};
+pub use resource::{Body, Resource, ResourceTemplate, Vars};
+pub use result::{Answer, DualFormat, TextForm};
+pub use revision::Revision;
+pub use tool::{Descriptor, Hints, Tool};

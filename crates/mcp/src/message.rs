@@ -1,0 +1,269 @@
+//! Bytes from a client into one checked JSON-RPC message, or the error that answers them.
+//!
+//! Everything is checked here once, for every transport: nesting depth, the JSON itself, the
+//! shape of the envelope, the kind of id. Keys are matched exactly and may not repeat, so that no
+//! two readers of one message can disagree about what it says.
+
+use std::borrow::Cow;
+
+use rmcp::model::{ErrorCode, NumberOrString, RequestId};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::rpc::RpcError;
+
+/// One JSON-RPC message, still borrowing the bytes it came in.
+#[derive(Debug)]
+pub(crate) enum Message<'a> {
+    Request(Request<'a>),
+    Notification(Notification<'a>),
+    /// An answer to a request that this server never sends.
+    Response,
+}
+
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) id: RequestId,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Params<'a>,
+    /// The whole message as it was received, for the general path.
+    pub(crate) raw: &'a str,
+}
+
+#[derive(Debug)]
+pub(crate) struct Notification<'a> {
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Params<'a>,
+}
+
+/// The members of `params` that routing looks at; each method reads the rest itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Params<'a> {
+    #[serde(rename = "_meta", borrow, default)]
+    pub(crate) meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) task_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) request_state: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) request_id: Option<&'a RawValue>,
+}
+
+impl Params<'_> {
+    /// A member that is a JSON string, or nothing.
+    pub(crate) fn string(member: Option<&RawValue>) -> Option<String> {
+        serde_json::from_str(member?.get()).ok()
+    }
+}
+
+/// What a body holds: one message, or the batch that only 2025-03-26 allows.
+#[derive(Debug)]
+pub(crate) enum Body<'a> {
+    One(&'a str),
+    Batch(Vec<&'a RawValue>),
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Keeps a literal `null` apart from an absent member: a null id is a mistake, no id is not.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Splits a body without building a tree: a body of a megabyte costs a scan, not a hundred.
+pub(crate) fn split(bytes: &[u8], max_depth: usize, max_batch: usize) -> Result<Body<'_>, RpcError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| RpcError::parse("the body is not UTF-8"))?;
+    let text = text.trim_matches(|c: char| matches!(c, ' ' | '\t' | '\r' | '\n'));
+    if text.is_empty() {
+        return Err(RpcError::parse("the body is empty"));
+    }
+    if depth(text.as_bytes()) > max_depth {
+        return Err(RpcError::invalid_request(format!(
+            "the message is nested deeper than {max_depth} levels"
+        )));
+    }
+    if !text.starts_with('[') {
+        return Ok(Body::One(text));
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|error| RpcError::parse(format!("the body is not JSON: {error}")))?;
+    match items.len() {
+        0 => Err(RpcError::invalid_request("the batch is empty")),
+        n if n > max_batch => Err(RpcError::invalid_request(format!(
+            "the batch has {n} messages, the limit is {max_batch}"
+        ))),
+        _ => Ok(Body::Batch(items)),
+    }
+}
+
+/// Parses one message. The error carries the id whenever the id could be read.
+pub(crate) fn parse(text: &str) -> Result<Message<'_>, (Option<RequestId>, RpcError)> {
+    let parsed: Result<Envelope<'_>, _> = serde_json::from_str(text);
+    let envelope = parsed.map_err(|error| (None, blame(&error)))?;
+    let id = envelope.id.map(|raw| request_id(raw.get()));
+    let known = id.clone().flatten();
+    let refuse = |message: &'static str| Err((known.clone(), RpcError::invalid_request(message)));
+    if envelope.jsonrpc.as_deref() != Some("2.0") {
+        return refuse("`jsonrpc` must be \"2.0\"");
+    }
+    if matches!(id, Some(None)) {
+        return refuse("`id` must be a string or an integer");
+    }
+    let Some(method) = envelope.method else {
+        return if envelope.result.is_some() || envelope.error.is_some() {
+            Ok(Message::Response)
+        } else {
+            refuse("`method` is missing")
+        };
+    };
+    let params = match envelope.params.map(RawValue::get) {
+        None => Params::default(),
+        Some(raw) if raw.starts_with('{') => match serde_json::from_str(raw) {
+            Ok(params) => params,
+            Err(_) => return refuse("`params` repeats a key"),
+        },
+        Some(_) => return refuse("`params` must be an object"),
+    };
+    Ok(match known {
+        Some(id) => Message::Request(Request { id, method, params, raw: text }),
+        None => Message::Notification(Notification { method, params }),
+    })
+}
+
+fn blame(error: &serde_json::Error) -> RpcError {
+    if error.is_data() {
+        RpcError::invalid_request(format!("the message is not a JSON-RPC object: {error}"))
+    } else {
+        RpcError::parse(format!("the body is not JSON: {error}"))
+    }
+}
+
+fn request_id(raw: &str) -> Option<RequestId> {
+    if raw.starts_with('"') {
+        return serde_json::from_str::<String>(raw).ok().map(|text| NumberOrString::String(text.into()));
+    }
+    raw.parse::<i64>().ok().map(NumberOrString::Number)
+}
+
+/// The deepest nesting of arrays and objects, found by one pass that allocates nothing.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut now, mut deepest, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for &byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+impl RpcError {
+    fn parse(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::PARSE_ERROR.0, message)
+    }
+
+    pub(crate) fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST.0, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> i32 {
+        parse(text).map(|_| 0).unwrap_or_else(|(_, error)| error.code)
+    }
+
+    #[test]
+    fn requests_notifications_and_answers_are_told_apart() {
+        let request = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{}}}"#;
+        assert!(matches!(parse(request), Ok(Message::Request(r)) if r.method == "tools/list"));
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert!(matches!(parse(note), Ok(Message::Notification(_))));
+        assert!(matches!(parse(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
+    }
+
+    #[test]
+    fn what_is_not_a_message_says_why() {
+        let rows = [
+            ("{", -32700),
+            ("nonsense", -32700),
+            ("[]", -32600),
+            ("1", -32600),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+            (r#"{"id":1,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"name":1,"name":2}}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(code(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_echoes_the_id_when_there_is_one() {
+        let (id, _) = parse(r#"{"jsonrpc":"2.0","id":7,"params":{}}"#).unwrap_err();
+        assert_eq!(id, Some(NumberOrString::Number(7)));
+    }
+
+    #[test]
+    fn depth_and_batch_stop_at_their_bound() {
+        let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(split(nested(64).as_bytes(), 64, 32).is_ok());
+        assert!(split(nested(65).as_bytes(), 64, 32).is_err());
+        assert_eq!(depth(br#"{"a":"[[[[\"{{"}"#), 1);
+        let batch = |n: usize| format!("[{}]", vec!["{}"; n].join(","));
+        assert!(split(batch(32).as_bytes(), 64, 32).is_ok());
+        assert!(split(batch(33).as_bytes(), 64, 32).is_err());
+        assert!(split(b"[]", 64, 32).is_err());
+        assert!(split(b" \r\n", 64, 32).is_err());
+        assert!(split(&[0xff, 0xfe], 64, 32).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! Prompts: named starting points that a user picks, with arguments filled in.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::complete::Completer;
+use crate::content::Content;
+use crate::error::Failure;
+use crate::request::Context;
+
+/// The arguments a user gave, by name.
+pub type Arguments = BTreeMap<String, String>;
+
+type Render =
+    Arc<dyn Fn(Arguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, Failure>> + Send + Sync>;
+
+/// A prompt that hosts offer to their users.
+#[derive(Clone)]
+pub struct Prompt {
+    pub(crate) name: String,
+    title: String,
+    description: String,
+    arguments: Vec<Argument>,
+    pub(crate) completers: BTreeMap<String, Completer>,
+    render: Render,
+}
+
+#[derive(Clone, Serialize)]
+struct Argument {
+    name: String,
+    description: String,
+    required: bool,
+}
+
+/// Who says a message of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+}
+
+impl PromptMessage {
+    /// A message of the user.
+    #[must_use]
+    pub const fn user(content: Content) -> Self {
+        Self { role: Role::User, content }
+    }
+}
+
+impl Prompt {
+    /// A prompt and the function that writes its messages.
+    #[must_use]
+    pub fn new<F, R>(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        description: impl Into<String>,
+        render: F,
+    ) -> Self
+    where
+        F: Fn(Arguments, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Vec<PromptMessage>, Failure>> + Send + 'static,
+    {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            description: description.into(),
+            arguments: Vec::new(),
+            completers: BTreeMap::new(),
+            render: Arc::new(move |arguments, context| render(arguments, context).boxed()),
+        }
+    }
+
+    /// Adds an argument that the user must give.
+    #[must_use]
+    pub fn required(self, name: &str, description: &str) -> Self {
+        self.argument(name, description, true)
+    }
+
+    /// Adds an argument that the user may give.
+    #[must_use]
+    pub fn optional(self, name: &str, description: &str) -> Self {
+        self.argument(name, description, false)
+    }
+
+    /// Suggests values for an argument from what the user has typed so far.
+    #[must_use]
+    pub fn complete(mut self, argument: &str, completer: Completer) -> Self {
+        self.completers.insert(argument.to_owned(), completer);
+        self
+    }
+
+    fn argument(mut self, name: &str, description: &str, required: bool) -> Self {
+        let (name, description) = (name.to_owned(), description.to_owned());
+        self.arguments.push(Argument { name, description, required });
+        self
+    }
+
+    pub(crate) fn wire(&self) -> Value {
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "arguments": self.arguments,
+        })
+    }
+
+    pub(crate) async fn get(&self, given: Map<String, Value>, context: Context) -> Result<Value, Failure> {
+        let mut arguments = Arguments::new();
+        for (name, value) in given {
+            let Value::String(text) = value else {
+                return Err(Failure::refused(format!("argument `{name}` is not a string")));
+            };
+            arguments.insert(name, text);
+        }
+        let missing = self.arguments.iter().find(|a| a.required && !arguments.contains_key(&a.name));
+        if let Some(Argument { name, .. }) = missing {
+            return Err(Failure::refused(format!("argument `{name}` is missing")));
+        }
+        let messages = (self.render)(arguments, context).await?;
+        Ok(json!({"description": self.description, "messages": messages}))
+    }
+}

@@ -1,0 +1,285 @@
+//! A tool's answer into the three payloads of a result, in the form that the client's revision
+//! and the app's settings ask for.
+//!
+//! `structuredContent` is the data, `content` is what a model reads, `_meta` is for a widget.
+//! Without other wishes `content` is one text item that holds exactly the JSON of the data,
+//! because ChatGPT and Claude read the one or the other and must never see two different things.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::content::Content;
+use crate::error::{Failure, Fault};
+use crate::revision::Revision;
+use crate::rpc::{RpcError, to_text};
+
+/// What a tool gives back.
+#[derive(Debug, Clone)]
+pub struct Answer<T> {
+    pub(crate) output: T,
+    pub(crate) content: Option<Vec<Content>>,
+    pub(crate) meta: Map<String, Value>,
+}
+
+impl<T> Answer<T> {
+    /// An answer whose text is the JSON of its data.
+    #[must_use]
+    pub fn new(output: T) -> Self {
+        Self { output, content: None, meta: Map::new() }
+    }
+
+    /// Replaces the text by one of your own.
+    #[must_use]
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.content([Content::text(text)])
+    }
+
+    /// Replaces the text by items of your own.
+    #[must_use]
+    pub fn content(mut self, items: impl IntoIterator<Item = Content>) -> Self {
+        self.content = Some(items.into_iter().collect());
+        self
+    }
+
+    /// Adds a `_meta` member: seen by a widget, not by the model.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+}
+
+impl<T> From<T> for Answer<T> {
+    fn from(output: T) -> Self {
+        Self::new(output)
+    }
+}
+
+/// When a result repeats its `results` beside `content`, as clients of early 2025 expected it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DualFormat {
+    /// For clients below 2025-06-18, which know no `structuredContent`.
+    #[default]
+    Auto,
+    /// For every client.
+    Always,
+    /// For none.
+    Never,
+}
+
+/// What the text item of a data-bearing result holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TextForm {
+    /// The JSON of `structuredContent`.
+    #[default]
+    Json,
+    /// Sentences for a reader, where the tool has them (see [`Tool::prose`](crate::Tool::prose)).
+    Prose,
+}
+
+/// An answer without its type: data already serialized, once.
+#[derive(Debug)]
+pub(crate) struct Payloads {
+    pub(crate) structured: Option<Box<RawValue>>,
+    pub(crate) content: Vec<Content>,
+    pub(crate) meta: Map<String, Value>,
+    pub(crate) dual: bool,
+}
+
+/// How results look for one request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) revision: Revision,
+    pub(crate) dual: DualFormat,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    content: &'a [Content],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+    #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
+    meta: &'a Map<String, Value>,
+}
+
+impl Shape {
+    /// A finished result as JSON text.
+    pub(crate) fn done(self, mut payloads: Payloads, server: &Value) -> String {
+        let mirror = match self.dual {
+            DualFormat::Always => true,
+            DualFormat::Never => false,
+            DualFormat::Auto => !self.revision.has_structured_content(),
+        };
+        let structured = payloads.structured.as_deref();
+        let results = (mirror && payloads.dual).then_some(structured).flatten().and_then(results_of);
+        self.stamp(&mut payloads.meta, server);
+        to_text(&Wire {
+            result_type: self.result_type(),
+            content: &payloads.content,
+            structured_content: structured,
+            results,
+            is_error: false,
+            meta: &payloads.meta,
+        })
+    }
+
+    /// A failure: a result that the model can read, or the protocol error that answers instead.
+    pub(crate) fn failed(self, failure: Failure, server: &Value) -> Result<String, RpcError> {
+        let (message, hint, mut meta) = match failure.0 {
+            Fault::Caller { message, hint, meta } => (message, hint, meta),
+            Fault::NeedsInput(ask) => return self.asked(*ask),
+            other => return Err(rpc_error(Failure(other))),
+        };
+        let text = hint.map_or_else(|| message.clone(), |hint| format!("{message}\nhint: {hint}"));
+        self.stamp(&mut meta, server);
+        Ok(to_text(&Wire {
+            result_type: self.result_type(),
+            content: &[Content::text(text)],
+            structured_content: None,
+            results: None,
+            is_error: true,
+            meta: &meta,
+        }))
+    }
+
+    fn asked(self, ask: crate::Ask) -> Result<String, RpcError> {
+        if self.revision.is_modern() {
+            return Ok(ask.into_result().to_string());
+        }
+        Err(RpcError::invalid_request("this call has to ask the user, which needs 2026-07-28"))
+    }
+
+    fn result_type(self) -> Option<&'static str> {
+        self.revision.is_modern().then_some("complete")
+    }
+
+    fn stamp(self, meta: &mut Map<String, Value>, server: &Value) {
+        if self.revision.is_modern() {
+            meta.insert(SERVER_INFO.to_owned(), server.clone());
+        }
+    }
+}
+
+/// Where modern results say which server made them.
+pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The `results` of the data, or the data itself as the only result.
+fn results_of(structured: &RawValue) -> Option<Box<RawValue>> {
+    #[derive(serde::Deserialize)]
+    struct Results<'a> {
+        #[serde(borrow)]
+        results: Option<&'a RawValue>,
+    }
+    let found: Results<'_> = serde_json::from_str(structured.get()).ok()?;
+    found.results.map_or_else(
+        || RawValue::from_string(format!("[{}]", structured.get())).ok(),
+        |results| Some(results.to_owned()),
+    )
+}
+
+/// The protocol error for a failure outside of `tools/call`, or one that no tool result can say.
+pub(crate) fn rpc_error(failure: Failure) -> RpcError {
+    const INVALID_PARAMS: i32 = -32602;
+    const RESOURCE_NOT_FOUND: i32 = -32002;
+    const MISSING_CAPABILITY: i32 = -32021;
+    match failure.0 {
+        Fault::Caller { message, hint, .. } => {
+            RpcError::new(INVALID_PARAMS, hint.map_or(message.clone(), |h| format!("{message}: {h}")))
+        }
+        Fault::Refused(message) => RpcError::new(INVALID_PARAMS, message),
+        Fault::NotFound(uri) => RpcError::new(RESOURCE_NOT_FOUND, format!("nothing is at `{uri}`"))
+            .with_data(serde_json::json!({"uri": uri})),
+        Fault::MissingCapability(name) => RpcError::new(
+            MISSING_CAPABILITY,
+            format!("this call needs a client with the `{name}` capability"),
+        )
+        .with_data(serde_json::json!({"requiredCapabilities": {name: {}}})),
+        Fault::NeedsInput(_) => RpcError::invalid_request("this request cannot ask the user"),
+        Fault::Internal(error) => internal(error.as_ref()),
+    }
+}
+
+/// Logs the cause under a random reference and answers with the reference alone.
+pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> RpcError {
+    let reference = reference();
+    tracing::error!(%reference, error = %chain(error), "a request failed");
+    RpcError::new(-32603, format!("internal error, reference `{reference}`"))
+}
+
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// A short random word that ties an answer to a log line. The hasher's keys are random per
+/// instance, which is all the uniqueness a log search needs.
+fn reference() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    format!("{:08x}", RandomState::new().hash_one(std::thread::current().id()) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payloads(json: &str) -> Payloads {
+        Payloads {
+            structured: Some(RawValue::from_string(json.to_owned()).unwrap()),
+            content: vec![Content::text(json)],
+            meta: Map::new(),
+            dual: true,
+        }
+    }
+
+    fn done(revision: Revision, dual: DualFormat, json: &str) -> Value {
+        let shape = Shape { revision, dual };
+        serde_json::from_str(&shape.done(payloads(json), &Value::Null)).unwrap()
+    }
+
+    #[test]
+    fn results_stand_beside_content_only_where_they_are_wanted() {
+        let json = r#"{"results":[{"id":"a"}]}"#;
+        let has = |revision, dual| done(revision, dual, json).get("results").is_some();
+        assert!(has(Revision::V2025_03_26, DualFormat::Auto));
+        assert!(has(Revision::V2024_11_05, DualFormat::Auto));
+        assert!(!has(Revision::V2025_06_18, DualFormat::Auto));
+        assert!(has(Revision::V2026_07_28, DualFormat::Always));
+        assert!(!has(Revision::V2024_11_05, DualFormat::Never));
+    }
+
+    #[test]
+    fn a_single_document_is_its_own_only_result() {
+        let result = done(Revision::V2024_11_05, DualFormat::Auto, r#"{"id":"a","text":"t"}"#);
+        assert_eq!(result["results"], serde_json::json!([{"id":"a","text":"t"}]));
+    }
+
+    #[test]
+    fn only_modern_results_name_their_type_and_server() {
+        let modern = done(Revision::V2026_07_28, DualFormat::Auto, "{}");
+        assert_eq!(modern["resultType"], "complete");
+        assert!(modern["_meta"].get(SERVER_INFO).is_some());
+        let legacy = done(Revision::V2025_11_25, DualFormat::Auto, "{}");
+        assert!(legacy.get("resultType").is_none() && legacy.get("_meta").is_none());
+    }
+
+    #[test]
+    fn our_own_failure_shows_a_reference_and_nothing_else() {
+        let cause = std::io::Error::other("secret path /srv/x");
+        let error = rpc_error(Failure::from(cause));
+        assert_eq!(error.code, -32603);
+        assert!(!error.message.contains("secret") && error.message.contains("reference"));
+    }
+}

@@ -1,0 +1,121 @@
+//! MCP over standard input and output: one message a line, for every revision.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::conversation::Conversation;
+use crate::exchange::Exchange;
+use crate::http::limits::Limits;
+
+/// How long answers may still take after the client has closed its end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Answers that may wait for a client that does not read.
+const QUEUE: usize = 64;
+
+/// Serves an app on this process's standard input and output until the input ends.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub async fn serve(app: App, limits: Limits, shutdown: CancellationToken) -> io::Result<()> {
+    run(app, limits, tokio::io::stdin(), tokio::io::stdout(), shutdown).await
+}
+
+/// The same over any pair of streams, such as a child's pipes.
+///
+/// # Errors
+/// When the output cannot be written.
+pub async fn run<R, W>(
+    app: App,
+    limits: Limits,
+    input: R,
+    mut output: W,
+    shutdown: CancellationToken,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let most = limits.stdio_line;
+    let closing = app.inner().closing.clone();
+    let (out, mut answers) = mpsc::channel::<String>(QUEUE);
+    let writer = tokio::spawn(async move {
+        while let Some(mut answer) = answers.recv().await {
+            answer.push('\n');
+            output.write_all(answer.as_bytes()).await?;
+            output.flush().await?;
+        }
+        Ok::<_, io::Error>(())
+    });
+    let conversation = Conversation::new(Exchange::new(app, Arc::new(limits)), out);
+    let mut lines = Lines { input: BufReader::new(input), most, line: Vec::new() };
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line?,
+            () = shutdown.cancelled() => break,
+        };
+        match line {
+            None => break,
+            Some(Line::TooLong) => conversation.refuse("the line is longer than allowed").await,
+            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
+            Some(Line::Whole(line)) => conversation.receive(&line).await,
+        }
+        if writer.is_finished() {
+            break;
+        }
+    }
+    closing.cancel();
+    if tokio::time::timeout(DRAIN, conversation.drain()).await.is_err() {
+        conversation.cancel_all();
+    }
+    drop(conversation);
+    match tokio::time::timeout(DRAIN, writer).await {
+        Ok(Ok(written)) => written,
+        // A task that was stopped or a client that no longer reads: nothing is left to tell.
+        Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// Lines of a bounded length. What is longer is skipped to its end without being kept.
+struct Lines<R> {
+    input: BufReader<R>,
+    most: usize,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// The next line. What has been read survives when this is dropped half-way.
+    async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            let (end, used) = match chunk.iter().position(|&byte| byte == b'\n') {
+                Some(at) => (true, at + 1),
+                None => (chunk.is_empty(), chunk.len()),
+            };
+            let eof = chunk.is_empty();
+            // One byte over the bound is kept as the sign that the line was too long.
+            let room = (self.most + 1).saturating_sub(self.line.len());
+            let text = chunk.get(..used.min(room)).unwrap_or_default();
+            self.line.extend_from_slice(text.strip_suffix(b"\n").unwrap_or(text));
+            self.input.consume(used);
+            if !end {
+                continue;
+            }
+            if eof && self.line.is_empty() {
+                return Ok(None);
+            }
+            let line = std::mem::take(&mut self.line);
+            return Ok(Some(if line.len() > self.most { Line::TooLong } else { Line::Whole(line) }));
+        }
+    }
+}

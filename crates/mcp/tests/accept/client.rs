@@ -1,0 +1,303 @@
+//! A server to test and the simplest clients to test it with: raw bytes on real sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use docent_mcp::http::accept;
+use docent_mcp::http::limits::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Nothing here is about speed: this only keeps a hung test from hanging for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A limit small enough to wait for.
+pub(crate) const SHORT: Duration = Duration::from_millis(150);
+
+/// A limit that no test reaches.
+pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+
+/// Limits that never end anything, to set single ones in.
+pub(crate) fn patient() -> Limits {
+    Limits {
+        first_byte: NEVER,
+        headers: NEVER,
+        body: NEVER,
+        idle: NEVER,
+        stall: NEVER,
+        age: NEVER,
+        shutdown: NEVER,
+        linger: Duration::from_millis(100),
+        ..Limits::default()
+    }
+}
+
+/// Waits for something that must happen.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("{what} did not happen"),
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    pub(crate) served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    pub(crate) async fn start(limits: Limits, router: Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, limits, router)
+    }
+
+    pub(crate) fn on(listener: TcpListener, limits: Limits, router: Router) -> Self {
+        let stop = CancellationToken::new();
+        let address = listener.local_addr().unwrap();
+        let serving = accept::serve(listener, router, Arc::new(limits), stop.clone());
+        Self {
+            address,
+            stop,
+            served: tokio::spawn(serving),
+        }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::new(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// Waits until the server has returned, which must be without an error.
+    pub(crate) async fn stopped(self) {
+        soon("the end of serving", self.served)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+}
+
+/// One answer as it came over the wire.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn closes(&self) -> bool {
+        self.head
+            .to_ascii_lowercase()
+            .contains("\r\nconnection: close\r\n")
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        self.send(get(path)).await;
+        self.answer().await.expect("an answer")
+    }
+
+    async fn more(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        // A reset says the same as an end: the connection is closed.
+        let count = soon("more bytes or the end", self.stream.read(&mut piece))
+            .await
+            .unwrap_or(0);
+        self.unread.extend_from_slice(&piece[..count]);
+        count > 0
+    }
+
+    /// The next answer with its body, or nothing when the connection ended first.
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
+        let end = loop {
+            if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if !self.more().await {
+                return None;
+            }
+        };
+        let head = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
+        let length = head
+            .to_ascii_lowercase()
+            .split_once("content-length: ")
+            .map(|(_, rest)| rest.split("\r\n").next().unwrap().parse::<usize>().unwrap());
+        while self.unread.len() < length.unwrap_or(0) {
+            assert!(self.more().await, "the connection ended in a body: {head}");
+        }
+        let body = self.unread.drain(..length.unwrap_or(0)).collect();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Some(Answer {
+            status,
+            head,
+            body: String::from_utf8(body).unwrap(),
+        })
+    }
+
+    /// Everything until the connection ends.
+    pub(crate) async fn rest(mut self) -> String {
+        while self.more().await {}
+        String::from_utf8_lossy(&self.unread).into_owned()
+    }
+
+    /// Waits until the server closes, and expects it to say nothing before.
+    pub(crate) async fn closed_silently(self) {
+        assert_eq!(self.rest().await, "");
+    }
+
+    /// Sends one byte after the other until the server closes.
+    pub(crate) async fn trickle(mut self, byte: u8) {
+        let mut piece = [0; 64];
+        let trickling = async {
+            loop {
+                let pause =
+                    tokio::time::timeout(Duration::from_millis(5), self.stream.read(&mut piece));
+                match pause.await {
+                    Ok(Ok(0) | Err(_)) => return,
+                    Ok(Ok(_)) => continue,
+                    Err(_) => {}
+                }
+                if self.stream.write_all(&[byte]).await.is_err() {
+                    return;
+                }
+            }
+        };
+        soon("the end of a trickling connection", trickling).await;
+    }
+}
+
+pub(crate) fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+pub(crate) fn post(path: &str, body: &str) -> String {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// HTTP/2 spelled out in frames.
+pub(crate) mod h2 {
+    use super::{AsyncReadExt, AsyncWriteExt, Client, soon};
+
+    pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    pub(crate) const HEADERS: u8 = 1;
+    pub(crate) const RESET: u8 = 3;
+    pub(crate) const SETTINGS: u8 = 4;
+    pub(crate) const PING: u8 = 6;
+    pub(crate) const GOAWAY: u8 = 7;
+
+    #[derive(Debug, PartialEq, Eq)]
+    pub(crate) struct Frame {
+        pub(crate) kind: u8,
+        pub(crate) flags: u8,
+        pub(crate) stream: u32,
+        pub(crate) payload: Vec<u8>,
+    }
+
+    pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut bytes = length[1..].to_vec();
+        bytes.extend([kind, flags]);
+        bytes.extend(stream.to_be_bytes());
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn literal(name: u8, value: &str) -> Vec<u8> {
+        // Without indexing, the name by its number in the static table.
+        let mut bytes = if name < 15 {
+            vec![name]
+        } else {
+            vec![15, name - 15]
+        };
+        bytes.push(u8::try_from(value.len()).unwrap());
+        bytes.extend(value.as_bytes());
+        bytes
+    }
+
+    /// `GET path` with an authority and perhaps a `host`, as one frame that ends the stream.
+    pub(crate) fn get(stream: u32, path: &str, authority: &str, host: Option<&str>) -> Vec<u8> {
+        let mut block = vec![0x82, 0x86];
+        block.extend(literal(4, path));
+        block.extend(literal(1, authority));
+        if let Some(host) = host {
+            block.extend(literal(38, host));
+        }
+        frame(HEADERS, 0b101, stream, &block)
+    }
+
+    impl Client {
+        pub(crate) async fn greet(&mut self) {
+            self.send(PREFACE).await;
+            self.send(frame(SETTINGS, 0, 0, &[])).await;
+        }
+
+        /// The next frame, or nothing when the connection ended.
+        pub(crate) async fn frame(&mut self) -> Option<Frame> {
+            let mut head = [0; 9];
+            soon("a frame", self.stream.read_exact(&mut head))
+                .await
+                .ok()?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            let mut payload = vec![0; length];
+            soon("a payload", self.stream.read_exact(&mut payload))
+                .await
+                .ok()?;
+            Some(Frame {
+                kind: head[3],
+                flags: head[4],
+                stream,
+                payload,
+            })
+        }
+
+        /// The next frame of this kind, playing a good peer for all others.
+        pub(crate) async fn frame_of(&mut self, kind: u8) -> Option<Frame> {
+            loop {
+                let next = self.frame().await?;
+                if matches!(next.kind, SETTINGS | PING) && next.flags & 1 == 0 {
+                    let payload = if next.kind == PING {
+                        next.payload.clone()
+                    } else {
+                        vec![]
+                    };
+                    // The server may be gone already when it has said all.
+                    let _ = self
+                        .stream
+                        .write_all(&frame(next.kind, 1, 0, &payload))
+                        .await;
+                }
+                if next.kind == kind {
+                    return Some(next);
+                }
+            }
+        }
+
+        /// Reads all frames and never says a word.
+        pub(crate) async fn closed(mut self) {
+            while self.frame().await.is_some() {}
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Raw requests that two readers could understand differently: none may be served, and no
+//! request may get two answers.
+//!
+//! The router behind answers 200 to everything and carries the same guard as ours.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use docent_mcp::http::body;
+use docent_mcp::http::guard::{self, Guard};
+use docent_mcp::http::limits::Limits;
+
+use crate::client::{Server, patient};
+
+fn guarded() -> Router {
+    let serve = |request: Request| async move {
+        let is_smuggled = request.uri().path() == "/smuggled";
+        match body::read(request.into_body(), 100_000, &Limits::default()).await {
+            Ok(_) if is_smuggled => "smuggled".into_response(),
+            Ok(_) => "served".into_response(),
+            Err(error) => error.into_response(),
+        }
+    };
+    let nothing: [&str; 0] = [];
+    let guard = Guard::new(&["localhost"], &nothing).unwrap();
+    Router::new()
+        .fallback(serve)
+        .layer(from_fn_with_state(Arc::new(guard), guard::enforce))
+}
+
+/// What follows a request in the same bytes, hoping to be taken for a second one.
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn chunked(rest: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n{rest}")
+}
+
+fn sized(length: &str, rest: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{rest}")
+}
+
+/// (what it is, the bytes, the status)
+fn refused() -> Vec<(&'static str, String, u16)> {
+    let host = "Host: localhost\r\n";
+    vec![
+        (
+            "length then chunks",
+            sized("5", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunks then length",
+            chunked("Content-Length: 5\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "both in odd case",
+            chunked("cOnTeNt-LeNgTh: 5\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "both, length of the chunks",
+            chunked("Content-Length: 5\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "both, length unreadable",
+            chunked("Content-Length: x\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "two lengths differ",
+            sized("5", "Content-Length: 6\r\n\r\nhello"),
+            400,
+        ),
+        ("list of lengths", sized("5, 6", "\r\nhello"), 400),
+        ("negative length", sized("-5", "\r\nhello"), 400),
+        ("length with sign", sized("+5", "\r\nhello"), 400),
+        ("hexadecimal length", sized("0x5", "\r\nhello"), 400),
+        ("empty length", sized("", "\r\nhello"), 400),
+        (
+            "huge length",
+            sized("99999999999999999999", "\r\nhello"),
+            400,
+        ),
+        (
+            "chunks not last",
+            format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "unknown coding",
+            format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunks in 1.0",
+            format!("POST / HTTP/1.0\r\n{host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "space before colon",
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\nhello".into(),
+            400,
+        ),
+        (
+            "folded line",
+            format!("POST / HTTP/1.1\r\n{host}X: a\r\n b\r\n\r\n"),
+            400,
+        ),
+        (
+            "null byte",
+            format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n"),
+            400,
+        ),
+        (
+            "return without feed",
+            format!("GET / HTTP/1.1\r\n{host}X: a\rb\r\n\r\n"),
+            400,
+        ),
+        (
+            "bare feed after the request line",
+            format!("GET / HTTP/1.1\n{host}\r\n"),
+            400,
+        ),
+        (
+            "bare feed after a header",
+            "GET / HTTP/1.1\r\nHost: localhost\nX: a\r\n\r\n".into(),
+            400,
+        ),
+        (
+            "bare feeds only",
+            "GET / HTTP/1.1\nHost: localhost\n\n".into(),
+            400,
+        ),
+        (
+            "bare feed at the end",
+            format!("GET / HTTP/1.1\r\n{host}\n"),
+            400,
+        ),
+        (
+            "two hosts",
+            format!("GET / HTTP/1.1\r\n{host}{host}\r\n"),
+            400,
+        ),
+        (
+            "two hosts, one evil",
+            format!("GET / HTTP/1.1\r\n{host}Host: evil.example\r\n\r\n"),
+            400,
+        ),
+        ("no host", "GET / HTTP/1.1\r\n\r\n".into(), 400),
+        ("no host in 1.0", "GET / HTTP/1.0\r\n\r\n".into(), 400),
+        (
+            "absolute target differs",
+            format!("GET http://evil.example/ HTTP/1.1\r\n{host}\r\n"),
+            400,
+        ),
+        (
+            "evil host",
+            "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n".into(),
+            403,
+        ),
+        (
+            "version of the future",
+            format!("GET / HTTP/3.0\r\n{host}\r\n"),
+            400,
+        ),
+        ("two spaces", format!("GET  / HTTP/1.1\r\n{host}\r\n"), 400),
+        (
+            "chunk size with sign",
+            chunked("\r\n+5\r\nhello\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunk size not a number",
+            chunked("\r\nzz\r\nhello\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunk size too large",
+            chunked("\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunk without its end",
+            chunked("\r\n5\r\nhelloXX0\r\n\r\n"),
+            400,
+        ),
+        (
+            "chunk line ends bare",
+            chunked("\r\n5\nhello\r\n0\r\n\r\n"),
+            400,
+        ),
+        (
+            "long chunk extension",
+            chunked(&format!(
+                "\r\n5;{}\r\nhello\r\n0\r\n\r\n",
+                "x".repeat(1_000_000)
+            )),
+            400,
+        ),
+        (
+            "101 headers",
+            format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: a\r\n".repeat(100)),
+            431,
+        ),
+        (
+            "500 KB header",
+            format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(500_000)),
+            431,
+        ),
+        (
+            "33 KB of headers",
+            format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(33_000)),
+            431,
+        ),
+        (
+            "9 KB target",
+            format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(9_000)),
+            414,
+        ),
+    ]
+}
+
+/// Sends all bytes while reading, because the server may answer and close before they are in.
+async fn exchange(server: &Server, bytes: String) -> String {
+    let client = server.client().await;
+    let (mut from, mut to) = client.stream.into_split();
+    let sending = tokio::spawn(async move {
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut to, bytes.as_bytes()).await;
+        to
+    });
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let read = tokio::io::AsyncReadExt::read(&mut from, &mut piece);
+        match crate::client::soon("an answer and the end", read).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => said.extend_from_slice(&piece[..count]),
+        }
+    }
+    drop(sending.await);
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test]
+async fn improper_requests_are_refused_once_and_closed() {
+    let server = Server::start(patient(), guarded()).await;
+    let rows = refused();
+    assert!(rows.len() >= 30);
+    for (name, bytes, status) in rows {
+        // A host that we do not serve is a proper request, so its connection may go on.
+        let follow = if status == 403 { "" } else { SMUGGLED };
+        let bytes = if status == 403 {
+            bytes.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+        } else {
+            bytes
+        };
+        let said = exchange(&server, bytes + follow).await;
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status} "))
+                || said.starts_with(&format!("HTTP/1.0 {status} ")),
+            "{name}: {said:?}"
+        );
+        assert_eq!(said.matches("HTTP/1.").count(), 1, "{name}: {said:?}");
+        assert!(!said.contains("smuggled"), "{name}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_cut_anywhere_stays_a_refusal() {
+    let server = Server::start(patient(), guarded()).await;
+    let whole = sized("5", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    for cut in (1..whole.len() - 8).step_by(7) {
+        let mut client = server.client().await;
+        client.stream.set_nodelay(true).unwrap();
+        client.send(&whole[..cut]).await;
+        tokio::task::yield_now().await;
+        client.send(&whole[cut..]).await;
+        let answer = client.answer().await.unwrap();
+        assert_eq!(
+            (answer.status, answer.closes()),
+            (400, true),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_turn_until_one_is_ambiguous() {
+    let server = Server::start(patient(), guarded()).await;
+    let mut client = server.client().await;
+    let good = sized("5", "\r\nhello");
+    let bad = chunked("Content-Length: 5\r\n\r\n0\r\n\r\n");
+    client.send(format!("{good}{good}{bad}{SMUGGLED}")).await;
+    let mut statuses = Vec::new();
+    while let Some(answer) = client.answer().await {
+        statuses.push((answer.status, answer.closes()));
+    }
+    assert_eq!(statuses, [(200, false), (200, false), (400, true)]);
+}
+
+#[tokio::test]
+async fn nothing_follows_chunks_because_their_end_is_not_checked_twice() {
+    let server = Server::start(patient(), guarded()).await;
+    let said = exchange(&server, chunked("\r\n5\r\nhello\r\n0\r\n\r\n") + SMUGGLED).await;
+    assert!(
+        said.starts_with("HTTP/1.1 200 ") && said.ends_with("served"),
+        "{said:?}"
+    );
+    assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_looks_like_a_request_is_a_body() {
+    let server = Server::start(patient(), guarded()).await;
+    let mut client = server.client().await;
+    let body = "GET /smuggled HTTP/1.1\nContent-Length: 1\nTransfer-Encoding: chunked\n\n";
+    for _ in 0..2 {
+        client
+            .send(sized(&body.len().to_string(), &format!("\r\n{body}")))
+            .await;
+        let answer = client.answer().await.unwrap();
+        assert_eq!(
+            (answer.status, answer.body.as_str(), answer.closes()),
+            (200, "served", false)
+        );
+    }
+}

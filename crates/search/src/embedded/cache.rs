@@ -1,0 +1,145 @@
+//! Documents that were shown lately, kept ready to be shown again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::index::SegmentId;
+
+use crate::snippet::Mapped;
+
+/// A place in a segment. What stands there never changes, so an entry outlives generations and
+/// cannot be stale.
+pub(super) type Place = (SegmentId, u32);
+
+/// A bounded number of bytes of documents; the ones not asked for longest go first.
+pub(super) struct Cache {
+    most_bytes: usize,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    entries: HashMap<Place, Entry>,
+    bytes: usize,
+    /// Counts the times something was asked for.
+    clock: u64,
+}
+
+struct Entry {
+    mapped: Arc<Mapped>,
+    bytes: usize,
+    last_asked: u64,
+}
+
+impl Cache {
+    pub(super) fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            shelf: Mutex::default(),
+        }
+    }
+
+    pub(super) fn get(&self, place: Place) -> Option<Arc<Mapped>> {
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.clock += 1;
+        let now = shelf.clock;
+        let entry = shelf.entries.get_mut(&place)?;
+        entry.last_asked = now;
+        Some(entry.mapped.clone())
+    }
+
+    pub(super) fn put(&self, place: Place, mapped: &Arc<Mapped>) {
+        let bytes = mapped.bytes();
+        if bytes > self.most_bytes {
+            return;
+        }
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.bytes + bytes > self.most_bytes {
+            shelf.shrink_to((self.most_bytes - bytes).min(self.most_bytes / 2));
+        }
+        shelf.clock += 1;
+        let entry = Entry {
+            mapped: mapped.clone(),
+            bytes,
+            last_asked: shelf.clock,
+        };
+        shelf.bytes += bytes;
+        if let Some(replaced) = shelf.entries.insert(place, entry) {
+            shelf.bytes -= replaced.bytes;
+        }
+    }
+}
+
+impl Shelf {
+    /// Lets go of what was not asked for longest. Half of it goes at a time, so that looking for
+    /// it is paid by all that is put in afterwards.
+    fn shrink_to(&mut self, most_bytes: usize) {
+        let mut oldest: Vec<(u64, Place)> = self
+            .entries
+            .iter()
+            .map(|(place, entry)| (entry.last_asked, *place))
+            .collect();
+        oldest.sort_unstable_by_key(|(last_asked, _)| *last_asked);
+        for (_, place) in oldest {
+            if self.bytes <= most_bytes {
+                return;
+            }
+            if let Some(gone) = self.entries.remove(&place) {
+                self.bytes -= gone.bytes;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{DocId, Document};
+
+    fn mapped(text: &str) -> Arc<Mapped> {
+        Arc::new(Mapped::new(Document {
+            id: DocId::parse("a").unwrap(),
+            title: String::new(),
+            text: text.to_owned(),
+            url: None,
+            date: None,
+            fields: Vec::new(),
+            source: String::new(),
+            hash: String::new(),
+        }))
+    }
+
+    #[test]
+    fn never_more_bytes_than_allowed_and_the_oldest_go() {
+        let one = mapped("some words");
+        let cache = Cache::new(one.bytes() * 10);
+        let segment = SegmentId::generate_random();
+        for doc in 0..1_000 {
+            cache.put((segment, doc), &one);
+            assert!(cache.get((segment, 0)).is_some(), "asked for every time");
+            assert!(cache.shelf.lock().unwrap().bytes <= cache.most_bytes);
+        }
+        assert!(cache.get((segment, 999)).is_some());
+        assert!(cache.get((segment, 500)).is_none());
+    }
+
+    #[test]
+    fn the_same_place_counts_once() {
+        let one = mapped("some words");
+        let cache = Cache::new(one.bytes() * 10);
+        let place = (SegmentId::generate_random(), 1);
+        for _ in 0..100 {
+            cache.put(place, &one);
+        }
+        assert_eq!(cache.shelf.lock().unwrap().bytes, one.bytes());
+    }
+
+    #[test]
+    fn what_is_larger_than_the_cache_is_not_kept() {
+        let one = mapped("some words");
+        let cache = Cache::new(one.bytes() - 1);
+        let place = (SegmentId::generate_random(), 1);
+        cache.put(place, &one);
+        assert!(cache.get(place).is_none());
+    }
+}

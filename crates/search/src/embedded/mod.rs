@@ -1,0 +1,247 @@
+//! The engine for one machine: an index in a folder, changed and searched by one process.
+
+mod cache;
+mod disk;
+mod lexical;
+mod recover;
+mod schema;
+mod snapshot;
+mod tokens;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use tantivy::directory::DirectoryLock;
+use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
+use tokio::runtime::Handle;
+
+use self::cache::Cache;
+use self::recover::{Access, Opened};
+use self::schema::Fields;
+use self::snapshot::Snapshot;
+use self::writer::Writer;
+use crate::document::{DocId, Document};
+use crate::engine::{self, Change, Engine, Generation, Held, PartState, Status};
+use crate::error::Error;
+use crate::hit::Hit;
+use crate::query::{Query, Reader};
+use crate::ranking;
+use crate::snippet::{Mapped, Wanted};
+
+/// How many bytes of documents are kept ready to be shown again.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Up to this many documents a search is shorter than the way to another thread and back is worth.
+const MAX_DOCUMENTS_IN_PLACE: u64 = 20_000;
+
+/// An index in a folder.
+///
+/// Cloning is cheap and gives another handle of the same index.
+#[derive(Clone)]
+pub struct Embedded(Arc<Inner>);
+
+struct Inner {
+    dir: PathBuf,
+    index: Index,
+    fields: Fields,
+    reader: IndexReader,
+    snapshot: RwLock<Arc<Snapshot>>,
+    cache: Cache,
+    /// Nothing when the index was opened to be read only.
+    writer: Option<Mutex<Writer>>,
+    /// Dropped last, when nobody can write any more.
+    _lock: Option<DirectoryLock>,
+}
+
+impl Embedded {
+    /// Opens the index in `dir` to be searched and changed, or makes an empty one there.
+    ///
+    /// Only one process can have an index open this way; another is refused with
+    /// [`Error::Locked`]. An index that is not byte for byte what was written is refused with
+    /// [`Error::Corrupt`], one of another version with [`Error::Format`].
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        Self::with_access(dir, Access::Write)
+    }
+
+    /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
+    /// committed there later is not seen.
+    pub fn open_read_only(dir: &Path) -> Result<Self, Error> {
+        Self::with_access(dir, Access::Read)
+    }
+
+    fn with_access(dir: &Path, access: Access) -> Result<Self, Error> {
+        let Opened {
+            index,
+            fields,
+            lock,
+        } = recover::open(dir, access)?;
+        let known = |source| recover::failure(dir, source);
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()
+            .map_err(known)?;
+        let snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
+        let writer = (access == Access::Write).then(|| Writer::new(index.clone(), fields));
+        Ok(Self(Arc::new(Inner {
+            dir: dir.to_owned(),
+            index,
+            fields,
+            reader,
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            cache: Cache::new(CACHE_BYTES),
+            writer: writer.map(Mutex::new),
+            _lock: lock,
+        })))
+    }
+
+    /// Runs short work here and long work where it keeps nobody waiting.
+    fn run<T: Send + 'static>(
+        &self,
+        is_short: bool,
+        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        match Handle::try_current() {
+            Ok(runtime) if !is_short => {
+                let inner = self.0.clone();
+                let task = runtime.spawn_blocking(move || work(&inner));
+                async move { task.await.map_err(Error::engine)? }.boxed()
+            }
+            _ => ready(work(&self.0)).boxed(),
+        }
+    }
+
+    fn is_small(&self) -> bool {
+        self.0.snapshot().searcher.num_docs() <= MAX_DOCUMENTS_IN_PLACE
+    }
+}
+
+impl Engine for Embedded {
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<Vec<Hit>, Error>> {
+        self.run(self.is_small(), move |inner| inner.search(&query))
+    }
+
+    fn fetch(
+        &self,
+        id: DocId,
+        _reader: Reader,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
+        self.run(self.is_small(), move |inner| inner.fetch(&id))
+    }
+
+    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
+        self.run(false, move |inner| inner.apply(&changes))
+    }
+
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
+        self.run(false, |inner| {
+            inner
+                .snapshot()
+                .inventory()
+                .map_err(|source| inner.known(source))
+        })
+    }
+
+    fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
+        let snapshot = self.0.snapshot();
+        let status = Status {
+            documents: snapshot.searcher.num_docs(),
+            generation: snapshot.generation,
+            lexical: PartState::Ready,
+            vectors: PartState::Absent,
+        };
+        ready(Ok(status)).boxed()
+    }
+}
+
+impl Inner {
+    /// The newest generation. Taken once per answer.
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn known(&self, source: TantivyError) -> Error {
+        recover::failure(&self.dir, source)
+    }
+
+    fn search(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+        let snapshot = self.snapshot();
+        let best = lexical::best(&snapshot, &self.fields, query);
+        let wanted = Wanted::new(&ranking::distinct(query.terms()));
+        let mut hits = Vec::with_capacity(query.limit());
+        for candidate in best.map_err(|source| self.known(source))? {
+            let mapped = self.mapped(&snapshot, candidate.at)?;
+            hits.push(mapped.hit(ranking::unit(candidate.raw), &wanted));
+        }
+        // Two raw scores may become one; among such the id decides, as among all equals.
+        hits.sort_by(|left, right| {
+            right
+                .score
+                .total_cmp(&left.score)
+                .then_with(|| left.id.cmp(&right.id))
+        });
+        Ok(hits)
+    }
+
+    fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
+        let snapshot = self.snapshot();
+        let found = snapshot
+            .find(id, &self.fields)
+            .map_err(|source| self.known(source))?;
+        let Some(at) = found else { return Ok(None) };
+        Ok(Some(self.mapped(&snapshot, at)?.document.clone()))
+    }
+
+    /// The document at a place, out of the cache or the index.
+    fn mapped(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Arc<Mapped>, Error> {
+        let segment = snapshot
+            .searcher
+            .segment_reader(at.segment_ord)
+            .segment_id();
+        let place = (segment, at.doc_id);
+        if let Some(mapped) = self.cache.get(place) {
+            return Ok(mapped);
+        }
+        let entry: TantivyDocument = snapshot
+            .searcher
+            .doc(at)
+            .map_err(|source| self.known(source))?;
+        let document = self
+            .fields
+            .read(&entry)
+            .ok_or_else(|| Error::corrupt(&self.dir, "a stored document cannot be read"))?;
+        let mapped = Arc::new(Mapped::new(document));
+        self.cache.put(place, &mapped);
+        Ok(mapped)
+    }
+
+    fn apply(&self, changes: &[Change]) -> Result<Generation, Error> {
+        engine::check(changes)?;
+        let Some(writer) = &self.writer else {
+            return Err(Error::ReadOnly {
+                path: self.dir.clone(),
+            });
+        };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.snapshot().generation;
+        if changes.is_empty() {
+            return Ok(present);
+        }
+        let known = |source| self.known(source);
+        // Read from the disk: a batch that failed after its commit has used a number all the same.
+        let next = writer::generation(&self.index).map_err(known)?.next();
+        writer.commit(changes, next).map_err(known)?;
+        let snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
+        tracing::debug!(generation = next.0, changes = changes.len(), "committed");
+        *self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        Ok(next)
+    }
+}

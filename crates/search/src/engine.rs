@@ -1,0 +1,129 @@
+//! The seam between those who ask and those who search: one trait, several engines.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::document::{DocId, Document};
+use crate::error::Error;
+use crate::hit::Hit;
+use crate::query::{Query, Reader};
+
+/// The most changes one batch may hold.
+pub const MAX_CHANGES: usize = 100_000;
+
+/// Something that holds documents and finds them again.
+///
+/// All engines pass one contract suite, so callers keep an `Arc<dyn Engine>` and do not ask which
+/// one it is.
+pub trait Engine: Send + Sync + 'static {
+    /// The best hits for a query, best first; equal scores are in the order of their ids. One
+    /// answer comes from one generation.
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<Vec<Hit>, Error>>;
+
+    /// The whole document of this id, if there is one that the reader may see.
+    fn fetch(
+        &self,
+        id: DocId,
+        reader: Reader,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>>;
+
+    /// Applies changes in their order, all of them or none. Once this has returned they are seen by
+    /// every later call and survive a loss of power. A batch without changes makes no generation.
+    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>>;
+
+    /// What is held, one entry a document, in the order of the ids.
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>>;
+
+    /// How the engine is.
+    fn status(&self) -> BoxFuture<'_, Result<Status, Error>>;
+}
+
+/// One change to what an engine holds.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Adds a document, in place of the one with the same id if there is one.
+    Put(Document),
+    /// Removes the document of this id; nothing happens when there is none.
+    Remove(DocId),
+}
+
+/// Refuses a batch that is over a limit before anything of it is applied.
+pub(crate) fn check(changes: &[Change]) -> Result<(), Error> {
+    if changes.len() > MAX_CHANGES {
+        return Err(Error::TooLarge {
+            what: "the batch of changes".to_owned(),
+            size: changes.len(),
+            limit: MAX_CHANGES,
+        });
+    }
+    changes.iter().try_for_each(|change| match change {
+        Change::Put(document) => document.check(),
+        Change::Remove(_) => Ok(()),
+    })
+}
+
+/// Counts the batches applied so far. What two answers of one generation show is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+impl Generation {
+    /// The generation after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A document as the one who keeps folder and index in step needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The document's id.
+    pub id: DocId,
+    /// The path inside the corpus it came from.
+    pub source: String,
+    /// The hash of the content it came from.
+    pub hash: String,
+}
+
+/// How an engine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// How many documents it holds.
+    pub documents: u64,
+    /// The last batch it shows.
+    pub generation: Generation,
+    /// Whether it finds words.
+    pub lexical: PartState,
+    /// Whether it finds meanings.
+    pub vectors: PartState,
+}
+
+/// Whether one part of an engine can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartState {
+    /// It answers.
+    Ready,
+    /// This engine has no such part.
+    Absent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_over_the_limit_is_refused() {
+        let id = DocId::parse("a").unwrap();
+        let mut changes = vec![Change::Remove(id); MAX_CHANGES];
+        assert!(check(&changes).is_ok());
+        changes.extend(changes.first().cloned());
+        assert!(matches!(check(&changes), Err(Error::TooLarge { .. })));
+    }
+}

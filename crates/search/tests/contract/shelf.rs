@@ -1,0 +1,67 @@
+//! Small documents and short questions, so that a case reads as what it checks.
+
+use docent_search::{Change, DocId, Document, Engine, Hit, Query, Reader, Value};
+
+pub(crate) fn id(text: &str) -> DocId {
+    DocId::parse(text).unwrap()
+}
+
+pub(crate) fn document(name: &str, title: &str, text: &str) -> Document {
+    Document {
+        id: id(name),
+        title: title.to_owned(),
+        text: text.to_owned(),
+        url: None,
+        date: None,
+        fields: Vec::new(),
+        source: format!("folder/{name}.md"),
+        hash: format!("{:064x}", text.len()),
+    }
+}
+
+pub(crate) fn put(name: &str, title: &str, text: &str) -> Change {
+    Change::Put(document(name, title, text))
+}
+
+pub(crate) fn put_with(name: &str, field: Value) -> Change {
+    let mut document = document(name, "Untitled", "Nothing to see.");
+    document.fields.push(("field".to_owned(), field));
+    Change::Put(document)
+}
+
+pub(crate) fn remove(name: &str) -> Change {
+    Change::Remove(id(name))
+}
+
+/// Puts documents named by their place, all with the same title.
+pub(crate) async fn fill(engine: &dyn Engine, texts: &[&str]) {
+    let names = (0..).map(|n| format!("d{n}"));
+    let changes = texts
+        .iter()
+        .zip(names)
+        .map(|(text, name)| put(&name, "Untitled", text));
+    engine.apply(changes.collect()).await.unwrap();
+}
+
+pub(crate) async fn hits(engine: &dyn Engine, text: &str, limit: usize) -> Vec<Hit> {
+    engine
+        .search(Query::new(text, limit, Reader::everyone()))
+        .await
+        .unwrap()
+}
+
+/// The ids of the hits, best first.
+pub(crate) async fn find(engine: &dyn Engine, text: &str) -> Vec<String> {
+    hits(engine, text, 50)
+        .await
+        .iter()
+        .map(|hit| hit.id.to_string())
+        .collect()
+}
+
+/// The ids of the hits, in their own order.
+pub(crate) async fn find_all(engine: &dyn Engine, text: &str) -> Vec<String> {
+    let mut found = find(engine, text).await;
+    found.sort();
+    found
+}
