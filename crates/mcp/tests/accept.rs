@@ -3,6 +3,14 @@
 //! Limits are set so that one of them can be reached and all others cannot. What is asserted is
 //! that something happens, never when.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 #[path = "accept/client.rs"]
 mod client;
 #[path = "accept/framing.rs"]

@@ -1,5 +1,13 @@
 //! The Host × Origin table: each row alone and all rows together, on every route and method.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,6 +26,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use http_body_util::BodyExt;
+use proptest::prelude::*;
 use tower::ServiceExt;
 
 const OK: u16 = 200;
@@ -724,4 +733,68 @@ async fn a_preflight_allows_tool_parameters_up_to_a_bound() {
         allowed(preflight(origin, &long(cors::PARAM_BYTES + 1)).await),
         ""
     );
+}
+
+/// Texts near the border between what is allowed and what is not.
+fn near() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec![
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "docs.example.com",
+        "evil",
+        "search.example.org",
+        ".",
+        ":",
+        ":80",
+        ":8787",
+        "@",
+        "/",
+        "#",
+        "?",
+        "\\",
+        "%00",
+        " ",
+        "[",
+        "]",
+        "0",
+        "x",
+        "LOCALHOST",
+        "\u{ff0e}",
+        "https://",
+        "http://",
+        "null",
+        ",",
+        "app.example.com",
+    ]);
+    prop::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn only_what_is_allowed_passes(host in near(), origin in near()) {
+        let guard = guard();
+        let value = |text: &str| HeaderValue::from_bytes(text.as_bytes()).unwrap();
+        let judge = |name: HeaderName, text: &str| {
+            let mut request = Request::new(());
+            request.headers_mut().insert(HOST, HeaderValue::from_static("localhost"));
+            request.headers_mut().insert(name, value(text));
+            guard.check(&request.into_parts().0).is_ok()
+        };
+        // The same rules once more, as crudely as can be.
+        let without_port = |text: &str| match text.rsplit_once(':') {
+            Some((name, port)) if port.parse::<u16>().is_ok_and(|port| port > 0) => name.to_lowercase(),
+            _ => text.to_lowercase(),
+        };
+        let loopback = ["localhost", "127.0.0.1", "[::1]"];
+        let known = ["docs.example.com", "search.example.org"];
+        let host_known = [&loopback[..], &known[..]].concat().contains(&&*without_port(&host));
+        prop_assert_eq!(judge(HOST, &host), host_known, "host {:?}", host);
+
+        let plain = without_port(&origin);
+        let local = |scheme: &str| plain.strip_prefix(scheme).is_some_and(|at| loopback.contains(&at));
+        let exact = ["https://docs.example.com", "https://app.example.com"].contains(&&*origin.to_lowercase());
+        let origin_known = local("http://") || local("https://") || exact;
+        prop_assert_eq!(judge(ORIGIN, &origin), origin_known, "origin {:?}", origin);
+    }
 }

@@ -8,12 +8,15 @@ use std::collections::HashSet;
 
 use crate::analysis::QueryTerm;
 
-/// What a match in the title adds to the match that the same word is in the whole document.
-pub(crate) const TITLE_WEIGHT: f32 = 1.0;
+/// What a match in the title adds to the match that the same word is in the whole document. Titles
+/// are short and few of them share a word, so that BM25 over titles alone is large: with this
+/// weight a word of the title counts two to three times. 0.25 to 0.5 ranked best on the SciFact
+/// collection; 1 ranked worse than no weight at all.
+pub(crate) const TITLE_WEIGHT: f32 = 0.35;
 
 /// What a pair of query words side by side adds to the two words. Small, since both words have
-/// already been counted.
-pub(crate) const PHRASE_WEIGHT: f32 = 0.2;
+/// already been counted: of 0 to 0.4, 0.15 ranked best on SciFact and on CoSQA.
+pub(crate) const PHRASE_WEIGHT: f32 = 0.15;
 
 /// The most pairs that are looked for. A question has fewer; what has more is not a question.
 const MAX_PAIRS: usize = 16;

@@ -81,16 +81,29 @@ impl TermMap {
 }
 
 /// The terms a snippet should show.
-pub(crate) struct Wanted(Vec<u32>);
+pub(crate) struct Wanted {
+    terms: Vec<u32>,
+    /// One bit for the low bits of each term: most terms of a text are passed over by it alone.
+    sieve: u64,
+}
 
 impl Wanted {
     pub(crate) fn new(terms: &[&str]) -> Self {
-        Self(terms.iter().map(|term| fingerprint(term)).collect())
+        let terms: Vec<u32> = terms.iter().map(|term| fingerprint(term)).collect();
+        let sieve = terms.iter().fold(0, |sieve, term| sieve | Self::bit(*term));
+        Self { terms, sieve }
+    }
+
+    fn bit(term: u32) -> u64 {
+        1 << (term % u64::BITS)
     }
 
     /// The place of a term among those wanted.
     fn rank(&self, term: u32) -> Option<usize> {
-        self.0.iter().position(|wanted| *wanted == term)
+        if self.sieve & Self::bit(term) == 0 {
+            return None;
+        }
+        self.terms.iter().position(|wanted| *wanted == term)
     }
 }
 
@@ -115,7 +128,7 @@ fn best_window(map: &TermMap, wanted: &Wanted) -> Option<usize> {
         .iter()
         .filter_map(|place| wanted.rank(place.term).map(|rank| (place.at, rank)))
         .collect();
-    let mut counts = vec![0_usize; wanted.0.len()];
+    let mut counts = vec![0_usize; wanted.terms.len()];
     let mut different = 0;
     let mut left = matches.iter().peekable();
     let mut inside = 0;
@@ -183,15 +196,14 @@ fn may_part(left: char, right: char) -> bool {
 
 /// At most `most` characters from the byte `start` on, as one line.
 fn line(text: &str, start: usize, most: usize) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(most);
     let has_before = start > 0;
     if has_before {
         out.push('…');
     }
-    let room = most.saturating_sub(1 + usize::from(has_before));
     let opening = out.len();
+    let room = most.saturating_sub(1 + usize::from(has_before));
     let mut chars = 0;
-    let mut cut = opening;
     let mut previous = ' ';
     for c in text.get(start..).unwrap_or_default().trim_end().chars() {
         let c = if c.is_whitespace() || c.is_control() {
@@ -202,15 +214,9 @@ fn line(text: &str, start: usize, most: usize) -> String {
         if c == ' ' && previous == ' ' {
             continue;
         }
-        if out.len() > opening && may_part(previous, c) {
-            cut = out.len();
-        }
         if chars == room {
-            // A word that fills the whole line is cut, since there is nothing else to show.
-            if cut > opening {
-                out.truncate(cut);
-            }
-            out.truncate(out.trim_end().len());
+            let cut = last_part(out.get(opening..).unwrap_or_default(), c);
+            out.truncate(opening + cut);
             out.push('…');
             return out;
         }
@@ -220,6 +226,19 @@ fn line(text: &str, start: usize, most: usize) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// How much of a line is left when its last, unfinished word is cut off. A word that fills the
+/// whole line stays, since there is nothing else to show.
+fn last_part(line: &str, mut next: char) -> usize {
+    for (at, c) in line.char_indices().rev() {
+        let end = at + c.len_utf8();
+        if may_part(c, next) {
+            return line.get(..end).unwrap_or_default().trim_end().len();
+        }
+        next = c;
+    }
+    line.len()
 }
 
 #[cfg(test)]

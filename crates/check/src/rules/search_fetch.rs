@@ -118,14 +118,14 @@ mod tests {
         found.into_iter().map(|finding| finding.message).collect()
     }
 
-    fn tool(name: &str, schema: Value) -> Value {
+    fn tool(name: &str, schema: &Value) -> Value {
         json!({"name": name, "inputSchema": schema})
     }
 
     fn good(name: &str, argument: &str) -> Value {
         tool(
             name,
-            json!({"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument], "additionalProperties": false}),
+            &json!({"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument], "additionalProperties": false}),
         )
     }
 
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_departure_is_found() {
         let check = |schema: Value, expect: &[&str]| {
-            let found = messages(&[tool("search", schema.clone()), good("fetch", "id")]);
+            let found = messages(&[tool("search", &schema), good("fetch", "id")]);
             assert_eq!(found, expect, "{schema}");
         };
         let no_object = "the input schema of `search` does not have the type `object`";

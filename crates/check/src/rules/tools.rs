@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(annotations: Value, expect: &[&str]) {
+    fn check(annotations: &Value, expect: &[&str]) {
         let server = Server {
             tools: vec![json!({"name": "search", "annotations": annotations})],
         };
@@ -69,19 +69,19 @@ mod tests {
     #[test]
     fn all_three_hints_must_be_booleans() {
         check(
-            json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false}),
+            &json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false}),
             &[],
         );
         check(
-            json!({"readOnlyHint": true, "openWorldHint": false}),
+            &json!({"readOnlyHint": true, "openWorldHint": false}),
             &["`destructiveHint`"],
         );
         check(
-            json!({"readOnlyHint": "true", "destructiveHint": null, "openWorldHint": 0}),
+            &json!({"readOnlyHint": "true", "destructiveHint": null, "openWorldHint": 0}),
             &["`readOnlyHint`, `destructiveHint`, `openWorldHint`"],
         );
         check(
-            json!(null),
+            &json!(null),
             &["`readOnlyHint`, `destructiveHint`, `openWorldHint`"],
         );
     }

@@ -1,5 +1,9 @@
 //! The check against a small server that answers as each test tells it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a wrong index in a test is a failed test"
+)]
 
 mod server;
 

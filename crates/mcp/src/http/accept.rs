@@ -2,7 +2,7 @@
 //!
 //! This is our own accept loop because the router's crate has none with deadlines: a silent
 //! connection, half a head or a reader that stops reading would be kept for ever. One task runs
-//! the loop, one task each connection. The loop also makes the rounds: see [`pulse`].
+//! the loop, one task each connection. The loop also makes the rounds and judges every connection.
 
 mod pulse;
 mod stream;
@@ -11,7 +11,7 @@ mod wire;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -29,7 +29,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
@@ -141,8 +141,7 @@ impl Server {
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         if self.tasks.len() >= self.limits.connections {
             self.turned_away += 1;
-            // A plain answer beats a bare close, but nobody waits for it to arrive.
-            let _ = stream.try_write(FULL);
+            turn_away(stream);
             return;
         }
         // Answers are written whole; waiting to fill a packet would only delay them.
@@ -189,10 +188,11 @@ impl Server {
 
     /// Answers what has arrived, then lets go of the rest.
     async fn close(mut self, listener: TcpListener) {
-        let deadline = Instant::now() + self.limits.shutdown;
+        let mut deadline = pin!(sleep(self.limits.shutdown));
         // Connections that the kernel has accepted for us count as arrived. The moment of
-        // patience lets the runtime notice them.
-        for _ in 0..self.limits.connections {
+        // patience lets the runtime notice them; a crowd that keeps coming does not extend it.
+        let enough = Instant::now() + 5 * ROUND_WHEN_CLOSING;
+        while Instant::now() < enough {
             match timeout(ROUND_WHEN_CLOSING, listener.accept()).await {
                 Ok(Ok((stream, peer))) => self.admit(stream, peer),
                 _ => break,
@@ -209,13 +209,21 @@ impl Server {
                     None => return,
                 },
                 _ = rounds.tick() => self.make_round(),
-                () = sleep_until(deadline) => break,
+                () = deadline.as_mut() => break,
             }
         }
         tracing::warn!(
             open = self.tasks.len(),
             "dropped what was still open at the deadline"
         );
+    }
+}
+
+/// A plain answer beats a bare close, but nobody waits for it to arrive.
+fn turn_away(stream: TcpStream) {
+    // The runtime does not know yet that a new socket can be written to, so ask the kernel.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(FULL);
     }
 }
 
@@ -227,6 +235,8 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\
 
 fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The protocol knows no larger window.
+    let window = limits.h2_window.min(i32::MAX.unsigned_abs());
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -240,9 +250,9 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.h2_streams)
         .max_header_list_size(limits.h2_header_list)
-        .initial_stream_window_size(limits.h2_window)
-        .initial_connection_window_size(limits.h2_window)
-        .max_send_buf_size(limits.h2_window as usize)
+        .initial_stream_window_size(window)
+        .initial_connection_window_size(window)
+        .max_send_buf_size(window as usize)
         .keep_alive_interval(limits.h2_ping_every)
         .keep_alive_timeout(limits.h2_ping_timeout);
     builder

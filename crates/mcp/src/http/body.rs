@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -11,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures::poll;
 use http::header::CONNECTION;
 use http::{HeaderValue, StatusCode};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use super::limits::Limits;
 use super::refusal::{self, INVALID_REQUEST};
@@ -82,34 +83,37 @@ pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, Body
     }
     let received = AtomicUsize::new(0);
     let mut gathering = pin!(gather(body, max, &received));
-    if let std::task::Poll::Ready(done) = poll!(gathering.as_mut()) {
+    if let Poll::Ready(done) = poll!(gathering.as_mut()) {
         return done;
     }
 
     let start = Instant::now();
-    let end = start + limits.body;
-    let mut look = start + limits.body_grace;
+    let mut end = pin!(sleep(limits.body));
+    let mut look = pin!(sleep(limits.body_grace));
     loop {
         tokio::select! {
             biased;
             done = gathering.as_mut() => return done,
-            () = sleep_until(look.min(end)) => {}
+            () = end.as_mut() => return Err(BodyError::TooSlow),
+            () = look.as_mut() => {}
         }
-        let passed = start.elapsed();
-        let arrived = received.load(Ordering::Relaxed);
-        if passed >= limits.body || is_slow(arrived, passed, limits) {
+        if is_slow(
+            received.load(Ordering::Relaxed),
+            start.elapsed(),
+            limits.body_rate,
+        ) {
             return Err(BodyError::TooSlow);
         }
-        look = Instant::now() + LOOK_EVERY;
+        look.set(sleep(LOOK_EVERY));
     }
 }
 
 /// How often the rate of a slow body is judged; once a second is what a rate per second means.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-fn is_slow(arrived: usize, passed: Duration, limits: &Limits) -> bool {
-    let due = passed.as_millis().saturating_mul(limits.body_rate as u128) / 1000;
-    passed >= limits.body_grace && (arrived as u128) < due
+fn is_slow(arrived: usize, passed: Duration, rate: usize) -> bool {
+    let due = passed.as_millis().saturating_mul(rate as u128) / 1000;
+    (arrived as u128) < due
 }
 
 async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<Bytes, BodyError> {
@@ -141,4 +145,44 @@ async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<By
     } else {
         rest.freeze()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_body_needs_no_timer_and_no_copy() {
+        // There is no runtime here, so arming a timer would panic.
+        let bytes = Bytes::from(vec![b'x'; 1000]);
+        let read = read(Body::from(bytes.clone()), 1000, &Limits::default()).now_or_never();
+        let got = read.unwrap().unwrap();
+        assert_eq!(got.as_ptr(), bytes.as_ptr());
+    }
+
+    #[test]
+    fn one_byte_too_many_is_refused() {
+        let read = read(Body::from(vec![b'x'; 1001]), 1000, &Limits::default()).now_or_never();
+        assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
+    }
+
+    #[test]
+    fn pieces_are_joined_and_counted() {
+        for (pieces, expect) in [(10, Ok(1000)), (11, Err(BodyError::TooLarge { max: 1000 }))] {
+            let piece = || Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; 100]));
+            let stream = futures::stream::iter((0..pieces).map(move |_| piece()));
+            let read = read(Body::from_stream(stream), 1000, &Limits::default()).now_or_never();
+            assert_eq!(read.unwrap().map(|bytes| bytes.len()), expect);
+        }
+    }
+
+    #[test]
+    fn the_rate_is_an_average() {
+        let second = Duration::from_secs(1);
+        assert!(!is_slow(2048, 2 * second, 1024));
+        assert!(is_slow(2047, 2 * second, 1024));
+        assert!(!is_slow(0, 3600 * second, 0));
+    }
 }

@@ -123,3 +123,32 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_do_not_contradict_each_other() {
+        let limits = Limits::default();
+        assert!(
+            limits.stall > limits.body + limits.handler,
+            "a slow good request would be cut"
+        );
+        assert!(
+            limits.stall >= 4 * limits.sse_keep_alive,
+            "a quiet stream would be cut"
+        );
+        assert!(
+            limits.shutdown >= limits.handler,
+            "a handler at work would be dropped"
+        );
+        assert!(limits.call_bytes <= limits.body_bytes && limits.big_body <= limits.body_bytes);
+        assert!(limits.listen_streams_per_subject <= limits.listen_streams);
+        assert!(
+            limits.listen_streams < limits.connections,
+            "no room beside the listeners"
+        );
+        assert!(limits.body_bytes <= limits.stdio_line);
+    }
+}

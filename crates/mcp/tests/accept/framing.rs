@@ -43,6 +43,7 @@ fn sized(length: &str, rest: &str) -> String {
 }
 
 /// (what it is, the bytes, the status)
+#[allow(clippy::too_many_lines, reason = "one row for each case")]
 fn refused() -> Vec<(&'static str, String, u16)> {
     let host = "Host: localhost\r\n";
     vec![

@@ -378,3 +378,161 @@ fn unpack(word: u64) -> (Phase, u64) {
     };
     (phase, word >> 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1000;
+
+    fn rules(closing: Option<u64>) -> Rules {
+        Rules {
+            closing,
+            ..Rules::new(&Limits::default())
+        }
+    }
+
+    fn watch(finishing: Option<u64>) -> Watch {
+        Watch {
+            finishing,
+            ..Watch::new(Arc::new(Pulse::new(Arc::new(Clock::new()))))
+        }
+    }
+
+    fn state(busy: bool, phase: Phase) -> State {
+        State {
+            busy,
+            phase,
+            since: 0,
+            multiplexed: false,
+        }
+    }
+
+    /// The order just before and at the end of a wait that began at zero.
+    fn turns(state: &State, rules: &Rules, watch: &Watch, after: u64) -> (Order, Order) {
+        let end = after + rules.tick;
+        (
+            rules.judge(state, watch, end - 1),
+            rules.judge(state, watch, end),
+        )
+    }
+
+    #[test]
+    fn every_wait_has_its_end() {
+        use Order::{Carry, Cut, Finish, Last};
+        let rows = [
+            (
+                "silent",
+                state(false, Phase::Fresh),
+                None,
+                None,
+                5 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "half a head",
+                state(false, Phase::Head),
+                None,
+                None,
+                10 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "idle",
+                state(false, Phase::Idle),
+                None,
+                None,
+                60 * SECOND,
+                (Carry, Finish),
+            ),
+            (
+                "stuck",
+                state(true, Phase::Idle),
+                None,
+                None,
+                60 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "no goodbye",
+                state(false, Phase::Idle),
+                Some(0),
+                None,
+                10 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "silent at the end",
+                state(false, Phase::Fresh),
+                None,
+                Some(0),
+                500,
+                (Last, Cut),
+            ),
+            (
+                "idle at the end",
+                state(false, Phase::Idle),
+                None,
+                Some(0),
+                500,
+                (Last, Finish),
+            ),
+        ];
+        for (name, state, finishing, closing, after, expect) in rows {
+            let turns = turns(&state, &rules(closing), &watch(finishing), after);
+            assert_eq!(turns, expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn at_the_end_busy_and_multiplexed_connections_finish_at_once() {
+        let rules = rules(Some(0));
+        assert_eq!(
+            rules.judge(&state(true, Phase::Idle), &watch(None), 0),
+            Order::Finish
+        );
+        let multiplexed = State {
+            multiplexed: true,
+            ..state(false, Phase::Idle)
+        };
+        assert_eq!(rules.judge(&multiplexed, &watch(None), 0), Order::Finish);
+    }
+
+    #[test]
+    fn an_old_connection_goes_when_it_is_quiet() {
+        let (rules, age) = (rules(None), 600 * SECOND);
+        let active = |since: u64| State {
+            since,
+            ..state(false, Phase::Idle)
+        };
+        assert_eq!(
+            rules.judge(&active(age - 1), &watch(None), age),
+            Order::Carry
+        );
+        let past = age + rules.tick;
+        assert_eq!(rules.judge(&active(past), &watch(None), past), Order::Last);
+        assert_eq!(
+            rules.judge(&active(past), &watch(None), past + SECOND),
+            Order::Finish
+        );
+    }
+
+    #[test]
+    fn a_crowd_shortens_idling_only() {
+        let rules = Rules {
+            crowded: true,
+            ..rules(None)
+        };
+        let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
+        assert_eq!(idle, (Order::Carry, Order::Finish));
+        let busy = turns(&state(true, Phase::Idle), &rules, &watch(None), 5 * SECOND);
+        assert_eq!(busy, (Order::Carry, Order::Carry));
+    }
+
+    #[test]
+    fn a_stamp_keeps_its_phase() {
+        for phase in [Phase::Fresh, Phase::Head, Phase::Idle] {
+            assert_eq!(unpack(pack(phase, 123_456_789)), (phase, 123_456_789));
+        }
+    }
+}
