@@ -15,7 +15,11 @@ use crate::tools::search::Search;
 pub const OVERVIEW: &str = "docent://corpus";
 
 /// The app that serves some knowledge.
-pub fn app(knowledge: &Arc<Knowledge>, dual: DualFormat, text: TextForm) -> Result<App, BuildError> {
+pub fn app(
+    knowledge: &Arc<Knowledge>,
+    dual: DualFormat,
+    text: TextForm,
+) -> Result<App, BuildError> {
     App::builder("docent", env!("CARGO_PKG_VERSION"))
         .title(&knowledge.title)
         .instructions(instructions(knowledge))
@@ -30,7 +34,11 @@ pub fn app(knowledge: &Arc<Knowledge>, dual: DualFormat, text: TextForm) -> Resu
 
 /// The first 512 characters stand alone, because ChatGPT may read no further.
 fn instructions(knowledge: &Knowledge) -> String {
-    let about = knowledge.description.as_ref().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    let about = knowledge
+        .description
+        .as_ref()
+        .map(|text| format!("\n\n{text}"))
+        .unwrap_or_default();
     format!(
         "Documents: {}. First call search with words from the question; then call fetch with \
          the id of each result worth reading. Answer from what fetch returned and cite the url \
@@ -43,7 +51,10 @@ fn instructions(knowledge: &Knowledge) -> String {
 fn research(knowledge: &Knowledge) -> Prompt {
     let title = knowledge.title.clone();
     let render = move |arguments: docent_mcp::Arguments, _| {
-        let question = arguments.get("question").map(String::as_str).unwrap_or_default();
+        let question = arguments
+            .get("question")
+            .map(String::as_str)
+            .unwrap_or_default();
         let text = format!(
             "Answer this question from the documents of {title}:\n\n{question}\n\n\
              Search several times with different words. Fetch the documents that matter and read \
@@ -51,7 +62,9 @@ fn research(knowledge: &Knowledge) -> Prompt {
              them and when where that is known, and cite the url of each document. Where \
              documents disagree, say so. If they do not answer the question, say that."
         );
-        std::future::ready(Ok::<_, Failure>(vec![PromptMessage::user(Content::text(text))]))
+        std::future::ready(Ok::<_, Failure>(vec![PromptMessage::user(Content::text(
+            text,
+        ))]))
     };
     let about = "Answers a question from the documents, with quotes and links.";
     Prompt::new("research", "Research a question", about, render)

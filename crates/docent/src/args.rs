@@ -9,10 +9,11 @@ use crate::settings::Given;
 
 const EXAMPLES: &str = "\
 Examples:
-  docent serve ./documents                  serve a folder on http://127.0.0.1:8787/mcp
-  docent serve ./documents --stdio          serve it to the program that started docent
-  docent search \"ferry timetable\"           ask the index of the current folder
-  docent check https://docs.example.org/mcp audit any MCP server
+  docent serve ./documents            serve a folder on http://127.0.0.1:8787/mcp
+  docent serve ./documents --stdio    serve it to the program that started docent
+  docent search \"ferry timetable\"     ask the index of the current folder
+  docent check https://example.org/mcp
+                                      audit any MCP server
 
 Settings come from flags, then from the environment (DOCENT_…), then from `docent.toml`
 in the folder of the documents. Exit status: 0 done, 1 failed or errors found, 2 wrong usage.";
@@ -177,8 +178,10 @@ impl Serve {
             ("server.allow_hosts", &self.allow_host),
             ("server.allow_origins", &self.allow_origin),
         ];
-        let mut given: Overrides =
-            flags.into_iter().flat_map(|(key, value)| one(key, value.as_ref())).collect();
+        let mut given: Overrides = flags
+            .into_iter()
+            .flat_map(|(key, value)| one(key, value.as_ref()))
+            .collect();
         for (key, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
             given.push((key, Given::List(values.clone())));
         }
@@ -187,7 +190,10 @@ impl Serve {
 }
 
 fn one(key: &'static str, value: Option<&String>) -> Overrides {
-    value.map(|text| (key, Given::Text(text.clone()))).into_iter().collect()
+    value
+        .map(|text| (key, Given::Text(text.clone())))
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -204,15 +210,39 @@ mod tests {
     #[test]
     fn every_flag_is_a_known_setting() {
         let typed = [
-            "docent", "serve", "--listen", "a", "--public-url", "b", "--dual", "c", "--text", "d",
-            "--index", "e", "--allow-host", "f", "--allow-host", "g", "--allow-origin", "h", "--log", "i",
+            "docent",
+            "serve",
+            "--listen",
+            "a",
+            "--public-url",
+            "b",
+            "--dual",
+            "c",
+            "--text",
+            "d",
+            "--index",
+            "e",
+            "--allow-host",
+            "f",
+            "--allow-host",
+            "g",
+            "--allow-origin",
+            "h",
+            "--log",
+            "i",
         ];
         let given = Args::parse_from(typed).overrides();
         assert_eq!(given.len(), 8);
         for (key, _) in &given {
-            assert!(crate::settings::KEYS.iter().any(|known| known.name == *key), "{key}");
+            assert!(
+                crate::settings::KEYS.iter().any(|known| known.name == *key),
+                "{key}"
+            );
         }
         let hosts = given.iter().find(|(key, _)| *key == "server.allow_hosts");
-        assert_eq!(hosts.unwrap().1, Given::List(vec!["f".to_owned(), "g".to_owned()]));
+        assert_eq!(
+            hosts.unwrap().1,
+            Given::List(vec!["f".to_owned(), "g".to_owned()])
+        );
     }
 }

@@ -73,7 +73,14 @@ pub async fn sync(
     let source = open(folder, limits.clone())?;
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
-    let listing = open(folder, Limits { max_reported: usize::MAX, ..limits.clone() })?.list();
+    let listing = open(
+        folder,
+        Limits {
+            max_reported: usize::MAX,
+            ..limits.clone()
+        },
+    )?
+    .list();
     let total = listing.entries.len();
     let mut run = Run::new(engine, limits).await?;
     run.report.files = total;
@@ -141,7 +148,10 @@ impl<'a> Run<'a> {
         Ok(Self {
             engine,
             limits,
-            held: held.into_iter().map(|held| (held.id.clone(), held)).collect(),
+            held: held
+                .into_iter()
+                .map(|held| (held.id.clone(), held))
+                .collect(),
             claims: Dedup::new(limits),
             batch: Batch::default(),
             unreadable: HashSet::new(),
@@ -165,18 +175,30 @@ impl<'a> Run<'a> {
                     self.document(document);
                 }
             }
-            Err(reason) => self.skip(Skipped { path: entry.path().to_owned(), line: None, reason }),
+            Err(reason) => self.skip(Skipped {
+                path: entry.path().to_owned(),
+                line: None,
+                reason,
+            }),
         }
     }
 
     /// True when the file is one document that the engine holds as it is. Comparing takes less
     /// than parsing, and most files do not change from one run to the next.
     fn is_unchanged(&mut self, source: &Source, entry: &Entry) -> bool {
-        let Ok(id) = DocId::parse(entry.id()) else { return false };
-        let Some(held) = self.held.get(&id).filter(|held| held.source == entry.path()) else {
+        let Ok(id) = DocId::parse(entry.id()) else {
             return false;
         };
-        let same = source.fingerprint(entry).is_ok_and(|found| found.sha256 == held.hash);
+        let Some(held) = self
+            .held
+            .get(&id)
+            .filter(|held| held.source == entry.path())
+        else {
+            return false;
+        };
+        let same = source
+            .fingerprint(entry)
+            .is_ok_and(|found| found.sha256 == held.hash);
         let unchanged = same && self.claims.claim(&id, entry.path()).is_ok();
         if unchanged {
             self.held.remove(&id);
@@ -188,12 +210,19 @@ impl<'a> Run<'a> {
     fn document(&mut self, document: Document) {
         let size = document.bytes();
         let claimed = if size > MAX_DOCUMENT_BYTES {
-            Err(Reason::TooLarge { bytes: size as u64, limit: MAX_DOCUMENT_BYTES as u64 })
+            Err(Reason::TooLarge {
+                bytes: size as u64,
+                limit: MAX_DOCUMENT_BYTES as u64,
+            })
         } else {
             self.claims.claim(&document.id, &document.source)
         };
         if let Err(reason) = claimed {
-            return self.skip(Skipped { path: document.source, line: None, reason });
+            return self.skip(Skipped {
+                path: document.source,
+                line: None,
+                reason,
+            });
         }
         let held = self.held.remove(&document.id);
         if held.is_some_and(|held| held.source == document.source && held.hash == document.hash) {
@@ -227,7 +256,9 @@ impl<'a> Run<'a> {
         self.report.removed = gone.len();
         self.report.kept = all - gone.len();
         for ids in gone.chunks(BATCH_DOCUMENTS) {
-            self.batch.changes.extend(ids.iter().cloned().map(Change::Remove));
+            self.batch
+                .changes
+                .extend(ids.iter().cloned().map(Change::Remove));
             self.flush(watch).await?;
         }
         Ok(())
@@ -255,7 +286,9 @@ impl<'a> Run<'a> {
 
 /// True when a path or one of the folders above it is in the set; the root is the empty path.
 fn is_below(path: &str, set: &HashSet<String>) -> bool {
-    let folders = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+    let folders = path
+        .match_indices('/')
+        .filter_map(|(end, _)| path.get(..end));
     !set.is_empty() && folders.chain(["", path]).any(|part| set.contains(part))
 }
 
@@ -275,8 +308,12 @@ mod tests {
     }
 
     fn run(folder: &Path, engine: &Memory, limits: &Limits) -> Report {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(sync(folder, engine, limits, &mut Unwatched)).unwrap()
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(sync(folder, engine, limits, &mut Unwatched))
+            .unwrap()
     }
 
     fn write(folder: &Path, files: &BTreeMap<String, String>) {
@@ -289,12 +326,16 @@ mod tests {
     }
 
     fn inventory(engine: &Memory) -> Vec<Held> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(engine.inventory()).unwrap()
     }
 
     fn files(rows: &[(&str, &str)]) -> BTreeMap<String, String> {
-        rows.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        rows.iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -304,12 +345,26 @@ mod tests {
         let sync = |rows: &[(&str, &str)]| {
             write(dir.path(), &files(rows));
             let report = run(dir.path(), &engine, &Limits::default());
-            (report.indexed, report.unchanged, report.removed, report.skipped.len())
+            (
+                report.indexed,
+                report.unchanged,
+                report.removed,
+                report.skipped.len(),
+            )
         };
         let record = r#"{"id":"r1","title":"R","text":"one"}"#;
-        assert_eq!(sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]), (3, 0, 0, 0));
-        assert_eq!(sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]), (0, 3, 0, 0));
-        assert_eq!(sync(&[("a.md", "one!"), ("c.jsonl", record), ("d.bin", "\0")]), (1, 1, 1, 1));
+        assert_eq!(
+            sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]),
+            (3, 0, 0, 0)
+        );
+        assert_eq!(
+            sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]),
+            (0, 3, 0, 0)
+        );
+        assert_eq!(
+            sync(&[("a.md", "one!"), ("c.jsonl", record), ("d.bin", "\0")]),
+            (1, 1, 1, 1)
+        );
         assert_eq!(sync(&[]), (0, 0, 2, 0));
     }
 
@@ -321,8 +376,14 @@ mod tests {
         let two = (r"b.jsonl", r#"{"id":"x","text":"two"}"#);
         write(dir.path(), &files(&[one, two]));
         let report = run(dir.path(), &engine, &Limits::default());
-        assert_eq!(report.skipped.first().map(|skipped| skipped.reason.code()), Some("duplicate-id"));
-        assert_eq!(report.skipped.first().map(|skipped| skipped.path.as_str()), Some("b.jsonl"));
+        assert_eq!(
+            report.skipped.first().map(|skipped| skipped.reason.code()),
+            Some("duplicate-id")
+        );
+        assert_eq!(
+            report.skipped.first().map(|skipped| skipped.path.as_str()),
+            Some("b.jsonl")
+        );
         assert_eq!(inventory(&engine)[0].source, "a.jsonl");
         write(dir.path(), &files(&[two]));
         let report = run(dir.path(), &engine, &Limits::default());
@@ -333,8 +394,15 @@ mod tests {
     #[test]
     fn the_report_ends_at_its_bound_and_counts_the_rest() {
         let dir = tempfile::tempdir().unwrap();
-        let limits = Limits { max_reported: 2, ..Limits::default() };
-        let binary = |count: usize| (0..count).map(|n| (format!("{n}.bin"), "\0".to_owned())).collect();
+        let limits = Limits {
+            max_reported: 2,
+            ..Limits::default()
+        };
+        let binary = |count: usize| {
+            (0..count)
+                .map(|n| (format!("{n}.bin"), "\0".to_owned()))
+                .collect()
+        };
         write(dir.path(), &binary(2));
         let report = run(dir.path(), &Memory::new(), &limits);
         assert_eq!((report.skipped.len(), report.unlisted), (2, 0));
@@ -346,8 +414,14 @@ mod tests {
     #[test]
     fn a_corpus_ends_at_its_bound() {
         let dir = tempfile::tempdir().unwrap();
-        let limits = Limits { max_documents: 2, ..Limits::default() };
-        write(dir.path(), &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]));
+        let limits = Limits {
+            max_documents: 2,
+            ..Limits::default()
+        };
+        write(
+            dir.path(),
+            &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]),
+        );
         let report = run(dir.path(), &Memory::new(), &limits);
         assert_eq!(report.indexed, 2);
         assert_eq!(report.skipped[0].reason.code(), "too-many-documents");
@@ -381,7 +455,13 @@ mod tests {
     #[test]
     fn documents_of_what_cannot_be_read_stay() {
         let unreadable: HashSet<String> = ["a/b".to_owned(), "c.md".to_owned()].into();
-        for (path, below) in [("a/b", true), ("a/b/c.md", true), ("a/bc.md", false), ("c.md", true), ("d.md", false)] {
+        for (path, below) in [
+            ("a/b", true),
+            ("a/b/c.md", true),
+            ("a/bc.md", false),
+            ("c.md", true),
+            ("d.md", false),
+        ] {
             assert_eq!(is_below(path, &unreadable), below, "{path}");
         }
         assert!(is_below("anything", &[String::new()].into()));
@@ -403,19 +483,30 @@ mod tests {
     fn a_stopped_sync_removes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let engine = Memory::new();
-        write(dir.path(), &files(&[("a.md", "a"), ("b.md", "b"), ("z.md", "z")]));
+        write(
+            dir.path(),
+            &files(&[("a.md", "a"), ("b.md", "b"), ("z.md", "z")]),
+        );
         run(dir.path(), &engine, &Limits::default());
-        write(dir.path(), &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        write(
+            dir.path(),
+            &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]),
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         let limits = Limits::default();
-        let report = runtime.block_on(sync(dir.path(), &engine, &limits, &mut Stopped(0))).unwrap();
+        let report = runtime
+            .block_on(sync(dir.path(), &engine, &limits, &mut Stopped(0)))
+            .unwrap();
         assert!(report.stopped);
         assert_eq!((report.removed, inventory(&engine).len()), (0, 3));
     }
 
     /// Files of a small world in which names, ids and texts meet again and again.
     fn folders() -> impl Strategy<Value = BTreeMap<String, String>> {
-        let record = ("[xyz]|a\\.md", "[12]").prop_map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n"));
+        let record = ("[xyz]|a\\.md", "[12]")
+            .prop_map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n"));
         let records = prop::collection::vec(record, 0..4).prop_map(|lines| lines.concat());
         let markdown = ("[ab]\\.md", "[12]").prop_map(|(name, text)| (name, text));
         let jsonl = ("[a-c]\\.jsonl", records);

@@ -40,7 +40,10 @@ impl Knowledge {
         let sentence = |text: &String| format!("{}.", text.trim_end_matches('.'));
         Self {
             engine,
-            title: settings.title.clone().unwrap_or_else(|| fallback.to_owned()),
+            title: settings
+                .title
+                .clone()
+                .unwrap_or_else(|| fallback.to_owned()),
             description: settings.description.as_ref().map(sentence),
             results: settings.search_results,
             max_chars: settings.fetch_max_chars,
@@ -81,7 +84,9 @@ impl Knowledge {
         {
             return Ok(text.clone());
         }
-        let text: Arc<str> = self.describe(status.documents, &self.field_names().await?).into();
+        let text: Arc<str> = self
+            .describe(status.documents, &self.field_names().await?)
+            .into();
         *kept = Some((status.generation, text.clone()));
         Ok(text)
     }
@@ -132,7 +137,11 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     // Looking at a bounded part keeps the work bounded; runs of spaces may then leave fewer.
-    let start: String = text.chars().take(most.saturating_mul(4)).map(visible).collect();
+    let start: String = text
+        .chars()
+        .take(most.saturating_mul(4))
+        .map(visible)
+        .collect();
     let words = start.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(most) {
         Some((end, _)) => words.get(..end).unwrap_or_default().trim_end().to_owned(),

@@ -25,7 +25,11 @@ impl Template {
         let slashes = text.contains(PLACE_WITH_SLASHES);
         let place = if slashes { PLACE_WITH_SLASHES } else { PLACE };
         let (before, after) = text.split_once(place)?;
-        let template = Self { before: before.to_owned(), after: after.to_owned(), slashes };
+        let template = Self {
+            before: before.to_owned(),
+            after: after.to_owned(),
+            slashes,
+        };
         if before.contains(['{', '}']) || after.contains(['{', '}']) {
             return None;
         }
@@ -49,17 +53,25 @@ impl Template {
 /// every text that is not empty, so nothing else may stand here.
 #[must_use]
 pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> String {
-    let own = own.map(str::trim).filter(|url| is_web(url)).map(str::to_owned);
-    let made = || template.and_then(|template| template.fill(id)).filter(|url| is_web(url));
+    let own = own
+        .map(str::trim)
+        .filter(|url| is_web(url))
+        .map(str::to_owned);
+    let made = || {
+        template
+            .and_then(|template| template.fill(id))
+            .filter(|url| is_web(url))
+    };
     own.or_else(made).unwrap_or_default()
 }
 
 /// True for an absolute http or https address that every program reads alike.
 fn is_web(text: &str) -> bool {
     let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
-    let schemed = ["http://", "https://"]
-        .iter()
-        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let schemed = ["http://", "https://"].iter().any(|scheme| {
+        text.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
     schemed && !text.contains(strange) && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
@@ -112,9 +124,17 @@ mod tests {
     fn the_documents_own_address_comes_first_and_only_the_web_counts() {
         let template = Template::parse("https://t.example/{id}");
         let rows = [
-            (Some("https://a.example/x?y#z"), "i", "https://a.example/x?y#z"),
+            (
+                Some("https://a.example/x?y#z"),
+                "i",
+                "https://a.example/x?y#z",
+            ),
             (Some("HTTP://a.example"), "i", "HTTP://a.example"),
-            (Some("ftp://a.example"), "a b/c", "https://t.example/a%20b%2Fc"),
+            (
+                Some("ftp://a.example"),
+                "a b/c",
+                "https://t.example/a%20b%2Fc",
+            ),
             (Some("https://"), "ü", "https://t.example/%C3%BC"),
             (Some("x-coredata://1"), "i", "https://t.example/i"),
             (Some("https://a.example/ b"), "i", "https://t.example/i"),
@@ -123,7 +143,11 @@ mod tests {
             (None, "a/../b", ""),
         ];
         for (own, id, expected) in rows {
-            assert_eq!(address(own, id, template.as_ref()), expected, "{own:?} {id}");
+            assert_eq!(
+                address(own, id, template.as_ref()),
+                expected,
+                "{own:?} {id}"
+            );
         }
         assert_eq!(address(None, "i", None), "");
     }
@@ -132,6 +156,9 @@ mod tests {
     fn slashes_stay_where_the_template_keeps_them() {
         let template = Template::parse("https://t.example/{+id}").unwrap();
         let filled = template.fill("speeches/a b#c.md");
-        assert_eq!(filled.as_deref(), Some("https://t.example/speeches/a%20b%23c.md"));
+        assert_eq!(
+            filled.as_deref(),
+            Some("https://t.example/speeches/a%20b%23c.md")
+        );
     }
 }

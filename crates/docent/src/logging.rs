@@ -8,7 +8,9 @@ use tracing_subscriber::EnvFilter;
 ///
 /// The filter was checked with the other settings; see [`check`].
 pub(crate) fn start(filter: &str) {
-    let Ok(filter) = EnvFilter::try_new(filter) else { return };
+    let Ok(filter) = EnvFilter::try_new(filter) else {
+        return;
+    };
     let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

@@ -61,7 +61,9 @@ pub fn problem(problem: &Problem) {
 /// A text in which nothing hides: control characters other than line ends, and the marks that
 /// turn the direction of writing, become visible.
 fn harmless(text: &str) -> String {
-    text.chars().map(|c| if is_hidden(c) { '\u{FFFD}' } else { c }).collect()
+    text.chars()
+        .map(|c| if is_hidden(c) { '\u{FFFD}' } else { c })
+        .collect()
 }
 
 /// The same for JSON, without changing what it says: such characters stand only inside its texts,
@@ -95,13 +97,21 @@ impl Progress {
     #[must_use]
     pub fn start(what: &'static str) -> Self {
         let bar = io::stderr().is_terminal().then(|| bar(what));
-        Self { what, bar, tenths: 0 }
+        Self {
+            what,
+            bar,
+            tenths: 0,
+        }
     }
 
     /// Work on a server, whose terminal belongs to its log.
     #[must_use]
     pub fn lines(what: &'static str) -> Self {
-        Self { what, bar: None, tenths: 0 }
+        Self {
+            what,
+            bar: None,
+            tenths: 0,
+        }
     }
 
     /// Shows how far the work is.
@@ -140,11 +150,17 @@ mod tests {
 
     #[test]
     fn nothing_printed_can_hide_or_move_anything() {
-        assert_eq!(harmless("a\u{1b}[2Jb\n\u{202E}c\u{9b}"), "a\u{FFFD}[2Jb\n\u{FFFD}c\u{FFFD}");
+        assert_eq!(
+            harmless("a\u{1b}[2Jb\n\u{202E}c\u{9b}"),
+            "a\u{FFFD}[2Jb\n\u{FFFD}c\u{FFFD}"
+        );
         let json = serde_json::json!({"a": "\u{1b}\u{9b}\u{202E}\n"});
         let text = escaped(&format!("{json:#}"));
         assert_eq!(text, "{\n  \"a\": \"\\u001b\\u009b\\u202e\\n\"\n}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            json
+        );
         assert_eq!(harmless("Tarn Örr\u{301}"), "Tarn Örr\u{301}");
     }
 }

@@ -24,15 +24,24 @@ impl Place {
     /// The places for a folder, given by its absolute path.
     pub(crate) fn new(folder: &Path, set: Option<&Path>, cache: Option<PathBuf>) -> Self {
         if let Some(set) = set {
-            return Self { first: set.to_owned(), second: None };
+            return Self {
+                first: set.to_owned(),
+                second: None,
+            };
         }
         let second = cache.map(|cache| cache.join("docent").join(digest(folder)).join("index"));
-        Self { first: folder.join(OURS).join("index"), second }
+        Self {
+            first: folder.join(OURS).join("index"),
+            second,
+        }
     }
 
     /// The place of an index that is there; the first place when there is none.
     pub(crate) fn existing(&self) -> &Path {
-        let second = self.second.as_deref().filter(|second| second.is_dir() && !self.first.is_dir());
+        let second = self
+            .second
+            .as_deref()
+            .filter(|second| second.is_dir() && !self.first.is_dir());
         second.unwrap_or(&self.first)
     }
 
@@ -55,12 +64,16 @@ impl Place {
 
 /// The user's cache, where the system has such a place.
 pub(crate) fn cache() -> Option<PathBuf> {
-    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir())
+    etcetera::choose_base_strategy()
+        .ok()
+        .map(|base| base.cache_dir())
 }
 
 fn make(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    let ours = dir.parent().filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
+    let ours = dir
+        .parent()
+        .filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
     if let Some(ours) = ours {
         // An index is made from the documents: nobody wants it in their version control.
         std::fs::write(ours.join(".gitignore"), "*\n")?;
@@ -69,7 +82,10 @@ fn make(dir: &Path) -> std::io::Result<()> {
 }
 
 fn is_refusal(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    matches!(
+        kind,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn unmade(dir: &Path, error: std::io::Error) -> Problem {
@@ -79,7 +95,11 @@ fn unmade(dir: &Path, error: std::io::Error) -> Problem {
 /// A short name for a path that no other path has.
 fn digest(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -91,7 +111,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::new(dir.path(), None, None);
         assert_eq!(place.made().unwrap(), dir.path().join(".docent/index"));
-        assert_eq!(std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(), "*\n");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join(".docent/.gitignore")).unwrap(),
+            "*\n"
+        );
         assert_eq!(place.existing(), dir.path().join(".docent/index"));
     }
 
@@ -111,14 +134,45 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(OURS), "").unwrap();
         let cache = dir.path().join("cache");
-        let problem = Place::new(dir.path(), None, Some(cache)).made().unwrap_err();
-        assert!(problem.message.starts_with("cannot make the index folder"), "{problem}");
+        let problem = Place::new(dir.path(), None, Some(cache))
+            .made()
+            .unwrap_err();
+        assert!(
+            problem.message.starts_with("cannot make the index folder"),
+            "{problem}"
+        );
+    }
+
+    /// Nobody may make folders in `/sys/kernel`, not even root.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_cannot_be_written_to_has_its_index_in_the_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::new(Path::new("/sys/kernel"), None, Some(dir.path().to_owned()));
+        let made = place.made().unwrap();
+        assert!(
+            made.starts_with(dir.path().join("docent")),
+            "{}",
+            made.display()
+        );
+        assert!(made.is_dir());
+        let nowhere = Place::new(Path::new("/sys/kernel"), None, None)
+            .made()
+            .unwrap_err();
+        assert_eq!(
+            nowhere.hint.as_deref(),
+            Some("choose another one with `--index`")
+        );
     }
 
     #[test]
     fn an_index_in_the_cache_is_found_again() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(&dir.path().join("docs"), None, Some(dir.path().join("cache")));
+        let place = Place::new(
+            &dir.path().join("docs"),
+            None,
+            Some(dir.path().join("cache")),
+        );
         let second = place.second.clone().unwrap();
         assert_ne!(place.existing(), second);
         make(&second).unwrap();

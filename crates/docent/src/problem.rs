@@ -28,12 +28,21 @@ pub struct Problem {
 impl Problem {
     /// Something that the person typed or configured wrongly.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), origin: None, hint: None, exit: USAGE, source: None }
+        Self {
+            message: message.into(),
+            origin: None,
+            hint: None,
+            exit: USAGE,
+            source: None,
+        }
     }
 
     /// Something that failed while the command ran.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { exit: FAILED, ..Self::usage(message) }
+        Self {
+            exit: FAILED,
+            ..Self::usage(message)
+        }
     }
 
     /// A file, folder or socket that the system refused.

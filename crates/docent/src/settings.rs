@@ -19,8 +19,8 @@ use crate::links::Template;
 use crate::problem::Problem;
 
 pub use keys::{KEYS, Key};
-pub use value::{Given, MAX_LIST, Wrong};
 pub(crate) use value::shorten;
+pub use value::{Given, MAX_LIST, Wrong};
 
 /// The name of the settings file beside the documents.
 pub const FILE: &str = "docent.toml";
@@ -128,12 +128,17 @@ pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
     for (name, given) in sources.flags {
         set(&mut settings, name, &given, None)?;
     }
-    Ok(Resolved { settings, strangers })
+    Ok(Resolved {
+        settings,
+        strangers,
+    })
 }
 
 fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
     let path = folder.join(FILE);
-    let Some(text) = read(&path)? else { return Ok(()) };
+    let Some(text) = read(&path)? else {
+        return Ok(());
+    };
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);
@@ -143,7 +148,12 @@ fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
     let mut given = Vec::new();
     flatten(String::new(), table, &mut given);
     for (name, value) in given {
-        set(settings, &name, &Given::Toml(value), Some(&path.display().to_string()))?;
+        set(
+            settings,
+            &name,
+            &Given::Toml(value),
+            Some(&path.display().to_string()),
+        )?;
     }
     // A relative place in the file means beside the file, wherever the command was typed.
     settings.index_dir = settings.index_dir.take().map(|dir| folder.join(dir));
@@ -170,7 +180,11 @@ fn read(path: &Path) -> Result<Option<String>, Problem> {
 /// Tables into dotted keys; the parser bounds how deep they go.
 fn flatten(prefix: String, table: toml::Table, into: &mut Vec<(String, toml::Value)>) {
     for (name, value) in table {
-        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        let key = if prefix.is_empty() {
+            name
+        } else {
+            format!("{prefix}.{name}")
+        };
         match value {
             toml::Value::Table(inner) => flatten(key, inner, into),
             value => into.push((key, value)),
@@ -184,7 +198,9 @@ fn from_environment(
 ) -> Result<Vec<String>, Problem> {
     let mut strangers = Vec::new();
     for (name, value) in environment {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+            continue;
+        };
         let Some(key) = KEYS.iter().find(|key| key.variable() == name) else {
             strangers.push(name.to_owned());
             continue;
@@ -194,16 +210,26 @@ fn from_environment(
             continue;
         }
         let origin = format!("environment variable `{name}`");
-        let text = value.to_str().ok_or_else(|| {
-            Problem::usage(format!("`{}` is not text", key.name)).origin(&origin)
-        })?;
-        set(settings, key.name, &Given::Text(text.to_owned()), Some(&origin))?;
+        let text = value
+            .to_str()
+            .ok_or_else(|| Problem::usage(format!("`{}` is not text", key.name)).origin(&origin))?;
+        set(
+            settings,
+            key.name,
+            &Given::Text(text.to_owned()),
+            Some(&origin),
+        )?;
     }
     strangers.sort();
     Ok(strangers)
 }
 
-fn set(settings: &mut Settings, name: &str, given: &Given, from: Option<&str>) -> Result<(), Problem> {
+fn set(
+    settings: &mut Settings,
+    name: &str,
+    given: &Given,
+    from: Option<&str>,
+) -> Result<(), Problem> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else {
         return Err(unknown(name, from));
     };
@@ -243,20 +269,31 @@ mod tests {
     }
 
     fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-        pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect()
     }
 
     fn of_file(toml: &str) -> Result<Resolved, Problem> {
         let dir = folder(toml);
-        resolve(Sources { folder: Some(dir.path()), ..Sources::default() })
+        resolve(Sources {
+            folder: Some(dir.path()),
+            ..Sources::default()
+        })
     }
 
     #[test]
     fn flags_beat_the_environment_and_both_beat_the_file() {
-        let dir = folder("[search]\nresults = 3\n[fetch]\nmax_chars = 2000\n[server]\nlisten = \"127.0.0.1:1\"");
+        let dir = folder(
+            "[search]\nresults = 3\n[fetch]\nmax_chars = 2000\n[server]\nlisten = \"127.0.0.1:1\"",
+        );
         let resolved = resolve(Sources {
             folder: Some(dir.path()),
-            environment: environment(&[("DOCENT_SEARCH_RESULTS", "4"), ("DOCENT_FETCH_MAX_CHARS", "3000")]),
+            environment: environment(&[
+                ("DOCENT_SEARCH_RESULTS", "4"),
+                ("DOCENT_FETCH_MAX_CHARS", "3000"),
+            ]),
             flags: vec![("search.results", Given::Text("5".to_owned()))],
         });
         let settings = resolved.unwrap().settings;
@@ -280,34 +317,56 @@ mod tests {
         assert_eq!(problem.message, "there is no setting `search.result`");
         assert_eq!(problem.hint.as_deref(), Some("known are `search.results`"));
         let environment = environment(&[("DOCENT_SERVICE_HOST", "10.0.0.1"), ("HOME", "/x")]);
-        let resolved = resolve(Sources { environment, ..Sources::default() }).unwrap();
+        let resolved = resolve(Sources {
+            environment,
+            ..Sources::default()
+        })
+        .unwrap();
         assert_eq!(resolved.strangers, ["DOCENT_SERVICE_HOST"]);
     }
 
     #[test]
     fn a_variable_that_nobody_filled_changes_nothing() {
         let environment = environment(&[("DOCENT_SEARCH_RESULTS", "")]);
-        let resolved = resolve(Sources { environment, ..Sources::default() }).unwrap();
+        let resolved = resolve(Sources {
+            environment,
+            ..Sources::default()
+        })
+        .unwrap();
         assert_eq!(resolved.settings.search_results, 10);
     }
 
     #[test]
     fn a_broken_file_says_where() {
         let problem = of_file("title = \"a\"\n[search\n").unwrap_err();
-        assert!(problem.message.ends_with("docent.toml` is not valid TOML at line 2"), "{problem}");
+        assert!(
+            problem
+                .message
+                .ends_with("docent.toml` is not valid TOML at line 2"),
+            "{problem}"
+        );
     }
 
     #[test]
     fn the_file_ends_at_its_bound() {
         let padded = |size: u64| of_file(&"#".repeat(usize::try_from(size).unwrap()));
         assert!(padded(MAX_FILE_BYTES).is_ok());
-        assert!(padded(MAX_FILE_BYTES + 1).unwrap_err().message.contains("65536 bytes"));
+        assert!(
+            padded(MAX_FILE_BYTES + 1)
+                .unwrap_err()
+                .message
+                .contains("65536 bytes")
+        );
     }
 
     #[test]
     fn a_relative_index_lies_beside_the_file() {
         let dir = folder("[index]\ndir = \"../idx\"");
-        let resolved = resolve(Sources { folder: Some(dir.path()), ..Sources::default() }).unwrap();
+        let resolved = resolve(Sources {
+            folder: Some(dir.path()),
+            ..Sources::default()
+        })
+        .unwrap();
         assert_eq!(resolved.settings.index_dir, Some(dir.path().join("../idx")));
     }
 }

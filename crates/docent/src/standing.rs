@@ -39,7 +39,11 @@ impl Standing {
     /// A server that has just opened its index. One that was filled before can answer at once.
     pub(crate) fn new(status: Status, sync: Sync) -> Self {
         let ready = status.generation.0 > 0 || sync == Sync::ReadOnly;
-        Self(Mutex::new(Inner { status, ready, sync }))
+        Self(Mutex::new(Inner {
+            status,
+            ready,
+            sync,
+        }))
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
@@ -61,13 +65,21 @@ impl Standing {
 
     /// The answer for `/readyz`.
     pub(crate) fn ready(&self) -> Ready {
-        self.with(|inner| Ready { ready: inner.ready, parts: inner.parts() })
+        self.with(|inner| Ready {
+            ready: inner.ready,
+            parts: inner.parts(),
+        })
     }
 }
 
 impl Inner {
     fn parts(&self) -> Value {
-        let Status { documents, generation, lexical, vectors } = &self.status;
+        let Status {
+            documents,
+            generation,
+            lexical,
+            vectors,
+        } = &self.status;
         json!({
             "documents": documents,
             "generation": generation.0,
@@ -107,7 +119,12 @@ mod tests {
 
     fn status(documents: u64, generation: u64) -> Status {
         let generation = Generation(generation);
-        Status { documents, generation, lexical: PartState::Ready, vectors: PartState::Absent }
+        Status {
+            documents,
+            generation,
+            lexical: PartState::Ready,
+            vectors: PartState::Absent,
+        }
     }
 
     #[test]

@@ -8,19 +8,32 @@ use std::process::Command;
 use serde_json::Value;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// Files that git tracks or would track, by a pattern of git's.
 fn files(pattern: &str) -> Vec<PathBuf> {
     let list = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", pattern])
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            pattern,
+        ])
         .current_dir(root())
         .output()
         .expect("git is needed for this test");
     assert!(list.status.success());
     let names = String::from_utf8(list.stdout).unwrap();
-    names.lines().map(|name| root().join(name)).filter(|path| path.is_file()).collect()
+    names
+        .lines()
+        .map(|name| root().join(name))
+        .filter(|path| path.is_file())
+        .collect()
 }
 
 fn read(path: &Path) -> String {
@@ -31,14 +44,28 @@ fn metadata(arguments: &[&str]) -> Value {
     // Only what this machine builds: the rest may not have been downloaded.
     let version = Command::new("rustc").arg("-vV").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", host])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            host,
+        ])
         .args(arguments)
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -49,9 +76,15 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let packages = metadata["packages"].as_array().unwrap();
     let normal = |package: &Value| {
         let all = package["dependencies"].as_array().unwrap();
-        all.iter().filter(|d| d["kind"].is_null()).map(|d| text(&d["name"])).collect()
+        all.iter()
+            .filter(|d| d["kind"].is_null())
+            .map(|d| text(&d["name"]))
+            .collect()
     };
-    packages.iter().map(|package| (text(&package["name"]), normal(package))).collect()
+    packages
+        .iter()
+        .map(|package| (text(&package["name"]), normal(package)))
+        .collect()
 }
 
 #[test]
@@ -61,13 +94,31 @@ fn crates_depend_on_each_other_only_as_planned() {
         ("docent-ingest", vec!["docent-search"]),
         ("docent-mcp", vec![]),
         ("docent-check", vec![]),
-        ("docent", vec!["docent-check", "docent-ingest", "docent-mcp", "docent-search"]),
+        (
+            "docent",
+            vec![
+                "docent-check",
+                "docent-ingest",
+                "docent-mcp",
+                "docent-search",
+            ],
+        ),
     ]);
     let found = dependencies();
-    assert_eq!(found.keys().collect::<Vec<_>>(), allowed.keys().collect::<Vec<_>>());
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        allowed.keys().collect::<Vec<_>>()
+    );
     for (name, dependencies) in &found {
-        let ours: Vec<_> = dependencies.iter().filter(|d| d.starts_with("docent")).collect();
-        assert_eq!(ours, allowed[name.as_str()].iter().collect::<Vec<_>>(), "{name}");
+        let ours: Vec<_> = dependencies
+            .iter()
+            .filter(|d| d.starts_with("docent"))
+            .collect();
+        assert_eq!(
+            ours,
+            allowed[name.as_str()].iter().collect::<Vec<_>>(),
+            "{name}"
+        );
     }
 }
 
@@ -83,9 +134,15 @@ fn each_library_has_one_home() {
     ];
     let found = dependencies();
     for (library, home) in homes {
-        let users = found.iter().filter(|(_, all)| all.contains(library)).map(|(name, _)| name);
+        let users = found
+            .iter()
+            .filter(|(_, all)| all.contains(library))
+            .map(|(name, _)| name);
         let users: Vec<_> = users.collect();
-        assert!(users.iter().all(|user| *user == home), "{library} is {home}'s, used by {users:?}");
+        assert!(
+            users.iter().all(|user| *user == home),
+            "{library} is {home}'s, used by {users:?}"
+        );
     }
 }
 
@@ -93,13 +150,19 @@ fn each_library_has_one_home() {
 fn domain_types_are_not_serializable() {
     for name in ["document.rs", "query.rs", "hit.rs"] {
         let text = read(&root().join("crates/search/src").join(name));
-        assert!(!text.contains("Serialize") && !text.contains("serde"), "{name}");
+        assert!(
+            !text.contains("Serialize") && !text.contains("serde"),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_caller_is_made_in_one_place() {
-    for path in files("crates/mcp/src").iter().filter(|path| !path.ends_with("auth/mod.rs")) {
+    for path in files("crates/mcp/src")
+        .iter()
+        .filter(|path| !path.ends_with("auth/mod.rs"))
+    {
         let text = read(path);
         let makes = text.contains("Caller(Kind") || text.contains("struct Caller");
         assert!(!makes, "{}", path.display());
@@ -108,7 +171,9 @@ fn a_caller_is_made_in_one_place() {
 
 /// Lines before the tests of a file, which stand at its end.
 fn product_lines(text: &str) -> usize {
-    text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
+    text.lines()
+        .take_while(|line| line.trim() != "#[cfg(test)]")
+        .count()
 }
 
 #[test]
@@ -118,7 +183,10 @@ fn files_are_short_and_say_what_they_do() {
         let text = read(&path);
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         if product_lines(&text) > 500 {
-            wrong.push(format!("{name} has {} lines, the limit is 500", product_lines(&text)));
+            wrong.push(format!(
+                "{name} has {} lines, the limit is 500",
+                product_lines(&text)
+            ));
         }
         if !text.starts_with("//!") {
             wrong.push(format!("{name} does not open with what it is"));
@@ -129,8 +197,9 @@ fn files_are_short_and_say_what_they_do() {
 
 #[test]
 fn names_are_nouns_that_a_user_knows() {
-    let empty =
-        ["util", "utils", "common", "helpers", "misc", "types", "manager", "core", "macros"];
+    let empty = [
+        "util", "utils", "common", "helpers", "misc", "types", "manager", "core", "macros",
+    ];
     for path in files("crates") {
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         assert!(!empty.contains(&stem.as_str()), "{}", path.display());
@@ -141,7 +210,15 @@ fn names_are_nouns_that_a_user_knows() {
 #[test]
 fn paths_named_in_the_architecture_exist() {
     let text = read(&root().join("ARCHITECTURE.md"));
-    let folders = ["crates/", "examples/", "conformance/", "bench/", "docs/", ".ci/", "./"];
+    let folders = [
+        "crates/",
+        "examples/",
+        "conformance/",
+        "bench/",
+        "docs/",
+        ".ci/",
+        "./",
+    ];
     let is_path = |quoted: &&str| {
         !quoted.contains(char::is_whitespace) && folders.iter().any(|p| quoted.starts_with(p))
     };
@@ -149,14 +226,22 @@ fn paths_named_in_the_architecture_exist() {
     for path in &named {
         assert!(root().join(path).exists(), "ARCHITECTURE.md names `{path}`");
     }
-    assert!(named.len() > 20, "only {} paths: has the page changed its form?", named.len());
+    assert!(
+        named.len() > 20,
+        "only {} paths: has the page changed its form?",
+        named.len()
+    );
 }
 
 #[test]
 fn the_readme_has_exactly_two_commands_at_its_top() {
     let text = read(&root().join("README.md"));
     let fence = text.split("```").nth(1).expect("a fenced block");
-    let commands: Vec<_> = fence.lines().skip(1).filter(|line| !line.trim().is_empty()).collect();
+    let commands: Vec<_> = fence
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     assert_eq!(commands.len(), 2, "{commands:?}");
     assert!(commands.iter().any(|command| command.starts_with("./test")));
     assert!(read(&root().join(".ci/run")).contains("/test"));
@@ -167,25 +252,46 @@ fn the_readme_has_exactly_two_commands_at_its_top() {
 fn licences_and_bans_hold() {
     let rules: toml::Value = toml::from_str(&read(&root().join("deny.toml"))).unwrap();
     let strings = |value: &toml::Value| -> Vec<String> {
-        let name = |entry: &toml::Value| entry.get("name").unwrap_or(entry).as_str().map(str::to_owned);
+        let name = |entry: &toml::Value| {
+            entry
+                .get("name")
+                .unwrap_or(entry)
+                .as_str()
+                .map(str::to_owned)
+        };
         value.as_array().unwrap().iter().filter_map(name).collect()
     };
-    let (allow, deny) = (strings(&rules["licenses"]["allow"]), strings(&rules["bans"]["deny"]));
+    let (allow, deny) = (
+        strings(&rules["licenses"]["allow"]),
+        strings(&rules["bans"]["deny"]),
+    );
     let metadata = metadata(&[]);
     let linked = linked(&metadata);
     let packages = metadata["packages"].as_array().unwrap();
-    for package in packages.iter().filter(|p| linked.contains(p["id"].as_str().unwrap())) {
+    for package in packages
+        .iter()
+        .filter(|p| linked.contains(p["id"].as_str().unwrap()))
+    {
         let name = package["name"].as_str().unwrap();
-        assert!(!deny.iter().any(|banned| banned == name), "`{name}` is banned in deny.toml");
+        assert!(
+            !deny.iter().any(|banned| banned == name),
+            "`{name}` is banned in deny.toml"
+        );
         let licence = package["license"].as_str().unwrap_or_default();
-        assert!(permitted(licence, &allow), "`{name}` has licence `{licence}`");
+        assert!(
+            permitted(licence, &allow),
+            "`{name}` has licence `{licence}`"
+        );
     }
 }
 
 /// The ids of all packages that end up in a build, tools of the tests left out.
 fn linked(metadata: &Value) -> BTreeSet<String> {
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
-    let by_id: BTreeMap<_, _> = nodes.iter().map(|n| (n["id"].as_str().unwrap(), n)).collect();
+    let by_id: BTreeMap<_, _> = nodes
+        .iter()
+        .map(|n| (n["id"].as_str().unwrap(), n))
+        .collect();
     let members = metadata["workspace_members"].as_array().unwrap();
     let mut waiting: Vec<&str> = members.iter().map(|id| id.as_str().unwrap()).collect();
     let mut linked = BTreeSet::new();
@@ -208,7 +314,9 @@ fn linked(metadata: &Value) -> BTreeSet<String> {
 fn permitted(expression: &str, allow: &[String]) -> bool {
     let plain = expression.replace('/', " OR ").replace(['(', ')'], " ");
     let allowed = |one: &str| allow.iter().any(|licence| licence == one.trim());
-    plain.split(" AND ").all(|part| part.split(" OR ").any(allowed))
+    plain
+        .split(" AND ")
+        .all(|part| part.split(" OR ").any(allowed))
 }
 
 /// The product speaks of the product alone.
@@ -224,7 +332,9 @@ fn nothing_from_the_workshop_is_left_in_the_house() {
         ["deb.deb", "ian"],
     ];
     for path in files(".") {
-        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
         for word in words.map(|halves| halves.concat()) {
             assert!(!text.contains(&word), "{} says `{word}`", path.display());
         }
@@ -236,19 +346,34 @@ fn the_example_corpus_is_what_it_claims() {
     let speeches = files("examples/parliament/speeches");
     assert_eq!(speeches.len(), 64);
     let keys = [
-        "title", "speaker", "party", "chamber", "electorate", "state", "date", "reference", "topic_tags",
+        "title",
+        "speaker",
+        "party",
+        "chamber",
+        "electorate",
+        "state",
+        "date",
+        "reference",
+        "topic_tags",
     ];
     let mut titles = BTreeSet::new();
     for path in speeches {
         let (text, name) = (read(&path), path.display());
-        let parts = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+        let parts = text
+            .strip_prefix("---\n")
+            .and_then(|rest| rest.split_once("\n---\n"));
         let (head, body) = parts.unwrap_or_else(|| panic!("{name} has no front matter"));
         for key in keys {
-            let stands = head.lines().any(|line| line.starts_with(&format!("{key}: ")));
+            let stands = head
+                .lines()
+                .any(|line| line.starts_with(&format!("{key}: ")));
             assert!(stands, "{name} lacks {key}");
         }
         let words = body.split_whitespace().count();
         assert!((300..=1_500).contains(&words), "{name} has {words} words");
-        assert!(titles.insert(head.lines().next().unwrap().to_owned()), "{name}");
+        assert!(
+            titles.insert(head.lines().next().unwrap().to_owned()),
+            "{name}"
+        );
     }
 }

@@ -18,15 +18,25 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {
-        let report =
-            corpus::sync(&desk.folder, &engine, &desk.settings.ingest, &mut Shown(&mut progress)).await?;
+        let report = corpus::sync(
+            &desk.folder,
+            &engine,
+            &desk.settings.ingest,
+            &mut Shown(&mut progress),
+        )
+        .await?;
         Ok::<_, Problem>((report, engine.status().await?.documents))
     });
     progress.finish();
     let (report, documents) = outcome?;
     if as_json {
         let place = dir.display().to_string();
-        output::json(&wire(&report, documents, &desk.folder.display().to_string(), &place))?;
+        output::json(&wire(
+            &report,
+            documents,
+            &desk.folder.display().to_string(),
+            &place,
+        ))?;
     } else {
         for line in complaints(&report, usize::MAX) {
             output::say(&line);
@@ -50,28 +60,62 @@ impl Watch for Shown<'_> {
 /// Says that there is nothing to search, with the cure.
 pub(super) fn warn_empty(desk: &Desk) {
     let text = format!("there are no documents in `{}`", desk.folder.display());
-    output::warn(&text, Some("put Markdown, plain text or JSON lines into it"));
+    output::warn(
+        &text,
+        Some("put Markdown, plain text or JSON lines into it"),
+    );
 }
 
 /// The report in one line.
 pub(super) fn summary(report: &Report, documents: u64) -> String {
-    let Report { indexed, unchanged, removed, kept, skipped, warnings, unlisted, .. } = report;
+    let Report {
+        indexed,
+        unchanged,
+        removed,
+        kept,
+        skipped,
+        warnings,
+        unlisted,
+        ..
+    } = report;
     let mut parts = vec![
         format!("{indexed} indexed"),
         format!("{unchanged} unchanged"),
         format!("{removed} removed"),
         format!("{} skipped", skipped.len()),
     ];
-    let more = [(*kept, "kept"), (warnings.len(), "with warnings"), (*unlisted, "problems more")];
-    parts.extend(more.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
-    let early = if report.stopped { " (stopped early)" } else { "" };
-    format!("{}: {}{early}", counted(documents, "document"), parts.join(", "))
+    let more = [
+        (*kept, "kept"),
+        (warnings.len(), "with warnings"),
+        (*unlisted, "problems more"),
+    ];
+    parts.extend(
+        more.iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}")),
+    );
+    let early = if report.stopped {
+        " (stopped early)"
+    } else {
+        ""
+    };
+    format!(
+        "{}: {}{early}",
+        counted(documents, "document"),
+        parts.join(", ")
+    )
 }
 
 /// A line for each of the first `most` things that were skipped or changed.
 pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
-    let skipped = report.skipped.iter().map(|s| ("skipped", &s.path, s.line, &s.reason));
-    let warned = report.warnings.iter().map(|w| ("warning", &w.path, w.line, &w.reason));
+    let skipped = report
+        .skipped
+        .iter()
+        .map(|s| ("skipped", &s.path, s.line, &s.reason));
+    let warned = report
+        .warnings
+        .iter()
+        .map(|w| ("warning", &w.path, w.line, &w.reason));
     let all = report.skipped.len() + report.warnings.len() + report.unlisted;
     let mut lines: Vec<_> = skipped
         .chain(warned)
@@ -81,7 +125,10 @@ pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
         })
         .collect();
     if all > lines.len() {
-        lines.push(format!("{} more; `docent index` lists them", all - lines.len()));
+        lines.push(format!(
+            "{} more; `docent index` lists them",
+            all - lines.len()
+        ));
     }
     lines
 }
@@ -97,10 +144,16 @@ fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
         json!({"path": path, "line": line, "code": reason.code(),
             "message": reason.to_string(), "hint": reason.hint()})
     };
-    let skipped: Vec<_> =
-        report.skipped.iter().map(|s| problem(&s.path, s.line, &s.reason)).collect();
-    let warnings: Vec<_> =
-        report.warnings.iter().map(|w| problem(&w.path, w.line, &w.reason)).collect();
+    let skipped: Vec<_> = report
+        .skipped
+        .iter()
+        .map(|s| problem(&s.path, s.line, &s.reason))
+        .collect();
+    let warnings: Vec<_> = report
+        .warnings
+        .iter()
+        .map(|w| problem(&w.path, w.line, &w.reason))
+        .collect();
     json!({
         "folder": folder,
         "index": index,
@@ -124,13 +177,27 @@ mod tests {
 
     #[test]
     fn long_reports_end_with_how_much_is_left_out() {
-        let skipped = |n: usize| Skipped { path: format!("{n}"), line: Some(1), reason: Reason::Empty };
-        let report = Report { skipped: (0..3).map(skipped).collect(), unlisted: 4, ..Report::default() };
+        let skipped = |n: usize| Skipped {
+            path: format!("{n}"),
+            line: Some(1),
+            reason: Reason::Empty,
+        };
+        let report = Report {
+            skipped: (0..3).map(skipped).collect(),
+            unlisted: 4,
+            ..Report::default()
+        };
         let lines = complaints(&report, 2);
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0], "skipped: 0:1: there is nothing to index in it (write some text, or remove it)");
+        assert_eq!(
+            lines[0],
+            "skipped: 0:1: there is nothing to index in it (write some text, or remove it)"
+        );
         assert_eq!(lines[2], "5 more; `docent index` lists them");
         let summary = summary(&report, 1);
-        assert_eq!(summary, "1 document: 0 indexed, 0 unchanged, 0 removed, 3 skipped, 4 problems more");
+        assert_eq!(
+            summary,
+            "1 document: 0 indexed, 0 unchanged, 0 removed, 3 skipped, 4 problems more"
+        );
     }
 }

@@ -26,9 +26,11 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
     match args.command {
         Command::Serve(serve) => serve::run(&Desk::open(&serve.path, flags)?, serve.stdio),
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
-        Command::Search(search) => {
-            search::run(&Desk::open(&search.path, flags)?, &search.query, search.json)
-        }
+        Command::Search(search) => search::run(
+            &Desk::open(&search.path, flags)?,
+            &search.query,
+            search.json,
+        ),
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)
@@ -49,12 +51,19 @@ impl Desk {
         let folder = folder(path)?;
         let settings = settled(Some(&folder), flags)?;
         let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
-        Ok(Self { folder, settings, place })
+        Ok(Self {
+            folder,
+            settings,
+            place,
+        })
     }
 
     /// What to call the documents when no title is set.
     fn name(&self) -> String {
-        let name = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = self
+            .folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         name.unwrap_or_else(|| "documents".to_owned())
     }
 }
@@ -75,8 +84,14 @@ fn folder(path: &Path) -> Result<PathBuf, Problem> {
 /// Settles every setting and starts the log.
 fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
     let environment = std::env::vars_os().collect();
-    let Resolved { settings, strangers } =
-        settings::resolve(Sources { folder, environment, flags })?;
+    let Resolved {
+        settings,
+        strangers,
+    } = settings::resolve(Sources {
+        folder,
+        environment,
+        flags,
+    })?;
     for name in strangers {
         let text = format!("environment variable `{name}` is not a setting");
         output::warn(&text, Some("see docs/settings.md for their names"));

@@ -29,16 +29,26 @@ pub(super) fn run(desk: &Desk, query: &str, as_json: bool) -> Result<ExitCode, P
     } else if output.results.is_empty() {
         output::say("no results");
     } else {
-        let blocks: Vec<_> = (1..).zip(&output.results).map(|(n, found)| block(n, found)).collect();
+        let blocks: Vec<_> = (1..)
+            .zip(&output.results)
+            .map(|(n, found)| block(n, found))
+            .collect();
         output::data(&blocks.join("\n\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn block(number: usize, found: &Found) -> String {
-    let Found { id, title, url, text } = found;
+    let Found {
+        id,
+        title,
+        url,
+        text,
+    } = found;
     let lines = [format!("id: {id}"), format!("url: {url}"), text.clone()];
-    let full = lines.iter().filter(|line| !line.is_empty() && *line != "url: ");
+    let full = lines
+        .iter()
+        .filter(|line| !line.is_empty() && *line != "url: ");
     let lines: Vec<_> = full.map(|line| format!("\n    {line}")).collect();
     format!("{number:>2}. {title}{}", lines.concat())
 }

@@ -44,7 +44,12 @@ struct Index {
 fn open(desk: &Desk) -> Result<Index, Problem> {
     let dir = desk.place.made()?;
     let because = match Embedded::open(dir) {
-        Ok(engine) => return Ok(Index { engine: Arc::new(engine), read_only: false }),
+        Ok(engine) => {
+            return Ok(Index {
+                engine: Arc::new(engine),
+                read_only: false,
+            });
+        }
         Err(Error::Locked { .. }) => "another process keeps the index",
         Err(Error::Io { source, .. }) if is_refusal(&source) => "the index cannot be written to",
         Err(error) => return Err(error.into()),
@@ -52,30 +57,56 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     let engine = Embedded::open_read_only(dir)?;
     let hint = "changes in the folder are not seen; choose another index with `--index`";
     output::warn(&format!("{because}, so it is only read"), Some(hint));
-    Ok(Index { engine: Arc::new(engine), read_only: true })
+    Ok(Index {
+        engine: Arc::new(engine),
+        read_only: true,
+    })
 }
 
 fn is_refusal(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Problem> {
     let server = &desk.settings.server;
     // The address first: when it is taken, nothing else should have happened.
-    let listener = if over_stdio { None } else { Some(listen(desk).await?) };
+    let listener = if over_stdio {
+        None
+    } else {
+        Some(listen(desk).await?)
+    };
     let status = index.engine.status().await?;
     let knowledge = Arc::new(Knowledge::new(index.engine, &desk.settings, &desk.name()));
     knowledge.count().await?;
     let app = crate::app::app(&knowledge, server.dual, server.text)
         .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
-    let first = if index.read_only { Sync::ReadOnly } else { Sync::Running { done: 0, total: 0 } };
+    let first = if index.read_only {
+        Sync::ReadOnly
+    } else {
+        Sync::Running { done: 0, total: 0 }
+    };
     let standing = Arc::new(Standing::new(status, first));
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
-    banner::show(desk, &knowledge, listener.as_ref().and_then(|l| l.local_addr().ok()));
+    banner::show(
+        desk,
+        &knowledge,
+        listener.as_ref().and_then(|l| l.local_addr().ok()),
+    );
     let syncing = (!index.read_only).then(|| {
-        step::start(desk, step::Parts { knowledge, app: app.clone(), standing: standing.clone() }, stop.clone())
+        step::start(
+            desk,
+            step::Parts {
+                knowledge,
+                app: app.clone(),
+                standing: standing.clone(),
+            },
+            stop.clone(),
+        )
     });
     let served = match listener {
         Some(listener) => http::serve(app, options(desk, standing), listener, stop.clone()).await,

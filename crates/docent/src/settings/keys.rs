@@ -26,7 +26,12 @@ impl Key {
         default: &'static str,
         set: fn(&mut Settings, &Given) -> Result<(), Wrong>,
     ) -> Self {
-        Self { name, flag: None, default, set }
+        Self {
+            name,
+            flag: None,
+            default,
+            set,
+        }
     }
 
     const fn flag(mut self, flag: &'static str) -> Self {
@@ -41,8 +46,11 @@ impl Key {
     }
 }
 
-const DUAL: [(&str, DualFormat); 3] =
-    [("auto", DualFormat::Auto), ("always", DualFormat::Always), ("never", DualFormat::Never)];
+const DUAL: [(&str, DualFormat); 3] = [
+    ("auto", DualFormat::Auto),
+    ("always", DualFormat::Always),
+    ("never", DualFormat::Never),
+];
 
 const TEXT: [(&str, TextForm); 2] = [("json", TextForm::Json), ("prose", TextForm::Prose)];
 
@@ -50,41 +58,88 @@ const GIB: u64 = 1024 * 1024 * 1024;
 
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
-    Key::new("title", "the folder's name", |s, v| v.line(120).map(|text| s.title = Some(text))),
-    Key::new("description", "none", |s, v| v.line(500).map(|text| s.description = Some(text))),
-    Key::new("log", "info,rmcp=off,tantivy=warn", |s, v| filter(v).map(|text| s.log = text)).flag("--log"),
-    Key::new("server.listen", "127.0.0.1:8787", |s, v| v.address().map(|a| s.server.listen = a)).flag("--listen"),
-    Key::new("server.public_url", "none", |s, v| v.web_address().map(|url| s.server.public_url = Some(url)))
-        .flag("--public-url"),
-    Key::new("server.allow_hosts", "[]", |s, v| v.hosts().map(|list| s.server.allow_hosts = list)).flag("--allow-host"),
-    Key::new("server.allow_origins", "[]", |s, v| v.origins().map(|list| s.server.allow_origins = list))
-        .flag("--allow-origin"),
+    Key::new("title", "the folder's name", |s, v| {
+        v.line(120).map(|text| s.title = Some(text))
+    }),
+    Key::new("description", "none", |s, v| {
+        v.line(500).map(|text| s.description = Some(text))
+    }),
+    Key::new("log", "info,rmcp=off,tantivy=warn", |s, v| {
+        filter(v).map(|text| s.log = text)
+    })
+    .flag("--log"),
+    Key::new("server.listen", "127.0.0.1:8787", |s, v| {
+        v.address().map(|a| s.server.listen = a)
+    })
+    .flag("--listen"),
+    Key::new("server.public_url", "none", |s, v| {
+        v.web_address().map(|url| s.server.public_url = Some(url))
+    })
+    .flag("--public-url"),
+    Key::new("server.allow_hosts", "[]", |s, v| {
+        v.hosts().map(|list| s.server.allow_hosts = list)
+    })
+    .flag("--allow-host"),
+    Key::new("server.allow_origins", "[]", |s, v| {
+        v.origins().map(|list| s.server.allow_origins = list)
+    })
+    .flag("--allow-origin"),
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)
     }),
-    Key::new("server.dual", "auto", |s, v| v.choice(&DUAL).map(|when| s.server.dual = when)).flag("--dual"),
-    Key::new("server.text", "json", |s, v| v.choice(&TEXT).map(|form| s.server.text = form)).flag("--text"),
-    Key::new("index.dir", ".docent/index", |s, v| v.line(4_096).map(|dir| s.index_dir = Some(dir.into())))
-        .flag("--index"),
-    Key::new("documents.url", "none", |s, v| template(v).map(|url| s.documents_url = Some(url))),
-    Key::new("search.results", "10", |s, v| v.size(1..=20).map(|n| s.search_results = n)).flag("--limit"),
-    Key::new("fetch.max_chars", "60000", |s, v| v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)),
-    Key::new("ingest.max_file_bytes", "67108864", |s, v| v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)),
+    Key::new("server.dual", "auto", |s, v| {
+        v.choice(&DUAL).map(|when| s.server.dual = when)
+    })
+    .flag("--dual"),
+    Key::new("server.text", "json", |s, v| {
+        v.choice(&TEXT).map(|form| s.server.text = form)
+    })
+    .flag("--text"),
+    Key::new("index.dir", ".docent/index", |s, v| {
+        v.line(4_096).map(|dir| s.index_dir = Some(dir.into()))
+    })
+    .flag("--index"),
+    Key::new("documents.url", "none", |s, v| {
+        template(v).map(|url| s.documents_url = Some(url))
+    }),
+    Key::new("search.results", "10", |s, v| {
+        v.size(1..=20).map(|n| s.search_results = n)
+    })
+    .flag("--limit"),
+    Key::new("fetch.max_chars", "60000", |s, v| {
+        v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
+    }),
+    Key::new("ingest.max_file_bytes", "67108864", |s, v| {
+        v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)
+    }),
     // Ten million characters of four bytes each are what an index takes for one document.
     Key::new("ingest.max_text_chars", "10000000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_text_chars = n)
     }),
-    Key::new("ingest.max_files", "200000", |s, v| v.size(1..=10_000_000).map(|n| s.ingest.max_files = n)),
-    Key::new("ingest.max_depth", "64", |s, v| v.size(0..=256).map(|n| s.ingest.max_depth = n)),
+    Key::new("ingest.max_files", "200000", |s, v| {
+        v.size(1..=10_000_000).map(|n| s.ingest.max_files = n)
+    }),
+    Key::new("ingest.max_depth", "64", |s, v| {
+        v.size(0..=256).map(|n| s.ingest.max_depth = n)
+    }),
     Key::new("ingest.max_path_bytes", "1024", |s, v| {
-        v.size(1..=MAX_SOURCE_BYTES as u64).map(|n| s.ingest.max_path_bytes = n)
+        v.size(1..=MAX_SOURCE_BYTES as u64)
+            .map(|n| s.ingest.max_path_bytes = n)
     }),
-    Key::new("ingest.max_records", "500000", |s, v| v.size(1..=10_000_000).map(|n| s.ingest.max_records = n)),
-    Key::new("ingest.max_line_bytes", "1048576", |s, v| v.size(1..=GIB).map(|n| s.ingest.max_line_bytes = n)),
+    Key::new("ingest.max_records", "500000", |s, v| {
+        v.size(1..=10_000_000).map(|n| s.ingest.max_records = n)
+    }),
+    Key::new("ingest.max_line_bytes", "1048576", |s, v| {
+        v.size(1..=GIB).map(|n| s.ingest.max_line_bytes = n)
+    }),
     Key::new("ingest.max_front_matter_bytes", "65536", |s, v| {
-        v.size(1..=16_777_216).map(|n| s.ingest.max_front_matter_bytes = n)
+        v.size(1..=16_777_216)
+            .map(|n| s.ingest.max_front_matter_bytes = n)
     }),
-    Key::new("ingest.max_fields", "64", |s, v| v.size(0..=MAX_FIELDS as u64).map(|n| s.ingest.max_fields = n)),
+    Key::new("ingest.max_fields", "64", |s, v| {
+        v.size(0..=MAX_FIELDS as u64)
+            .map(|n| s.ingest.max_fields = n)
+    }),
     Key::new("ingest.max_documents", "2000000", |s, v| {
         v.size(1..=100_000_000).map(|n| s.ingest.max_documents = n)
     }),
@@ -101,7 +156,10 @@ fn filter(given: &Given) -> Result<String, Wrong> {
 fn template(given: &Given) -> Result<Template, Wrong> {
     let text = given.line(1_000)?;
     Template::parse(&text).ok_or_else(|| {
-        given.wrong("is not a web address with `{id}`", "example: `https://docs.example.org/read/{id}`")
+        given.wrong(
+            "is not a web address with `{id}`",
+            "example: `https://docs.example.org/read/{id}`",
+        )
     })
 }
 
@@ -116,7 +174,8 @@ mod tests {
         for key in KEYS {
             let start = format!("| `{}` |", key.name);
             let row = page.lines().find(|line| line.starts_with(&start));
-            let row = row.unwrap_or_else(|| panic!("docs/settings.md has no row for `{}`", key.name));
+            let row =
+                row.unwrap_or_else(|| panic!("docs/settings.md has no row for `{}`", key.name));
             let mut parts = vec![key.default.to_owned(), format!("`{}`", key.variable())];
             parts.extend(key.flag.map(|flag| format!("`{flag}`")));
             for part in parts {
@@ -124,7 +183,11 @@ mod tests {
             }
         }
         let rows = page.lines().filter(|line| line.starts_with("| `")).count();
-        assert_eq!(rows, KEYS.len(), "docs/settings.md has a row that is no setting");
+        assert_eq!(
+            rows,
+            KEYS.len(),
+            "docs/settings.md has a row that is no setting"
+        );
     }
 
     /// What the documentation calls the default is what a fresh [`Settings`] holds.
@@ -137,7 +200,8 @@ mod tests {
                 continue;
             }
             let mut changed = Settings::default();
-            (key.set)(&mut changed, &text).unwrap_or_else(|wrong| panic!("{}: {wrong:?}", key.name));
+            (key.set)(&mut changed, &text)
+                .unwrap_or_else(|wrong| panic!("{}: {wrong:?}", key.name));
             assert_eq!(format!("{changed:?}"), fresh, "{}", key.name);
         }
     }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+use docent_mcp::http::guard::Guard;
 use url::Url;
 
 /// The most values of a list.
@@ -47,7 +48,11 @@ impl Given {
 
     /// Says that this value is wrong.
     pub fn wrong(&self, what: impl Into<String>, hint: impl Into<String>) -> Wrong {
-        Wrong { what: what.into(), shown: self.shown(), hint: hint.into() }
+        Wrong {
+            what: what.into(),
+            shown: self.shown(),
+            hint: hint.into(),
+        }
     }
 
     fn text(&self) -> Option<&str> {
@@ -75,12 +80,14 @@ impl Given {
             _ => None,
         };
         let (least, most) = (bounds.start(), bounds.end());
-        found.filter(|number| bounds.contains(number)).ok_or_else(|| {
-            self.wrong(
-                format!("is not a number from {least} to {most}"),
-                format!("write a whole number from {least} to {most}"),
-            )
-        })
+        found
+            .filter(|number| bounds.contains(number))
+            .ok_or_else(|| {
+                self.wrong(
+                    format!("is not a number from {least} to {most}"),
+                    format!("write a whole number from {least} to {most}"),
+                )
+            })
     }
 
     /// A whole number within bounds, as a size.
@@ -101,11 +108,17 @@ impl Given {
     /// One of several words, each with its meaning.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wrong> {
         let found = choices.iter().find(|(word, _)| self.text() == Some(word));
-        let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let words: Vec<_> = choices
+            .iter()
+            .map(|(word, _)| format!("`{word}`"))
+            .collect();
         let words = words.join(", ");
-        found
-            .map(|(_, meaning)| *meaning)
-            .ok_or_else(|| self.wrong(format!("is none of {words}"), format!("write one of {words}")))
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            self.wrong(
+                format!("is none of {words}"),
+                format!("write one of {words}"),
+            )
+        })
     }
 
     /// Several texts: an array in the file, separated by commas elsewhere.
@@ -113,13 +126,17 @@ impl Given {
         let items: Option<Vec<String>> = match self {
             Self::Text(text) => Some(text.split(',').map(str::to_owned).collect()),
             Self::List(items) => Some(items.clone()),
-            Self::Toml(toml::Value::Array(items)) => {
-                items.iter().map(|item| item.as_str().map(str::to_owned)).collect()
-            }
+            Self::Toml(toml::Value::Array(items)) => items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect(),
             Self::Toml(_) => None,
         };
         let mut items = items.ok_or_else(|| {
-            self.wrong("is not a list of texts", "write them as `[\"one\", \"two\"]`")
+            self.wrong(
+                "is not a list of texts",
+                "write them as `[\"one\", \"two\"]`",
+            )
         })?;
         for item in &mut items {
             *item = item.trim().to_owned();
@@ -147,36 +164,34 @@ impl Given {
                 && url.fragment().is_none()
                 && url.username().is_empty()
         };
-        let found = self.text().and_then(|text| Url::parse(text).ok()).filter(plain);
+        let found = self
+            .text()
+            .and_then(|text| Url::parse(text).ok())
+            .filter(plain);
         found.ok_or_else(|| {
-            self.wrong("is not a web address", "example: `https://docs.example.org`")
+            self.wrong(
+                "is not a web address",
+                "example: `https://docs.example.org`",
+            )
         })
     }
 
-    /// Names of hosts, each with or without a port.
+    /// Names of hosts, each with or without a port, or `*` for any.
     pub fn hosts(&self) -> Result<Vec<String>, Wrong> {
-        let is_host = |text: &String| {
-            let authority = Url::parse(&format!("http://{text}/")).ok();
-            authority.is_some_and(|url| url.path() == "/" && url.username().is_empty())
-                && !text.contains(['/', '?', '#', '@'])
-        };
         let hosts = self.list()?;
-        if hosts.iter().all(is_host) {
-            return Ok(hosts);
+        match Guard::new(&hosts, &[] as &[&str]) {
+            Ok(_) => Ok(hosts),
+            Err(bad) => Err(self.wrong("is not a list of host names", bad.hint())),
         }
-        Err(self.wrong("is not a list of host names", "example: `docs.example.org`"))
     }
 
-    /// Origins of web pages: scheme, host and port, and nothing else.
+    /// Origins of web pages, or `*` for any.
     pub fn origins(&self) -> Result<Vec<String>, Wrong> {
-        let is_origin = |text: &String| {
-            Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == *text)
-        };
         let origins = self.list()?;
-        if origins.iter().all(is_origin) {
-            return Ok(origins);
+        match Guard::new(&[] as &[&str], &origins) {
+            Ok(_) => Ok(origins),
+            Err(bad) => Err(self.wrong("is not a list of origins", bad.hint())),
         }
-        Err(self.wrong("is not a list of origins", "example: `https://app.example.org`"))
     }
 }
 
@@ -219,7 +234,10 @@ mod tests {
             assert_eq!(given.number(1..=20).ok(), expected, "{given:?}");
         }
         let wrong = text("21").number(1..=20).unwrap_err();
-        assert_eq!((wrong.what.as_str(), wrong.shown.as_str()), ("is not a number from 1 to 20", "21"));
+        assert_eq!(
+            (wrong.what.as_str(), wrong.shown.as_str()),
+            ("is not a number from 1 to 20", "21")
+        );
     }
 
     #[test]
@@ -244,7 +262,12 @@ mod tests {
     fn addresses_hosts_and_origins_are_told_from_other_text() {
         assert!(text("[::1]:0").address().is_ok());
         assert!(text("localhost").address().is_err());
-        for good in ["docs.example.org", "docs.example.org:8443", "[::1]:80", "10.0.0.1"] {
+        for good in [
+            "docs.example.org",
+            "docs.example.org:8443",
+            "[::1]:80",
+            "10.0.0.1",
+        ] {
             assert!(text(good).hosts().is_ok(), "{good}");
         }
         for bad in ["https://docs.example.org", "a/b", "a b", "u@a"] {
@@ -256,7 +279,12 @@ mod tests {
         for bad in ["https://app.example.org/", "app.example.org", "*", "null"] {
             assert!(text(bad).origins().is_err(), "{bad}");
         }
-        for bad in ["docs.example.org", "ftp://a.example", "https://a.example/?q", "https://u@a.example"] {
+        for bad in [
+            "docs.example.org",
+            "ftp://a.example",
+            "https://a.example/?q",
+            "https://u@a.example",
+        ] {
             assert!(text(bad).web_address().is_err(), "{bad}");
         }
     }
@@ -265,6 +293,9 @@ mod tests {
     fn what_a_message_repeats_is_short_and_visible() {
         assert_eq!(text("\u{1b}[31mred").wrong("", "").shown, "\u{FFFD}[31mred");
         assert_eq!(text(&"é".repeat(80)).wrong("", "").shown, "é".repeat(80));
-        assert_eq!(text(&"é".repeat(81)).wrong("", "").shown, format!("{}…", "é".repeat(80)));
+        assert_eq!(
+            text(&"é".repeat(81)).wrong("", "").shown,
+            format!("{}…", "é".repeat(80))
+        );
     }
 }

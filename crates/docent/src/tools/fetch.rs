@@ -58,9 +58,13 @@ pub struct Output {
 impl Fetch {
     /// The document or part of this id, if there is one.
     pub async fn read(&self, id: &str) -> Result<Option<Output>, Error> {
-        let Some((document, number)) = self.find(id).await? else { return Ok(None) };
+        let Some((document, number)) = self.find(id).await? else {
+            return Ok(None);
+        };
         let ranges = parts::cut(&document.text, self.0.max_chars);
-        let Some(range) = ranges.get(number - 1) else { return Ok(None) };
+        let Some(range) = ranges.get(number - 1) else {
+            return Ok(None);
+        };
         let mut metadata = metadata(&document);
         if ranges.len() > 1 {
             let total = document.text.chars().count();
@@ -69,14 +73,25 @@ impl Fetch {
         }
         if number < ranges.len() {
             metadata.insert("truncated".to_owned(), "true".to_owned());
-            metadata.insert("next".to_owned(), self.name(&document.id, number + 1).await?);
+            metadata.insert(
+                "next".to_owned(),
+                self.name(&document.id, number + 1).await?,
+            );
         }
         let own_id = document.id.as_str();
         let title = one_line(&document.title, MAX_TITLE_CHARS);
         Ok(Some(Output {
             id: id.to_owned(),
-            title: if title.is_empty() { own_id.to_owned() } else { title },
-            text: document.text.get(range.clone()).unwrap_or_default().to_owned(),
+            title: if title.is_empty() {
+                own_id.to_owned()
+            } else {
+                title
+            },
+            text: document
+                .text
+                .get(range.clone())
+                .unwrap_or_default()
+                .to_owned(),
             url: self.0.address(own_id, document.url.as_deref()),
             metadata,
         }))
@@ -88,12 +103,16 @@ impl Fetch {
         if let Some(document) = self.document(id).await? {
             return Ok(Some((document, 1)));
         }
-        let Some((id, number)) = parts::parse(id) else { return Ok(None) };
+        let Some((id, number)) = parts::parse(id) else {
+            return Ok(None);
+        };
         Ok(self.document(&id).await?.map(|document| (document, number)))
     }
 
     async fn document(&self, id: &str) -> Result<Option<Arc<Document>>, Error> {
-        let Ok(id) = DocId::parse(id) else { return Ok(None) };
+        let Ok(id) = DocId::parse(id) else {
+            return Ok(None);
+        };
         self.0.engine.fetch(id, Reader::everyone()).await
     }
 
@@ -113,7 +132,10 @@ impl Fetch {
 
 /// What a document knows about itself, as text.
 fn metadata(document: &Document) -> BTreeMap<String, String> {
-    let ours = [("date", document.date.as_deref()), ("source", Some(document.source.as_str()))];
+    let ours = [
+        ("date", document.date.as_deref()),
+        ("source", Some(document.source.as_str())),
+    ];
     let mut all: BTreeMap<String, String> = ours
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), one_line(value?, MAX_VALUE_CHARS))))
@@ -179,10 +201,18 @@ impl Tool for Fetch {
     }
 
     fn prose(&self, output: &Output) -> Option<String> {
-        let known: Vec<_> =
-            output.metadata.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let known: Vec<_> = output
+            .metadata
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
         let heading = heading(&output.title, &output.url, &output.id);
-        Some(format!("{}\n{}\n{}", heading.trim_end(), known.concat(), output.text))
+        Some(format!(
+            "{}\n{}\n{}",
+            heading.trim_end(),
+            known.concat(),
+            output.text
+        ))
     }
 }
 
@@ -211,21 +241,36 @@ mod tests {
         let fields = vec![
             ("next".to_owned(), text("evil")),
             ("date".to_owned(), text("never")),
-            ("tags".to_owned(), Value::List(vec!["a".to_owned(), "b".to_owned()])),
+            (
+                "tags".to_owned(),
+                Value::List(vec!["a".to_owned(), "b".to_owned()]),
+            ),
             ("empty".to_owned(), text("")),
         ];
         let found = metadata(&document(fields));
-        let found: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         assert_eq!(
             found,
-            ["date=2024-03-12", "field.date=never", "field.next=evil", "source=a.md", "tags=a, b"]
+            [
+                "date=2024-03-12",
+                "field.date=never",
+                "field.next=evil",
+                "source=a.md",
+                "tags=a, b"
+            ]
         );
     }
 
     #[test]
     fn metadata_ends_at_its_bounds() {
         let value = |chars: usize| Value::Text("é".repeat(chars));
-        let found = metadata(&document(vec![("a".to_owned(), value(1_000)), ("b".to_owned(), value(1_001))]));
+        let found = metadata(&document(vec![
+            ("a".to_owned(), value(1_000)),
+            ("b".to_owned(), value(1_001)),
+        ]));
         assert_eq!(found["a"].chars().count(), 1_000);
         assert_eq!(found["b"].chars().count(), 1_000);
         // Each of these costs 1,000 characters with its name, so eight of them fit exactly.

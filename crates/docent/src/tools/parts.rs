@@ -22,7 +22,10 @@ pub fn cut(text: &str, max_chars: usize) -> Vec<Range<usize>> {
     let mut start = 0;
     loop {
         let rest = text.get(start..).unwrap_or_default();
-        let length = rest.char_indices().nth(max_chars.max(1)).map(|(end, _)| boundary(rest, end));
+        let length = rest
+            .char_indices()
+            .nth(max_chars.max(1))
+            .map(|(end, _)| boundary(rest, end));
         let Some(length) = length else {
             parts.push(start..text.len());
             return parts;
@@ -34,14 +37,20 @@ pub fn cut(text: &str, max_chars: usize) -> Vec<Range<usize>> {
 
 /// The best place to cut in the second half of the first `end` bytes.
 fn boundary(text: &str, end: usize) -> usize {
-    let middle = (0..=end / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let middle = (0..=end / 2)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
     let half = text.get(middle..end).unwrap_or_default();
     let after = |mark: &str| half.rfind(mark).map(|at| middle + at + mark.len());
     let word = || {
         let (at, space) = half.char_indices().rev().find(|(_, c)| c.is_whitespace())?;
         Some(middle + at + space.len_utf8())
     };
-    after("\n\n").or_else(|| after("\n")).or_else(word).unwrap_or(end)
+    after("\n\n")
+        .or_else(|| after("\n"))
+        .or_else(word)
+        .unwrap_or(end)
 }
 
 /// The ids that part `number` of a document may have, in the order in which they are tried. The
@@ -83,7 +92,10 @@ mod tests {
     use super::*;
 
     fn texts(text: &str, max: usize) -> Vec<&str> {
-        cut(text, max).into_iter().map(|range| &text[range]).collect()
+        cut(text, max)
+            .into_iter()
+            .map(|range| &text[range])
+            .collect()
     }
 
     #[test]
@@ -106,7 +118,17 @@ mod tests {
         assert_eq!(first("doc#"), "doc###p2");
         assert_eq!(first("doc#p2"), "doc#p2#p2");
         assert!(names("doc", 2).last().unwrap().len() > MAX_ID_BYTES);
-        for name in ["doc", "docp2", "doc#p1", "doc#p0", "doc#p02", "doc#p", "doc#p1234567", "#", ""] {
+        for name in [
+            "doc",
+            "docp2",
+            "doc#p1",
+            "doc#p0",
+            "doc#p02",
+            "doc#p",
+            "doc#p1234567",
+            "#",
+            "",
+        ] {
             assert_eq!(parse(name), None, "{name}");
         }
         assert_eq!(parse("doc#p123456"), Some(("doc".to_owned(), 123_456)));

@@ -45,22 +45,36 @@ impl Search {
     pub async fn results(&self, query: &str) -> Result<Output, Error> {
         let query = Query::new(query, self.0.results, Reader::everyone());
         let hits = self.0.engine.search(query).await?;
-        Ok(Output { results: hits.into_iter().map(|hit| self.found(hit)).collect() })
+        Ok(Output {
+            results: hits.into_iter().map(|hit| self.found(hit)).collect(),
+        })
     }
 
     fn found(&self, hit: Hit) -> Found {
         let id = hit.id.as_str().to_owned();
         Found {
             url: self.0.address(&id, hit.url.as_deref()),
-            title: if hit.title.is_empty() { id.clone() } else { hit.title },
+            title: if hit.title.is_empty() {
+                id.clone()
+            } else {
+                hit.title
+            },
             text: hit.snippet,
             id,
         }
     }
 
     fn description(&self) -> String {
-        let Knowledge { title, description, results, .. } = &*self.0;
-        let about = description.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+        let Knowledge {
+            title,
+            description,
+            results,
+            ..
+        } = &*self.0;
+        let about = description
+            .as_ref()
+            .map(|text| format!(" {text}"))
+            .unwrap_or_default();
         format!(
             "Use this when the user asks about {title}.{about} Searches {} and returns up to \
              {results} results, best first, each with its id, title, url and a short passage. \
@@ -75,30 +89,35 @@ impl Tool for Search {
     type Output = Output;
 
     fn descriptor(&self) -> Descriptor {
-        Descriptor::new("search", "Search documents", self.description(), Hints::READ_ONLY)
-            .input_schema(json!({
+        Descriptor::new(
+            "search",
+            "Search documents",
+            self.description(),
+            Hints::READ_ONLY,
+        )
+        .input_schema(json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Search query."}},
+            "required": ["query"],
+            "additionalProperties": false
+        }))
+        .output_schema(json!({
+            "type": "object",
+            "properties": {"results": {"type": "array", "items": {
                 "type": "object",
-                "properties": {"query": {"type": "string", "description": "Search query."}},
-                "required": ["query"],
-                "additionalProperties": false
-            }))
-            .output_schema(json!({
-                "type": "object",
-                "properties": {"results": {"type": "array", "items": {
-                    "type": "object",
-                    "properties": {
-                        "id": {"type": "string"},
-                        "title": {"type": "string"},
-                        "url": {"type": "string"},
-                        "text": {"type": "string"}
-                    },
-                    "required": ["id", "title", "url"]
-                }}},
-                "required": ["results"]
-            }))
-            .meta("openai/toolInvocation/invoking", "Searching documents…")
-            .meta("openai/toolInvocation/invoked", "Searched documents")
-            .dual()
+                "properties": {
+                    "id": {"type": "string"},
+                    "title": {"type": "string"},
+                    "url": {"type": "string"},
+                    "text": {"type": "string"}
+                },
+                "required": ["id", "title", "url"]
+            }}},
+            "required": ["results"]
+        }))
+        .meta("openai/toolInvocation/invoking", "Searching documents…")
+        .meta("openai/toolInvocation/invoked", "Searched documents")
+        .dual()
     }
 
     async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
@@ -123,7 +142,11 @@ impl Found {
 
 /// The lines above a result or a document in prose.
 pub(crate) fn heading(title: &str, url: &str, id: &str) -> String {
-    let url = if url.is_empty() { String::new() } else { format!("URL: {url}\n") };
+    let url = if url.is_empty() {
+        String::new()
+    } else {
+        format!("URL: {url}\n")
+    };
     format!("Title: {title}\n{url}ID: {id}\n\n")
 }
 
@@ -140,12 +163,20 @@ mod tests {
             description: description.map(str::to_owned),
             ..Settings::default()
         };
-        Search(Arc::new(Knowledge::new(Arc::new(Memory::new()), &settings, "folder")))
+        Search(Arc::new(Knowledge::new(
+            Arc::new(Memory::new()),
+            &settings,
+            "folder",
+        )))
     }
 
     #[test]
     fn the_description_says_when_and_what_and_stays_within_two_kilobytes() {
-        let text = tool("the Parliament of Corrowin", Some("Speeches of both chambers")).description();
+        let text = tool(
+            "the Parliament of Corrowin",
+            Some("Speeches of both chambers"),
+        )
+        .description();
         assert_eq!(
             text,
             "Use this when the user asks about the Parliament of Corrowin. Speeches of both \
@@ -165,12 +196,20 @@ mod tests {
             url: url.to_owned(),
             text: "words".to_owned(),
         };
-        let output = Output { results: vec![found("1", "https://a.example/"), found("2", "")] };
+        let output = Output {
+            results: vec![found("1", "https://a.example/"), found("2", "")],
+        };
         let tool = tool("x", None);
         assert_eq!(
             tool.prose(&output).unwrap(),
             "Title: T1\nURL: https://a.example/\nID: 1\n\nwords\n\n---\n\nTitle: T2\nID: 2\n\nwords"
         );
-        assert_eq!(tool.prose(&Output { results: Vec::new() }).unwrap(), "No results.");
+        assert_eq!(
+            tool.prose(&Output {
+                results: Vec::new()
+            })
+            .unwrap(),
+            "No results."
+        );
     }
 }

@@ -46,6 +46,8 @@ pub(super) fn best(
     let words = words(fields, &terms).weight(scoring)?;
     let most = MIN_CANDIDATES.max(query.limit() * CANDIDATES_PER_HIT);
     let mut candidates = first_pass(snapshot, words.as_ref(), most)?;
+    // Postings can only be walked forwards.
+    candidates.sort_unstable_by_key(|candidate| candidate.at);
     for pair in ranking::pairs(query.terms()) {
         let phrase = phrase(fields, &pair).weight(scoring)?;
         second_pass(snapshot, phrase.as_ref(), &mut candidates)?;
@@ -114,14 +116,13 @@ fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
         .is_none_or(|alive| alive.is_alive(doc))
 }
 
-/// Adds what a phrase is worth to each candidate that has it.
+/// Adds what a phrase is worth to each candidate that has it. They come in the order of their
+/// addresses.
 fn second_pass(
     snapshot: &Snapshot,
     phrase: &dyn Weight,
     candidates: &mut [Candidate],
 ) -> tantivy::Result<()> {
-    // Postings can only be walked forwards.
-    candidates.sort_unstable_by_key(|candidate| candidate.at);
     let mut rest = candidates.iter_mut().peekable();
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         if rest

@@ -12,7 +12,11 @@ use crate::output;
 /// Says what is served and where; without an address it is served on stdin and stdout.
 pub(super) fn show(desk: &Desk, knowledge: &Knowledge, bound: Option<SocketAddr>) {
     let version = env!("CARGO_PKG_VERSION");
-    output::say(&format!("docent {version}: {}, {}", knowledge.title, knowledge.size()));
+    output::say(&format!(
+        "docent {version}: {}, {}",
+        knowledge.title,
+        knowledge.size()
+    ));
     match bound {
         Some(bound) => {
             output::say(&format!("listening on http://{bound}"));
@@ -36,7 +40,11 @@ fn addresses(bound: SocketAddr, public: Option<&Url>) -> String {
 /// The MCP endpoint below the public address.
 fn endpoint(public: &Url) -> String {
     let base = public.as_str().trim_end_matches('/');
-    if base.ends_with("/mcp") { base.to_owned() } else { format!("{base}/mcp") }
+    if base.ends_with("/mcp") {
+        base.to_owned()
+    } else {
+        format!("{base}/mcp")
+    }
 }
 
 #[cfg(test)]
@@ -48,7 +56,10 @@ mod tests {
         for (public, expected) in [
             ("https://docs.example.org", "https://docs.example.org/mcp"),
             ("https://docs.example.org/", "https://docs.example.org/mcp"),
-            ("https://docs.example.org/mcp", "https://docs.example.org/mcp"),
+            (
+                "https://docs.example.org/mcp",
+                "https://docs.example.org/mcp",
+            ),
             ("https://example.org/docs/", "https://example.org/docs/mcp"),
         ] {
             assert_eq!(endpoint(&Url::parse(public).unwrap()), expected);

@@ -34,7 +34,10 @@ impl Signals {
         let on = |kind| {
             signal(kind).map_err(|error| Problem::failed("cannot watch for signals").because(error))
         };
-        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+        })
     }
 
     async fn next(&mut self) {

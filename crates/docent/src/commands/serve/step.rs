@@ -35,7 +35,11 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
     tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
             let progress = Progress::lines("indexing");
-            let mut watch = Told { parts: &parts, stop, progress };
+            let mut watch = Told {
+                parts: &parts,
+                stop,
+                progress,
+            };
             let engine = parts.knowledge.engine.clone();
             let outcome = corpus::sync(&folder, engine.as_ref(), &limits, &mut watch).await;
             parts.tell(outcome, &folder.display().to_string()).await;

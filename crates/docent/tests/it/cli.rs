@@ -1,0 +1,242 @@
+//! What people type and what they are told.
+
+use serde_json::json;
+
+use crate::process::{Dir, Ran, shown};
+
+fn error(ran: &Ran, code: i32, stderr: &str) {
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (Some(code), "", stderr)
+    );
+}
+
+#[test]
+fn a_bad_setting_is_named_with_its_place_and_its_cure() {
+    let dir = Dir::small();
+    let flag = dir.run(&["serve", "docs", "--listen", "80a"]);
+    error(
+        &flag,
+        2,
+        "error: `server.listen` is not an address: `80a`\nhint: example: `127.0.0.1:8787`\n",
+    );
+    let mut command = dir.docent(&["index", "docs"]);
+    let variable = Ran::of(command.env("DOCENT_SEARCH_RESULTS", "21").output().unwrap());
+    error(
+        &variable,
+        2,
+        "error: `search.results` is not a number from 1 to 20: `21`\n\
+         from: environment variable `DOCENT_SEARCH_RESULTS`\n\
+         hint: write a whole number from 1 to 20\n",
+    );
+    dir.write(
+        "docs/docent.toml",
+        "[documents]\nurl = \"https://docs.example.org/\"\n",
+    );
+    let file = dir.run(&["index", "docs"]);
+    let place = shown(&dir.path().join("docs/docent.toml"));
+    error(
+        &file,
+        2,
+        &format!(
+            "error: `documents.url` is not a web address with `{{id}}`: `https://docs.example.org/`\n\
+             from: {place}\nhint: example: `https://docs.example.org/read/{{id}}`\n"
+        ),
+    );
+}
+
+#[test]
+fn an_unknown_key_is_refused() {
+    let dir = Dir::small();
+    dir.write("docs/docent.toml", "[fetch]\nmax_char = 7\n");
+    let place = shown(&dir.path().join("docs/docent.toml"));
+    error(
+        &dir.run(&["index", "docs"]),
+        2,
+        &format!(
+            "error: there is no setting `fetch.max_char`\nfrom: {place}\nhint: known are `fetch.max_chars`\n"
+        ),
+    );
+    assert!(!dir.path().join("docs/.docent").exists());
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning() {
+    let dir = Dir::small();
+    let mut command = dir.docent(&["index", "docs"]);
+    let ran = Ran::of(
+        command
+            .env("DOCENT_SERVICE_HOST", "10.0.0.1")
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.stderr
+            .starts_with("warning: environment variable `DOCENT_SERVICE_HOST` is not a setting\n")
+    );
+}
+
+#[test]
+fn a_path_that_is_no_folder_is_named() {
+    let dir = Dir::small();
+    for command in [
+        &["serve", "nowhere"][..],
+        &["index", "nowhere"],
+        &["search", "x", "--path", "nowhere"],
+    ] {
+        error(
+            &dir.run(command),
+            2,
+            "error: there is no folder `nowhere`\nhint: name the folder with your documents, such as `./documents`\n",
+        );
+    }
+    error(
+        &dir.run(&["index", "docs/ferry.md"]),
+        2,
+        "error: `docs/ferry.md` is not a folder\nhint: name the folder it lies in\n",
+    );
+}
+
+#[test]
+fn indexing_reports_what_it_did() {
+    let dir = Dir::small();
+    dir.write("docs/picture.png", "\u{89}PNG\0");
+    let first = dir.run(&["index", "docs"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert_eq!(
+        first.stdout,
+        "3 documents: 3 indexed, 0 unchanged, 0 removed, 1 skipped\n"
+    );
+    assert!(
+        first.stderr.starts_with("skipped: picture.png: "),
+        "{first:?}"
+    );
+    dir.write("docs/ferry.md", "The ferry sails at ten.\n");
+    dir.remove("docs/slate.txt");
+    dir.remove("docs/picture.png");
+    let second = dir.run(&["index", "docs", "--json"]);
+    let folder = dir.path().join("docs");
+    assert_eq!(
+        second.json(),
+        json!({
+            "folder": shown(&folder), "index": shown(&folder.join(".docent/index")), "documents": 2, "files": 2,
+            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "skipped": [], "warnings": [], "unlisted": 0
+        })
+    );
+    assert_eq!(second.stderr, "");
+}
+
+#[test]
+fn problems_in_the_report_have_codes_and_cures() {
+    let dir = Dir::new();
+    dir.write(
+        "docs/a.jsonl",
+        "{\"id\":\"x\",\"text\":\"one\"}\nnot json\n{\"id\":\"x\",\"text\":\"two\"}\n",
+    );
+    let report = dir.run(&["index", "docs", "--json"]).json();
+    assert_eq!(report["indexed"], 1);
+    let found: Vec<_> = report["skipped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (&s["code"], &s["path"]))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (&json!("bad-json"), &json!("a.jsonl")),
+            (&json!("duplicate-id"), &json!("a.jsonl"))
+        ]
+    );
+    assert_eq!(report["skipped"][0]["line"], 2);
+    assert!(report["skipped"][0]["hint"].is_string());
+}
+
+#[test]
+fn searching_needs_an_index_and_then_finds() {
+    let dir = Dir::small();
+    dir.write(
+        "docs/docent.toml",
+        "[documents]\nurl = \"https://docs.example.org/{id}\"\n",
+    );
+    let folder = shown(&dir.path().join("docs"));
+    error(
+        &dir.run(&["search", "ferry", "--path", "docs"]),
+        1,
+        &format!("error: `{folder}` is not indexed\nhint: index it with `docent index {folder}`\n"),
+    );
+    assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
+    let people = dir.run(&["search", "ferry", "--path", "docs"]);
+    assert_eq!(
+        people.stdout,
+        " 1. The ferry\n    id: ferry.md\n    url: https://docs.example.org/ferry.md\n    The ferry sails at nine.\n"
+    );
+    let programs = dir.run(&["search", "levee", "--path", "docs", "--json"]);
+    assert_eq!(
+        programs.json(),
+        json!({"results": [{"id": "r1", "title": "Levee", "url": "https://a.example/r1", "text": "The levee holds."}]})
+    );
+    let nothing = dir.run(&["search", "zeppelin", "--path", "docs"]);
+    assert_eq!(
+        (
+            nothing.code,
+            nothing.stdout.as_str(),
+            nothing.stderr.as_str()
+        ),
+        (Some(0), "", "no results\n")
+    );
+    let limit = dir.run(&["search", "ferry", "--path", "docs", "--limit", "0"]);
+    assert_eq!(
+        limit.stderr,
+        "error: `search.results` is not a number from 1 to 20: `0`\nhint: write a whole number from 1 to 20\n"
+    );
+}
+
+#[test]
+fn checking_needs_an_address_and_says_when_nobody_is_there() {
+    let dir = Dir::new();
+    error(
+        &dir.run(&["check", "docs.example.org"]),
+        2,
+        "error: `docs.example.org` is not a web address\nhint: example: `https://docs.example.org/mcp`\n",
+    );
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let ran = dir.run(&["check", &format!("http://127.0.0.1:{port}/mcp"), "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.json()["errors"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn help_has_examples_for_every_reader() {
+    let dir = Dir::new();
+    let help = dir.run(&["--help"]);
+    for words in [
+        "Examples:",
+        "docent serve ./documents",
+        "DOCENT_",
+        "docent.toml",
+        "Exit status",
+    ] {
+        assert!(help.stdout.contains(words), "{words}");
+    }
+    assert!(
+        dir.run(&["serve", "--help"])
+            .stdout
+            .contains("--public-url https://docs.example.org")
+    );
+    assert_eq!(
+        dir.run(&["--version"]).stdout,
+        concat!("docent ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(
+        dir.run(&["serve", "--stdio", "--listen", "127.0.0.1:0"])
+            .code,
+        Some(2)
+    );
+}

@@ -1,0 +1,231 @@
+//! The real program as a child process, with a folder of its own.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How long anything may take before a test gives up; never how long it should take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder that goes away with the test.
+pub struct Dir(tempfile::TempDir);
+
+impl Dir {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A folder with three documents.
+    pub fn small() -> Self {
+        let dir = Self::new();
+        dir.write(
+            "docs/ferry.md",
+            "---\ntitle: The ferry\nspeaker: Ilke\n---\nThe ferry sails at nine.\n",
+        );
+        dir.write("docs/slate.txt", "Slate is mined in Highfell.\n");
+        dir.write("docs/records.jsonl", "{\"id\":\"r1\",\"title\":\"Levee\",\"text\":\"The levee holds.\",\"url\":\"https://a.example/r1\"}\n");
+        dir
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn remove(&self, path: &str) {
+        std::fs::remove_file(self.0.path().join(path)).unwrap();
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    /// The program with these arguments, in this folder, with an environment of its own.
+    pub fn docent(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
+        let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "SYSTEMROOT");
+        command
+            .env_clear()
+            .envs(kept)
+            .env("HOME", self.path())
+            .current_dir(self.path())
+            .args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.docent(args).output().unwrap())
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A server that ends with the test.
+pub struct Server {
+    child: Child,
+    pub address: String,
+    said: Arc<Mutex<String>>,
+}
+
+impl Server {
+    /// `docent serve` on a free port, once it listens.
+    pub fn start(dir: &Dir, args: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut child = dir
+            .docent(&all)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = said.clone();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                heard.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        let mut server = Self {
+            child,
+            address: String::new(),
+            said,
+        };
+        let line = server.wait_for("listening on http://");
+        server.address = line.trim_start_matches("listening on http://").to_owned();
+        server
+    }
+
+    /// Waits until a line with these words has been said.
+    pub fn wait_for(&self, words: &str) -> String {
+        until(|| {
+            let said = self.said.lock().unwrap();
+            said.lines()
+                .find(|line| line.contains(words))
+                .map(str::to_owned)
+        })
+        .unwrap_or_else(|| panic!("`{words}` was never said: {}", self.said()))
+    }
+
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Sends a request and gives the status and the body as JSON.
+    pub fn http(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let body = body.map(ToString::to_string).unwrap_or_default();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nMCP-Protocol-Version: 2025-11-25\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (
+            status,
+            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
+        )
+    }
+
+    /// Calls a method of MCP and gives its result.
+    pub fn mcp(&self, method: &str, params: &Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let (status, mut answer) = self.http("POST", "/mcp", Some(&message));
+        assert_eq!(status, 200, "{answer}");
+        answer
+            .get_mut("result")
+            .map(Value::take)
+            .unwrap_or_else(|| panic!("{answer}"))
+    }
+
+    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
+        self.mcp("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Waits until `/readyz` says that the folder and the index are in step.
+    pub fn wait_until_synced(&self) -> Value {
+        until(|| {
+            let (_, ready) = self.http("GET", "/readyz", None);
+            (ready["sync"]["state"] == "done").then_some(ready)
+        })
+        .unwrap_or_else(|| panic!("never in step: {}", self.said()))
+    }
+
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    /// Waits for the end of the process and gives its exit status.
+    #[cfg(unix)]
+    pub fn wait(&mut self) -> Option<i32> {
+        until(|| self.child.try_wait().unwrap())
+            .expect("the process never ended")
+            .code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks again and again until there is an answer.
+pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+/// A path in a message.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
