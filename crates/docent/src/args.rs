@@ -136,7 +136,7 @@ pub struct Search {
 /// What `docent check` takes.
 #[derive(Debug, Flags)]
 pub struct Check {
-    /// The address of the MCP endpoint, such as https://docs.example.org/mcp
+    /// The address of the MCP endpoint, such as `https://docs.example.org/mcp`
     pub url: String,
 
     /// Print the findings as JSON

@@ -4,11 +4,15 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
+/// Two libraries stay as quiet as by default unless a filter names them: one of them writes down
+/// whole messages, and what people ask and read is not for a log.
+const QUIET: &str = "rmcp=off,tantivy=warn";
+
 /// Starts logging. A second start changes nothing.
 ///
 /// The filter was checked with the other settings; see [`check`].
 pub(crate) fn start(filter: &str) {
-    let Ok(filter) = EnvFilter::try_new(filter) else {
+    let Ok(filter) = EnvFilter::try_new(format!("{QUIET},{filter}")) else {
         return;
     };
     let started = tracing_subscriber::fmt()
@@ -24,4 +28,25 @@ pub(crate) fn start(filter: &str) {
 /// True when a text can be used as a filter.
 pub(crate) fn check(filter: &str) -> bool {
     EnvFilter::try_new(filter).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_libraries_are_loud_only_when_they_are_named() {
+        let made = |filter: &str| EnvFilter::new(format!("{QUIET},{filter}")).to_string();
+        assert!(made("debug").contains("rmcp=off"));
+        let named = made("debug,rmcp=debug");
+        assert!(
+            named.contains("rmcp=debug") && !named.contains("rmcp=off"),
+            "{named}"
+        );
+    }
+
+    #[test]
+    fn nonsense_is_no_filter() {
+        assert!(check("info,tantivy=warn") && !check("info,tantivy=loud"));
+    }
 }

@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use docent_ingest::Limits;
+use docent_mcp::http::guard::HOST_ORIGINS;
 use docent_mcp::{DualFormat, TextForm};
 use url::Url;
 
@@ -24,6 +25,9 @@ pub use value::{Given, MAX_LIST, Wrong};
 
 /// The name of the settings file beside the documents.
 pub const FILE: &str = "docent.toml";
+
+/// The most characters of a title; with it the instructions still begin with all that matters.
+pub const MAX_TITLE_CHARS: usize = 120;
 
 /// The most bytes of a settings file; a full one has three thousand.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -87,7 +91,7 @@ impl Default for Settings {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
                 allow_hosts: Vec::new(),
-                allow_origins: Vec::new(),
+                allow_origins: HOST_ORIGINS.map(str::to_owned).to_vec(),
                 lenient_modern_headers: false,
                 dual: DualFormat::default(),
                 text: TextForm::default(),
@@ -146,7 +150,7 @@ fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
         Problem::usage(message).hint(error.message().to_owned())
     })?;
     let mut given = Vec::new();
-    flatten(String::new(), table, &mut given);
+    flatten("", table, &mut given);
     for (name, value) in given {
         set(
             settings,
@@ -178,7 +182,7 @@ fn read(path: &Path) -> Result<Option<String>, Problem> {
 }
 
 /// Tables into dotted keys; the parser bounds how deep they go.
-fn flatten(prefix: String, table: toml::Table, into: &mut Vec<(String, toml::Value)>) {
+fn flatten(prefix: &str, table: toml::Table, into: &mut Vec<(String, toml::Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() {
             name
@@ -186,7 +190,7 @@ fn flatten(prefix: String, table: toml::Table, into: &mut Vec<(String, toml::Val
             format!("{prefix}.{name}")
         };
         match value {
-            toml::Value::Table(inner) => flatten(key, inner, into),
+            toml::Value::Table(inner) => flatten(&key, inner, into),
             value => into.push((key, value)),
         }
     }

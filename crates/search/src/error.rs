@@ -114,3 +114,40 @@ impl Error {
         Self::Engine(source.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_and_hints_read_as_the_house_writes_them() {
+        let path = PathBuf::from("index");
+        let errors = [
+            Error::Id {
+                reason: "it is empty",
+            },
+            Error::TooLarge {
+                what: "the batch".to_owned(),
+                size: 2,
+                limit: 1,
+            },
+            Error::io(&path, std::io::Error::other("gone")),
+            Error::Missing { path: path.clone() },
+            Error::corrupt(&path, "the sum of `x` does not match"),
+            Error::Format {
+                path: path.clone(),
+                found: "7".to_owned(),
+                expected: 1,
+            },
+            Error::Locked { path: path.clone() },
+            Error::ReadOnly { path },
+            Error::engine("no"),
+        ];
+        for error in errors {
+            for text in [error.to_string(), error.hint().to_owned()] {
+                assert!(text.starts_with(|c: char| c.is_lowercase()), "{text}");
+                assert!(!text.ends_with('.'), "{text}");
+            }
+        }
+    }
+}

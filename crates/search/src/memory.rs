@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use futures::future::{BoxFuture, FutureExt, ready};
+use futures::future::{BoxFuture, FutureExt};
 
 use crate::analysis::{Purpose, Terms};
 use crate::document::{DocId, Document};
@@ -38,7 +38,7 @@ impl Memory {
 
 impl Engine for Memory {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Vec<Hit>, Error>> {
-        ready(Ok(self.read(|shelf| shelf.search(&query)))).boxed()
+        async move { Ok(self.read(|shelf| shelf.search(&query))) }.boxed()
     }
 
     fn fetch(
@@ -46,35 +46,24 @@ impl Engine for Memory {
         id: DocId,
         _reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
-        let found = self.read(|shelf| {
-            shelf
-                .entries
-                .get(&id)
-                .map(|entry| entry.mapped.document.clone())
-        });
-        ready(Ok(found)).boxed()
+        async move { Ok(self.read(|shelf| shelf.fetch(&id))) }.boxed()
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
-        let applied = engine::check(&changes).map(|()| {
+        async move {
+            engine::check(&changes)?;
             let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            shelf.apply(changes)
-        });
-        ready(applied).boxed()
+            Ok(shelf.apply(changes))
+        }
+        .boxed()
     }
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
-        ready(Ok(self.read(Shelf::inventory))).boxed()
+        async move { Ok(self.read(Shelf::inventory)) }.boxed()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
-        let status = self.read(|shelf| Status {
-            documents: shelf.entries.len() as u64,
-            generation: shelf.generation,
-            lexical: PartState::Ready,
-            vectors: PartState::Absent,
-        });
-        ready(Ok(status)).boxed()
+        async move { Ok(self.read(Shelf::status)) }.boxed()
     }
 }
 
@@ -183,6 +172,21 @@ impl Shelf {
         }
         self.generation = self.generation.next();
         self.generation
+    }
+
+    fn fetch(&self, id: &DocId) -> Option<Arc<Document>> {
+        self.entries
+            .get(id)
+            .map(|entry| entry.mapped.document.clone())
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            documents: self.entries.len() as u64,
+            generation: self.generation,
+            lexical: PartState::Ready,
+            vectors: PartState::Absent,
+        }
     }
 
     fn inventory(&self) -> Vec<Held> {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Args, Command, Overrides};
+use crate::knowledge::one_line;
 use crate::place::{self, Place};
 use crate::problem::Problem;
 use crate::settings::{self, Resolved, Settings, Sources};
@@ -63,8 +64,14 @@ impl Desk {
         let name = self
             .folder
             .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
-        name.unwrap_or_else(|| "documents".to_owned())
+            .unwrap_or_default()
+            .to_string_lossy();
+        let name = one_line(&name, settings::MAX_TITLE_CHARS);
+        if name.is_empty() {
+            "documents".to_owned()
+        } else {
+            name
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use docent_mcp::{DualFormat, TextForm};
 use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES};
 
 use super::value::{Given, Wrong};
-use super::{PREFIX, Settings};
+use super::{MAX_TITLE_CHARS, PREFIX, Settings};
 use crate::links::Template;
 use crate::logging;
 
@@ -59,7 +59,7 @@ const GIB: u64 = 1024 * 1024 * 1024;
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
     Key::new("title", "the folder's name", |s, v| {
-        v.line(120).map(|text| s.title = Some(text))
+        v.line(MAX_TITLE_CHARS).map(|text| s.title = Some(text))
     }),
     Key::new("description", "none", |s, v| {
         v.line(500).map(|text| s.description = Some(text))
@@ -80,9 +80,11 @@ pub const KEYS: &[Key] = &[
         v.hosts().map(|list| s.server.allow_hosts = list)
     })
     .flag("--allow-host"),
-    Key::new("server.allow_origins", "[]", |s, v| {
-        v.origins().map(|list| s.server.allow_origins = list)
-    })
+    Key::new(
+        "server.allow_origins",
+        "https://chatgpt.com,https://claude.ai",
+        |s, v| v.origins().map(|list| s.server.allow_origins = list),
+    )
     .flag("--allow-origin"),
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)

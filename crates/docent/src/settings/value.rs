@@ -273,10 +273,10 @@ mod tests {
         for bad in ["https://docs.example.org", "a/b", "a b", "u@a"] {
             assert!(text(bad).hosts().is_err(), "{bad}");
         }
-        for good in ["https://app.example.org", "http://localhost:6274"] {
+        for good in ["https://app.example.org", "http://localhost:*", "*"] {
             assert!(text(good).origins().is_ok(), "{good}");
         }
-        for bad in ["https://app.example.org/", "app.example.org", "*", "null"] {
+        for bad in ["https://app.example.org/x", "app.example.org", "https://"] {
             assert!(text(bad).origins().is_err(), "{bad}");
         }
         for bad in [

@@ -69,8 +69,9 @@ impl World {
             .header("mcp-protocol-version", "2025-11-25")
             .body(Full::new(Bytes::from(message.to_string())))
             .unwrap();
-        let router =
-            docent_mcp::http::router(self.app.clone(), docent_mcp::http::Options::default());
+        let options = docent_mcp::http::Options::default();
+        let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
+        let router = docent_mcp::http::router(self.app.clone(), options, guard);
         let answer = router.oneshot(request).await.unwrap();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let mut answer: Value = serde_json::from_slice(&body).unwrap();

@@ -1,5 +1,13 @@
 //! The contract of the program: the tools through the real router, and the real process.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the functions beside the tests may fail as loudly as the tests"
+)]
+
 mod cli;
 mod contract;
 mod process;

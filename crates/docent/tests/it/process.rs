@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder that goes away with the test.
-pub struct Dir(tempfile::TempDir);
+pub(crate) struct Dir(tempfile::TempDir);
 
 impl Dir {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
     /// A folder with three documents.
-    pub fn small() -> Self {
+    pub(crate) fn small() -> Self {
         let dir = Self::new();
         dir.write(
             "docs/ferry.md",
@@ -32,22 +32,22 @@ impl Dir {
         dir
     }
 
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    pub fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         std::fs::remove_file(self.0.path().join(path)).unwrap();
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().canonicalize().unwrap()
     }
 
     /// The program with these arguments, in this folder, with an environment of its own.
-    pub fn docent(&self, args: &[&str]) -> Command {
+    pub(crate) fn docent(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_docent"));
         let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "SYSTEMROOT");
         command
@@ -59,21 +59,21 @@ impl Dir {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.docent(args).output().unwrap())
     }
 }
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
-    pub fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -81,21 +81,21 @@ impl Ran {
         }
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
 /// A server that ends with the test.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub address: String,
+    pub(crate) address: String,
     said: Arc<Mutex<String>>,
 }
 
 impl Server {
     /// `docent serve` on a free port, once it listens.
-    pub fn start(dir: &Dir, args: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Dir, args: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(args);
         let mut child = dir
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Waits until a line with these words has been said.
-    pub fn wait_for(&self, words: &str) -> String {
+    pub(crate) fn wait_for(&self, words: &str) -> String {
         until(|| {
             let said = self.said.lock().unwrap();
             said.lines()
@@ -133,12 +133,12 @@ impl Server {
         .unwrap_or_else(|| panic!("`{words}` was never said: {}", self.said()))
     }
 
-    pub fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
     /// Sends a request and gives the status and the body as JSON.
-    pub fn http(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    pub(crate) fn http(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let body = body.map(ToString::to_string).unwrap_or_default();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// Calls a method of MCP and gives its result.
-    pub fn mcp(&self, method: &str, params: &Value) -> Value {
+    pub(crate) fn mcp(&self, method: &str, params: &Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let (status, mut answer) = self.http("POST", "/mcp", Some(&message));
         assert_eq!(status, 200, "{answer}");
@@ -172,12 +172,12 @@ impl Server {
             .unwrap_or_else(|| panic!("{answer}"))
     }
 
-    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         self.mcp("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
     /// Waits until `/readyz` says that the folder and the index are in step.
-    pub fn wait_until_synced(&self) -> Value {
+    pub(crate) fn wait_until_synced(&self) -> Value {
         until(|| {
             let (_, ready) = self.http("GET", "/readyz", None);
             (ready["sync"]["state"] == "done").then_some(ready)
@@ -186,7 +186,7 @@ impl Server {
     }
 
     #[cfg(unix)]
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(
             Command::new("kill")
@@ -199,7 +199,7 @@ impl Server {
 
     /// Waits for the end of the process and gives its exit status.
     #[cfg(unix)]
-    pub fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         until(|| self.child.try_wait().unwrap())
             .expect("the process never ended")
             .code()
@@ -214,7 +214,7 @@ impl Drop for Server {
 }
 
 /// Asks again and again until there is an answer.
-pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         if let Some(answer) = ask() {
@@ -226,6 +226,6 @@ pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// A path in a message.
-pub fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -32,6 +32,12 @@ pub(super) struct Candidate {
     id: OnceCell<String>,
 }
 
+impl Candidate {
+    fn id(&self, snapshot: &Snapshot) -> &str {
+        self.id.get_or_init(|| snapshot.id(self.at))
+    }
+}
+
 /// The best documents for a query, best first, equals in the order of their ids.
 pub(super) fn best(
     snapshot: &Snapshot,
@@ -146,20 +152,15 @@ fn second_pass(
 }
 
 fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
-    let id = |candidate: &Candidate| {
-        candidate
-            .id
-            .get_or_init(|| snapshot.id(candidate.at))
-            .clone()
-    };
     candidates.sort_by(|left, right| {
-        right.raw.total_cmp(&left.raw).then_with(|| {
+        let by_id = || {
             if left.at.segment_ord == right.at.segment_ord {
                 left.rank.cmp(&right.rank)
             } else {
-                id(left).cmp(&id(right))
+                left.id(snapshot).cmp(right.id(snapshot))
             }
-        })
+        };
+        right.raw.total_cmp(&left.raw).then_with(by_id)
     });
 }
 

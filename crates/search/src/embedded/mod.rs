@@ -103,14 +103,17 @@ impl Embedded {
         is_short: bool,
         work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
-        match Handle::try_current() {
-            Ok(runtime) if !is_short => {
-                let inner = self.0.clone();
-                let task = runtime.spawn_blocking(move || work(&inner));
-                async move { task.await.map_err(Error::engine)? }.boxed()
+        let inner = self.0.clone();
+        async move {
+            match Handle::try_current() {
+                Ok(runtime) if !is_short => {
+                    let task = runtime.spawn_blocking(move || work(&inner));
+                    task.await.map_err(Error::engine)?
+                }
+                _ => work(&inner),
             }
-            _ => ready(work(&self.0)).boxed(),
         }
+        .boxed()
     }
 
     fn is_small(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use docent_search::{
     Change, Engine, Error, Generation, Held, MAX_LIMIT, MAX_SNIPPET_CHARS, MAX_SOURCE_BYTES,
-    MAX_TITLE_CHARS, PartState, Reader, Value,
+    MAX_TITLE_CHARS, PartState, Query, Reader, Value,
 };
+use futures::FutureExt;
 
 use crate::shelf::{document, fill, find, find_all, hits, id, put, put_with, remove};
 
@@ -296,18 +297,20 @@ pub(crate) async fn each_document_is_one_hit(engine: &dyn Engine) {
 }
 
 pub(crate) async fn equals_come_in_the_order_of_their_ids(engine: &dyn Engine) {
-    // Neither the order nor the batches they come in may show.
-    let names: Vec<String> = (0..90).map(|n| format!("n{:02}", (n * 37) % 90)).collect();
-    for batch in names.chunks(40) {
-        let changes = batch
-            .iter()
-            .map(|name| put(name, "Same", "ferry words"))
-            .collect();
-        engine.apply(changes).await.unwrap();
+    // Neither the order nor the batches they come in may show, however many there are.
+    let names: Vec<String> = (0..260)
+        .map(|n| format!("n{:03}", (n * 37) % 260))
+        .collect();
+    for batch in names.chunks(100) {
+        let changes = batch.iter().map(|name| put(name, "Same", "ferry words"));
+        engine.apply(changes.collect()).await.unwrap();
     }
-    let expected: Vec<String> = (0..MAX_LIMIT).map(|n| format!("n{n:02}")).collect();
-    assert_eq!(find(engine, "ferry").await, expected);
-    assert_eq!(find(engine, "ferry").await, expected);
+    for limit in [1, 3, MAX_LIMIT] {
+        let expected: Vec<String> = (0..limit).map(|n| format!("n{n:03}")).collect();
+        let found = hits(engine, "ferry", limit).await;
+        let found: Vec<String> = found.iter().map(|hit| hit.id.to_string()).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 pub(crate) async fn the_limit_holds(engine: &dyn Engine) {
@@ -458,4 +461,32 @@ pub(crate) async fn status_counts(engine: &dyn Engine) {
         (status.lexical, status.vectors),
         (PartState::Ready, PartState::Absent)
     );
+}
+
+pub(crate) async fn an_answer_shows_one_generation(engine: &dyn Engine) {
+    let changes = |generation: u64| {
+        let text = format!("ferry v{generation}");
+        (0..5).map(|n| put(&format!("d{n}"), "T", &text)).collect()
+    };
+    engine.apply(changes(1)).await.unwrap();
+    let write = |generation| {
+        let applied = engine.apply(changes(generation)).now_or_never();
+        applied.unwrap().unwrap();
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (2..=15).for_each(write));
+        while !writer.is_finished() {
+            let query = Query::new("ferry", 10, Reader::everyone());
+            let found = engine.search(query).now_or_never().unwrap().unwrap();
+            assert_eq!(found.len(), 5);
+            let first = &found[0].snippet;
+            assert!(found.iter().all(|hit| hit.snippet == *first), "{found:?}");
+        }
+    });
+    assert_eq!(hits(engine, "ferry", 1).await[0].snippet, "ferry v15");
+}
+
+pub(crate) async fn work_not_waited_for_is_not_begun(engine: &dyn Engine) {
+    drop(engine.apply(vec![put("a", "T", "ferry")]));
+    assert_eq!(engine.status().await.unwrap().documents, 0);
 }

@@ -65,5 +65,7 @@ contract![
     cases::fetch_gives_back_every_field,
     cases::fetch_of_nothing_is_nothing,
     cases::status_counts,
+    cases::an_answer_shows_one_generation,
+    cases::work_not_waited_for_is_not_begun,
     bombs::every_bomb_is_answered,
 ];

@@ -8,17 +8,29 @@ use crate::problem::Problem;
 /// What shells call the status of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels `stop` at the first SIGINT or SIGTERM. Must be called inside the runtime.
+/// Cancels `stop` at the first SIGINT or SIGTERM and ends the process at the second. Must be called
+/// inside the runtime.
 pub(super) fn watch(stop: CancellationToken) -> Result<(), Problem> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
-        signals.next().await;
-        output::say("stopping; requests in flight are answered first");
-        stop.cancel();
-        signals.next().await;
+        obey(&mut signals, &stop).await;
         std::process::exit(INTERRUPTED);
     });
     Ok(())
+}
+
+/// Returns when it is time to end at once.
+async fn obey(signals: &mut impl Source, stop: &CancellationToken) {
+    signals.next().await;
+    output::say("stopping; requests in flight are answered first");
+    stop.cancel();
+    signals.next().await;
+}
+
+/// Where signals come from: the system, or a test.
+trait Source: Send {
+    /// Waits for the next one.
+    fn next(&mut self) -> impl Future<Output = ()> + Send;
 }
 
 #[cfg(unix)]
@@ -39,7 +51,10 @@ impl Signals {
             terminate: on(SignalKind::terminate())?,
         })
     }
+}
 
+#[cfg(unix)]
+impl Source for Signals {
     async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -56,10 +71,42 @@ impl Signals {
     fn new() -> Result<Self, Problem> {
         Ok(Self)
     }
+}
 
+#[cfg(not(unix))]
+impl Source for Signals {
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    impl Source for mpsc::Receiver<()> {
+        async fn next(&mut self) {
+            assert!(self.recv().await.is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_signal_stops_and_the_second_ends() {
+        let (send, mut signals) = mpsc::channel::<()>(1);
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        let obeying = tokio::spawn(async move {
+            obey(&mut signals, &token).await;
+        });
+        assert!(!stop.is_cancelled());
+        send.send(()).await.unwrap();
+        stop.cancelled().await;
+        assert!(!obeying.is_finished());
+        send.send(()).await.unwrap();
+        obeying.await.unwrap();
     }
 }
