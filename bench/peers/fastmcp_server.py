@@ -16,8 +16,8 @@ from mcp_types import TextContent, ToolAnnotations
 class RecordedTool(Tool):
     """A tool that gives one recorded answer.
 
-    A function under `@mcp.tool` would also have its arguments checked and its result converted on every
-    call. Answering like this is the shortest way through FastMCP, so the comparison errs in its favour.
+    Its descriptor comes from the recording too, so the list of tools is the same as everybody's. A function under
+    `@mcp.tool` would have its schemas derived; the processor time of a call was the same within the noise.
     """
 
     answer: ToolResult | None = None

@@ -57,11 +57,8 @@ pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> Stri
         .map(str::trim)
         .filter(|url| is_web(url))
         .map(str::to_owned);
-    let made = || {
-        template
-            .and_then(|template| template.fill(id))
-            .filter(|url| is_web(url))
-    };
+    // A template was found good when it was read, and an encoded id cannot spoil it.
+    let made = || template.and_then(|template| template.fill(id));
     own.or_else(made).unwrap_or_default()
 }
 

@@ -59,16 +59,37 @@ pub(crate) struct Registered {
 impl Registered {
     fn new(tool: Box<dyn AnyTool>) -> Result<(String, Self), BuildError> {
         let headers = parameter_headers(&tool.wire()?);
-        let Descriptor { name, streams, dual, .. } = tool.descriptor();
-        Ok((name, Self { tool, streams, dual, headers }))
+        let Descriptor {
+            name,
+            streams,
+            dual,
+            ..
+        } = tool.descriptor();
+        Ok((
+            name,
+            Self {
+                tool,
+                streams,
+                dual,
+                headers,
+            },
+        ))
     }
 }
 
 fn parameter_headers(wire: &Value) -> Vec<(String, String)> {
-    let properties = wire.pointer("/inputSchema/properties").and_then(Value::as_object);
-    let named = properties.into_iter().flatten().filter_map(|(property, schema)| {
-        Some((property.clone(), schema.get("x-mcp-header")?.as_str()?.to_owned()))
-    });
+    let properties = wire
+        .pointer("/inputSchema/properties")
+        .and_then(Value::as_object);
+    let named = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(property, schema)| {
+            Some((
+                property.clone(),
+                schema.get("x-mcp-header")?.as_str()?.to_owned(),
+            ))
+        });
     named.collect()
 }
 
@@ -135,7 +156,10 @@ impl App {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<&Registered> {
-        self.0.tool_by_name.get(name).and_then(|&index| self.0.tools.get(index))
+        self.0
+            .tool_by_name
+            .get(name)
+            .and_then(|&index| self.0.tools.get(index))
     }
 
     /// The tools as a JSON array, rendered once for each change of them.
@@ -147,8 +171,12 @@ impl App {
         {
             return Ok(list.clone());
         }
-        let tools: Vec<Value> =
-            self.0.tools.iter().map(|entry| entry.tool.wire()).collect::<Result<_, _>>()?;
+        let tools: Vec<Value> = self
+            .0
+            .tools
+            .iter()
+            .map(|entry| entry.tool.wire())
+            .collect::<Result<_, _>>()?;
         let list: Arc<str> = Value::Array(tools).to_string().into();
         if let Ok(mut cached) = self.0.tool_list.write() {
             *cached = Some((version, list.clone()));
@@ -266,7 +294,10 @@ impl AppBuilder {
         unique(self.prompts.iter().map(|prompt| &prompt.name))?;
         let addresses = || {
             let templates = self.templates.iter().map(|template| &template.pattern);
-            self.resources.iter().map(|resource| &resource.uri).chain(templates)
+            self.resources
+                .iter()
+                .map(|resource| &resource.uri)
+                .chain(templates)
         };
         unique(addresses())?;
         if let Some(uri) = addresses().find(|uri| !uri.contains(':')) {
@@ -281,7 +312,10 @@ impl AppBuilder {
             prompts: self.prompts,
             dual: self.dual,
             text: self.text,
-            cache: CacheHints { discover_ms: 3_600_000, list_ms: 300_000 },
+            cache: CacheHints {
+                discover_ms: 3_600_000,
+                list_ms: 300_000,
+            },
             logging: self.logging,
             changes: Changes::new(),
             closing: CancellationToken::new(),
@@ -308,7 +342,10 @@ mod tests {
     #[test]
     fn two_resources_at_one_address_do_not_build() {
         let page = || Resource::fixed("x://a", "a", "text/plain", Body::Text(String::new()));
-        let app = App::builder("a", "1").resource(page()).resource(page()).build();
+        let app = App::builder("a", "1")
+            .resource(page())
+            .resource(page())
+            .build();
         assert_eq!(app.err(), Some(BuildError::Duplicate("x://a".to_owned())));
         let bare = Resource::fixed("nowhere", "a", "text/plain", Body::Text(String::new()));
         let app = App::builder("a", "1").resource(bare).build();

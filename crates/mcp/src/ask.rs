@@ -24,7 +24,7 @@ impl Ask {
     #[must_use]
     pub fn form(self, key: &str, message: &str, schema: &Value) -> Self {
         let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-        self.request(key, "elicitation/create", params)
+        self.request(key, "elicitation/create", &params)
     }
 
     /// Asks the host's model to complete a text.
@@ -32,13 +32,13 @@ impl Ask {
     pub fn sample(self, key: &str, prompt: &str, max_tokens: u32) -> Self {
         let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
         let params = json!({"messages": [message], "maxTokens": max_tokens});
-        self.request(key, "sampling/createMessage", params)
+        self.request(key, "sampling/createMessage", &params)
     }
 
     /// Asks which folders the client works in.
     #[must_use]
     pub fn roots(self, key: &str) -> Self {
-        self.request(key, "roots/list", json!({}))
+        self.request(key, "roots/list", &json!({}))
     }
 
     /// What the client must send back unchanged with its answers.
@@ -48,8 +48,9 @@ impl Ask {
         self
     }
 
-    fn request(mut self, key: &str, method: &str, params: Value) -> Self {
-        self.requests.insert(key.to_owned(), json!({"method": method, "params": params}));
+    fn request(mut self, key: &str, method: &str, params: &Value) -> Self {
+        self.requests
+            .insert(key.to_owned(), json!({"method": method, "params": params}));
         self
     }
 

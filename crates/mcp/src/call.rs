@@ -38,7 +38,10 @@ pub(crate) struct Asker {
 impl ToolCall {
     pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
         let name = Params::string(params.name).ok_or_else(|| invalid("`name` must be a string"))?;
-        if params.arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
+        if params
+            .arguments
+            .is_some_and(|raw| !raw.get().starts_with('{'))
+        {
             return Err(invalid("`arguments` must be an object"));
         }
         if params.meta.is_some_and(|raw| !raw.get().starts_with('{')) {
@@ -54,7 +57,9 @@ impl ToolCall {
 
     /// True when the client asked to be told about progress, which needs a stream.
     pub(crate) fn wants_progress(&self) -> bool {
-        self.meta.as_ref().is_some_and(|meta| meta.get().contains("\"progressToken\""))
+        self.meta
+            .as_ref()
+            .is_some_and(|meta| meta.get().contains("\"progressToken\""))
     }
 
     /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
@@ -78,9 +83,17 @@ impl ToolCall {
             prose: app.inner().text == TextForm::Prose,
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
-        let shape = Shape { revision: asker.revision, dual: app.inner().dual };
+        let shape = Shape {
+            revision: asker.revision,
+            dual: app.inner().dual,
+        };
         let server = &app.inner().identity.wire;
-        match guarded(asker.patience, entry.tool.call(arguments, entry.dual, context)).await? {
+        match guarded(
+            asker.patience,
+            entry.tool.call(arguments, entry.dual, context),
+        )
+        .await?
+        {
             Ok(payloads) => Ok(shape.done(payloads, server)),
             Err(failure) => shape.failed(failure, server),
         }
@@ -92,13 +105,15 @@ impl Round {
         let responses = match params.input_responses.map(RawValue::get) {
             None => None,
             Some(raw) => Some(
-                serde_json::from_str(raw).map_err(|_| invalid("`inputResponses` must be an object"))?,
+                serde_json::from_str(raw)
+                    .map_err(|_| invalid("`inputResponses` must be an object"))?,
             ),
         };
         let state = match params.request_state {
             None => None,
             Some(raw) => Some(
-                Params::string(Some(raw)).ok_or_else(|| invalid("`requestState` must be a string"))?,
+                Params::string(Some(raw))
+                    .ok_or_else(|| invalid("`requestState` must be a string"))?,
             ),
         };
         Ok(Self { responses, state })
@@ -129,7 +144,8 @@ struct Panic(String);
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
 }
 
 pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {

@@ -27,7 +27,10 @@ pub struct Changes {
 
 impl Changes {
     pub(crate) fn new() -> Self {
-        Self { word: broadcast::Sender::new(QUEUE), tools: Arc::default() }
+        Self {
+            word: broadcast::Sender::new(QUEUE),
+            tools: Arc::default(),
+        }
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Change> {

@@ -9,7 +9,9 @@ const MOST: usize = 100;
 
 /// Turns what the user has typed so far into suggestions.
 #[derive(Clone)]
-pub struct Completer(Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>);
+pub struct Completer(Arc<Suggest>);
+
+type Suggest = dyn Fn(&str) -> Vec<String> + Send + Sync;
 
 impl Completer {
     /// A completer from a function.
@@ -40,6 +42,9 @@ mod tests {
         assert_eq!(count(100)["completion"]["hasMore"], false);
         let more = count(101);
         assert_eq!(more["completion"]["values"].as_array().unwrap().len(), 100);
-        assert_eq!((&more["completion"]["total"], &more["completion"]["hasMore"]), (&json!(101), &json!(true)));
+        assert_eq!(
+            (&more["completion"]["total"], &more["completion"]["hasMore"]),
+            (&json!(101), &json!(true))
+        );
     }
 }

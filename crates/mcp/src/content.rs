@@ -64,20 +64,34 @@ impl Content {
     /// A picture, given as base64.
     #[must_use]
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::Image { data: data.into(), mime_type: mime_type.into() }
+        Self::Image {
+            data: data.into(),
+            mime_type: mime_type.into(),
+        }
     }
 
     /// A sound, given as base64.
     #[must_use]
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::Audio { data: data.into(), mime_type: mime_type.into() }
+        Self::Audio {
+            data: data.into(),
+            mime_type: mime_type.into(),
+        }
     }
 
     /// A text resource carried inside the result.
     #[must_use]
-    pub fn resource(uri: impl Into<String>, mime: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn resource(
+        uri: impl Into<String>,
+        mime: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Self {
         Self::Resource {
-            resource: ResourceText { uri: uri.into(), mime_type: mime.into(), text: text.into() },
+            resource: ResourceText {
+                uri: uri.into(),
+                mime_type: mime.into(),
+                text: text.into(),
+            },
         }
     }
 }

@@ -63,7 +63,8 @@ impl Conversation {
 
     /// Refuses a message that was too long to be read.
     pub(crate) async fn refuse(&self, message: &'static str) {
-        self.send(RpcError::invalid_request(message).answer(None)).await;
+        self.send(RpcError::invalid_request(message).answer(None))
+            .await;
     }
 
     /// Waits for the answers still being worked on.
@@ -81,7 +82,7 @@ impl Conversation {
 
     async fn one(&self, text: &str) {
         match message::parse(text) {
-            Err((id, error)) => self.send(error.answer(id.as_ref())).await,
+            Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
             Ok(Message::Response) => {}
             Ok(Message::Notification(note)) => self.notified(&note),
             Ok(Message::Request(request)) => match self.revision_of(&request) {
@@ -95,7 +96,10 @@ impl Conversation {
         if note.method != "notifications/cancelled" {
             return;
         }
-        let id = note.params.request_id.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let id = note
+            .params
+            .request_id
+            .and_then(|raw| serde_json::from_str(raw.get()).ok());
         if let Some(token) = id.and_then(|id: RequestId| lock(&self.0.working).remove(&id)) {
             token.cancel();
         }
@@ -119,7 +123,11 @@ impl Conversation {
             *lock(&self.0.revision) = revision;
             return Ok(revision);
         }
-        Ok(if is_bare_discover(request) { Revision::V2026_07_28 } else { self.revision() })
+        Ok(if is_bare_discover(request) {
+            Revision::V2026_07_28
+        } else {
+            self.revision()
+        })
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
@@ -131,7 +139,11 @@ impl Conversation {
         let cancel = CancellationToken::new();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
-        let text = if bare { with_metadata(request.raw) } else { request.raw.to_owned() };
+        let text = if bare {
+            with_metadata(request.raw)
+        } else {
+            request.raw.to_owned()
+        };
         let (this, id) = (self.clone(), request.id.clone());
         self.0.tasks.spawn(async move {
             if let Ok(Message::Request(request)) = message::parse(&text) {

@@ -23,7 +23,10 @@ pub(crate) struct Declared<'a> {
 impl<'a> Declared<'a> {
     pub(crate) fn of(params: &Params<'a>) -> Self {
         // A `_meta` that is no object declares nothing; the method that reads it will complain.
-        params.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        params
+            .meta
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default()
     }
 
     pub(crate) fn version(&self) -> Option<String> {
@@ -34,20 +37,31 @@ impl<'a> Declared<'a> {
     pub(crate) fn incomplete(&self) -> Option<RpcError> {
         let missing = if self.version().is_none() {
             "io.modelcontextprotocol/protocolVersion"
-        } else if self.capabilities.is_none_or(|raw| !raw.get().starts_with('{')) {
+        } else if self
+            .capabilities
+            .is_none_or(|raw| !raw.get().starts_with('{'))
+        {
             "io.modelcontextprotocol/clientCapabilities"
         } else {
             return None;
         };
-        Some(invalid(format!("the request's `_meta` has no valid `{missing}`")))
+        Some(invalid(format!(
+            "the request's `_meta` has no valid `{missing}`"
+        )))
     }
 }
 
 /// The answer to a revision that nobody here speaks.
 pub(crate) fn unsupported(requested: &str) -> RpcError {
-    let supported: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
-    RpcError::new(-32022, format!("protocol version `{}` is not supported", short(requested)))
-        .with_data(json!({"supported": supported, "requested": requested}))
+    let supported: Vec<&str> = Revision::ALL
+        .iter()
+        .map(|revision| revision.as_str())
+        .collect();
+    RpcError::new(
+        -32022,
+        format!("protocol version `{}` is not supported", short(requested)),
+    )
+    .with_data(json!({"supported": supported, "requested": requested}))
 }
 
 /// What `initialize` settles on: what was asked for if it has a handshake, else the newest that
@@ -55,7 +69,9 @@ pub(crate) fn unsupported(requested: &str) -> RpcError {
 pub(crate) fn negotiated(params: &Params<'_>) -> Revision {
     let asked = Params::string(params.protocol_version);
     let known = asked.as_deref().and_then(Revision::parse);
-    known.filter(|revision| !revision.is_modern()).unwrap_or(Revision::V2025_11_25)
+    known
+        .filter(|revision| !revision.is_modern())
+        .unwrap_or(Revision::V2025_11_25)
 }
 
 /// A probe that asks what the server speaks, before either side has said anything, gets its
@@ -73,8 +89,12 @@ pub(crate) fn with_metadata(raw: &str) -> String {
             let meta = params.entry("_meta").or_insert_with(|| json!({}));
             if let Some(meta) = meta.as_object_mut() {
                 let version = Revision::V2026_07_28.as_str();
-                meta.insert("io.modelcontextprotocol/protocolVersion".to_owned(), version.into());
-                meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert_with(|| json!({}));
+                meta.insert(
+                    "io.modelcontextprotocol/protocolVersion".to_owned(),
+                    version.into(),
+                );
+                meta.entry("io.modelcontextprotocol/clientCapabilities")
+                    .or_insert_with(|| json!({}));
             }
         }
     }

@@ -16,7 +16,11 @@ pub struct Failure(pub(crate) Fault);
 
 #[derive(Debug)]
 pub(crate) enum Fault {
-    Caller { message: String, hint: Option<String>, meta: Map<String, Value> },
+    Caller {
+        message: String,
+        hint: Option<String>,
+        meta: Map<String, Value>,
+    },
     NotFound(String),
     Refused(String),
     MissingCapability(&'static str),
@@ -28,7 +32,11 @@ impl Failure {
     /// The caller's mistake: shown to the model, which can try again.
     #[must_use]
     pub fn caller(message: impl Into<String>) -> Self {
-        Self(Fault::Caller { message: message.into(), hint: None, meta: Map::new() })
+        Self(Fault::Caller {
+            message: message.into(),
+            hint: None,
+            meta: Map::new(),
+        })
     }
 
     /// Adds what to do about a caller's mistake.
@@ -86,7 +94,11 @@ where
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Fault::Caller { message, hint: Some(hint), .. } => write!(f, "{message} ({hint})"),
+            Fault::Caller {
+                message,
+                hint: Some(hint),
+                ..
+            } => write!(f, "{message} ({hint})"),
             Fault::Caller { message, .. } | Fault::Refused(message) => f.write_str(message),
             Fault::NotFound(what) => write!(f, "nothing is called `{what}`"),
             Fault::MissingCapability(name) => write!(f, "the client did not declare `{name}`"),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
 use rmcp::service::serve_directly_with_ct;
 use rmcp::transport::OneshotTransport;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -37,7 +36,7 @@ pub(crate) enum Reply {
     /// The whole answer, and the error code when it is an error.
     Whole(String, Option<i32>),
     /// Messages that come while the work goes on, the last of them the answer.
-    Stream(Stream),
+    Stream(Box<Stream>),
 }
 
 /// The messages of one request. Dropping it cancels the work behind it.
@@ -62,11 +61,19 @@ impl Stream {
 impl Exchange {
     pub(crate) fn new(app: App, limits: Arc<Limits>) -> Self {
         let listeners = Arc::new(Semaphore::new(limits.listen_streams));
-        Self { app, limits, listeners }
+        Self {
+            app,
+            limits,
+            listeners,
+        }
     }
 
     pub(crate) fn asker(&self, revision: Revision) -> Asker {
-        Asker { caller: Caller::anonymous(), revision, patience: self.limits.handler }
+        Asker {
+            caller: Caller::anonymous(),
+            revision,
+            patience: self.limits.handler,
+        }
     }
 
     /// Answers one request. `cancel` fires when the client cancels or has gone.
@@ -100,7 +107,9 @@ impl Exchange {
 
     fn tool_list(&self, request: &Request<'_>, revision: Revision) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
-            return Err(invalid("this list has one page; call it without a `cursor`"));
+            return Err(invalid(
+                "this list has one page; call it without a `cursor`",
+            ));
         }
         let tools = self.app.tool_list().map_err(|error| internal(&error))?;
         if !revision.is_modern() {
@@ -131,7 +140,12 @@ impl Exchange {
         };
         let message: ClientJsonRpcMessage = match serde_json::from_str(request.raw) {
             Ok(message) => message,
-            Err(_) => return whole(request, Err(RpcError::invalid_request("not a JSON-RPC request"))),
+            Err(_) => {
+                return whole(
+                    request,
+                    Err(RpcError::invalid_request("not a JSON-RPC request")),
+                );
+            }
         };
         let peer = peer(&asker, request);
         let served = crate::handler::Served::new(self.app.clone(), asker, call);
@@ -148,13 +162,15 @@ impl Exchange {
                 let code = error.error.code.0;
                 Reply::Whole(to_text(&ServerJsonRpcMessage::Error(error)), Some(code))
             }
-            Some(answer @ ServerJsonRpcMessage::Response(_)) => Reply::Whole(to_text(&answer), None),
-            Some(first) => Reply::Stream(Stream {
+            Some(answer @ ServerJsonRpcMessage::Response(_)) => {
+                Reply::Whole(to_text(&answer), None)
+            }
+            Some(first) => Reply::Stream(Box::new(Stream {
                 first: Some(first),
                 rest,
                 _cancel: guard,
                 _listener: listener,
-            }),
+            })),
             None => whole(request, Err(internal(&Unanswered))),
         }
     }
@@ -169,10 +185,7 @@ fn busy() -> RpcError {
 }
 
 fn whole(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {
-    let raw = outcome.and_then(|result| {
-        RawValue::from_string(result).map_err(|error| internal(&error))
-    });
-    match raw {
+    match outcome {
         Ok(result) => Reply::Whole(result_answer(&request.id, &result), None),
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),
     }
@@ -195,5 +208,7 @@ fn peer(asker: &Asker, request: &Request<'_>) -> Option<rmcp::model::InitializeR
 
 fn has_cursor(raw: &str) -> bool {
     let message: Value = serde_json::from_str(raw).unwrap_or_default();
-    message.pointer("/params/cursor").is_some_and(|cursor| !cursor.is_null())
+    message
+        .pointer("/params/cursor")
+        .is_some_and(|cursor| !cursor.is_null())
 }

@@ -1,18 +1,21 @@
 //! The app as rmcp sees it. One [`Served`] answers one request and is dropped with it, so that
 //! nothing can survive between requests.
 
-#![expect(deprecated, reason = "logging and resources/subscribe are deprecated, not gone: older clients use them")]
+#![expect(
+    deprecated,
+    reason = "logging and resources/subscribe are deprecated, not gone: older clients use them"
+)]
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestMethod, ClientNotification, ClientRequest, CompleteRequestParams, CompleteResult,
-    ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    Reference, ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerConfig,
-    ServerNotification, ServerResult, SetLevelRequestMethod, SetLevelRequestParams,
+    CallToolRequestMethod, ClientNotification, ClientRequest, CompleteRequestParams,
+    CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, Reference, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
+    ServerConfig, ServerNotification, ServerResult, SetLevelRequestMethod, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, Service, SubscriptionContext};
@@ -50,17 +53,34 @@ struct Handler {
 impl Served {
     pub(crate) fn new(app: App, asker: Asker, call: Option<ToolCall>) -> Self {
         let listening = Mutex::new(Some(app.inner().changes.listen()));
-        Self { handler: Handler { app, asker, listening }, call: Mutex::new(call) }
+        Self {
+            handler: Handler {
+                app,
+                asker,
+                listening,
+            },
+            call: Mutex::new(call),
+        }
     }
 
     async fn call_tool(&self, context: RequestContext<RoleServer>) -> Outcome<ServerResult> {
-        let Some(call) = self.call.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(call) = self
+            .call
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        else {
             return Err(invalid("the parameters of `tools/call` do not fit").into());
         };
         let progress = context.meta.get_progress_token();
-        let back = WayBack { peer: context.peer.clone(), progress };
+        let back = WayBack {
+            peer: context.peer.clone(),
+            progress,
+        };
         let handler = &self.handler;
-        let result = call.run(&handler.app, &handler.asker, context.ct.clone(), Some(back)).await?;
+        let result = call
+            .run(&handler.app, &handler.asker, context.ct.clone(), Some(back))
+            .await?;
         let value = serde_json::from_str(&result).map_err(|error| rpc_error(error.into()))?;
         Ok(ServerResult::CustomResult(CustomResult(value)))
     }
@@ -83,7 +103,9 @@ impl Service<RoleServer> for Served {
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
     ) -> Outcome<()> {
-        self.handler.handle_notification(notification, context).await
+        self.handler
+            .handle_notification(notification, context)
+            .await
     }
 
     fn get_info(&self) -> ServerConfig {
@@ -169,15 +191,21 @@ impl ServerHandler for Handler {
         let inner = self.app.inner();
         // In the older revisions nothing can be pushed, since no connection outlives its request:
         // promising it would be a lie.
-        let pushes = if self.modern() { json!({"listChanged": true}) } else { json!({}) };
-        let mut resources = pushes.clone();
-        if self.modern() {
-            resources["subscribe"] = true.into();
-        }
-        let mut capabilities =
-            json!({"tools": pushes, "resources": resources, "prompts": pushes, "completions": {}});
+        let listed = || match self.modern() {
+            true => json!({"listChanged": true}),
+            false => json!({}),
+        };
+        let resources = match self.modern() {
+            true => json!({"listChanged": true, "subscribe": true}),
+            false => json!({}),
+        };
+        let mut capabilities = Map::new();
+        capabilities.insert("tools".to_owned(), listed());
+        capabilities.insert("resources".to_owned(), resources);
+        capabilities.insert("prompts".to_owned(), listed());
+        capabilities.insert("completions".to_owned(), json!({}));
         if inner.logging {
-            capabilities["logging"] = json!({});
+            capabilities.insert("logging".to_owned(), json!({}));
         }
         let info = json!({
             "protocolVersion": Revision::V2025_11_25.as_str(),
@@ -193,12 +221,20 @@ impl ServerHandler for Handler {
 
     async fn discover(&self, _: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
         let info = ServerHandler::get_info(self);
-        let versions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
-        let mut result = json!({"supportedVersions": versions, "capabilities": info.capabilities});
+        let versions: Vec<&str> = Revision::ALL
+            .iter()
+            .map(|revision| revision.as_str())
+            .collect();
+        let mut result = Map::new();
+        result.insert("supportedVersions".to_owned(), json!(versions));
+        result.insert("capabilities".to_owned(), json!(info.capabilities));
         if let Some(instructions) = info.instructions {
-            result["instructions"] = instructions.into();
+            result.insert("instructions".to_owned(), instructions.into());
         }
-        self.result(result, Some(self.app.inner().cache.discover_ms))
+        self.result(
+            Value::Object(result),
+            Some(self.app.inner().cache.discover_ms),
+        )
     }
 
     async fn list_resources(
@@ -206,7 +242,11 @@ impl ServerHandler for Handler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Outcome<ListResourcesResult> {
-        self.list("resources", self.app.inner().resources.iter().map(|r| r.wire()), page)
+        self.list(
+            "resources",
+            self.app.inner().resources.iter().map(|r| r.wire()),
+            page,
+        )
     }
 
     async fn list_resource_templates(
@@ -214,7 +254,11 @@ impl ServerHandler for Handler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Outcome<ListResourceTemplatesResult> {
-        self.list("resourceTemplates", self.app.inner().templates.iter().map(|t| t.wire()), page)
+        self.list(
+            "resourceTemplates",
+            self.app.inner().templates.iter().map(|t| t.wire()),
+            page,
+        )
     }
 
     async fn read_resource(
@@ -247,7 +291,11 @@ impl ServerHandler for Handler {
         page: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Outcome<ListPromptsResult> {
-        self.list("prompts", self.app.inner().prompts.iter().map(|p| p.wire()), page)
+        self.list(
+            "prompts",
+            self.app.inner().prompts.iter().map(|p| p.wire()),
+            page,
+        )
     }
 
     async fn get_prompt(
@@ -262,10 +310,12 @@ impl ServerHandler for Handler {
         let round = round(request.input_responses, request.request_state);
         let arguments = request.arguments.unwrap_or_default();
         let context = self.context(&context, round);
-        Ok(match self.guard(prompt.get(arguments, context), None).await? {
-            Asked::Done(result) => GetPromptResponse::Complete(result),
-            Asked::Ask(ask) => GetPromptResponse::InputRequired(ask),
-        })
+        Ok(
+            match self.guard(prompt.get(arguments, context), None).await? {
+                Asked::Done(result) => GetPromptResponse::Complete(result),
+                Asked::Ask(ask) => GetPromptResponse::InputRequired(ask),
+            },
+        )
     }
 
     async fn complete(
@@ -275,16 +325,22 @@ impl ServerHandler for Handler {
     ) -> Outcome<CompleteResult> {
         let inner = self.app.inner();
         let completers = match &request.r#ref {
-            Reference::Prompt(to) => {
-                inner.prompts.iter().find(|p| p.name == to.name).map(|p| &p.completers)
-            }
-            Reference::Resource(to) => {
-                inner.templates.iter().find(|t| t.pattern == to.uri).map(|t| &t.completers)
-            }
+            Reference::Prompt(to) => inner
+                .prompts
+                .iter()
+                .find(|p| p.name == to.name)
+                .map(|p| &p.completers),
+            Reference::Resource(to) => inner
+                .templates
+                .iter()
+                .find(|t| t.pattern == to.uri)
+                .map(|t| &t.completers),
             // The enum is open; a kind of reference that we do not know has no suggestions.
             _ => None,
         };
-        let completer = completers.and_then(|all| all.get(&request.argument.name)).cloned();
+        let completer = completers
+            .and_then(|all| all.get(&request.argument.name))
+            .cloned();
         let typed = request.argument.value;
         let work = async move {
             Ok(completer.map_or_else(Completer::nothing, |completer| completer.suggest(&typed)))
@@ -323,13 +379,22 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         Some(requested.clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Outcome<()> {
-        let taken = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut changes) = taken else { return Ok(()) };
+        let taken = self
+            .listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(mut changes) = taken else {
+            return Ok(());
+        };
         let closing = &self.app.inner().closing;
         loop {
             let change = tokio::select! {
@@ -340,7 +405,11 @@ impl ServerHandler for Handler {
             // A listener that fell behind is ended in order; it will list again and listen anew.
             let Ok(change) = change else { return Ok(()) };
             if wanted(subscription.accepted(), &change)
-                && subscription.sink().send(notification(change)).await.is_err()
+                && subscription
+                    .sink()
+                    .send(notification(change))
+                    .await
+                    .is_err()
             {
                 return Ok(());
             }
@@ -368,7 +437,11 @@ impl ServerHandler for Handler {
         if KNOWN.contains(&method.as_str()) {
             return Err(invalid(format!("the parameters of `{method}` do not fit")).into());
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("there is no method `{method}`"),
+            None,
+        ))
     }
 }
 
@@ -377,9 +450,10 @@ fn wanted(accepted: &SubscriptionFilter, change: &Change) -> bool {
         Change::Tools => accepted.tools_list_changed == Some(true),
         Change::Prompts => accepted.prompts_list_changed == Some(true),
         Change::Resources => accepted.resources_list_changed == Some(true),
-        Change::Resource(uri) => {
-            accepted.resource_subscriptions.as_ref().is_some_and(|uris| uris.contains(uri))
-        }
+        Change::Resource(uri) => accepted
+            .resource_subscriptions
+            .as_ref()
+            .is_some_and(|uris| uris.contains(uri)),
     }
 }
 
@@ -387,7 +461,9 @@ fn notification(change: Change) -> ServerNotification {
     match change {
         Change::Tools => ServerNotification::ToolListChangedNotification(Default::default()),
         Change::Prompts => ServerNotification::PromptListChangedNotification(Default::default()),
-        Change::Resources => ServerNotification::ResourceListChangedNotification(Default::default()),
+        Change::Resources => {
+            ServerNotification::ResourceListChangedNotification(Default::default())
+        }
         Change::Resource(uri) => ServerNotification::ResourceUpdatedNotification(
             ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri)),
         ),

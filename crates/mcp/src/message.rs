@@ -96,7 +96,11 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 /// Splits a body without building a tree: a body of a megabyte costs a scan, not a hundred.
-pub(crate) fn split(bytes: &[u8], max_depth: usize, max_batch: usize) -> Result<Body<'_>, RpcError> {
+pub(crate) fn split(
+    bytes: &[u8],
+    max_depth: usize,
+    max_batch: usize,
+) -> Result<Body<'_>, RpcError> {
     let text = std::str::from_utf8(bytes).map_err(|_| RpcError::parse("the body is not UTF-8"))?;
     let text = text.trim_matches(|c: char| matches!(c, ' ' | '\t' | '\r' | '\n'));
     if text.is_empty() {
@@ -121,13 +125,31 @@ pub(crate) fn split(bytes: &[u8], max_depth: usize, max_batch: usize) -> Result<
     }
 }
 
-/// Parses one message. The error carries the id whenever the id could be read.
-pub(crate) fn parse(text: &str) -> Result<Message<'_>, (Option<RequestId>, RpcError)> {
+/// Why a message could not be read, with its id whenever that could be.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    pub(crate) id: Option<RequestId>,
+    pub(crate) error: RpcError,
+}
+
+/// Parses one message.
+pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
     let parsed: Result<Envelope<'_>, _> = serde_json::from_str(text);
-    let envelope = parsed.map_err(|error| (None, blame(&error)))?;
+    let envelope = parsed.map_err(|error| {
+        Box::new(Unread {
+            id: None,
+            error: blame(&error),
+        })
+    })?;
     let id = envelope.id.map(|raw| request_id(raw.get()));
     let known = id.clone().flatten();
-    let refuse = |message: &'static str| Err((known.clone(), RpcError::invalid_request(message)));
+    let refuse = |message: &'static str| {
+        let error = RpcError::invalid_request(message);
+        Err(Box::new(Unread {
+            id: known.clone(),
+            error,
+        }))
+    };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
         return refuse("`jsonrpc` must be \"2.0\"");
     }
@@ -150,7 +172,12 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, (Option<RequestId>, RpcEr
         Some(_) => return refuse("`params` must be an object"),
     };
     Ok(match known {
-        Some(id) => Message::Request(Request { id, method, params, raw: text }),
+        Some(id) => Message::Request(Request {
+            id,
+            method,
+            params,
+            raw: text,
+        }),
         None => Message::Notification(Notification { method, params }),
     })
 }
@@ -165,7 +192,9 @@ fn blame(error: &serde_json::Error) -> RpcError {
 
 fn request_id(raw: &str) -> Option<RequestId> {
     if raw.starts_with('"') {
-        return serde_json::from_str::<String>(raw).ok().map(|text| NumberOrString::String(text.into()));
+        return serde_json::from_str::<String>(raw)
+            .ok()
+            .map(|text| NumberOrString::String(text.into()));
     }
     raw.parse::<i64>().ok().map(NumberOrString::Number)
 }
@@ -211,7 +240,9 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> i32 {
-        parse(text).map(|_| 0).unwrap_or_else(|(_, error)| error.code)
+        parse(text)
+            .map(|_| 0)
+            .unwrap_or_else(|unread| unread.error.code)
     }
 
     #[test]
@@ -220,7 +251,10 @@ mod tests {
         assert!(matches!(parse(request), Ok(Message::Request(r)) if r.method == "tools/list"));
         let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         assert!(matches!(parse(note), Ok(Message::Notification(_))));
-        assert!(matches!(parse(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
+        assert!(matches!(
+            parse(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            Ok(Message::Response)
+        ));
     }
 
     #[test]
@@ -237,9 +271,18 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, -32600),
             (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
             (r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#, -32600),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#, -32600),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32600),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"name":1,"name":2}}"#, -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"name":1,"name":2}}"#,
+                -32600,
+            ),
             (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
         ];
         for (text, expected) in rows {
@@ -249,8 +292,8 @@ mod tests {
 
     #[test]
     fn an_error_echoes_the_id_when_there_is_one() {
-        let (id, _) = parse(r#"{"jsonrpc":"2.0","id":7,"params":{}}"#).unwrap_err();
-        assert_eq!(id, Some(NumberOrString::Number(7)));
+        let unread = parse(r#"{"jsonrpc":"2.0","id":7,"params":{}}"#).unwrap_err();
+        assert_eq!(unread.id, Some(NumberOrString::Number(7)));
     }
 
     #[test]

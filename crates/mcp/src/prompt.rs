@@ -17,8 +17,11 @@ use crate::request::Context;
 /// The arguments a user gave, by name.
 pub type Arguments = BTreeMap<String, String>;
 
-type Render =
-    Arc<dyn Fn(Arguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, Failure>> + Send + Sync>;
+type Render = Arc<
+    dyn Fn(Arguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, Failure>>
+        + Send
+        + Sync,
+>;
 
 /// A prompt that hosts offer to their users.
 #[derive(Clone)]
@@ -61,7 +64,10 @@ impl PromptMessage {
     /// A message of the user.
     #[must_use]
     pub const fn user(content: Content) -> Self {
-        Self { role: Role::User, content }
+        Self {
+            role: Role::User,
+            content,
+        }
     }
 }
 
@@ -109,7 +115,11 @@ impl Prompt {
 
     fn argument(mut self, name: &str, description: &str, required: bool) -> Self {
         let (name, description) = (name.to_owned(), description.to_owned());
-        self.arguments.push(Argument { name, description, required });
+        self.arguments.push(Argument {
+            name,
+            description,
+            required,
+        });
         self
     }
 
@@ -122,15 +132,24 @@ impl Prompt {
         })
     }
 
-    pub(crate) async fn get(&self, given: Map<String, Value>, context: Context) -> Result<Value, Failure> {
+    pub(crate) async fn get(
+        &self,
+        given: Map<String, Value>,
+        context: Context,
+    ) -> Result<Value, Failure> {
         let mut arguments = Arguments::new();
         for (name, value) in given {
             let Value::String(text) = value else {
-                return Err(Failure::refused(format!("argument `{name}` is not a string")));
+                return Err(Failure::refused(format!(
+                    "argument `{name}` is not a string"
+                )));
             };
             arguments.insert(name, text);
         }
-        let missing = self.arguments.iter().find(|a| a.required && !arguments.contains_key(&a.name));
+        let missing = self
+            .arguments
+            .iter()
+            .find(|a| a.required && !arguments.contains_key(&a.name));
         if let Some(Argument { name, .. }) = missing {
             return Err(Failure::refused(format!("argument `{name}` is missing")));
         }

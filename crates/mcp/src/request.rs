@@ -1,6 +1,9 @@
 //! What a tool, prompt or resource knows about the request it answers.
 
-#![expect(deprecated, reason = "logging to the client is deprecated, not gone: clients still ask")]
+#![expect(
+    deprecated,
+    reason = "logging to the client is deprecated, not gone: clients still ask"
+)]
 
 use std::sync::OnceLock;
 
@@ -56,12 +59,17 @@ pub(crate) struct WayBack {
 
 impl Meta {
     pub(crate) fn new(raw: Option<Box<RawValue>>) -> Self {
-        Self { raw, parsed: OnceLock::new() }
+        Self {
+            raw,
+            parsed: OnceLock::new(),
+        }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         let raw = self.raw.as_ref()?;
-        self.parsed.get_or_init(|| serde_json::from_str(raw.get()).unwrap_or_default()).get(key)
+        self.parsed
+            .get_or_init(|| serde_json::from_str(raw.get()).unwrap_or_default())
+            .get(key)
     }
 }
 
@@ -87,7 +95,9 @@ impl Context {
     /// True when the client said, with this request, that it has a capability.
     #[must_use]
     pub fn client_has(&self, capability: &str) -> bool {
-        self.meta(CAPABILITIES).and_then(|all| all.get(capability)).is_some()
+        self.meta(CAPABILITIES)
+            .and_then(|all| all.get(capability))
+            .is_some()
     }
 
     /// The user's answer to a question of an earlier round.
@@ -115,7 +125,13 @@ impl Context {
 
     /// Tells the client how far the work is. Does nothing when the client did not ask.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(WayBack { peer, progress: Some(token) }) = &self.back else { return };
+        let Some(WayBack {
+            peer,
+            progress: Some(token),
+        }) = &self.back
+        else {
+            return;
+        };
         let mut params = ProgressNotificationParam::new(token.clone(), done);
         params.total = total;
         params.message = message.map(str::to_owned);
@@ -127,8 +143,13 @@ impl Context {
     /// Sends a log message to the client: always below 2026-07-28, from there on only when the
     /// request asked for that level.
     pub async fn log(&self, level: Level, data: impl Into<Value>) {
-        let Some(WayBack { peer, .. }) = &self.back else { return };
-        let asked = self.meta(LOG_LEVEL).and_then(Value::as_str).and_then(Level::parse);
+        let Some(WayBack { peer, .. }) = &self.back else {
+            return;
+        };
+        let asked = self
+            .meta(LOG_LEVEL)
+            .and_then(Value::as_str)
+            .and_then(Level::parse);
         let wanted = match asked {
             Some(least) => level >= least,
             None => !self.revision.is_modern(),
@@ -137,7 +158,10 @@ impl Context {
             return;
         }
         let sent = peer
-            .notify_logging_message(LoggingMessageNotificationParam::new(level.into(), data.into()))
+            .notify_logging_message(LoggingMessageNotificationParam::new(
+                level.into(),
+                data.into(),
+            ))
             .await;
         if sent.is_err() {
             tracing::debug!("the client left before its log message arrived");

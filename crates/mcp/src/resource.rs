@@ -53,14 +53,22 @@ struct About {
 
 impl About {
     fn new(name: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self { name: name.into(), title: None, description: None, mime_type: mime_type.into() }
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            mime_type: mime_type.into(),
+        }
     }
 
     fn wire(&self, key: &str, address: &str) -> Value {
         let mut entry = json!({key: address, "name": self.name, "mimeType": self.mime_type});
         if let Some(object) = entry.as_object_mut() {
             let optional = [("title", &self.title), ("description", &self.description)];
-            for (key, value) in optional.into_iter().filter_map(|(k, v)| v.as_ref().map(|v| (k, v))) {
+            for (key, value) in optional
+                .into_iter()
+                .filter_map(|(k, v)| v.as_ref().map(|v| (k, v)))
+            {
                 object.insert(key.to_owned(), json!(value));
             }
         }
@@ -77,7 +85,9 @@ impl Resource {
         mime_type: impl Into<String>,
         body: Body,
     ) -> Self {
-        Self::new(uri, name, mime_type, move |_| std::future::ready(Ok(body.clone())))
+        Self::new(uri, name, mime_type, move |_| {
+            std::future::ready(Ok(body.clone()))
+        })
     }
 
     /// A resource that is made anew for each reader.
@@ -173,7 +183,12 @@ impl ResourceTemplate {
         match_pattern(&self.pattern, uri)
     }
 
-    pub(crate) async fn read(&self, uri: &str, vars: Vars, context: Context) -> Result<Value, Failure> {
+    pub(crate) async fn read(
+        &self,
+        uri: &str,
+        vars: Vars,
+        context: Context,
+    ) -> Result<Value, Failure> {
         let body = (self.read)(vars, context).await?;
         Ok(contents(uri, &self.about.mime_type, body))
     }
@@ -196,9 +211,15 @@ fn match_pattern(pattern: &str, uri: &str) -> Option<Vars> {
         rest = rest.strip_prefix(literal)?;
         let (name, tail) = tail.split_once('}')?;
         let next = tail.split_once('{').map_or(tail, |(literal, _)| literal);
-        let end = if next.is_empty() { rest.len() } else { rest.find(next)? };
+        let end = if next.is_empty() {
+            rest.len()
+        } else {
+            rest.find(next)?
+        };
         let (value, after) = rest.split_at_checked(end)?;
-        let (name, across) = name.strip_prefix('+').map_or((name, false), |name| (name, true));
+        let (name, across) = name
+            .strip_prefix('+')
+            .map_or((name, false), |name| (name, true));
         if value.is_empty() || (!across && value.contains('/')) {
             return None;
         }
@@ -226,7 +247,10 @@ mod tests {
         ];
         for (pattern, uri, expected) in rows {
             let found = match_pattern(pattern, uri).map(|vars| {
-                vars.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
+                vars.iter()
+                    .map(|(k, v)| format!("{k}={v}"))
+                    .collect::<Vec<_>>()
+                    .join(",")
             });
             assert_eq!(found.as_deref(), expected, "{pattern} {uri}");
         }

@@ -26,7 +26,11 @@ impl<T> Answer<T> {
     /// An answer whose text is the JSON of its data.
     #[must_use]
     pub fn new(output: T) -> Self {
-        Self { output, content: None, meta: Map::new() }
+        Self {
+            output,
+            content: None,
+            meta: Map::new(),
+        }
     }
 
     /// Replaces the text by one of your own.
@@ -119,7 +123,10 @@ impl Shape {
             DualFormat::Auto => !self.revision.has_structured_content(),
         };
         let structured = payloads.structured.as_deref();
-        let results = (mirror && payloads.dual).then_some(structured).flatten().and_then(results_of);
+        let results = (mirror && payloads.dual)
+            .then_some(structured)
+            .flatten()
+            .and_then(results_of);
         self.stamp(&mut payloads.meta, server);
         to_text(&Wire {
             result_type: self.result_type(),
@@ -134,11 +141,18 @@ impl Shape {
     /// A failure: a result that the model can read, or the protocol error that answers instead.
     pub(crate) fn failed(self, failure: Failure, server: &Value) -> Result<String, RpcError> {
         let (message, hint, mut meta) = match failure.0 {
-            Fault::Caller { message, hint, meta } => (message, hint, meta),
+            Fault::Caller {
+                message,
+                hint,
+                meta,
+            } => (message, hint, meta),
             Fault::NeedsInput(ask) => return self.asked(*ask),
             other => return Err(rpc_error(Failure(other))),
         };
-        let text = hint.map_or_else(|| message.clone(), |hint| format!("{message}\nhint: {hint}"));
+        let text = hint.map_or_else(
+            || message.clone(),
+            |hint| format!("{message}\nhint: {hint}"),
+        );
         self.stamp(&mut meta, server);
         Ok(to_text(&Wire {
             result_type: self.result_type(),
@@ -154,7 +168,9 @@ impl Shape {
         if self.revision.is_modern() {
             return Ok(ask.into_result().to_string());
         }
-        Err(RpcError::invalid_request("this call has to ask the user, which needs 2026-07-28"))
+        Err(RpcError::invalid_request(
+            "this call has to ask the user, which needs 2026-07-28",
+        ))
     }
 
     fn result_type(self) -> Option<&'static str> {
@@ -191,9 +207,10 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
     const RESOURCE_NOT_FOUND: i32 = -32002;
     const MISSING_CAPABILITY: i32 = -32021;
     match failure.0 {
-        Fault::Caller { message, hint, .. } => {
-            RpcError::new(INVALID_PARAMS, hint.map_or(message.clone(), |h| format!("{message}: {h}")))
-        }
+        Fault::Caller { message, hint, .. } => RpcError::new(
+            INVALID_PARAMS,
+            hint.map_or(message.clone(), |h| format!("{message}: {h}")),
+        ),
         Fault::Refused(message) => RpcError::new(INVALID_PARAMS, message),
         Fault::NotFound(uri) => RpcError::new(RESOURCE_NOT_FOUND, format!("nothing is at `{uri}`"))
             .with_data(serde_json::json!({"uri": uri})),
@@ -228,7 +245,10 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 /// instance, which is all the uniqueness a log search needs.
 fn reference() -> String {
     use std::hash::{BuildHasher, RandomState};
-    format!("{:08x}", RandomState::new().hash_one(std::thread::current().id()) as u32)
+    format!(
+        "{:08x}",
+        RandomState::new().hash_one(std::thread::current().id()) as u32
+    )
 }
 
 #[cfg(test)]
@@ -262,8 +282,15 @@ mod tests {
 
     #[test]
     fn a_single_document_is_its_own_only_result() {
-        let result = done(Revision::V2024_11_05, DualFormat::Auto, r#"{"id":"a","text":"t"}"#);
-        assert_eq!(result["results"], serde_json::json!([{"id":"a","text":"t"}]));
+        let result = done(
+            Revision::V2024_11_05,
+            DualFormat::Auto,
+            r#"{"id":"a","text":"t"}"#,
+        );
+        assert_eq!(
+            result["results"],
+            serde_json::json!([{"id":"a","text":"t"}])
+        );
     }
 
     #[test]

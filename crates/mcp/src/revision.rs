@@ -33,7 +33,9 @@ impl Revision {
     /// Parses the date string; `None` for a revision this kit does not know.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
     }
 
     /// The date string used on the wire.

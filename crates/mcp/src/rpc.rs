@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use rmcp::model::RequestId;
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// An error object of JSON-RPC.
 #[derive(Debug, Clone, Serialize)]
@@ -18,7 +17,11 @@ pub(crate) struct RpcError {
 
 impl RpcError {
     pub(crate) fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
     }
 
     pub(crate) fn with_data(mut self, data: Value) -> Self {
@@ -35,25 +38,40 @@ impl RpcError {
             id: Option<&'a RequestId>,
             error: &'a RpcError,
         }
-        to_text(&Answer { jsonrpc: "2.0", id, error: self })
+        to_text(&Answer {
+            jsonrpc: "2.0",
+            id,
+            error: self,
+        })
     }
 }
 
 impl From<RpcError> for rmcp::ErrorData {
     fn from(error: RpcError) -> Self {
-        Self::new(rmcp::model::ErrorCode(error.code), error.message, error.data)
+        Self::new(
+            rmcp::model::ErrorCode(error.code),
+            error.message,
+            error.data,
+        )
     }
 }
 
-/// The whole answer around a result that is already JSON text.
-pub(crate) fn result_answer(id: &RequestId, result: &RawValue) -> String {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        jsonrpc: &'static str,
-        id: &'a RequestId,
-        result: &'a RawValue,
+/// The whole answer around a result that is already JSON text. Put together by hand: a result is
+/// most of an answer, and reading it again to be sure of what was just written would double the
+/// cost of a small tool.
+pub(crate) fn result_answer(id: &RequestId, result: &str) -> String {
+    let id = to_text(id);
+    let mut answer = String::with_capacity(result.len() + id.len() + 40);
+    for piece in [
+        r#"{"jsonrpc":"2.0","id":"#,
+        &id,
+        r#","result":"#,
+        result,
+        "}",
+    ] {
+        answer.push_str(piece);
     }
-    to_text(&Answer { jsonrpc: "2.0", id, result })
+    answer
 }
 
 /// Serializes one of our own wire shapes. They hold only strings, numbers and raw JSON, which

@@ -23,7 +23,14 @@ const QUEUE: usize = 64;
 /// # Errors
 /// When standard output cannot be written.
 pub async fn serve(app: App, limits: Limits, shutdown: CancellationToken) -> io::Result<()> {
-    run(app, limits, tokio::io::stdin(), tokio::io::stdout(), shutdown).await
+    run(
+        app,
+        limits,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        shutdown,
+    )
+    .await
 }
 
 /// The same over any pair of streams, such as a child's pipes.
@@ -53,7 +60,11 @@ where
         Ok::<_, io::Error>(())
     });
     let conversation = Conversation::new(Exchange::new(app, Arc::new(limits)), out);
-    let mut lines = Lines { input: BufReader::new(input), most, line: Vec::new() };
+    let mut lines = Lines {
+        input: BufReader::new(input),
+        most,
+        line: Vec::new(),
+    };
     loop {
         let line = tokio::select! {
             line = lines.next() => line?,
@@ -70,7 +81,10 @@ where
         }
     }
     closing.cancel();
-    if tokio::time::timeout(DRAIN, conversation.drain()).await.is_err() {
+    if tokio::time::timeout(DRAIN, conversation.drain())
+        .await
+        .is_err()
+    {
         conversation.cancel_all();
     }
     drop(conversation);
@@ -106,7 +120,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             // One byte over the bound is kept as the sign that the line was too long.
             let room = (self.most + 1).saturating_sub(self.line.len());
             let text = chunk.get(..used.min(room)).unwrap_or_default();
-            self.line.extend_from_slice(text.strip_suffix(b"\n").unwrap_or(text));
+            self.line
+                .extend_from_slice(text.strip_suffix(b"\n").unwrap_or(text));
             self.input.consume(used);
             if !end {
                 continue;
@@ -115,7 +130,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(None);
             }
             let line = std::mem::take(&mut self.line);
-            return Ok(Some(if line.len() > self.most { Line::TooLong } else { Line::Whole(line) }));
+            return Ok(Some(if line.len() > self.most {
+                Line::TooLong
+            } else {
+                Line::Whole(line)
+            }));
         }
     }
 }

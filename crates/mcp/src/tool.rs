@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
 use crate::app::Icon;
@@ -57,11 +57,19 @@ pub struct Hints {
 
 impl Hints {
     /// Reads, and nothing else: hosts call it without asking the user.
-    pub const READ_ONLY: Self =
-        Self { read_only: true, destructive: false, idempotent: true, open_world: false };
+    pub const READ_ONLY: Self = Self {
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+    };
     /// Changes the user's own data in a way that can be undone.
-    pub const WRITES: Self =
-        Self { read_only: false, destructive: false, idempotent: false, open_world: false };
+    pub const WRITES: Self = Self {
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        open_world: false,
+    };
 }
 
 /// A tool as `tools/list` shows it.
@@ -161,7 +169,10 @@ impl Descriptor {
         }
         for (what, text) in [("title", &self.title), ("description", &self.description)] {
             if text.trim().is_empty() {
-                return Err(BuildError::Missing { tool: name.clone(), what });
+                return Err(BuildError::Missing {
+                    tool: name.clone(),
+                    what,
+                });
             }
         }
         Ok(())
@@ -190,12 +201,15 @@ impl<T: Tool> AnyTool for Adapter<T> {
     fn wire(&self) -> Result<Value, BuildError> {
         let descriptor = self.0.descriptor();
         descriptor.check()?;
-        let input = descriptor.input_schema.unwrap_or_else(schema_of::<T::Input>);
+        let input = descriptor
+            .input_schema
+            .unwrap_or_else(schema_of::<T::Input>);
         if input.get("type") != Some(&json!("object")) {
             return Err(BuildError::Input(descriptor.name));
         }
         let output = descriptor.output_schema.or_else(|| {
-            Some(schema_of::<T::Output>()).filter(|schema| schema.get("type") != Some(&json!("null")))
+            Some(schema_of::<T::Output>())
+                .filter(|schema| schema.get("type") != Some(&json!("null")))
         });
         let mut tool = json!({
             "name": descriptor.name,
@@ -203,7 +217,8 @@ impl<T: Tool> AnyTool for Adapter<T> {
             "description": descriptor.description,
             "inputSchema": input,
         });
-        let mut set = |key: &str, value: Value| tool.as_object_mut().map(|t| t.insert(key.into(), value));
+        let mut set =
+            |key: &str, value: Value| tool.as_object_mut().map(|t| t.insert(key.into(), value));
         if let Some(output) = output {
             set("outputSchema", output);
         }
@@ -246,26 +261,45 @@ impl<T: Tool> AnyTool for Adapter<T> {
 }
 
 impl<T: Tool> Adapter<T> {
-    fn erase(&self, answer: Answer<T::Output>, prose: bool, dual: bool) -> Result<Payloads, Failure> {
-        let text = serde_json::to_string(&answer.output)?;
+    fn erase(
+        &self,
+        answer: Answer<T::Output>,
+        prose: bool,
+        dual: bool,
+    ) -> Result<Payloads, Failure> {
+        let data = to_raw_value(&answer.output)?;
         // `()` serializes as `null`: a tool without data.
-        if text == "null" {
+        if data.get() == "null" {
             let content = answer.content.unwrap_or_default();
-            return Ok(Payloads { structured: None, content, meta: answer.meta, dual });
+            return Ok(Payloads {
+                structured: None,
+                content,
+                meta: answer.meta,
+                dual,
+            });
         }
         let content = answer.content.unwrap_or_else(|| {
             let words = prose.then(|| self.0.prose(&answer.output)).flatten();
-            vec![Content::text(words.unwrap_or_else(|| text.clone()))]
+            vec![Content::text(
+                words.unwrap_or_else(|| data.get().to_owned()),
+            )]
         });
-        let structured = Some(RawValue::from_string(text)?);
-        Ok(Payloads { structured, content, meta: answer.meta, dual })
+        Ok(Payloads {
+            structured: Some(data),
+            content,
+            meta: answer.meta,
+            dual,
+        })
     }
 }
 
 fn bad_arguments(error: &serde_json::Error) -> Failure {
     // The position inside a re-serialized string means nothing to the model that wrote an object.
     let text = error.to_string();
-    let cause = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause).to_owned();
+    let cause = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(cause, _)| cause)
+        .to_owned();
     Failure::caller(format!("the arguments do not fit: {cause}"))
         .hint("compare the arguments with the tool's `inputSchema`")
 }
@@ -277,7 +311,10 @@ fn schema_of<T: JsonSchema>() -> Value {
         s.inline_subschemas = true;
         s.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
     if let Some(object) = schema.as_object_mut() {
         object.shift_remove("title");
         object.shift_remove("description");
@@ -322,7 +359,12 @@ mod tests {
                 "format":"uint32","minimum":0}},"required":["count"],"additionalProperties":false})
         );
         assert!(tool.get("outputSchema").is_none());
-        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+        for hint in [
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        ] {
             assert!(tool["annotations"][hint].is_boolean(), "{hint}");
         }
     }
@@ -333,8 +375,14 @@ mod tests {
         let wire = |name: &'static str, title| Adapter(Counter(name, title)).wire();
         assert!(wire(Box::leak("x".repeat(64).into_boxed_str()), "t").is_ok());
         for name in ["", "has space", "ümlaut", Box::leak(long.into_boxed_str())] {
-            assert!(matches!(wire(name, "t"), Err(BuildError::Name(_))), "{name}");
+            assert!(
+                matches!(wire(name, "t"), Err(BuildError::Name(_))),
+                "{name}"
+            );
         }
-        assert!(matches!(wire("count", " "), Err(BuildError::Missing { what: "title", .. })));
+        assert!(matches!(
+            wire("count", " "),
+            Err(BuildError::Missing { what: "title", .. })
+        ));
     }
 }

@@ -126,6 +126,7 @@ async fn a_trickled_head_is_closed() {
 async fn a_stalled_body_is_answered_and_closed() {
     let server = serving(Limits {
         body: SHORT,
+        body_rate: 0,
         ..patient()
     })
     .await;
@@ -308,6 +309,18 @@ async fn an_old_connection_finishes_its_answer() {
     client.closed_silently().await;
 }
 
+/// Limits under which a request that moves nothing ends soon.
+fn stalling(stall: Duration) -> Limits {
+    let none = Duration::ZERO;
+    Limits {
+        stall,
+        body: none,
+        handler: none,
+        sse_keep_alive: none,
+        ..patient()
+    }
+}
+
 /// Says so when it is dropped.
 struct Bell(mpsc::UnboundedSender<()>);
 
@@ -324,10 +337,7 @@ async fn a_stuck_handler_loses_its_connection() {
         let _bell = Bell(ring);
         std::future::pending::<()>().await;
     };
-    let limits = Limits {
-        stall: SHORT,
-        ..patient()
-    };
+    let limits = stalling(SHORT);
     let server = Server::start(limits, Router::new().route("/", get(stuck))).await;
     let mut client = server.client().await;
     client.send(client::get("/")).await;
@@ -347,10 +357,7 @@ fn endless(bell: Bell) -> Response {
 #[tokio::test]
 async fn a_reader_that_stops_reading_loses_its_connection() {
     let (ring, mut rung) = mpsc::unbounded_channel();
-    let limits = Limits {
-        stall: SHORT,
-        ..patient()
-    };
+    let limits = stalling(SHORT);
     let answer = move || async move { endless(Bell(ring)) };
     let server = Server::start(limits, Router::new().route("/", get(answer))).await;
     let mut client = server.client().await;
@@ -374,10 +381,9 @@ async fn a_stream_that_moves_is_kept() {
     };
     // The stream lasts longer than these, but its parts come sooner.
     let limits = Limits {
-        stall: SHORT * 3,
         idle: SHORT,
         headers: SHORT,
-        ..patient()
+        ..stalling(SHORT * 3)
     };
     let server = Server::start(limits, Router::new().route("/", get(comments))).await;
     let mut client = server.client().await;

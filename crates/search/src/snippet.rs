@@ -49,8 +49,8 @@ impl Mapped {
     }
 }
 
-/// Where the terms of a text stand. Made once per document and kept beside it, so that a snippet
-/// costs a walk over numbers instead of another analysis of the text.
+/// Where the terms of a text stand, in the order of the terms. Made once per document and kept
+/// beside it, so that a snippet costs a look-up instead of another analysis of the text.
 struct TermMap(Vec<Place>);
 
 #[derive(Clone, Copy)]
@@ -76,34 +76,33 @@ impl TermMap {
             });
         }
         places.shrink_to_fit();
+        places.sort_unstable_by_key(|place| (place.term, place.at));
         Self(places)
+    }
+
+    /// Where the terms wanted stand, in the order of the text, each with its rank among them.
+    fn matches(&self, wanted: &Wanted) -> Vec<(u32, usize)> {
+        let mut matches = Vec::new();
+        for (rank, term) in wanted.0.iter().enumerate() {
+            let first = self.0.partition_point(|place| place.term < *term);
+            let same = self
+                .0
+                .iter()
+                .skip(first)
+                .take_while(|place| place.term == *term);
+            matches.extend(same.map(|place| (place.at, rank)));
+        }
+        matches.sort_unstable();
+        matches
     }
 }
 
 /// The terms a snippet should show.
-pub(crate) struct Wanted {
-    terms: Vec<u32>,
-    /// One bit for the low bits of each term: most terms of a text are passed over by it alone.
-    sieve: u64,
-}
+pub(crate) struct Wanted(Vec<u32>);
 
 impl Wanted {
     pub(crate) fn new(terms: &[&str]) -> Self {
-        let terms: Vec<u32> = terms.iter().map(|term| fingerprint(term)).collect();
-        let sieve = terms.iter().fold(0, |sieve, term| sieve | Self::bit(*term));
-        Self { terms, sieve }
-    }
-
-    fn bit(term: u32) -> u64 {
-        1 << (term % u64::BITS)
-    }
-
-    /// The place of a term among those wanted.
-    fn rank(&self, term: u32) -> Option<usize> {
-        if self.sieve & Self::bit(term) == 0 {
-            return None;
-        }
-        self.terms.iter().position(|wanted| *wanted == term)
+        Self(terms.iter().map(|term| fingerprint(term)).collect())
     }
 }
 
@@ -123,12 +122,8 @@ fn snippet(text: &str, map: &TermMap, wanted: &Wanted, most: usize) -> String {
 /// The byte at which the best window begins: the one with the most different terms, then with the
 /// most matches, then the earliest.
 fn best_window(map: &TermMap, wanted: &Wanted) -> Option<usize> {
-    let matches: Vec<(u32, usize)> = map
-        .0
-        .iter()
-        .filter_map(|place| wanted.rank(place.term).map(|rank| (place.at, rank)))
-        .collect();
-    let mut counts = vec![0_usize; wanted.terms.len()];
+    let matches = map.matches(wanted);
+    let mut counts = vec![0_usize; wanted.0.len()];
     let mut different = 0;
     let mut left = matches.iter().peekable();
     let mut inside = 0;
@@ -205,7 +200,16 @@ fn line(text: &str, start: usize, most: usize) -> String {
     let room = most.saturating_sub(1 + usize::from(has_before));
     let mut chars = 0;
     let mut previous = ' ';
-    for c in text.get(start..).unwrap_or_default().trim_end().chars() {
+    let mut rest = text.get(start..).unwrap_or_default().trim_end();
+    loop {
+        // Most of a text is plain: such a run is taken in one piece.
+        let run = plain_run(rest, room - chars, previous == ' ');
+        let (plain, tail) = rest.split_at_checked(run).unwrap_or((rest, ""));
+        out.push_str(plain);
+        chars += run;
+        previous = plain.chars().next_back().unwrap_or(previous);
+        let Some(c) = tail.chars().next() else { break };
+        rest = tail.get(c.len_utf8()..).unwrap_or_default();
         let c = if c.is_whitespace() || c.is_control() {
             ' '
         } else {
@@ -226,6 +230,22 @@ fn line(text: &str, start: usize, most: usize) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// How many bytes at the start of a text, `most` at the most, are visible ASCII characters and
+/// single blanks between them.
+fn plain_run(text: &str, most: usize, mut after_blank: bool) -> usize {
+    let mut plain = |byte: &u8| {
+        let blank = *byte == b' ';
+        let plain = byte.is_ascii_graphic() || (blank && !after_blank);
+        after_blank = blank;
+        plain
+    };
+    text.as_bytes()
+        .iter()
+        .take(most)
+        .take_while(|byte| plain(byte))
+        .count()
 }
 
 /// How much of a line is left when its last, unfinished word is cut off. A word that fills the

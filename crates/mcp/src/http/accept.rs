@@ -4,39 +4,31 @@
 //! connection, half a head or a reader that stops reading would be kept for ever. One task runs
 //! the loop, one task each connection. The loop also makes the rounds and judges every connection.
 
+mod connection;
 mod pulse;
+mod rules;
 mod stream;
 mod wire;
 
 use std::collections::HashMap;
-use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use futures::FutureExt;
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
-use self::pulse::{Busy, Clock, Order, Pulse, Rules, Watch};
-use self::stream::{Tracked, Watched};
+use self::connection::Connection;
+use self::pulse::{Clock, Pulse};
+use self::rules::{Rules, Watch};
 use super::limits::Limits;
-use super::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
 
 /// The address a request came from, in the extensions of every request.
 ///
@@ -199,7 +191,8 @@ impl Server {
             }
         }
         drop(listener);
-        self.rules.closing = Some(self.clock.refresh());
+        self.rules
+            .begin_closing(self.clock.refresh(), ROUND_WHEN_CLOSING);
         let mut rounds = interval(ROUND_WHEN_CLOSING);
         loop {
             tokio::select! {
@@ -256,81 +249,4 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(limits.h2_ping_every)
         .keep_alive_timeout(limits.h2_ping_timeout);
     builder
-}
-
-struct Connection {
-    router: Router,
-    protocol: Arc<auto::Builder<TokioExecutor>>,
-    pulse: Arc<Pulse>,
-    peer: Peer,
-}
-
-impl Connection {
-    async fn run(self, stream: TcpStream) {
-        let Self {
-            router,
-            protocol,
-            pulse,
-            peer,
-        } = self;
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
-        let counted = Arc::clone(&pulse);
-        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(peer);
-            answer(router.clone(), request, busy)
-        });
-        let mut http = pin!(protocol.serve_connection(io, service));
-        let mut told = false;
-        poll_fn(|cx| {
-            pulse.waker().register(cx.waker());
-            if http.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            match pulse.order() {
-                Order::Cut => Poll::Ready(()),
-                // A head on its way is waited for: hyper would drop it unanswered.
-                Order::Finish if !told && !pulse.is_mid_head() => {
-                    told = true;
-                    http.as_mut().graceful_shutdown();
-                    http.as_mut().poll(cx).map(drop)
-                }
-                _ => Poll::Pending,
-            }
-        })
-        .await;
-    }
-}
-
-const AMBIGUOUS: &str = "the framing of the request is ambiguous";
-
-async fn answer(
-    mut router: Router,
-    request: Request<Body>,
-    busy: Busy,
-) -> Result<Response<Tracked>, Infallible> {
-    let can_close = request.version() < Version::HTTP_2;
-    let mut response = if busy.is_ambiguous() {
-        let hint = "end lines with CR LF, and give the length of the body once";
-        refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
-    } else {
-        let called = AssertUnwindSafe(async move { router.call(request).await });
-        match called.catch_unwind().await {
-            Ok(Ok(response)) => response,
-            Ok(Err(never)) => match never {},
-            Err(_) => {
-                // The panic itself goes to the process's panic hook; the peer learns nothing.
-                tracing::error!("a handler panicked");
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                refusal::answer(status, INTERNAL_ERROR, "internal error", "")
-            }
-        }
-    };
-    if can_close && busy.is_last() {
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    Ok(response.map(|body| Tracked::new(body, busy)))
 }

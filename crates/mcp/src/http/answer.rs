@@ -22,7 +22,11 @@ impl Form {
     /// say so, some of ChatGPT's only ever read the stream.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let (mut json, mut stream) = (None, None);
-        for value in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
+        for value in headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+        {
             for range in value.split(',') {
                 let (kind, quality) = media_range(range);
                 match kind.as_str() {
@@ -95,7 +99,11 @@ pub(crate) fn status(code: Option<i32>, modern: bool) -> StatusCode {
 
 /// Messages as they come, with comments in the silences so that no proxy cuts the stream.
 /// `kept` lives as long as the stream does.
-pub(crate) fn stream<T: Send + 'static>(stream: Stream, keep_alive: Duration, kept: T) -> Response {
+pub(crate) fn stream<T: Send + 'static>(
+    stream: Box<Stream>,
+    keep_alive: Duration,
+    kept: T,
+) -> Response {
     let events = futures::stream::unfold((stream, kept), move |(mut stream, kept)| async move {
         let event = match tokio::time::timeout(keep_alive, stream.next()).await {
             Ok(Some(text)) => Bytes::from(format!("data: {text}\n\n")),
@@ -132,7 +140,9 @@ pub(crate) fn stream_head(body: Body) -> Response {
 fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
@@ -145,14 +155,26 @@ mod tests {
         let rows = [
             (None, Form::EventStream),
             (Some("*/*"), Form::EventStream),
-            (Some("application/json, text/event-stream"), Form::EventStream),
-            (Some("text/event-stream, application/json"), Form::EventStream),
+            (
+                Some("application/json, text/event-stream"),
+                Form::EventStream,
+            ),
+            (
+                Some("text/event-stream, application/json"),
+                Form::EventStream,
+            ),
             (Some("text/event-stream"), Form::EventStream),
             (Some("application/json"), Form::Json),
             (Some("Application/JSON; charset=utf-8"), Form::Json),
             (Some("application/json, */*"), Form::Json),
-            (Some("application/json, text/event-stream;q=0.5"), Form::Json),
-            (Some("application/json;q=0.5, text/event-stream"), Form::EventStream),
+            (
+                Some("application/json, text/event-stream;q=0.5"),
+                Form::Json,
+            ),
+            (
+                Some("application/json;q=0.5, text/event-stream"),
+                Form::EventStream,
+            ),
             (Some("application/json, text/event-stream;q=0"), Form::Json),
             (Some("text/html"), Form::EventStream),
             (Some("application/json;q=nonsense"), Form::Json),

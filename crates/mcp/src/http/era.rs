@@ -33,10 +33,16 @@ pub(crate) fn revision(
     };
     match header {
         None if lenient => {}
-        None => return Err(mismatch("`_meta` declares a version but `MCP-Protocol-Version` is missing")),
+        None => {
+            return Err(mismatch(
+                "`_meta` declares a version but `MCP-Protocol-Version` is missing",
+            ));
+        }
         Some(header) if header != version => {
             let (header, version) = (short(header), short(&version));
-            return Err(mismatch(format!("`MCP-Protocol-Version` is `{header}`, `_meta` says `{version}`")));
+            return Err(mismatch(format!(
+                "`MCP-Protocol-Version` is `{header}`, `_meta` says `{version}`"
+            )));
         }
         Some(_) => {}
     }
@@ -66,7 +72,9 @@ fn undeclared(
             if lenient {
                 return Ok(revision);
             }
-            Err(declared.incomplete().unwrap_or_else(|| RpcError::invalid_request("`_meta` is missing")))
+            Err(declared
+                .incomplete()
+                .unwrap_or_else(|| RpcError::invalid_request("`_meta` is missing")))
         }
         Some((text, None)) => Err(unsupported(text)),
         // The handshake's own parameter counts: clients repeat an older session's header here.
@@ -77,12 +85,19 @@ fn undeclared(
     }
 }
 
-fn routing_headers(headers: &HeaderMap, request: &Request<'_>, lenient: bool) -> Result<(), RpcError> {
+fn routing_headers(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    lenient: bool,
+) -> Result<(), RpcError> {
     match one(headers, METHOD)? {
         None if lenient => {}
         None => return Err(mismatch("`Mcp-Method` is missing")),
         Some(method) if method != request.method => {
-            return Err(mismatch(format!("`Mcp-Method` is `{}`, the body says otherwise", short(method))));
+            return Err(mismatch(format!(
+                "`Mcp-Method` is `{}`, the body says otherwise",
+                short(method)
+            )));
         }
         Some(_) => {}
     }
@@ -94,19 +109,26 @@ fn routing_headers(headers: &HeaderMap, request: &Request<'_>, lenient: bool) ->
         _ => return Ok(()),
     };
     // A body without the name is refused for that reason by the method itself.
-    let Some(expected) = Params::string(subject) else { return Ok(()) };
+    let Some(expected) = Params::string(subject) else {
+        return Ok(());
+    };
     match one(headers, NAME)? {
         None if lenient => Ok(()),
         None => Err(mismatch("`Mcp-Name` is missing")),
-        Some(name) if decoded(name)? != expected => {
-            Err(mismatch(format!("`Mcp-Name` is `{}`, the body says otherwise", short(name))))
-        }
+        Some(name) if decoded(name)? != expected => Err(mismatch(format!(
+            "`Mcp-Name` is `{}`, the body says otherwise",
+            short(name)
+        ))),
         Some(_) => Ok(()),
     }
 }
 
 /// `Mcp-Param-*`, for tools whose schema names such headers.
-fn parameter_headers(headers: &HeaderMap, request: &Request<'_>, app: &App) -> Result<(), RpcError> {
+fn parameter_headers(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    app: &App,
+) -> Result<(), RpcError> {
     let name = Params::string(request.params.name).unwrap_or_default();
     let Some(entry) = app.tool(&name).filter(|entry| !entry.headers.is_empty()) else {
         return Ok(());
@@ -126,7 +148,9 @@ fn parameter_headers(headers: &HeaderMap, request: &Request<'_>, app: &App) -> R
             _ => false,
         };
         if !same {
-            return Err(mismatch(format!("`Mcp-Param-{header}` does not match `{property}`")));
+            return Err(mismatch(format!(
+                "`Mcp-Param-{header}` does not match `{property}`"
+            )));
         }
     }
     Ok(())
@@ -135,19 +159,29 @@ fn parameter_headers(headers: &HeaderMap, request: &Request<'_>, app: &App) -> R
 /// The only value of a header, without the blanks around it.
 fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
         return Err(mismatch(format!("`{name}` is given twice")));
     }
-    value.to_str().map(|text| Some(text.trim())).map_err(|_| mismatch(format!("`{name}` is not text")))
+    value
+        .to_str()
+        .map(|text| Some(text.trim()))
+        .map_err(|_| mismatch(format!("`{name}` is not text")))
 }
 
 /// Undoes `=?base64?…?=`, by which a value travels that no header could hold as it is.
 fn decoded(value: &str) -> Result<String, RpcError> {
-    let Some(inner) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+    let Some(inner) = value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    else {
         return Ok(value.to_owned());
     };
-    let bytes = STANDARD.decode(inner).map_err(|_| mismatch("a header's base64 is broken"))?;
+    let bytes = STANDARD
+        .decode(inner)
+        .map_err(|_| mismatch("a header's base64 is broken"))?;
     String::from_utf8(bytes).map_err(|_| mismatch("a header's base64 is not UTF-8"))
 }
 

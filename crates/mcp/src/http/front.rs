@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -33,7 +34,12 @@ impl Front {
         let limits = &exchange.limits;
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         let big_parses = Arc::new(Semaphore::new(limits.big_parses));
-        Self { exchange, lenient, in_flight, big_parses }
+        Self {
+            exchange,
+            lenient,
+            in_flight,
+            big_parses,
+        }
     }
 }
 
@@ -47,31 +53,46 @@ pub(crate) async fn post(State(front): State<Front>, request: HttpRequest<Body>)
 }
 
 /// Reads the body if its type and size are acceptable.
-pub(crate) async fn receive(front: &Front, headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+pub(crate) async fn receive(
+    front: &Front,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Bytes, Response> {
     if !is_json(headers) {
         let error = RpcError::invalid_request("`Content-Type` must be `application/json`");
         return Err(answer::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
     }
     let limits = &front.exchange.limits;
-    body::read(body, limits.body_bytes, limits).await.map_err(|error| {
-        let text = format!("{error}: {}", error.hint());
-        answer::refuse(error.status(), &RpcError::invalid_request(text))
-    })
+    body::read(body, limits.body_bytes, limits)
+        .await
+        .map_err(|error| {
+            let text = format!("{error}: {}", error.hint());
+            answer::refuse(error.status(), &RpcError::invalid_request(text))
+        })
 }
 
 /// Exactly `application/json`, with or without parameters. A browser sends anything else across
 /// origins without asking first.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let kind = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let kind = value
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 impl Front {
     async fn answer(&self, headers: &HeaderMap, bytes: &[u8]) -> Response {
         let limits = &self.exchange.limits;
-        let Ok(permit) = self.in_flight.clone().try_acquire_owned() else { return busy() };
+        let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {
+            return busy();
+        };
         let _parse = if bytes.len() > limits.big_body {
             self.big_parses.acquire().await.ok()
         } else {
@@ -86,7 +107,9 @@ impl Front {
                     Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
-                    Ok(Done::Reply(reply, _)) if form == Form::Json => self.unstreamed(reply, text).await,
+                    Ok(Done::Reply(reply, _)) if form == Form::Json => {
+                        self.unstreamed(reply, text).await
+                    }
                     Ok(Done::Reply(Reply::Stream(stream), _)) => {
                         // A listener may stay for hours; only work counts as in flight.
                         let kept = (!is_listen(text)).then_some(permit);
@@ -102,7 +125,9 @@ impl Front {
     /// A stream for a client that takes JSON alone: its last message is the answer.
     async fn unstreamed(&self, reply: Reply, text: &str) -> Response {
         if is_listen(text) {
-            let error = RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
+            let error = RpcError::invalid_request(
+                "`subscriptions/listen` needs `Accept: text/event-stream`",
+            );
             return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
         }
         let (text, code) = answer::last(reply).await;
@@ -112,10 +137,11 @@ impl Front {
     async fn one(&self, headers: &HeaderMap, text: &str) -> Result<Done, (StatusCode, String)> {
         let bad = |error: &RpcError, id| (StatusCode::BAD_REQUEST, error.answer(id));
         match message::parse(text) {
-            Err((id, error)) => Err(bad(&error, id.as_ref())),
-            Ok(Message::Response) => {
-                Err(bad(&RpcError::invalid_request("this server asks nothing, so nothing can be answered"), None))
-            }
+            Err(unread) => Err(bad(&unread.error, unread.id.as_ref())),
+            Ok(Message::Response) => Err(bad(
+                &RpcError::invalid_request("this server asks nothing, so nothing can be answered"),
+                None,
+            )),
             // Closing the connection is how a client of a stateless server cancels.
             Ok(Message::Notification(_)) => Ok(Done::Accepted),
             Ok(Message::Request(request)) => self.request(headers, &request, text.len()).await,
@@ -130,8 +156,13 @@ impl Front {
     ) -> Result<Done, (StatusCode, String)> {
         let most = self.exchange.limits.call_bytes;
         if request.method == "tools/call" && size > most {
-            let error = RpcError::invalid_request(format!("a tool call may have {most} bytes, this has {size}"));
-            return Err((StatusCode::PAYLOAD_TOO_LARGE, error.answer(Some(&request.id))));
+            let error = RpcError::invalid_request(format!(
+                "a tool call may have {most} bytes, this has {size}"
+            ));
+            return Err((
+                StatusCode::PAYLOAD_TOO_LARGE,
+                error.answer(Some(&request.id)),
+            ));
         }
         let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
             .map_err(|error| refused(headers, request, &error))?;
@@ -140,33 +171,46 @@ impl Front {
         if needs_metadata {
             let text = with_metadata(request.raw);
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                return Ok(Done::Reply(self.exchange.answer(&request, revision, cancel).await, revision));
+                return Ok(Done::Reply(
+                    self.exchange.answer(&request, revision, cancel).await,
+                    revision,
+                ));
             }
         }
-        Ok(Done::Reply(self.exchange.answer(request, revision, cancel).await, revision))
+        Ok(Done::Reply(
+            self.exchange.answer(request, revision, cancel).await,
+            revision,
+        ))
     }
 
     /// A batch, for the one revision that had them.
     async fn batch(&self, headers: &HeaderMap, items: &[&RawValue]) -> Response {
-        let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+        let version = headers
+            .get("mcp-protocol-version")
+            .and_then(|value| value.to_str().ok());
         if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
             let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
             return answer::refuse(StatusCode::BAD_REQUEST, &error);
         }
-        let mut answers = Vec::new();
-        for item in items {
+        // At once, so that a batch may take as long as one call and no longer.
+        let work = items.iter().map(|item| async move {
             match self.one(headers, item.get()).await {
-                Ok(Done::Accepted) => {}
-                Ok(Done::Reply(reply, _)) if !is_listen(item.get()) => answers.push(answer::last(reply).await.0),
-                Ok(Done::Reply(..)) => {}
-                Err((_, text)) => answers.push(text),
+                Ok(Done::Reply(reply, _)) if !is_listen(item.get()) => {
+                    Some(answer::last(reply).await.0)
+                }
+                Ok(Done::Accepted | Done::Reply(..)) => None,
+                Err((_, text)) => Some(text),
             }
-        }
+        });
+        let answers: Vec<String> = join_all(work).await.into_iter().flatten().collect();
         if answers.is_empty() {
             return StatusCode::ACCEPTED.into_response();
         }
         if Form::of(headers) == Form::EventStream && !accepts_json(headers) {
-            let events: String = answers.iter().map(|text| format!("data: {text}\n\n")).collect();
+            let events: String = answers
+                .iter()
+                .map(|text| format!("data: {text}\n\n"))
+                .collect();
             return answer::stream_head(Body::from(events));
         }
         answer::json(StatusCode::OK, format!("[{}]", answers.join(",")))
@@ -184,7 +228,11 @@ fn is_listen(text: &str) -> bool {
 }
 
 fn accepts_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    let mut values = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .peekable();
     values.peek().is_none()
         || values.any(|value| {
             let value = value.to_ascii_lowercase();
@@ -194,7 +242,10 @@ fn accepts_json(headers: &HeaderMap) -> bool {
 
 /// A refusal by the headers is worth a log line: it is how a host's change is noticed first.
 fn refused(headers: &HeaderMap, request: &Request<'_>, error: &RpcError) -> (StatusCode, String) {
-    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("-");
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("-");
     let (agent, method) = (crate::era::short(agent), crate::era::short(&request.method));
     tracing::warn!(code = error.code, %agent, %method, reason = %error.message, "a request was refused");
     (StatusCode::BAD_REQUEST, error.answer(Some(&request.id)))
@@ -203,6 +254,8 @@ fn refused(headers: &HeaderMap, request: &Request<'_>, error: &RpcError) -> (Sta
 fn busy() -> Response {
     let error = RpcError::new(-32603, "the server is busy; try again in a second");
     let mut response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, &error);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }

@@ -6,8 +6,8 @@
 
 mod authority;
 pub mod cors;
+mod refusal;
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
 use self::authority::{Authority, HostRule, Origin, OriginRule};
+pub use self::refusal::Refusal;
 use super::limits::Limits;
-use super::refusal::{self, INVALID_REQUEST};
 
 /// Origins that a public server lists unless told otherwise: the pages of the two hosts.
 pub const HOST_ORIGINS: [&str; 2] = ["https://chatgpt.com", "https://claude.ai"];
@@ -167,6 +167,13 @@ impl Guard {
         if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
             return Err(Refusal::TwoLengths);
         }
+        // hyper lets any list pass that ends in `chunked`, and undoes only that.
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        let coding = codings.next().map(HeaderValue::as_bytes);
+        let known = coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+        if !known || codings.next().is_some() {
+            return Err(Refusal::CodingUnknown);
+        }
         let target = parts
             .uri
             .path_and_query()
@@ -242,101 +249,6 @@ fn read_host(bytes: &[u8]) -> Result<Authority<'_>, Refusal> {
 /// A refusal quotes what it refuses, but not a page of it.
 fn shorten(text: &str) -> String {
     text.chars().take(100).collect()
-}
-
-/// Why a request was refused before anything was done for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// Both ways of giving a body's length.
-    TwoLengths,
-    /// The request target is longer than allowed.
-    TargetTooLong,
-    /// The headers are larger than allowed.
-    HeadersTooLarge,
-    /// No `Host`.
-    HostAbsent,
-    /// More than one `Host`.
-    HostRepeated,
-    /// A `Host` that is not a host with an optional port.
-    HostUnreadable,
-    /// `Host` and the request target name different hosts.
-    HostsDiffer,
-    /// A host that we do not serve.
-    HostUnknown(String),
-    /// More than one `Origin`.
-    OriginRepeated,
-    /// An `Origin` that is not an origin, or `null`.
-    OriginUnreadable,
-    /// An origin that is not listed.
-    OriginUnknown(String),
-}
-
-impl Refusal {
-    /// The HTTP status: 403 for whom we do not serve, 400 for what is not a proper request.
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::TwoLengths
-            | Self::HostAbsent
-            | Self::HostRepeated
-            | Self::HostUnreadable
-            | Self::HostsDiffer => StatusCode::BAD_REQUEST,
-            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
-            Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Self::HostUnknown(_)
-            | Self::OriginRepeated
-            | Self::OriginUnreadable
-            | Self::OriginUnknown(_) => StatusCode::FORBIDDEN,
-        }
-    }
-
-    /// What can be done about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::TwoLengths => "send `Content-Length` or `Transfer-Encoding`, not both",
-            Self::TargetTooLong | Self::HeadersTooLarge => "send less in the head of the request",
-            Self::HostAbsent | Self::HostRepeated | Self::HostUnreadable | Self::HostsDiffer => {
-                "send exactly one `Host`, as it stands in the address"
-            }
-            Self::HostUnknown(_) => "add it to the allowed hosts of the server",
-            Self::OriginRepeated | Self::OriginUnreadable => {
-                "send one `Origin` as browsers write it, or none"
-            }
-            Self::OriginUnknown(_) => "add it to the allowed origins of the server",
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TwoLengths => f.write_str("the request gives its length twice"),
-            Self::TargetTooLong => f.write_str("the request target is too long"),
-            Self::HeadersTooLarge => f.write_str("the request headers are too large"),
-            Self::HostAbsent => f.write_str("the request has no `Host`"),
-            Self::HostRepeated => f.write_str("the request has more than one `Host`"),
-            Self::HostUnreadable => f.write_str("the request's `Host` is not a host name"),
-            Self::HostsDiffer => f.write_str("the request names two different hosts"),
-            Self::HostUnknown(host) => write!(f, "the host `{host}` is not served here"),
-            Self::OriginRepeated => f.write_str("the request has more than one `Origin`"),
-            Self::OriginUnreadable => f.write_str("the request's `Origin` is not an origin"),
-            Self::OriginUnknown(origin) => write!(f, "the origin `{origin}` is not allowed here"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        refusal::answer(
-            self.status(),
-            INVALID_REQUEST,
-            &self.to_string(),
-            self.hint(),
-        )
-    }
 }
 
 /// The layer around every route: refuses, answers preflights, and adds what browsers need.

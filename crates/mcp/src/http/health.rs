@@ -45,7 +45,11 @@ pub(crate) async fn readyz(State(health): State<Health>) -> Response {
             body.insert("closing".to_owned(), true.into());
         }
     }
-    let status = if ready && !closing { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready && !closing {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     answer::json(status, body.to_string())
 }
 
@@ -71,8 +75,13 @@ pub(crate) async fn no_session() -> Response {
 }
 
 fn no_stream(allow: &'static str) -> Response {
-    let error = RpcError::new(-32000, "this server keeps no sessions: send each message as a POST");
+    let error = RpcError::new(
+        -32000,
+        "this server keeps no sessions: send each message as a POST",
+    );
     let mut response = answer::refuse(StatusCode::METHOD_NOT_ALLOWED, &error);
-    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allow));
+    response
+        .headers_mut()
+        .insert(http::header::ALLOW, http::HeaderValue::from_static(allow));
     response
 }

@@ -33,8 +33,8 @@ pub struct Limits {
     /// tool calls of one conversation turn, so that keep-alive pays.
     pub idle: Duration,
     /// How long a connection with a request in flight may go without moving any part of an
-    /// answer. It is longer than `body` and `handler` together and than four SSE keep-alives, so
-    /// only a stuck handler or a reader that stopped reading gets here.
+    /// answer. Only a stuck handler or a reader that stopped reading gets here: where `body` and
+    /// `handler` together or two SSE keep-alives are longer, those count instead.
     pub stall: Duration,
     /// How old a connection may become before it is closed after its current answers, so that
     /// load spreads again after a restart of one replica.

@@ -53,7 +53,10 @@ impl Default for Options {
             allowed_origins: guard::HOST_ORIGINS.map(str::to_owned).to_vec(),
             public_url: None,
             lenient_modern_headers: false,
-            readiness: Arc::new(|| Ready { ready: true, parts: serde_json::json!({}) }),
+            readiness: Arc::new(|| Ready {
+                ready: true,
+                parts: serde_json::json!({}),
+            }),
         }
     }
 }
@@ -65,11 +68,16 @@ impl Options {
     /// When a host, an origin or the public address cannot be understood; the error says which.
     pub fn guard(&self, bound: SocketAddr) -> io::Result<Guard> {
         let bad = |error: guard::BadEntry| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("{error} ({})", error.hint()))
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{error} ({})", error.hint()),
+            )
         };
         let mut guard = Guard::new(&self.allowed_hosts, &self.allowed_origins).map_err(bad)?;
         if let Some(url) = &self.public_url {
-            let url = url.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            let url = url
+                .parse()
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             guard = guard.with_public_url(&url).map_err(bad)?;
         }
         Ok(guard.with_listener(bound).with_limits(&self.limits))
@@ -100,13 +108,22 @@ pub async fn serve(
 }
 
 /// The routes and layers, for embedding in a larger server and for tests.
-#[must_use]
 pub fn router(app: App, options: Options, guard: Guard) -> Router {
     let limits = Arc::new(options.limits);
-    let front = Front::new(Exchange::new(app.clone(), limits), options.lenient_modern_headers);
-    let health = health::Health { app, readiness: options.readiness };
+    let front = Front::new(
+        Exchange::new(app.clone(), limits),
+        options.lenient_modern_headers,
+    );
+    let health = health::Health {
+        app,
+        readiness: options.readiness,
+    };
 
-    let mcp = || post(front::post).get(health::no_session).delete(health::no_session);
+    let mcp = || {
+        post(front::post)
+            .get(health::no_session)
+            .delete(health::no_session)
+    };
     Router::new()
         .route("/mcp", mcp())
         .route("/mcp/", mcp())
@@ -127,5 +144,8 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/.well-known/{*path}", any(well_known::no_oauth))
         .fallback(well_known::not_found)
-        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guard::enforce))
+        .layer(axum::middleware::from_fn_with_state(
+            Arc::new(guard),
+            guard::enforce,
+        ))
 }

@@ -28,7 +28,10 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new(front: Front) -> Self {
-        Self { front, open: Arc::default() }
+        Self {
+            front,
+            open: Arc::default(),
+        }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Conversation>) -> T) -> T {
@@ -83,7 +86,10 @@ pub(crate) async fn open(State(streams): State<Streams>) -> Response {
                     () = closing.cancelled() => return None,
                 },
             };
-            Some((Ok::<_, std::convert::Infallible>(Bytes::from(event)), (None, answers, open)))
+            Some((
+                Ok::<_, std::convert::Infallible>(Bytes::from(event)),
+                (None, answers, open),
+            ))
         }
     });
     answer::stream_head(Body::from_stream(events))

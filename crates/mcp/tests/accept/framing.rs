@@ -13,7 +13,7 @@ use docent_mcp::http::body;
 use docent_mcp::http::guard::{self, Guard};
 use docent_mcp::http::limits::Limits;
 
-use crate::client::{Server, patient};
+use crate::client::{Server, h2, patient};
 
 fn guarded() -> Router {
     let serve = |request: Request| async move {
@@ -42,187 +42,63 @@ fn sized(length: &str, rest: &str) -> String {
     format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{rest}")
 }
 
+fn coded(coding: &str) -> String {
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: ";
+    format!("{head}{coding}\r\n\r\n0\r\n\r\n")
+}
+
 /// (what it is, the bytes, the status)
-#[allow(clippy::too_many_lines, reason = "one row for each case")]
+#[rustfmt::skip]
 fn refused() -> Vec<(&'static str, String, u16)> {
     let host = "Host: localhost\r\n";
+    let x = |count: usize| "x".repeat(count);
     vec![
-        (
-            "length then chunks",
-            sized("5", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunks then length",
-            chunked("Content-Length: 5\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "both in odd case",
-            chunked("cOnTeNt-LeNgTh: 5\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "both, length of the chunks",
-            chunked("Content-Length: 5\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "both, length unreadable",
-            chunked("Content-Length: x\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "two lengths differ",
-            sized("5", "Content-Length: 6\r\n\r\nhello"),
-            400,
-        ),
+        ("length then chunks", sized("5", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        ("chunks then length", chunked("Content-Length: 5\r\n\r\n0\r\n\r\n"), 400),
+        ("both in odd case", chunked("cOnTeNt-LeNgTh: 5\r\n\r\n0\r\n\r\n"), 400),
+        ("both, other headers between", chunked("X: a\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"), 400),
+        ("chunks twice", chunked("Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        ("chunks twice in one", coded("chunked, chunked"), 400),
+        ("chunks of something else", coded("gzip, chunked"), 400),
+        ("both, length unreadable", chunked("Content-Length: x\r\n\r\n0\r\n\r\n"), 400),
+        ("two lengths differ", sized("5", "Content-Length: 6\r\n\r\nhello"), 400),
         ("list of lengths", sized("5, 6", "\r\nhello"), 400),
         ("negative length", sized("-5", "\r\nhello"), 400),
         ("length with sign", sized("+5", "\r\nhello"), 400),
         ("hexadecimal length", sized("0x5", "\r\nhello"), 400),
         ("empty length", sized("", "\r\nhello"), 400),
-        (
-            "huge length",
-            sized("99999999999999999999", "\r\nhello"),
-            400,
-        ),
-        (
-            "chunks not last",
-            format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "unknown coding",
-            format!("POST / HTTP/1.1\r\n{host}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunks in 1.0",
-            format!("POST / HTTP/1.0\r\n{host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "space before colon",
-            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\nhello".into(),
-            400,
-        ),
-        (
-            "folded line",
-            format!("POST / HTTP/1.1\r\n{host}X: a\r\n b\r\n\r\n"),
-            400,
-        ),
-        (
-            "null byte",
-            format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n"),
-            400,
-        ),
-        (
-            "return without feed",
-            format!("GET / HTTP/1.1\r\n{host}X: a\rb\r\n\r\n"),
-            400,
-        ),
-        (
-            "bare feed after the request line",
-            format!("GET / HTTP/1.1\n{host}\r\n"),
-            400,
-        ),
-        (
-            "bare feed after a header",
-            "GET / HTTP/1.1\r\nHost: localhost\nX: a\r\n\r\n".into(),
-            400,
-        ),
-        (
-            "bare feeds only",
-            "GET / HTTP/1.1\nHost: localhost\n\n".into(),
-            400,
-        ),
-        (
-            "bare feed at the end",
-            format!("GET / HTTP/1.1\r\n{host}\n"),
-            400,
-        ),
-        (
-            "two hosts",
-            format!("GET / HTTP/1.1\r\n{host}{host}\r\n"),
-            400,
-        ),
-        (
-            "two hosts, one evil",
-            format!("GET / HTTP/1.1\r\n{host}Host: evil.example\r\n\r\n"),
-            400,
-        ),
+        ("huge length", sized("99999999999999999999", "\r\nhello"), 400),
+        ("chunks not last", coded("chunked, x"), 400),
+        ("unknown coding", coded("xchunked"), 400),
+        ("no coding", coded("identity"), 400),
+        ("empty coding", coded(""), 400),
+        ("chunks in 1.0", coded("chunked").replace("HTTP/1.1", "HTTP/1.0"), 400),
+        ("space before colon", sized("5", "\r\nhello").replace("th: 5", "th : 5"), 400),
+        ("folded line", format!("POST / HTTP/1.1\r\n{host}X: a\r\n b\r\n\r\n"), 400),
+        ("null byte", format!("GET / HTTP/1.1\r\n{host}X: a\0b\r\n\r\n"), 400),
+        ("return without feed", format!("GET / HTTP/1.1\r\n{host}X: a\rb\r\n\r\n"), 400),
+        ("bare feed after the request line", format!("GET / HTTP/1.1\n{host}\r\n"), 400),
+        ("bare feed after a header", "GET / HTTP/1.1\r\nHost: localhost\nX: a\r\n\r\n".into(), 400),
+        ("bare feeds only", "GET / HTTP/1.1\nHost: localhost\n\n".into(), 400),
+        ("bare feed at the end", format!("GET / HTTP/1.1\r\n{host}\n"), 400),
+        ("two hosts", format!("GET / HTTP/1.1\r\n{host}{host}\r\n"), 400),
+        ("two hosts, one evil", format!("GET / HTTP/1.1\r\n{host}Host: evil.example\r\n\r\n"), 400),
         ("no host", "GET / HTTP/1.1\r\n\r\n".into(), 400),
         ("no host in 1.0", "GET / HTTP/1.0\r\n\r\n".into(), 400),
-        (
-            "absolute target differs",
-            format!("GET http://evil.example/ HTTP/1.1\r\n{host}\r\n"),
-            400,
-        ),
-        (
-            "evil host",
-            "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n".into(),
-            403,
-        ),
-        (
-            "version of the future",
-            format!("GET / HTTP/3.0\r\n{host}\r\n"),
-            400,
-        ),
+        ("other target", format!("GET http://evil.example/ HTTP/1.1\r\n{host}\r\n"), 400),
+        ("evil host", "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n".into(), 403),
+        ("version of the future", format!("GET / HTTP/3.0\r\n{host}\r\n"), 400),
         ("two spaces", format!("GET  / HTTP/1.1\r\n{host}\r\n"), 400),
-        (
-            "chunk size with sign",
-            chunked("\r\n+5\r\nhello\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunk size not a number",
-            chunked("\r\nzz\r\nhello\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunk size too large",
-            chunked("\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunk without its end",
-            chunked("\r\n5\r\nhelloXX0\r\n\r\n"),
-            400,
-        ),
-        (
-            "chunk line ends bare",
-            chunked("\r\n5\nhello\r\n0\r\n\r\n"),
-            400,
-        ),
-        (
-            "long chunk extension",
-            chunked(&format!(
-                "\r\n5;{}\r\nhello\r\n0\r\n\r\n",
-                "x".repeat(1_000_000)
-            )),
-            400,
-        ),
-        (
-            "101 headers",
-            format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: a\r\n".repeat(100)),
-            431,
-        ),
-        (
-            "500 KB header",
-            format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(500_000)),
-            431,
-        ),
-        (
-            "33 KB of headers",
-            format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(33_000)),
-            431,
-        ),
-        (
-            "9 KB target",
-            format!("GET /{} HTTP/1.1\r\n{host}\r\n", "x".repeat(9_000)),
-            414,
-        ),
+        ("chunk size with sign", chunked("\r\n+5\r\nhello\r\n0\r\n\r\n"), 400),
+        ("chunk size not a number", chunked("\r\nzz\r\nhello\r\n0\r\n\r\n"), 400),
+        ("chunk size too large", chunked("\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n"), 400),
+        ("chunk without its end", chunked("\r\n5\r\nhelloXX0\r\n\r\n"), 400),
+        ("chunk line ends bare", chunked("\r\n5\nhello\r\n0\r\n\r\n"), 400),
+        ("chunk extension", chunked(&format!("\r\n5;{}\r\nhello\r\n0\r\n\r\n", x(1_000_000))), 400),
+        ("101 headers", format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: a\r\n".repeat(100)), 431),
+        ("500 KB header", format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", x(500_000)), 431),
+        ("33 KB of headers", format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", x(33_000)), 431),
+        ("9 KB target", format!("GET /{} HTTP/1.1\r\n{host}\r\n", x(9_000)), 414),
     ]
 }
 
@@ -329,5 +205,26 @@ async fn a_body_that_looks_like_a_request_is_a_body() {
             (answer.status, answer.body.as_str(), answer.closes()),
             (200, "served", false)
         );
+    }
+}
+
+#[tokio::test]
+async fn http2_names_one_host() {
+    let server = Server::start(patient(), guarded()).await;
+    // (authority, host, the first byte of the answer's header block)
+    let rows = [
+        ("localhost", None, 0x88),
+        ("localhost", Some("localhost"), 0x88),
+        // 400 has a number in the static table, 403 has to be spelled out.
+        ("localhost", Some("evil.example"), 0x8c),
+        ("evil.example", Some("localhost"), 0x8c),
+        ("evil.example", None, 0x48),
+    ];
+    let mut client = server.client().await;
+    client.greet().await;
+    for (stream, (authority, host, expect)) in (1..).step_by(2).zip(rows) {
+        client.send(h2::get(stream, "/", authority, host)).await;
+        let frame = client.frame_of(h2::HEADERS).await.unwrap();
+        assert_eq!(frame.payload[0], expect, "{authority} {host:?}");
     }
 }

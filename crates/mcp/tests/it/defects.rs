@@ -17,14 +17,29 @@ async fn requests_with_the_same_id_get_their_own_answers() {
     let call = |query: &str| json!({"name": "slow", "arguments": {"query": query}});
     let other = server.clone();
     let waiting = tokio::spawn(async move {
-        other.ask("2025-06-18", "tools/call", json!({"name": "slow", "arguments": {"query": "wait"}})).await
+        other
+            .ask(
+                "2025-06-18",
+                "tools/call",
+                json!({"name": "slow", "arguments": {"query": "wait"}}),
+            )
+            .await
     });
     tokio::task::yield_now().await;
-    let quick = server.ask("2025-06-18", "tools/call", call("quick")).await.json();
-    assert_eq!(quick["result"]["structuredContent"]["results"], json!(["quick"]));
+    let quick = server
+        .ask("2025-06-18", "tools/call", call("quick"))
+        .await
+        .json();
+    assert_eq!(
+        quick["result"]["structuredContent"]["results"],
+        json!(["quick"])
+    );
     gate.notify_one();
     let slow = waiting.await.unwrap().json();
-    assert_eq!(slow["result"]["structuredContent"]["results"], json!(["wait"]));
+    assert_eq!(
+        slow["result"]["structuredContent"]["results"],
+        json!(["wait"])
+    );
 }
 
 /// 2: no session id, or one that some other server gave out. ChatGPT drops it.
@@ -32,11 +47,17 @@ async fn requests_with_the_same_id_get_their_own_answers() {
 async fn a_session_id_is_neither_wanted_nor_minded() {
     let server = Server::new(app());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
-    for headers in [&[][..], &[("mcp-session-id", "from-elsewhere"), ("last-event-id", "9")]] {
+    for headers in [
+        &[][..],
+        &[("mcp-session-id", "from-elsewhere"), ("last-event-id", "9")],
+    ] {
         let answer = server.post("/mcp", headers, body.as_str()).await;
         assert_eq!(answer.status, 200);
         assert!(!answer.headers.contains_key("mcp-session-id"));
-        assert_eq!(answer.json()["result"]["tools"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            answer.json()["result"]["tools"].as_array().unwrap().len(),
+            2
+        );
     }
 }
 
@@ -51,10 +72,19 @@ async fn there_is_no_session_to_begin_or_end() {
         assert!(!answer.headers.contains_key("mcp-session-id"), "{revision}");
     }
     for path in ["/", "/mcp", "/mcp/"] {
-        let request = http::Request::delete(path).header("host", "localhost").body(axum::body::Body::empty());
+        let request = http::Request::delete(path)
+            .header("host", "localhost")
+            .body(axum::body::Body::empty());
         let answer = server.send(request.unwrap()).await;
-        assert_eq!((answer.status.as_u16(), answer.kind()), (405, "application/json"), "{path}");
-        assert!(answer.headers["allow"].to_str().unwrap().contains("POST"), "{path}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.kind()),
+            (405, "application/json"),
+            "{path}"
+        );
+        assert!(
+            answer.headers["allow"].to_str().unwrap().contains("POST"),
+            "{path}"
+        );
     }
 }
 
@@ -64,7 +94,10 @@ async fn a_stream_never_begins_with_an_empty_event() {
     let server = Server::new(app());
     for revision in LEGACY {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
-        let headers = [("accept", "text/event-stream"), ("mcp-protocol-version", revision)];
+        let headers = [
+            ("accept", "text/event-stream"),
+            ("mcp-protocol-version", revision),
+        ];
         let answer = server.post("/mcp", &headers, body).await;
         assert!(answer.text.starts_with("data: {"), "{}", answer.text);
         assert_eq!(answer.messages().len(), 1);
@@ -75,10 +108,14 @@ async fn a_stream_never_begins_with_an_empty_event() {
 #[tokio::test]
 async fn a_panic_is_answered_and_survived() {
     let server = Server::new(app());
-    let with_progress = json!({"name": "search", "arguments": {"query": "panic"}, "_meta": {"progressToken": 1}});
+    let with_progress =
+        json!({"name": "search", "arguments": {"query": "panic"}, "_meta": {"progressToken": 1}});
     for revision in [LEGACY[2], MODERN] {
         let rows = [
-            ("tools/call", json!({"name": "search", "arguments": {"query": "panic"}})),
+            (
+                "tools/call",
+                json!({"name": "search", "arguments": {"query": "panic"}}),
+            ),
             ("tools/call", with_progress.clone()),
             ("resources/read", json!({"uri": "test://panic/1"})),
             ("prompts/get", json!({"name": "panic"})),
@@ -97,13 +134,36 @@ async fn a_panic_is_answered_and_survived() {
 async fn content_type_ignores_case_and_parameters_but_not_other_types() {
     let server = Server::new(app());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
-    for good in ["Application/JSON", "application/json; charset=utf-8", "APPLICATION/JSON;charset=UTF-8"] {
-        assert_eq!(server.post("/", &[("content-type", good)], body.as_str()).await.status, 200, "{good}");
+    for good in [
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        "APPLICATION/JSON;charset=UTF-8",
+    ] {
+        assert_eq!(
+            server
+                .post("/", &[("content-type", good)], body.as_str())
+                .await
+                .status,
+            200,
+            "{good}"
+        );
     }
-    let bad = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx", ""];
+    let bad = [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/jsonx",
+        "",
+    ];
     for bad in bad {
-        let answer = server.post("/", &[("content-type", bad)], body.as_str()).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (415, -32600), "{bad}");
+        let answer = server
+            .post("/", &[("content-type", bad)], body.as_str())
+            .await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (415, -32600),
+            "{bad}"
+        );
     }
 }
 
@@ -111,7 +171,11 @@ async fn content_type_ignores_case_and_parameters_but_not_other_types() {
 #[tokio::test]
 async fn bad_messages_are_refused_in_the_protocols_own_words() {
     let server = Server::new(app());
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#, "[".repeat(70), "]".repeat(70));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#,
+        "[".repeat(70),
+        "]".repeat(70)
+    );
     let rows = [
         ("", -32700),
         ("{", -32700),
@@ -121,15 +185,25 @@ async fn bad_messages_are_refused_in_the_protocols_own_words() {
         ("null", -32600),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+            -32600,
+        ),
         (r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#, -32600),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#,
+            -32600,
+        ),
         (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, -32600),
         (deep.as_str(), -32600),
     ];
     for (body, code) in rows {
         let answer = server.post("/mcp", &[], body).await;
-        assert_eq!((answer.status.as_u16(), answer.kind()), (400, "application/json"), "{body}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.kind()),
+            (400, "application/json"),
+            "{body}"
+        );
         assert_eq!(answer.code(), code, "{body}");
         assert_eq!(answer.json()["jsonrpc"], "2.0");
     }
@@ -149,14 +223,29 @@ async fn batches_are_answered_in_2025_03_26_alone() {
     for headers in [&[][..], &[("mcp-protocol-version", "2025-03-26")]] {
         let answer = server.post("/mcp", headers, batch.to_string()).await;
         let answers = answer.json();
-        let ids: Vec<&Value> = answers.as_array().unwrap().iter().map(|a| &a["id"]).collect();
+        let ids: Vec<&Value> = answers
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|a| &a["id"])
+            .collect();
         assert_eq!(ids, [&json!(1), &json!("b"), &json!(3), &Value::Null]);
         assert_eq!(answers[1]["result"]["results"], json!(["x"]));
         assert_eq!(answers[2]["error"]["code"], -32601);
     }
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25", MODERN] {
-        let answer = server.post("/mcp", &[("mcp-protocol-version", revision)], batch.to_string()).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32600), "{revision}");
+        let answer = server
+            .post(
+                "/mcp",
+                &[("mcp-protocol-version", revision)],
+                batch.to_string(),
+            )
+            .await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (400, -32600),
+            "{revision}"
+        );
     }
     let notes = json!([{"jsonrpc": "2.0", "method": "notifications/initialized"}]).to_string();
     assert_eq!(server.post("/mcp", &[], notes).await.status, 202);
@@ -167,9 +256,15 @@ async fn batches_are_answered_in_2025_03_26_alone() {
 async fn bad_parameters_are_named_as_such() {
     let server = Server::new(app());
     let rows = [
-        ("tools/call", json!({"name": "search", "arguments": "query"})),
+        (
+            "tools/call",
+            json!({"name": "search", "arguments": "query"}),
+        ),
         ("tools/call", json!({"arguments": {}})),
-        ("tools/call", json!({"name": "no-such-tool", "arguments": {}})),
+        (
+            "tools/call",
+            json!({"name": "no-such-tool", "arguments": {}}),
+        ),
         ("tools/call", json!({"name": 5})),
         ("resources/read", json!({"uri": 5})),
         ("prompts/get", json!({"name": []})),
@@ -181,15 +276,35 @@ async fn bad_parameters_are_named_as_such() {
     for revision in ["2025-03-26", "2025-11-25", MODERN] {
         for (method, params) in &rows {
             let answer = server.ask(revision, method, params.clone()).await;
-            assert_eq!(answer.code(), -32602, "{revision} {method} {params} {}", answer.text);
+            assert_eq!(
+                answer.code(),
+                -32602,
+                "{revision} {method} {params} {}",
+                answer.text
+            );
         }
     }
     // Arguments that a model got wrong are its to mend: a result it can read, not an error.
-    for arguments in [json!({}), json!({"query": 5}), json!({"query": "a", "limit": 3})] {
-        let answer = server.ask("2025-11-25", "tools/call", json!({"name": "search", "arguments": arguments})).await;
+    for arguments in [
+        json!({}),
+        json!({"query": 5}),
+        json!({"query": "a", "limit": 3}),
+    ] {
+        let answer = server
+            .ask(
+                "2025-11-25",
+                "tools/call",
+                json!({"name": "search", "arguments": arguments}),
+            )
+            .await;
         let result = &answer.json()["result"];
         assert_eq!(result["isError"], true, "{arguments}");
-        assert!(result["content"][0]["text"].as_str().unwrap().contains("hint:"));
+        assert!(
+            result["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("hint:")
+        );
     }
 }
 
@@ -197,10 +312,21 @@ async fn bad_parameters_are_named_as_such() {
 #[tokio::test]
 async fn unknown_and_removed_methods_are_not_found() {
     let server = Server::new(app());
-    let removed = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such"];
+    let removed = [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "no/such",
+    ];
     for method in removed {
         let answer = server.ask(MODERN, method, json!({})).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (404, -32601), "{method}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (404, -32601),
+            "{method}"
+        );
         assert_eq!(answer.json()["id"], 1);
     }
     let legacy = server.ask("2025-11-25", "no/such", json!({})).await;
@@ -223,8 +349,14 @@ async fn initialize_goes_by_its_own_parameter() {
         ("2099-01-01", "2025-03-26", "2025-11-25"),
     ];
     for (asked, header, expected) in rows {
-        let answer = server.post("/mcp", &[("mcp-protocol-version", header)], hello(asked)).await;
-        assert_eq!(answer.json()["result"]["protocolVersion"], expected, "{asked} {header}");
+        let answer = server
+            .post("/mcp", &[("mcp-protocol-version", header)], hello(asked))
+            .await;
+        assert_eq!(
+            answer.json()["result"]["protocolVersion"],
+            expected,
+            "{asked} {header}"
+        );
     }
 }
 
@@ -232,14 +364,31 @@ async fn initialize_goes_by_its_own_parameter() {
 #[tokio::test]
 async fn results_and_security_schemes_stand_where_hosts_look() {
     let server = Server::new(app());
-    for (revision, beside) in [("2024-11-05", true), ("2025-03-26", true), ("2025-06-18", false), (MODERN, false)] {
+    for (revision, beside) in [
+        ("2024-11-05", true),
+        ("2025-03-26", true),
+        ("2025-06-18", false),
+        (MODERN, false),
+    ] {
         let result = server.search(revision, "x").await.json()["result"].clone();
         assert_eq!(result.get("results").is_some(), beside, "{revision}");
-        let with_progress = json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 1}});
-        let streamed = server.ask(revision, "tools/call", with_progress).await.json();
-        assert_eq!(streamed["result"].get("results").is_some(), beside, "{revision} streamed");
+        let with_progress =
+            json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 1}});
+        let streamed = server
+            .ask(revision, "tools/call", with_progress)
+            .await
+            .json();
+        assert_eq!(
+            streamed["result"].get("results").is_some(),
+            beside,
+            "{revision} streamed"
+        );
     }
-    let tool = server.ask("2025-11-25", "tools/list", json!({})).await.json()["result"]["tools"][0].clone();
+    let tool = server
+        .ask("2025-11-25", "tools/list", json!({}))
+        .await
+        .json()["result"]["tools"][0]
+        .clone();
     assert_eq!(tool["securitySchemes"], json!([{"type": "noauth"}]));
     assert_eq!(tool["_meta"]["securitySchemes"], tool["securitySchemes"]);
 }
@@ -248,13 +397,21 @@ async fn results_and_security_schemes_stand_where_hosts_look() {
 #[tokio::test]
 async fn the_dual_format_and_the_text_can_be_chosen() {
     use docent_mcp::{DualFormat, TextForm};
-    for (dual, revision, beside) in
-        [(DualFormat::Always, MODERN, true), (DualFormat::Never, "2024-11-05", false)]
-    {
-        let app = builder(Arc::default()).dual_format(dual).text_form(TextForm::Prose).build().unwrap();
+    for (dual, revision, beside) in [
+        (DualFormat::Always, MODERN, true),
+        (DualFormat::Never, "2024-11-05", false),
+    ] {
+        let app = builder(Arc::default())
+            .dual_format(dual)
+            .text_form(TextForm::Prose)
+            .build()
+            .unwrap();
         let result = Server::new(app).search(revision, "x").await.json()["result"].clone();
         assert_eq!(result.get("results").is_some(), beside);
-        assert_eq!(result["content"], json!([{"type": "text", "text": "Title: x"}]));
+        assert_eq!(
+            result["content"],
+            json!([{"type": "text", "text": "Title: x"}])
+        );
         assert_eq!(result["structuredContent"], json!({"results": ["x"]}));
     }
 }

@@ -22,8 +22,14 @@ async fn every_accept_on_every_path_in_every_revision_is_answered() {
         ("application/json", "application/json"),
         ("APPLICATION/JSON", "application/json"),
         ("application/json, */*", "application/json"),
-        ("application/json;q=0.9, text/event-stream;q=0.8", "application/json"),
-        ("application/json, text/event-stream;q=0", "application/json"),
+        (
+            "application/json;q=0.9, text/event-stream;q=0.8",
+            "application/json",
+        ),
+        (
+            "application/json, text/event-stream;q=0",
+            "application/json",
+        ),
         ("text/html", "text/event-stream"),
         ("application/*", "text/event-stream"),
     ];
@@ -31,10 +37,15 @@ async fn every_accept_on_every_path_in_every_revision_is_answered() {
         let (headers, body) = shaped(revision, "tools/list", json!({}));
         for path in ["/", "/mcp", "/mcp/"] {
             for (accept, kind) in accepts {
-                let mut all: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (*k, v.as_str())).collect();
+                let mut all: Vec<(&str, &str)> =
+                    headers.iter().map(|(k, v)| (*k, v.as_str())).collect();
                 all.push(("accept", accept));
                 let answer = server.post(path, &all, body.to_string()).await;
-                assert_eq!((answer.status.as_u16(), answer.kind()), (200, kind), "{revision} {path} {accept}");
+                assert_eq!(
+                    (answer.status.as_u16(), answer.kind()),
+                    (200, kind),
+                    "{revision} {path} {accept}"
+                );
                 assert_eq!(answer.json()["result"]["tools"][0]["name"], "search");
             }
         }
@@ -46,22 +57,45 @@ async fn every_accept_on_every_path_in_every_revision_is_answered() {
 async fn the_probe_of_chatgpt_is_answered() {
     let server = Server::new(app());
     let probe = r#"{"jsonrpc":"2.0","id":"openai-mcp-discover","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"openai-mcp","version":"1.0.0"},"io.modelcontextprotocol/clientCapabilities":{"experimental":{"openai/visibility":{"enabled":true}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}}}}"#;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "server/discover"), ("user-agent", "openai-mcp/1.0.0")];
+    let headers = [
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "server/discover"),
+        ("user-agent", "openai-mcp/1.0.0"),
+    ];
     let bare = r#"{"jsonrpc":"2.0","id":"openai-mcp-discover","method":"server/discover"}"#;
-    for (headers, body) in [(&headers[..], probe), (&[], bare), (&[("mcp-protocol-version", "2025-11-25")], bare)] {
+    for (headers, body) in [
+        (&headers[..], probe),
+        (&[], bare),
+        (&[("mcp-protocol-version", "2025-11-25")], bare),
+    ] {
         let answer = server.post("/", headers, body).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let message = answer.json();
         assert_eq!(message["id"], "openai-mcp-discover");
         let result = &message["result"];
         assert_eq!(result["resultType"], "complete");
-        assert_eq!(result["supportedVersions"], json!([MODERN, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]));
+        assert_eq!(
+            result["supportedVersions"],
+            json!([
+                MODERN,
+                "2025-11-25",
+                "2025-06-18",
+                "2025-03-26",
+                "2024-11-05"
+            ])
+        );
         assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "public");
         assert_eq!(result["instructions"], "Search first.");
         let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
-        assert_eq!((&server["name"], &server["title"]), (&json!("test-app"), &json!("Test app")));
+        assert_eq!(
+            (&server["name"], &server["title"]),
+            (&json!("test-app"), &json!("Test app"))
+        );
     }
 }
+
+/// Headers, parameters, and the status and code that answer them.
+type Row = (Vec<(&'static str, &'static str)>, Value, u16, i64);
 
 /// Headers against the body: each row alone, with the status and code hosts expect.
 #[tokio::test]
@@ -74,35 +108,125 @@ async fn headers_and_body_must_agree() {
     let name = ("mcp-name", "search");
     let good = meta(MODERN);
     let no_capabilities = json!({"io.modelcontextprotocol/protocolVersion": MODERN});
-    let rows: Vec<(Vec<(&str, &str)>, Value, u16, i64)> = vec![
+    let rows: Vec<Row> = vec![
         (vec![version, method, name], call(good.clone()), 200, 0),
-        (vec![version, method, ("mcp-name", "=?base64?c2VhcmNo?=")], call(good.clone()), 200, 0),
-        (vec![version, ("mcp-method", " tools/call "), ("mcp-name", "  search ")], call(good.clone()), 200, 0),
-        (vec![version, method, name], json!({"name": "search", "arguments": {"query": "x"}}), 400, -32602),
+        (
+            vec![version, method, ("mcp-name", "=?base64?c2VhcmNo?=")],
+            call(good.clone()),
+            200,
+            0,
+        ),
+        (
+            vec![
+                version,
+                ("mcp-method", " tools/call "),
+                ("mcp-name", "  search "),
+            ],
+            call(good.clone()),
+            200,
+            0,
+        ),
+        (
+            vec![version, method, name],
+            json!({"name": "search", "arguments": {"query": "x"}}),
+            400,
+            -32602,
+        ),
         (vec![version, method, name], call(json!({})), 400, -32602),
-        (vec![version, method, name], call(no_capabilities), 400, -32602),
+        (
+            vec![version, method, name],
+            call(no_capabilities),
+            400,
+            -32602,
+        ),
         (vec![method, name], call(good.clone()), 400, -32020),
-        (vec![("mcp-protocol-version", "2025-11-25"), method, name], call(good.clone()), 400, -32020),
-        (vec![version, method, name], call(meta("v999.0.0")), 400, -32020),
+        (
+            vec![("mcp-protocol-version", "2025-11-25"), method, name],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![version, method, name],
+            call(meta("v999.0.0")),
+            400,
+            -32020,
+        ),
         (vec![version, name], call(good.clone()), 400, -32020),
-        (vec![version, ("mcp-method", "TOOLS/CALL"), name], call(good.clone()), 400, -32020),
-        (vec![version, ("mcp-method", "tools/list"), name], call(good.clone()), 400, -32020),
+        (
+            vec![version, ("mcp-method", "TOOLS/CALL"), name],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![version, ("mcp-method", "tools/list"), name],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
         (vec![version, method], call(good.clone()), 400, -32020),
-        (vec![version, method, ("mcp-name", "fetch")], call(good.clone()), 400, -32020),
-        (vec![version, method, ("mcp-name", "=?base64?c2Vhc!!?=")], call(good.clone()), 400, -32020),
-        (vec![version, method, name, ("mcp-name", "search")], call(good.clone()), 400, -32020),
-        (vec![version, version, method, name], call(good.clone()), 400, -32020),
-        (vec![("mcp-protocol-version", "v999.0.0"), method, name], call(meta("v999.0.0")), 400, -32022),
-        (vec![("mcp-protocol-version", "v999.0.0")], call(json!({})), 400, -32022),
-        (vec![("mcp-protocol-version", "2024-01-01")], json!({"name": "search", "arguments": {"query": "x"}}), 400, -32022),
+        (
+            vec![version, method, ("mcp-name", "fetch")],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![version, method, ("mcp-name", "=?base64?c2Vhc!!?=")],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![version, method, name, ("mcp-name", "search")],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![version, version, method, name],
+            call(good.clone()),
+            400,
+            -32020,
+        ),
+        (
+            vec![("mcp-protocol-version", "v999.0.0"), method, name],
+            call(meta("v999.0.0")),
+            400,
+            -32022,
+        ),
+        (
+            vec![("mcp-protocol-version", "v999.0.0")],
+            call(json!({})),
+            400,
+            -32022,
+        ),
+        (
+            vec![("mcp-protocol-version", "2024-01-01")],
+            json!({"name": "search", "arguments": {"query": "x"}}),
+            400,
+            -32022,
+        ),
     ];
     for (headers, params, status, code) in rows {
-        let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params}).to_string();
+        let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
+            .to_string();
         let answer = server.post("/mcp", &headers, body.as_str()).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (status, code), "{headers:?} {body}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (status, code),
+            "{headers:?} {body}"
+        );
         assert_eq!(answer.json()["id"], 9, "{headers:?}");
         if code == -32022 {
-            assert!(answer.json()["error"]["data"]["supported"].as_array().unwrap().len() == 5);
+            assert!(
+                answer.json()["error"]["data"]["supported"]
+                    .as_array()
+                    .unwrap()
+                    .len()
+                    == 5
+            );
         }
     }
 }
@@ -110,14 +234,33 @@ async fn headers_and_body_must_agree() {
 /// The switch for hosts that leave out what 2026-07-28 demands: absence passes, contradiction does not.
 #[tokio::test]
 async fn lenient_headers_forgive_absence_but_not_contradiction() {
-    let server = Server::with(app(), Options { lenient_modern_headers: true, ..Options::default() });
+    let server = Server::with(
+        app(),
+        Options {
+            lenient_modern_headers: true,
+            ..Options::default()
+        },
+    );
     let bare = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}});
     assert_eq!(server.post("/", &[], bare.to_string()).await.status, 200);
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "x"}}});
-    let answer = server.post("/", &[("mcp-protocol-version", MODERN)], call.to_string()).await;
-    assert_eq!(answer.json()["result"]["resultType"], "complete", "{}", answer.text);
-    let wrong = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/list")];
-    assert_eq!(server.post("/", &wrong, bare.to_string()).await.code(), -32020);
+    let answer = server
+        .post("/", &[("mcp-protocol-version", MODERN)], call.to_string())
+        .await;
+    assert_eq!(
+        answer.json()["result"]["resultType"],
+        "complete",
+        "{}",
+        answer.text
+    );
+    let wrong = [
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/list"),
+    ];
+    assert_eq!(
+        server.post("/", &wrong, bare.to_string()).await.code(),
+        -32020
+    );
 }
 
 /// Modern results carry their type, their server and, where they can be kept, for how long.
@@ -130,16 +273,32 @@ async fn modern_results_are_marked_and_legacy_results_are_not() {
         ("resources/templates/list", json!({}), true),
         ("resources/read", json!({"uri": "test://page"}), true),
         ("prompts/list", json!({}), true),
-        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "?"}, "argument": {"name": "a", "value": ""}}), false),
-        ("tools/call", json!({"name": "search", "arguments": {"query": "x"}}), false),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "?"}, "argument": {"name": "a", "value": ""}}),
+            false,
+        ),
+        (
+            "tools/call",
+            json!({"name": "search", "arguments": {"query": "x"}}),
+            false,
+        ),
     ];
     for (method, params, cacheable) in rows {
         let modern = server.ask(MODERN, method, params.clone()).await.json()["result"].clone();
         assert_eq!(modern["resultType"], "complete", "{method} {modern}");
-        assert!(modern["_meta"]["io.modelcontextprotocol/serverInfo"].is_object(), "{method}");
-        assert_eq!((modern["ttlMs"].is_u64(), modern["cacheScope"].is_string()), (cacheable, cacheable), "{method}");
+        assert!(
+            modern["_meta"]["io.modelcontextprotocol/serverInfo"].is_object(),
+            "{method}"
+        );
+        assert_eq!(
+            (modern["ttlMs"].is_u64(), modern["cacheScope"].is_string()),
+            (cacheable, cacheable),
+            "{method}"
+        );
         for revision in LEGACY {
-            let legacy = server.ask(revision, method, params.clone()).await.json()["result"].clone();
+            let legacy =
+                server.ask(revision, method, params.clone()).await.json()["result"].clone();
             for key in ["resultType", "ttlMs", "cacheScope", "_meta"] {
                 assert!(legacy.get(key).is_none(), "{revision} {method} {key}");
             }
@@ -152,8 +311,16 @@ async fn modern_results_are_marked_and_legacy_results_are_not() {
 async fn an_empty_app_answers_empty_lists() {
     let server = Server::new(docent_mcp::App::builder("empty", "1").build().unwrap());
     for revision in LEGACY.into_iter().chain([MODERN]) {
-        for (method, key) in [("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")] {
-            assert_eq!(server.ask(revision, method, json!({})).await.json()["result"][key], json!([]), "{revision}");
+        for (method, key) in [
+            ("tools/list", "tools"),
+            ("resources/list", "resources"),
+            ("prompts/list", "prompts"),
+        ] {
+            assert_eq!(
+                server.ask(revision, method, json!({})).await.json()["result"][key],
+                json!([]),
+                "{revision}"
+            );
         }
     }
 }
@@ -162,7 +329,9 @@ async fn an_empty_app_answers_empty_lists() {
 async fn a_missing_resource_has_the_code_of_its_era() {
     let server = Server::new(app());
     for (revision, code) in [("2025-11-25", -32002), (MODERN, -32602)] {
-        let answer = server.ask(revision, "resources/read", json!({"uri": "test://none"})).await;
+        let answer = server
+            .ask(revision, "resources/read", json!({"uri": "test://none"}))
+            .await;
         assert_eq!(answer.code(), code);
         assert_eq!(answer.json()["error"]["data"]["uri"], "test://none");
     }
@@ -174,16 +343,27 @@ async fn the_callers_mistake_is_shown_and_our_failure_is_not() {
     let server = Server::new(app());
     let mistake = server.search("2025-11-25", "mistake").await.json();
     assert_eq!(mistake["result"]["isError"], true);
-    assert_eq!(mistake["result"]["content"][0]["text"], "nobody knows that\nhint: ask something else");
+    assert_eq!(
+        mistake["result"]["content"][0]["text"],
+        "nobody knows that\nhint: ask something else"
+    );
     let broken = server.search("2025-11-25", "broken").await;
     assert_eq!(broken.code(), -32603);
-    assert!(broken.text.contains("reference") && !broken.text.contains("secret"), "{}", broken.text);
+    assert!(
+        broken.text.contains("reference") && !broken.text.contains("secret"),
+        "{}",
+        broken.text
+    );
 }
 
 #[tokio::test]
 async fn notifications_are_accepted_without_a_body() {
     let server = Server::new(app());
-    for method in ["notifications/initialized", "notifications/cancelled", "notifications/unheard-of"] {
+    for method in [
+        "notifications/initialized",
+        "notifications/cancelled",
+        "notifications/unheard-of",
+    ] {
         let note = json!({"jsonrpc": "2.0", "method": method}).to_string();
         let answer = server.post("/mcp", &[], note).await;
         assert_eq!((answer.status.as_u16(), answer.text.as_str()), (202, ""));
@@ -195,7 +375,11 @@ async fn notifications_are_accepted_without_a_body() {
 async fn health_sign_in_and_nowhere() {
     let server = Server::new(app());
     let get = |path: &str, accept: &str| {
-        Request::get(path).header("host", "localhost").header("accept", accept).body(Body::empty()).unwrap()
+        Request::get(path)
+            .header("host", "localhost")
+            .header("accept", accept)
+            .body(Body::empty())
+            .unwrap()
     };
     let rows = [
         ("/", "*/*", 200),
@@ -212,28 +396,59 @@ async fn health_sign_in_and_nowhere() {
     ];
     for (path, accept, status) in rows {
         let answer = server.send(get(path, accept)).await;
-        assert_eq!((answer.status.as_u16(), answer.kind()), (status, "application/json"), "{path} {accept}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.kind()),
+            (status, "application/json"),
+            "{path} {accept}"
+        );
         answer.json();
     }
-    assert_eq!(server.send(get("/readyz", "*/*")).await.json()["ready"], true);
-    assert_eq!(server.send(get("/", "*/*")).await.json()["name"], "test-app");
+    assert_eq!(
+        server.send(get("/readyz", "*/*")).await.json()["ready"],
+        true
+    );
+    assert_eq!(
+        server.send(get("/", "*/*")).await.json()["name"],
+        "test-app"
+    );
 }
 
 /// Bodies at the bound pass, one byte more does not.
 #[tokio::test]
 async fn bodies_stop_at_their_bound() {
-    let limits = Limits { body_bytes: 4_000, call_bytes: 2_000, big_body: 1_000, ..Limits::default() };
-    let server = Server::with(app(), Options { limits, ..Options::default() });
+    let limits = Limits {
+        body_bytes: 4_000,
+        call_bytes: 2_000,
+        big_body: 1_000,
+        ..Limits::default()
+    };
+    let server = Server::with(
+        app(),
+        Options {
+            limits,
+            ..Options::default()
+        },
+    );
     let padded = |method: &str, size: usize| {
-        let head = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"search","arguments":{{"query":""#);
+        let head = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"search","arguments":{{"query":""#
+        );
         let tail = "\"}}}";
         format!("{head}{}{tail}", "x".repeat(size - head.len() - tail.len()))
     };
-    for (method, size, status) in
-        [("tools/call", 2_000, 200), ("tools/call", 2_001, 413), ("ping", 4_000, 200), ("ping", 4_001, 413)]
-    {
+    for (method, size, status) in [
+        ("tools/call", 2_000, 200),
+        ("tools/call", 2_001, 413),
+        ("ping", 4_000, 200),
+        ("ping", 4_001, 413),
+    ] {
         let answer = server.post("/mcp", &[], padded(method, size)).await;
-        assert_eq!(answer.status.as_u16(), status, "{method} {size} {}", answer.text);
+        assert_eq!(
+            answer.status.as_u16(),
+            status,
+            "{method} {size} {}",
+            answer.text
+        );
         assert_eq!(answer.json()["jsonrpc"], "2.0");
     }
 }
@@ -242,9 +457,18 @@ async fn bodies_stop_at_their_bound() {
 #[tokio::test]
 async fn the_request_past_the_bound_is_told_to_come_back() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
-    let limits = Limits { in_flight: 1, ..Limits::default() };
+    let limits = Limits {
+        in_flight: 1,
+        ..Limits::default()
+    };
     let app = crate::server::app_with(gate.clone());
-    let server = Server::with(app, Options { limits, ..Options::default() });
+    let server = Server::with(
+        app,
+        Options {
+            limits,
+            ..Options::default()
+        },
+    );
     let other = server.clone();
     let wait = json!({"name": "slow", "arguments": {"query": "wait"}});
     let busy = tokio::spawn(async move { other.ask("2025-06-18", "tools/call", wait).await });
@@ -264,5 +488,10 @@ async fn endless_work_is_stopped() {
     let wait = json!({"name": "slow", "arguments": {"query": "wait"}});
     let result = server.ask("2025-06-18", "tools/call", wait).await.json()["result"].clone();
     assert_eq!(result["isError"], true);
-    assert!(result["content"][0]["text"].as_str().unwrap().contains("30 seconds"));
+    assert!(
+        result["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("30 seconds")
+    );
 }

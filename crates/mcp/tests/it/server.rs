@@ -6,7 +6,8 @@ use axum::body::Body as HttpBody;
 use docent_mcp::http::guard::Guard;
 use docent_mcp::http::{Options, router};
 use docent_mcp::{
-    Answer, App, Body, Context, Descriptor, Failure, Hints, Prompt, Resource, ResourceTemplate, Tool, Vars,
+    Answer, App, Body, Context, Descriptor, Failure, Hints, Prompt, Resource, ResourceTemplate,
+    Tool, Vars,
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -47,7 +48,9 @@ impl Tool for Search {
             "broken" => Err(std::io::Error::other("secret cause").into()),
             query => {
                 cx.progress(1.0, None, None).await;
-                Ok(Answer::new(Output { results: vec![query.to_owned()] }))
+                Ok(Answer::new(Output {
+                    results: vec![query.to_owned()],
+                }))
             }
         }
     }
@@ -69,7 +72,9 @@ impl Tool for Slow {
         if input.query == "wait" {
             self.0.notified().await;
         }
-        Ok(Answer::new(Output { results: vec![input.query] }))
+        Ok(Answer::new(Output {
+            results: vec![input.query],
+        }))
     }
 }
 
@@ -87,14 +92,24 @@ pub(crate) fn builder(gate: Arc<Notify>) -> docent_mcp::AppBuilder {
         .instructions("Search first.")
         .tool(Search)
         .tool(Slow(gate))
-        .resource(Resource::fixed("test://page", "page", "text/plain", Body::Text("A page.".to_owned())))
+        .resource(Resource::fixed(
+            "test://page",
+            "page",
+            "text/plain",
+            Body::Text("A page.".to_owned()),
+        ))
         .resource_template(ResourceTemplate::new(
             "test://panic/{id}",
             "panic",
             "text/plain",
             |_: Vars, _: Context| async { panic!("a resource went wrong") },
         ))
-        .prompt(Prompt::new("panic", "Panic", "Panics.", |_, _: Context| async { panic!("a prompt went wrong") }))
+        .prompt(Prompt::new(
+            "panic",
+            "Panic",
+            "Panics.",
+            |_, _: Context| async { panic!("a prompt went wrong") },
+        ))
 }
 
 pub(crate) struct Answered {
@@ -105,20 +120,29 @@ pub(crate) struct Answered {
 
 impl Answered {
     pub(crate) fn kind(&self) -> &str {
-        self.headers.get("content-type").map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get("content-type")
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     /// The messages of the answer, whichever way they came.
     pub(crate) fn messages(&self) -> Vec<Value> {
         if self.kind() == "text/event-stream" {
-            let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
-            return data.map(|text| serde_json::from_str(text).unwrap()).collect();
+            let data = self
+                .text
+                .lines()
+                .filter_map(|line| line.strip_prefix("data: "));
+            return data
+                .map(|text| serde_json::from_str(text).unwrap())
+                .collect();
         }
         vec![serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))]
     }
 
     pub(crate) fn json(&self) -> Value {
-        self.messages().pop().unwrap_or_else(|| panic!("no message in {:?}", self.text))
+        self.messages()
+            .pop()
+            .unwrap_or_else(|| panic!("no message in {:?}", self.text))
     }
 
     pub(crate) fn code(&self) -> i64 {
@@ -147,21 +171,37 @@ impl Server {
         let (parts, body) = self.open(request).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Answered { status: parts.status, headers: parts.headers, text }
+        Answered {
+            status: parts.status,
+            headers: parts.headers,
+            text,
+        }
     }
 
     /// A POST of JSON, with headers of its own that replace the usual ones.
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: impl Into<String>) -> Answered {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<String>,
+    ) -> Answered {
         let mut request = Request::post(path).header("host", "localhost");
-        for (name, value) in [("content-type", "application/json"), ("accept", "application/json")] {
-            if !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("accept", "application/json"),
+        ] {
+            if !headers
+                .iter()
+                .any(|(given, _)| given.eq_ignore_ascii_case(name))
+            {
                 request = request.header(name, value);
             }
         }
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(*name, *value);
         }
-        self.send(request.body(HttpBody::from(body.into())).unwrap()).await
+        self.send(request.body(HttpBody::from(body.into())).unwrap())
+            .await
     }
 
     /// A request in the shape of its revision, headers and metadata included.
@@ -172,18 +212,33 @@ impl Server {
     }
 
     pub(crate) async fn search(&self, revision: &str, query: &str) -> Answered {
-        self.ask(revision, "tools/call", json!({"name": "search", "arguments": {"query": query}})).await
+        self.ask(
+            revision,
+            "tools/call",
+            json!({"name": "search", "arguments": {"query": query}}),
+        )
+        .await
     }
 }
 
-pub(crate) fn shaped(revision: &str, method: &str, mut params: Value) -> (Vec<(&'static str, String)>, Value) {
+pub(crate) fn shaped(
+    revision: &str,
+    method: &str,
+    mut params: Value,
+) -> (Vec<(&'static str, String)>, Value) {
     let mut headers = vec![("mcp-protocol-version", revision.to_owned())];
     if revision == MODERN {
         headers.push(("mcp-method", method.to_owned()));
-        let name = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str);
+        let name = params
+            .get("name")
+            .or_else(|| params.get("uri"))
+            .and_then(Value::as_str);
         headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = revision.into();
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     }
-    (headers, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+    (
+        headers,
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+    )
 }

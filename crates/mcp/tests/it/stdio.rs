@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use docent_mcp::http::limits::Limits;
 use docent_mcp::stdio;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
+use tokio::io::{
+    AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split,
+};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -22,12 +24,25 @@ impl Pipes {
         let (to, input) = duplex(1 << 20);
         let (output, from) = duplex(1 << 20);
         let (input, _) = split(input);
-        let served = tokio::spawn(stdio::run(app(), limits, input, output, CancellationToken::new()));
-        Self { to, from: BufReader::new(from), served }
+        let served = tokio::spawn(stdio::run(
+            app(),
+            limits,
+            input,
+            output,
+            CancellationToken::new(),
+        ));
+        Self {
+            to,
+            from: BufReader::new(from),
+            served,
+        }
     }
 
     async fn say(&mut self, line: &str) {
-        self.to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.to
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
     }
 
     async fn hear(&mut self) -> Value {
@@ -64,17 +79,33 @@ fn search(query: &str) -> Value {
 async fn every_revision_is_spoken_and_the_dual_format_follows_it() {
     for revision in LEGACY {
         let mut pipes = Pipes::open(Limits::default());
-        assert_eq!(pipes.ask(&hello(revision)).await["result"]["protocolVersion"], revision);
-        pipes.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        assert_eq!(
+            pipes.ask(&hello(revision)).await["result"]["protocolVersion"],
+            revision
+        );
+        pipes
+            .say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .await;
         let result = pipes.ask(&search("x")).await["result"].clone();
         assert_eq!(result["structuredContent"], json!({"results": ["x"]}));
-        assert_eq!(result.get("results").is_some(), revision < "2025-06-18", "{revision}");
+        assert_eq!(
+            result.get("results").is_some(),
+            revision < "2025-06-18",
+            "{revision}"
+        );
         assert_eq!(pipes.close().await, "");
     }
     let mut pipes = Pipes::open(Limits::default());
     let (_, discover) = shaped(MODERN, "server/discover", json!({}));
-    assert_eq!(pipes.ask(&discover).await["result"]["supportedVersions"][0], MODERN);
-    let (_, call) = shaped(MODERN, "tools/call", json!({"name": "search", "arguments": {"query": "x"}}));
+    assert_eq!(
+        pipes.ask(&discover).await["result"]["supportedVersions"][0],
+        MODERN
+    );
+    let (_, call) = shaped(
+        MODERN,
+        "tools/call",
+        json!({"name": "search", "arguments": {"query": "x"}}),
+    );
     assert_eq!(pipes.ask(&call).await["result"]["resultType"], "complete");
 }
 
@@ -89,10 +120,20 @@ async fn a_bare_discover_and_a_bare_ping_are_answered_before_any_handshake() {
 
 #[tokio::test]
 async fn bad_lines_are_answered_and_the_next_line_is_served() {
-    let mut pipes = Pipes::open(Limits { stdio_line: 300, ..Limits::default() });
+    let mut pipes = Pipes::open(Limits {
+        stdio_line: 300,
+        ..Limits::default()
+    });
     pipes.ask(&hello("2025-11-25")).await;
     let long = format!("\"{}\"", "x".repeat(299));
-    let rows = [("garbage", -32700), ("{", -32700), ("{}", -32600), ("[]", -32600), ("[1]", -32600), (long.as_str(), -32600)];
+    let rows = [
+        ("garbage", -32700),
+        ("{", -32700),
+        ("{}", -32600),
+        ("[]", -32600),
+        ("[1]", -32600),
+        (long.as_str(), -32600),
+    ];
     for (line, code) in rows {
         pipes.say(line).await;
         assert_eq!(pipes.hear().await["error"]["code"], code, "{line}");
@@ -101,13 +142,19 @@ async fn bad_lines_are_answered_and_the_next_line_is_served() {
     assert_eq!(pipes.ask(&search("panic")).await["error"]["code"], -32603);
     let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "v9"}}});
     assert_eq!(pipes.ask(&unknown).await["error"]["code"], -32022);
-    assert_eq!(pipes.ask(&search("fine")).await["result"]["structuredContent"]["results"][0], "fine");
+    assert_eq!(
+        pipes.ask(&search("fine")).await["result"]["structuredContent"]["results"][0],
+        "fine"
+    );
 }
 
 #[tokio::test]
 async fn a_line_at_the_bound_is_read() {
     let message = search("fine").to_string();
-    let mut pipes = Pipes::open(Limits { stdio_line: message.len(), ..Limits::default() });
+    let mut pipes = Pipes::open(Limits {
+        stdio_line: message.len(),
+        ..Limits::default()
+    });
     pipes.say(&message).await;
     assert!(pipes.hear().await["result"].is_object());
     pipes.say(&format!("{message} ")).await;
@@ -123,7 +170,10 @@ async fn batches_work_in_their_one_revision() {
     let mut answers = BTreeMap::new();
     for _ in 0..2 {
         let answer = pipes.hear().await;
-        answers.insert(answer["id"].as_str().unwrap().to_owned(), answer["result"].clone());
+        answers.insert(
+            answer["id"].as_str().unwrap().to_owned(),
+            answer["result"].clone(),
+        );
     }
     assert_eq!(answers.keys().collect::<Vec<_>>(), ["a", "b"]);
     let mut pipes = Pipes::open(Limits::default());
@@ -138,7 +188,10 @@ async fn progress_comes_before_the_answer() {
     let mut call = search("x");
     call["params"]["_meta"] = json!({"progressToken": "p"});
     let note = pipes.ask(&call).await;
-    assert_eq!((&note["method"], &note["params"]["progressToken"]), (&json!("notifications/progress"), &json!("p")));
+    assert_eq!(
+        (&note["method"], &note["params"]["progressToken"]),
+        (&json!("notifications/progress"), &json!("p"))
+    );
     assert_eq!(pipes.hear().await["id"], 5);
 }
 
@@ -148,7 +201,9 @@ async fn a_cancelled_request_gets_no_answer() {
     pipes.ask(&hello("2025-11-25")).await;
     let slow = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": "slow", "arguments": {"query": "wait"}}});
     pipes.say(&slow.to_string()).await;
-    pipes.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#).await;
+    pipes
+        .say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#)
+        .await;
     assert_eq!(pipes.ask(&search("next")).await["id"], 5);
     assert_eq!(pipes.close().await, "");
 }
@@ -166,7 +221,11 @@ async fn what_was_asked_before_the_end_is_answered() {
 
 #[tokio::test]
 async fn ten_thousand_messages_give_ten_thousand_lines_of_json() {
-    let Pipes { mut to, from, served } = Pipes::open(Limits::default());
+    let Pipes {
+        mut to,
+        from,
+        served,
+    } = Pipes::open(Limits::default());
     let writer = tokio::spawn(async move {
         for id in 0..10_000 {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");

@@ -29,7 +29,9 @@ impl Events {
     }
 
     async fn next(&mut self) -> Option<String> {
-        let chunk = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("no event came")?;
+        let chunk = tokio::time::timeout(PATIENCE, self.0.next())
+            .await
+            .expect("no event came")?;
         Some(String::from_utf8(chunk.unwrap().to_vec()).unwrap())
     }
 
@@ -55,14 +57,19 @@ fn post(path: &str, headers: &[(&'static str, String)], body: &Value) -> Request
 }
 
 fn listen(what: Value) -> Request<Body> {
-    let (headers, body) = shaped(MODERN, "subscriptions/listen", json!({"notifications": what}));
+    let (headers, body) = shaped(
+        MODERN,
+        "subscriptions/listen",
+        json!({"notifications": what}),
+    );
     post("/mcp", &headers, &body)
 }
 
 #[tokio::test]
 async fn progress_arrives_before_the_answer() {
     let server = Server::new(app());
-    let params = json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
+    let params =
+        json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
     for revision in ["2025-03-26", MODERN] {
         let (headers, body) = shaped(revision, "tools/call", params.clone());
         let mut events = Events::open(&server, post("/", &headers, &body)).await;
@@ -74,10 +81,16 @@ async fn progress_arrives_before_the_answer() {
 
 #[tokio::test]
 async fn a_client_that_takes_json_alone_gets_the_answer_without_the_progress() {
-    let params = json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
-    let answer = Server::new(app()).ask("2025-06-18", "tools/call", params).await;
+    let params =
+        json!({"name": "search", "arguments": {"query": "x"}, "_meta": {"progressToken": 7}});
+    let answer = Server::new(app())
+        .ask("2025-06-18", "tools/call", params)
+        .await;
     assert_eq!(answer.kind(), "application/json");
-    assert_eq!(answer.json()["result"]["structuredContent"]["results"], json!(["x"]));
+    assert_eq!(
+        answer.json()["result"]["structuredContent"]["results"],
+        json!(["x"])
+    );
 }
 
 #[tokio::test]
@@ -97,30 +110,66 @@ async fn listeners_hear_what_they_asked_for_and_nothing_else() {
     assert_eq!(heard[0]["params"]["uri"], "test://page");
     assert_eq!(heard[1]["method"], "notifications/tools/list_changed");
     for message in heard.iter().chain([&ack]) {
-        assert_eq!(message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+        assert_eq!(
+            message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            1
+        );
     }
 }
 
 #[tokio::test]
 async fn listening_has_a_bound_and_gives_its_place_back() {
-    let limits = Limits { listen_streams: 1, ..Limits::default() };
-    let server = Server::with(app(), Options { limits, ..Options::default() });
+    let limits = Limits {
+        listen_streams: 1,
+        ..Limits::default()
+    };
+    let server = Server::with(
+        app(),
+        Options {
+            limits,
+            ..Options::default()
+        },
+    );
     let mut first = Events::open(&server, listen(json!({"toolsListChanged": true}))).await;
     first.message().await;
     let refused = server.send(listen(json!({"toolsListChanged": true}))).await;
     assert_eq!(refused.code(), -32603, "{}", refused.text);
     drop(first);
-    Events::open(&server, listen(json!({"toolsListChanged": true}))).await.message().await;
-    let json_only = server.ask(MODERN, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+    Events::open(&server, listen(json!({"toolsListChanged": true})))
+        .await
+        .message()
+        .await;
+    let json_only = server
+        .ask(
+            MODERN,
+            "subscriptions/listen",
+            json!({"notifications": {"toolsListChanged": true}}),
+        )
+        .await;
     assert_eq!(json_only.status, 406);
-    let legacy = server.ask("2025-11-25", "subscriptions/listen", json!({"notifications": {}})).await;
+    let legacy = server
+        .ask(
+            "2025-11-25",
+            "subscriptions/listen",
+            json!({"notifications": {}}),
+        )
+        .await;
     assert_eq!(legacy.code(), -32601);
 }
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive() {
-    let limits = Limits { sse_keep_alive: Duration::from_millis(10), ..Limits::default() };
-    let server = Server::with(app(), Options { limits, ..Options::default() });
+    let limits = Limits {
+        sse_keep_alive: Duration::from_millis(10),
+        ..Limits::default()
+    };
+    let server = Server::with(
+        app(),
+        Options {
+            limits,
+            ..Options::default()
+        },
+    );
     let mut events = Events::open(&server, listen(json!({"toolsListChanged": true}))).await;
     events.message().await;
     assert_eq!(events.next().await.as_deref(), Some(":\n\n"));
@@ -129,18 +178,34 @@ async fn a_silent_stream_is_kept_alive() {
 #[tokio::test]
 async fn the_transport_of_2024_works_and_ends_with_its_stream() {
     let server = Server::new(app());
-    let request = Request::get("/sse").header("host", "localhost").body(Body::empty()).unwrap();
+    let request = Request::get("/sse")
+        .header("host", "localhost")
+        .body(Body::empty())
+        .unwrap();
     let mut events = Events::open(&server, request).await;
     let first = events.next().await.unwrap();
-    let path = first.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+    let path = first
+        .strip_prefix("event: endpoint\ndata: ")
+        .unwrap()
+        .trim()
+        .to_owned();
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
         {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "x"}}});
     assert_eq!(server.send(post(&path, &[], &hello)).await.status, 202);
-    assert_eq!(events.message().await["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(
+        events.message().await["result"]["protocolVersion"],
+        "2024-11-05"
+    );
     assert_eq!(server.send(post(&path, &[], &call)).await.status, 202);
     assert_eq!(events.message().await["result"]["results"], json!(["x"]));
-    assert_eq!(server.send(post("/messages?sessionId=guess", &[], &call)).await.status, 404);
+    assert_eq!(
+        server
+            .send(post("/messages?sessionId=guess", &[], &call))
+            .await
+            .status,
+        404
+    );
     drop(events);
     assert_eq!(server.send(post(&path, &[], &call)).await.status, 404);
 }
@@ -152,22 +217,42 @@ async fn shutdown_tells_listeners_and_lets_the_server_go() {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let served = tokio::spawn(serve(app(), Options::default(), listener, shutdown.clone()));
-    let (headers, body) = shaped(MODERN, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let (headers, body) = shaped(
+        MODERN,
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+    );
     let body = body.to_string();
-    let mut head = format!("POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: text/event-stream\r\ncontent-length: {}\r\n", body.len());
+    let mut head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: text/event-stream\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
+    stream
+        .write_all(format!("{head}\r\n{body}").as_bytes())
+        .await
+        .unwrap();
     let mut seen = vec![0; 4096];
     let mut text = String::new();
     while !text.contains("acknowledged") {
-        let count = tokio::time::timeout(PATIENCE, stream.read(&mut seen)).await.unwrap().unwrap();
+        let count = tokio::time::timeout(PATIENCE, stream.read(&mut seen))
+            .await
+            .unwrap()
+            .unwrap();
         text.push_str(std::str::from_utf8(&seen[..count]).unwrap());
     }
     shutdown.cancel();
-    tokio::time::timeout(PATIENCE, stream.read_to_string(&mut text)).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, stream.read_to_string(&mut text))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(text.contains(r#""resultType":"complete""#), "{text}");
-    tokio::time::timeout(PATIENCE, served).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, served)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
 }

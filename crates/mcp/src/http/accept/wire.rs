@@ -277,5 +277,8 @@ mod tests {
             None,
             At::Foreign,
         );
+        // Only at the beginning of a connection does it mean that.
+        let later = format!("{GET}PRI * HTTP/2.0\r\n\n");
+        check(&later, Some(1), None, At::Between);
     }
 }

@@ -1,0 +1,103 @@
+//! Turns one socket into answers, until it ends or is ordered to.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use axum::Router;
+use axum::body::Body;
+use futures::FutureExt;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tower::Service;
+
+use super::Peer;
+use super::pulse::{Busy, Order, Pulse};
+use super::stream::{Tracked, Watched};
+use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
+
+/// What one connection needs to be served.
+pub(super) struct Connection {
+    pub(super) router: Router,
+    pub(super) protocol: Arc<auto::Builder<TokioExecutor>>,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) peer: Peer,
+}
+
+impl Connection {
+    /// Serves until the peer goes, or is told to.
+    pub(super) async fn run(self, stream: TcpStream) {
+        let Self {
+            router,
+            protocol,
+            pulse,
+            peer,
+        } = self;
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+        let counted = Arc::clone(&pulse);
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(peer);
+            answer(router.clone(), request, busy)
+        });
+        let mut http = pin!(protocol.serve_connection(io, service));
+        let mut told = false;
+        poll_fn(|cx| {
+            pulse.waker().register(cx.waker());
+            if http.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match pulse.order() {
+                Order::Cut => Poll::Ready(()),
+                // A head on its way is waited for: hyper would drop it unanswered.
+                Order::Finish if !told && !pulse.is_mid_head() => {
+                    told = true;
+                    http.as_mut().graceful_shutdown();
+                    http.as_mut().poll(cx).map(drop)
+                }
+                _ => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+const AMBIGUOUS: &str = "the framing of the request is ambiguous";
+
+async fn answer(
+    mut router: Router,
+    request: Request<Body>,
+    busy: Busy,
+) -> Result<Response<Tracked>, Infallible> {
+    let can_close = request.version() < Version::HTTP_2;
+    let mut response = if busy.is_ambiguous() {
+        let hint = "end lines with CR LF, and give the length of the body once";
+        refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+    } else {
+        let called = AssertUnwindSafe(async move { router.call(request).await });
+        match called.catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(_) => {
+                // The panic itself goes to the process's panic hook; the peer learns nothing.
+                tracing::error!("a handler panicked");
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                refusal::answer(status, INTERNAL_ERROR, "internal error", "")
+            }
+        }
+    };
+    if can_close && busy.is_last() {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response.map(|body| Tracked::new(body, busy)))
+}

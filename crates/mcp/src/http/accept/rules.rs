@@ -1,0 +1,344 @@
+//! Turns the state of a connection and the time into an order: go on, finish, or be cut.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pulse::{Order, Phase, Pulse, State};
+use crate::http::limits::Limits;
+
+/// The accept loop's side of one connection.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pulse: Arc<Pulse>,
+    born: u64,
+    finishing: Option<u64>,
+}
+
+impl Watch {
+    pub(super) fn new(pulse: Arc<Pulse>) -> Self {
+        let born = pulse.born();
+        Self {
+            pulse,
+            born,
+            finishing: None,
+        }
+    }
+
+    /// Judges the connection and gives it its order.
+    pub(super) fn attend(&mut self, rules: &Rules, now: u64) {
+        let state = self.pulse.look();
+        let order = rules.judge(&state, self, now);
+        if order >= Order::Finish && self.finishing.is_none() {
+            self.finishing = Some(now);
+        }
+        self.pulse.command(order);
+    }
+}
+
+/// The limits in milliseconds, with what changes them: a crowd, or shutdown.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    first_byte: u64,
+    headers: u64,
+    idle: u64,
+    stall: u64,
+    age: u64,
+    linger: u64,
+    /// How coarse the stamps are. Added to every wait, so that none ends early.
+    tick: u64,
+    /// Since when we are shutting down.
+    closing: Option<u64>,
+    /// Whether few slots are left.
+    pub(super) crowded: bool,
+}
+
+impl Rules {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let working = limits.body.saturating_add(limits.handler);
+        let patience = working.max(limits.sse_keep_alive.saturating_mul(2));
+        let mut rules = Self {
+            first_byte: millis(limits.first_byte),
+            headers: millis(limits.headers),
+            idle: millis(limits.idle),
+            stall: millis(limits.stall.max(patience)),
+            age: millis(limits.age),
+            linger: millis(limits.linger),
+            tick: 0,
+            closing: None,
+            crowded: false,
+        };
+        let all = [
+            rules.first_byte,
+            rules.headers,
+            rules.idle,
+            rules.stall,
+            rules.age,
+        ];
+        let shortest = all.into_iter().min().unwrap_or_default();
+        // Without the linger, which matters only in shutdown, where the rounds are quicker.
+        // An eighth of the shortest wait keeps the error small; twice a second is enough.
+        rules.tick = (shortest / 8).clamp(5, 500);
+        rules
+    }
+
+    /// From now on connections should go. The loop looks this often then, so waits that begin now
+    /// are judged more exactly.
+    pub(super) fn begin_closing(&mut self, now: u64, tick: Duration) {
+        self.closing = Some(now);
+        self.tick = millis(tick);
+    }
+
+    /// How often the loop should look.
+    pub(super) fn tick(&self) -> Duration {
+        Duration::from_millis(self.tick)
+    }
+
+    fn over(&self, since: u64, limit: u64, now: u64) -> bool {
+        now.saturating_sub(since) >= limit.saturating_add(self.tick)
+    }
+
+    fn judge(&self, state: &State, watch: &Watch, now: u64) -> Order {
+        let leaving = self.leaving(watch, now);
+        if self.must_cut(state, watch, leaving, now) {
+            Order::Cut
+        } else if self.must_finish(state, leaving, now) {
+            Order::Finish
+        } else if leaving.is_some() {
+            Order::Last
+        } else {
+            Order::Carry
+        }
+    }
+
+    /// Since when the connection should go, whatever it does.
+    fn leaving(&self, watch: &Watch, now: u64) -> Option<u64> {
+        let aged = || {
+            self.over(watch.born, self.age, now)
+                .then(|| watch.born.saturating_add(self.age))
+        };
+        self.closing.or_else(aged)
+    }
+
+    fn lingered(&self, since: u64, now: u64) -> bool {
+        self.over(since, self.linger, now)
+    }
+
+    fn must_cut(&self, state: &State, watch: &Watch, leaving: Option<u64>, now: u64) -> bool {
+        if state.busy {
+            return self.over(state.since, self.stall, now);
+        }
+        match state.phase {
+            Phase::Fresh => {
+                self.over(state.since, self.first_byte, now)
+                    || leaving.is_some_and(|since| self.lingered(since, now))
+            }
+            Phase::Head => self.over(state.since, self.headers, now),
+            // It was told to finish and has nothing left to answer, but the peer does not take
+            // what is buffered or does not play its part in an HTTP/2 goodbye.
+            Phase::Idle => {
+                let told = watch.finishing.map(|told| told.max(state.since));
+                told.is_some_and(|told| self.over(told, self.headers, now))
+            }
+        }
+    }
+
+    fn must_finish(&self, state: &State, leaving: Option<u64>, now: u64) -> bool {
+        if let Some(since) = leaving {
+            // An HTTP/2 goodbye loses nothing that is on its way. On HTTP/1 the next request may
+            // be on its way, so an idle connection lingers.
+            let quiet = self.lingered(since.max(state.since), now);
+            return state.busy || state.multiplexed || quiet;
+        }
+        // When slots run out, those who wait for nothing give theirs up sooner.
+        let idle = if self.crowded {
+            self.idle.min(self.first_byte)
+        } else {
+            self.idle
+        };
+        !state.busy && state.phase == Phase::Idle && self.over(state.since, idle, now)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pulse::Clock;
+    use super::*;
+
+    const SECOND: u64 = 1000;
+
+    fn rules(closing: Option<u64>) -> Rules {
+        Rules {
+            closing,
+            ..Rules::new(&Limits::default())
+        }
+    }
+
+    fn watch(finishing: Option<u64>) -> Watch {
+        Watch {
+            finishing,
+            ..Watch::new(Arc::new(Pulse::new(Arc::new(Clock::new()))))
+        }
+    }
+
+    fn state(busy: bool, phase: Phase) -> State {
+        State {
+            busy,
+            phase,
+            since: 0,
+            multiplexed: false,
+        }
+    }
+
+    /// The order just before and at the end of a wait that began at zero.
+    fn turns(state: &State, rules: &Rules, watch: &Watch, after: u64) -> (Order, Order) {
+        let end = after + rules.tick;
+        (
+            rules.judge(state, watch, end - 1),
+            rules.judge(state, watch, end),
+        )
+    }
+
+    #[test]
+    fn every_wait_has_its_end() {
+        use Order::{Carry, Cut, Finish, Last};
+        let rows = [
+            (
+                "silent",
+                state(false, Phase::Fresh),
+                None,
+                None,
+                5 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "half a head",
+                state(false, Phase::Head),
+                None,
+                None,
+                10 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "idle",
+                state(false, Phase::Idle),
+                None,
+                None,
+                60 * SECOND,
+                (Carry, Finish),
+            ),
+            (
+                "stuck",
+                state(true, Phase::Idle),
+                None,
+                None,
+                60 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "no goodbye",
+                state(false, Phase::Idle),
+                Some(0),
+                None,
+                10 * SECOND,
+                (Carry, Cut),
+            ),
+            (
+                "silent at the end",
+                state(false, Phase::Fresh),
+                None,
+                Some(0),
+                500,
+                (Last, Cut),
+            ),
+            (
+                "idle at the end",
+                state(false, Phase::Idle),
+                None,
+                Some(0),
+                500,
+                (Last, Finish),
+            ),
+        ];
+        for (name, state, finishing, closing, after, expect) in rows {
+            let turns = turns(&state, &rules(closing), &watch(finishing), after);
+            assert_eq!(turns, expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn at_the_end_busy_and_multiplexed_connections_finish_at_once() {
+        let rules = rules(Some(0));
+        assert_eq!(
+            rules.judge(&state(true, Phase::Idle), &watch(None), 0),
+            Order::Finish
+        );
+        let multiplexed = State {
+            multiplexed: true,
+            ..state(false, Phase::Idle)
+        };
+        assert_eq!(rules.judge(&multiplexed, &watch(None), 0), Order::Finish);
+    }
+
+    #[test]
+    fn an_old_connection_goes_when_it_is_quiet() {
+        let (rules, age) = (rules(None), 600 * SECOND);
+        let active = |since: u64| State {
+            since,
+            ..state(false, Phase::Idle)
+        };
+        assert_eq!(
+            rules.judge(&active(age - 1), &watch(None), age),
+            Order::Carry
+        );
+        let past = age + rules.tick;
+        assert_eq!(rules.judge(&active(past), &watch(None), past), Order::Last);
+        assert_eq!(
+            rules.judge(&active(past), &watch(None), past + SECOND),
+            Order::Finish
+        );
+    }
+
+    #[test]
+    fn slower_work_may_stall_longer() {
+        let stall = |limits: Limits| Rules::new(&limits).stall;
+        let second = Duration::from_secs(1);
+        assert_eq!(stall(Limits::default()), 60 * SECOND);
+        assert_eq!(
+            stall(Limits {
+                handler: 300 * second,
+                ..Limits::default()
+            }),
+            315 * SECOND
+        );
+        assert_eq!(
+            stall(Limits {
+                sse_keep_alive: 50 * second,
+                ..Limits::default()
+            }),
+            100 * SECOND
+        );
+        assert_eq!(
+            stall(Limits {
+                handler: Duration::MAX,
+                ..Limits::default()
+            }),
+            u64::MAX
+        );
+    }
+
+    #[test]
+    fn a_crowd_shortens_idling_only() {
+        let rules = Rules {
+            crowded: true,
+            ..rules(None)
+        };
+        let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
+        assert_eq!(idle, (Order::Carry, Order::Finish));
+        let busy = turns(&state(true, Phase::Idle), &rules, &watch(None), 5 * SECOND);
+        assert_eq!(busy, (Order::Carry, Order::Carry));
+    }
+}
