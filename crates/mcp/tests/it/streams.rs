@@ -56,7 +56,7 @@ fn post(path: &str, headers: &[(&'static str, String)], body: &Value) -> Request
     request.body(Body::from(body.to_string())).unwrap()
 }
 
-fn listen(what: Value) -> Request<Body> {
+fn listen(what: &Value) -> Request<Body> {
     let (headers, body) = shaped(
         MODERN,
         "subscriptions/listen",
@@ -99,7 +99,7 @@ async fn listeners_hear_what_they_asked_for_and_nothing_else() {
     let changes = app.changes();
     let server = Server::new(app);
     let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://page"]});
-    let mut events = Events::open(&server, listen(wish)).await;
+    let mut events = Events::open(&server, listen(&wish)).await;
     let ack = events.message().await;
     assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
     changes.prompts();
@@ -130,12 +130,14 @@ async fn listening_has_a_bound_and_gives_its_place_back() {
             ..Options::default()
         },
     );
-    let mut first = Events::open(&server, listen(json!({"toolsListChanged": true}))).await;
+    let mut first = Events::open(&server, listen(&json!({"toolsListChanged": true}))).await;
     first.message().await;
-    let refused = server.send(listen(json!({"toolsListChanged": true}))).await;
+    let refused = server
+        .send(listen(&json!({"toolsListChanged": true})))
+        .await;
     assert_eq!(refused.code(), -32603, "{}", refused.text);
     drop(first);
-    Events::open(&server, listen(json!({"toolsListChanged": true})))
+    Events::open(&server, listen(&json!({"toolsListChanged": true})))
         .await
         .message()
         .await;
@@ -170,7 +172,7 @@ async fn a_silent_stream_is_kept_alive() {
             ..Options::default()
         },
     );
-    let mut events = Events::open(&server, listen(json!({"toolsListChanged": true}))).await;
+    let mut events = Events::open(&server, listen(&json!({"toolsListChanged": true}))).await;
     events.message().await;
     assert_eq!(events.next().await.as_deref(), Some(":\n\n"));
 }
