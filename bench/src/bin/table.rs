@@ -141,26 +141,42 @@ fn ratio(cells: &BTreeMap<Key, Cell>, cell: &Cell) -> Option<f64> {
 fn write_ratios(out: &mut impl Write, cells: &BTreeMap<Key, Cell>) -> anyhow::Result<()> {
     writeln!(
         out,
-        "\n| requests/s of docent over | goal | worst cell | median cell | best cell | met in |"
+        "\n| requests/s of docent over | goal | worst cell | median cell | best cell | met in | CPU time of this over docent's, median cell |"
     )?;
-    writeln!(out, "|---|--:|--:|--:|--:|--:|")?;
+    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
     for (peer, goal) in GOALS {
-        let of_peer = cells.values().filter(|cell| cell.server == peer);
-        let ratios: Vec<f64> = of_peer.filter_map(|cell| ratio(cells, cell)).collect();
+        let of_peer: Vec<&Cell> = cells.values().filter(|cell| cell.server == peer).collect();
+        let ratios: Vec<f64> = of_peer
+            .iter()
+            .filter_map(|cell| ratio(cells, cell))
+            .collect();
         if ratios.is_empty() {
-            writeln!(out, "| {peer} | {goal} | – | – | – | not measured |")?;
+            writeln!(out, "| {peer} | {goal} | – | – | – | not measured | – |")?;
             continue;
         }
         let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let best = ratios.iter().copied().fold(0.0, f64::max);
         let met = ratios.iter().filter(|ratio| **ratio >= goal).count();
         let (middle, of) = (median(ratios.clone()), ratios.len());
+        let cpu = median(
+            of_peer
+                .iter()
+                .filter_map(|cell| cpu_ratio(cells, cell))
+                .collect(),
+        );
         writeln!(
             out,
-            "| {peer} | {goal} | {worst:.2} | {middle:.2} | {best:.2} | {met} of {of} |"
+            "| {peer} | {goal} | {worst:.2} | {middle:.2} | {best:.2} | {met} of {of} | {cpu:.2} |"
         )?;
     }
     Ok(())
+}
+
+/// How many times our server's processor time per request `cell` spent in the same place.
+fn cpu_ratio(cells: &BTreeMap<Key, Cell>, cell: &Cell) -> Option<f64> {
+    let ours = cells.get(&(cell.operation.clone(), cell.connections, OURS.to_owned()))?;
+    let ours = ours.server_cpu_us_per_request;
+    (ours > 0.0).then(|| cell.server_cpu_us_per_request / ours)
 }
 
 fn write_startups(out: &mut impl Write, startups: &[Startup]) -> anyhow::Result<()> {
@@ -210,6 +226,7 @@ mod tests {
 
     fn cell(server: &str, rps: f64) -> Cell {
         Cell {
+            server_cpu_us_per_request: 1e6 / rps,
             server: server.into(),
             operation: "search".into(),
             connections: 16,
@@ -243,15 +260,15 @@ mod tests {
         write_ratios(&mut out, &cells).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
-            text.contains("| fastmcp | 20 | 22.22 | 22.22 | 22.22 | 1 of 1 |"),
+            text.contains("| fastmcp | 20 | 22.22 | 22.22 | 22.22 | 1 of 1 | 22.22 |"),
             "{text}"
         );
         assert!(
-            text.contains("| bare-rmcp | 0.85 | 0.80 | 0.80 | 0.80 | 0 of 1 |"),
+            text.contains("| bare-rmcp | 0.85 | 0.80 | 0.80 | 0.80 | 0 of 1 | 0.80 |"),
             "{text}"
         );
         assert!(
-            text.contains("| typescript | 8 | – | – | – | not measured |"),
+            text.contains("| typescript | 8 | – | – | – | not measured | – |"),
             "{text}"
         );
     }

@@ -62,3 +62,8 @@ pub use resource::{Body, Resource, ResourceTemplate, Vars};
 pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
 pub use tool::{Descriptor, Hints, Tool};
+
+/// The guide's example compiles, or the tests fail.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/kit.md")]
+struct Guide;
