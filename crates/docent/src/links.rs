@@ -44,8 +44,11 @@ impl Template {
         if id.split('/').any(|part| part == "." || part == "..") {
             return None;
         }
-        let id = encode(id, self.slashes);
-        Some(format!("{}{id}{}", self.before, self.after))
+        let mut url = String::with_capacity(self.before.len() + id.len() + self.after.len());
+        url.push_str(&self.before);
+        encode(id, self.slashes, &mut url);
+        url.push_str(&self.after);
+        Some(url)
     }
 }
 
@@ -72,20 +75,27 @@ fn is_web(text: &str) -> bool {
     schemed && !text.contains(strange) && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
-/// Percent-encodes everything but the characters that mean nothing in an address.
-fn encode(text: &str, slashes: bool) -> String {
+/// Percent-encodes everything but the characters that mean nothing in an address, onto `out`.
+fn encode(text: &str, slashes: bool, out: &mut String) {
     use std::fmt::Write as _;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if plain || (slashes && byte == b'/') {
-            out.push(char::from(byte));
-        } else {
+    let plain = |byte: &u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'.' | b'_' | b'~')
+            || (slashes && *byte == b'/')
+    };
+    let mut rest = text;
+    while !rest.is_empty() {
+        let run = rest.bytes().take_while(plain).count();
+        // What is plain is ASCII, so that a run ends between two characters.
+        let (run, odd) = rest.split_at_checked(run).unwrap_or((rest, ""));
+        out.push_str(run);
+        let end = odd.chars().next().map_or(0, char::len_utf8);
+        for byte in odd.bytes().take(end) {
             // Writing to a String cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
+        rest = odd.get(end..).unwrap_or_default();
     }
-    out
 }
 
 #[cfg(test)]

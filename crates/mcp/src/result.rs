@@ -86,7 +86,8 @@ pub enum TextForm {
 #[derive(Debug)]
 pub(crate) struct Payloads {
     pub(crate) structured: Option<Box<RawValue>>,
-    pub(crate) content: Vec<Content>,
+    /// Without items of its own, the text is the JSON of the data.
+    pub(crate) content: Option<Vec<Content>>,
     pub(crate) meta: Map<String, Value>,
     pub(crate) dual: bool,
 }
@@ -98,22 +99,6 @@ pub(crate) struct Shape {
     pub(crate) dual: DualFormat,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Wire<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
-    content: &'a [Content],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_error: bool,
-    #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
-    meta: &'a Map<String, Value>,
-}
-
 impl Shape {
     /// A finished result as JSON text.
     pub(crate) fn done(self, mut payloads: Payloads, server: &Value) -> String {
@@ -122,20 +107,27 @@ impl Shape {
             DualFormat::Never => false,
             DualFormat::Auto => !self.revision.has_structured_content(),
         };
-        let structured = payloads.structured.as_deref();
-        let results = (mirror && payloads.dual)
-            .then_some(structured)
-            .flatten()
-            .and_then(results_of);
         self.stamp(&mut payloads.meta, server);
-        to_text(&Wire {
-            result_type: self.result_type(),
-            content: &payloads.content,
-            structured_content: structured,
-            results,
-            is_error: false,
-            meta: &payloads.meta,
-        })
+        let data = payloads.structured.as_deref();
+        let mut result = Members::new(data.map_or(256, |data| data.get().len() * 2 + 512));
+        if let Some(kind) = self.result_type() {
+            result.json("resultType", kind);
+        }
+        match (&payloads.content, data) {
+            (None, Some(data)) => result.text_of("content", data.get()),
+            (content, _) => result.json("content", content.as_deref().unwrap_or_default()),
+        }
+        if let Some(data) = data {
+            result.raw("structuredContent", data.get());
+        }
+        let mirrored = data
+            .filter(|_| mirror && payloads.dual)
+            .and_then(results_of);
+        if let Some(results) = mirrored {
+            result.raw("results", results.get());
+        }
+        result.meta(&payloads.meta);
+        result.end()
     }
 
     /// A failure: a result that the model can read, or the protocol error that answers instead.
@@ -154,14 +146,14 @@ impl Shape {
             |hint| format!("{message}\nhint: {hint}"),
         );
         self.stamp(&mut meta, server);
-        Ok(to_text(&Wire {
-            result_type: self.result_type(),
-            content: &[Content::text(text)],
-            structured_content: None,
-            results: None,
-            is_error: true,
-            meta: &meta,
-        }))
+        let mut result = Members::new(text.len() + 256);
+        if let Some(kind) = self.result_type() {
+            result.json("resultType", kind);
+        }
+        result.json("content", &[Content::text(text)]);
+        result.raw("isError", "true");
+        result.meta(&meta);
+        Ok(result.end())
     }
 
     fn asked(self, ask: crate::Ask) -> Result<String, RpcError> {
@@ -181,6 +173,56 @@ impl Shape {
         if self.revision.is_modern() {
             meta.insert(SERVER_INFO.to_owned(), server.clone());
         }
+    }
+}
+
+/// A JSON object under construction. Results are put together by hand because most of one is its
+/// data, which is JSON already and stands in it twice.
+struct Members(String);
+
+impl Members {
+    fn new(capacity: usize) -> Self {
+        Self(String::with_capacity(capacity))
+    }
+
+    fn raw(&mut self, key: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push('"');
+        self.0.push_str(key);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+    }
+
+    fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
+        self.raw(key, &to_text(value));
+    }
+
+    /// One text item that holds `json` as a string. JSON text has no control characters, so that
+    /// quotes and backslashes are all there is to escape.
+    fn text_of(&mut self, key: &str, json: &str) {
+        self.raw(key, r#"[{"type":"text","text":""#);
+        let mut rest = json;
+        while let Some(at) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) {
+            let (run, odd) = rest.split_at_checked(at).unwrap_or((rest, ""));
+            self.0.push_str(run);
+            self.0.push('\\');
+            let (mark, tail) = odd.split_at_checked(1).unwrap_or((odd, ""));
+            self.0.push_str(mark);
+            rest = tail;
+        }
+        self.0.push_str(rest);
+        self.0.push_str("\"}]");
+    }
+
+    fn meta(&mut self, meta: &Map<String, Value>) {
+        if !meta.is_empty() {
+            self.json("_meta", meta);
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
     }
 }
 
@@ -258,7 +300,7 @@ mod tests {
     fn payloads(json: &str) -> Payloads {
         Payloads {
             structured: Some(RawValue::from_string(json.to_owned()).unwrap()),
-            content: vec![Content::text(json)],
+            content: None,
             meta: Map::new(),
             dual: true,
         }
@@ -278,6 +320,16 @@ mod tests {
         assert!(!has(Revision::V2025_06_18, DualFormat::Auto));
         assert!(has(Revision::V2026_07_28, DualFormat::Always));
         assert!(!has(Revision::V2024_11_05, DualFormat::Never));
+    }
+
+    #[test]
+    fn the_text_is_exactly_the_json_of_the_data() {
+        let data =
+            serde_json::json!({"a": "quotes \" and \\ and \n and \u{1} and é", "b": [1.5, null]});
+        let result = done(Revision::V2025_11_25, DualFormat::Auto, &data.to_string());
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text, data.to_string());
+        assert_eq!(result["structuredContent"], data);
     }
 
     #[test]

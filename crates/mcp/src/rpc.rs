@@ -76,7 +76,7 @@ pub(crate) fn result_answer(id: &RequestId, result: &str) -> String {
 
 /// Serializes one of our own wire shapes. They hold only strings, numbers and raw JSON, which
 /// cannot fail; should that ever change, the client still gets an answer it can parse.
-pub(crate) fn to_text(value: &impl Serialize) -> String {
+pub(crate) fn to_text(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| {
         tracing::error!(%error, "an answer could not be serialized");
         r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"internal error"}}"#.to_owned()

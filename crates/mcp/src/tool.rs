@@ -269,23 +269,13 @@ impl<T: Tool> Adapter<T> {
     ) -> Result<Payloads, Failure> {
         let data = to_raw_value(&answer.output)?;
         // `()` serializes as `null`: a tool without data.
-        if data.get() == "null" {
-            let content = answer.content.unwrap_or_default();
-            return Ok(Payloads {
-                structured: None,
-                content,
-                meta: answer.meta,
-                dual,
-            });
-        }
-        let content = answer.content.unwrap_or_else(|| {
-            let words = prose.then(|| self.0.prose(&answer.output)).flatten();
-            vec![Content::text(
-                words.unwrap_or_else(|| data.get().to_owned()),
-            )]
+        let structured = Some(data).filter(|data| data.get() != "null");
+        let content = answer.content.or_else(|| {
+            let words = prose.then(|| self.0.prose(&answer.output)).flatten()?;
+            Some(vec![Content::text(words)])
         });
         Ok(Payloads {
-            structured: Some(data),
+            structured,
             content,
             meta: answer.meta,
             dual,

@@ -16,41 +16,73 @@ const WINDOW_BYTES: u32 = 200;
 /// How many characters before the first match are shown at most, when no sentence begins there.
 const LEAD_CHARS: usize = 60;
 
-/// A document with what is needed to show it as a hit.
+/// A document with what is needed to show it as a hit, worked out once and kept beside it.
 pub(crate) struct Mapped {
     pub document: Arc<Document>,
+    title: String,
+    /// The text without its layout; see [`flat`].
+    flat: String,
     map: TermMap,
 }
 
 impl Mapped {
     pub(crate) fn new(document: Document) -> Self {
-        let map = TermMap::of(&document.text);
+        let flat = flat(&document.text);
         Self {
+            title: line(&self::flat(&document.title), 0, MAX_TITLE_CHARS),
+            map: TermMap::of(&flat),
+            flat,
             document: Arc::new(document),
-            map,
         }
     }
 
     /// The document as a hit that shows the terms wanted.
     pub(crate) fn hit(&self, score: f32, wanted: &Wanted) -> Hit {
-        let document = &self.document;
         Hit {
-            id: document.id.clone(),
-            title: line(&document.title, 0, MAX_TITLE_CHARS),
-            url: document.url.clone(),
-            snippet: snippet(&document.text, &self.map, wanted, MAX_SNIPPET_CHARS),
+            id: self.document.id.clone(),
+            title: self.title.clone(),
+            url: self.document.url.clone(),
+            snippet: snippet(&self.flat, &self.map, wanted, MAX_SNIPPET_CHARS),
             score,
         }
     }
 
     /// About how many bytes it takes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.document.bytes() + self.map.0.len() * size_of::<Place>() + size_of::<Document>()
+        let map = self.map.0.len() * size_of::<Place>();
+        self.document.bytes() + self.flat.len() + map + size_of::<Self>()
     }
 }
 
-/// Where the terms of a text stand, in the order of the terms. Made once per document and kept
-/// beside it, so that a snippet costs a look-up instead of another analysis of the text.
+/// The beginning of a text with each stretch of white space and control characters as one blank,
+/// or as one line feed where it held one: the end of a line may end a sentence.
+fn flat(text: &str) -> String {
+    let mut end = text.len().min(MAX_MAPPED_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = text.get(..end).unwrap_or_default();
+    let mut flat = String::with_capacity(text.len());
+    let mut gap = None;
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() {
+            gap = if c == '\n' {
+                Some('\n')
+            } else {
+                gap.or(Some(' '))
+            };
+            continue;
+        }
+        if let Some(gap) = gap.take().filter(|_| !flat.is_empty()) {
+            flat.push(gap);
+        }
+        flat.push(c);
+    }
+    flat
+}
+
+/// Where the terms of a text stand, in the order of the terms, so that a snippet costs a look-up
+/// instead of another analysis of the text.
 struct TermMap(Vec<Place>);
 
 #[derive(Clone, Copy)]
@@ -61,13 +93,9 @@ struct Place {
 
 impl TermMap {
     fn of(text: &str) -> Self {
-        let mut end = text.len().min(MAX_MAPPED_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut terms = Terms::new(text.get(..end).unwrap_or_default(), Purpose::Index);
+        let mut terms = Terms::new(text, Purpose::Index);
         // English has a term about every six bytes.
-        let mut places = Vec::with_capacity(end / 6);
+        let mut places = Vec::with_capacity(text.len() / 6);
         while let Some(term) = terms.advance() {
             let at = u32::try_from(term.span.start).unwrap_or(u32::MAX);
             places.push(Place {
@@ -85,11 +113,8 @@ impl TermMap {
         let mut matches = Vec::new();
         for (rank, term) in wanted.0.iter().enumerate() {
             let first = self.0.partition_point(|place| place.term < *term);
-            let same = self
-                .0
-                .iter()
-                .skip(first)
-                .take_while(|place| place.term == *term);
+            let from = self.0.get(first..).unwrap_or_default();
+            let same = from.iter().take_while(|place| place.term == *term);
             matches.extend(same.map(|place| (place.at, rank)));
         }
         matches.sort_unstable();
@@ -113,10 +138,10 @@ fn fingerprint(term: &str) -> u32 {
     })
 }
 
-/// At most `most` characters of `text` around the window that shows most of what was wanted.
-fn snippet(text: &str, map: &TermMap, wanted: &Wanted, most: usize) -> String {
+/// At most `most` characters of a flat text around the window that shows most of what was wanted.
+fn snippet(flat: &str, map: &TermMap, wanted: &Wanted, most: usize) -> String {
     let first = best_window(map, wanted).unwrap_or(0);
-    line(text, begin(text, first, most), most)
+    line(flat, begin(flat, first, most), most)
 }
 
 /// The byte at which the best window begins: the one with the most different terms, then with the
@@ -154,7 +179,12 @@ fn best_window(map: &TermMap, wanted: &Wanted) -> Option<usize> {
 fn begin(text: &str, first: usize, most: usize) -> usize {
     let before = text.get(..first).unwrap_or_default();
     let after = text.get(first..).unwrap_or_default();
-    let left_over = most.saturating_sub(after.chars().take(most).count());
+    // No character has more than four bytes: a long rest need not be counted.
+    let left_over = if after.len() >= 4 * most {
+        0
+    } else {
+        most.saturating_sub(after.chars().count())
+    };
     let reach = LEAD_CHARS.max(left_over.saturating_sub(2));
     let mut start = first;
     let mut next = after.chars().next().unwrap_or(' ');
@@ -183,69 +213,51 @@ fn ends_sentence(c: char, next: char) -> bool {
 
 /// Whether a line may be cut between two characters without cutting a word.
 fn may_part(left: char, right: char) -> bool {
+    if left.is_whitespace() || right.is_whitespace() {
+        return true;
+    }
+    if left.is_ascii() && right.is_ascii() {
+        return false;
+    }
     let unspaced = |c| script(c) == Some(Script::Unspaced);
-    left.is_whitespace()
-        || right.is_whitespace()
-        || ((unspaced(left) || unspaced(right)) && !joins_the_previous(right))
+    (unspaced(left) || unspaced(right)) && !joins_the_previous(right)
 }
 
-/// At most `most` characters from the byte `start` on, as one line.
-fn line(text: &str, start: usize, most: usize) -> String {
-    let mut out = String::with_capacity(most);
-    let has_before = start > 0;
-    if has_before {
-        out.push('…');
-    }
-    let opening = out.len();
-    let room = most.saturating_sub(1 + usize::from(has_before));
-    let mut chars = 0;
-    let mut previous = ' ';
-    let mut rest = text.get(start..).unwrap_or_default().trim_end();
-    loop {
-        // Most of a text is plain: such a run is taken in one piece.
-        let run = plain_run(rest, room - chars, previous == ' ');
-        let (plain, tail) = rest.split_at_checked(run).unwrap_or((rest, ""));
-        out.push_str(plain);
-        chars += run;
-        previous = plain.chars().next_back().unwrap_or(previous);
-        let Some(c) = tail.chars().next() else { break };
-        rest = tail.get(c.len_utf8()..).unwrap_or_default();
-        let c = if c.is_whitespace() || c.is_control() {
-            ' '
-        } else {
-            c
-        };
-        if c == ' ' && previous == ' ' {
-            continue;
+/// At most `most` characters of a flat text from the byte `start` on, as one line.
+fn line(flat: &str, start: usize, most: usize) -> String {
+    let opening = if start > 0 { "…" } else { "" };
+    let room = most.saturating_sub(1 + usize::from(start > 0));
+    let rest = flat.get(start..).unwrap_or_default().trim_start();
+    let (shown, closing) = match after_chars(rest, room) {
+        None => (rest, ""),
+        Some((shown, next)) => {
+            let cut = last_part(shown, next);
+            (shown.get(..cut).unwrap_or_default(), "…")
         }
-        if chars == room {
-            let cut = last_part(out.get(opening..).unwrap_or_default(), c);
-            out.truncate(opening + cut);
-            out.push('…');
-            return out;
-        }
-        out.push(c);
-        chars += 1;
-        previous = c;
-    }
-    out.truncate(out.trim_end().len());
-    out
-}
-
-/// How many bytes at the start of a text, `most` at the most, are visible ASCII characters and
-/// single blanks between them.
-fn plain_run(text: &str, most: usize, mut after_blank: bool) -> usize {
-    let mut plain = |byte: &u8| {
-        let blank = *byte == b' ';
-        let plain = byte.is_ascii_graphic() || (blank && !after_blank);
-        after_blank = blank;
-        plain
     };
-    text.as_bytes()
-        .iter()
-        .take(most)
-        .take_while(|byte| plain(byte))
-        .count()
+    let mut line = String::with_capacity(opening.len() + shown.len() + closing.len());
+    line.push_str(opening);
+    for (index, piece) in shown.split('\n').enumerate() {
+        if index > 0 {
+            line.push(' ');
+        }
+        line.push_str(piece);
+    }
+    line.push_str(closing);
+    line
+}
+
+/// The first `count` characters of a text and the one after them; nothing for a text that ends
+/// before.
+fn after_chars(text: &str, count: usize) -> Option<(&str, char)> {
+    let ascii = text.as_bytes().get(..count).is_some_and(<[u8]>::is_ascii);
+    let end = if ascii {
+        count
+    } else {
+        text.char_indices().nth(count)?.0
+    };
+    let (first, rest) = text.split_at_checked(end)?;
+    rest.chars().next().map(|next| (first, next))
 }
 
 /// How much of a line is left when its last, unfinished word is cut off. A word that fills the
@@ -267,8 +279,13 @@ mod tests {
 
     const MOST: usize = 80;
 
+    fn shown(text: &str, wanted: &[&str]) -> String {
+        let flat = flat(text);
+        snippet(&flat, &TermMap::of(&flat), &Wanted::new(wanted), MOST)
+    }
+
     fn check(text: &str, wanted: &[&str], expected: &str) {
-        let found = snippet(text, &TermMap::of(text), &Wanted::new(wanted), MOST);
+        let found = shown(text, wanted);
         assert_eq!(found, expected);
         assert!(found.chars().count() <= MOST);
     }
@@ -316,7 +333,7 @@ mod tests {
     #[test]
     fn script_without_spaces_is_cut_between_characters() {
         let text = "東京都の予算について説明した。".repeat(20);
-        let found = snippet(&text, &TermMap::of(&text), &Wanted::new(&["予算"]), MOST);
+        let found = shown(&text, &["予算"]);
         assert_eq!(found.chars().count(), MOST);
         assert!(found.contains("予算") && found.ends_with('…'));
     }
@@ -331,8 +348,7 @@ mod tests {
     fn only_the_first_part_of_a_long_text_is_mapped() {
         let early = format!("{}ferry", "a ".repeat(MAX_MAPPED_BYTES / 2 - 3));
         let late = format!("{}ferry", "a ".repeat(MAX_MAPPED_BYTES / 2 - 2));
-        let shown = |text: &str| snippet(text, &TermMap::of(text), &Wanted::new(&["ferri"]), MOST);
-        assert!(shown(&early).contains("ferry"));
-        assert!(!shown(&late).contains("ferry"));
+        assert!(shown(&early, &["ferri"]).contains("ferry"));
+        assert!(!shown(&late, &["ferri"]).contains("ferry"));
     }
 }

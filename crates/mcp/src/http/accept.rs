@@ -18,10 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::FutureExt;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -136,8 +137,7 @@ impl Server {
             turn_away(stream);
             return;
         }
-        // Answers are written whole; waiting to fill a packet would only delay them.
-        let _ = stream.set_nodelay(true);
+        hurry(&stream);
         let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
         let connection = Connection {
             router: self.router.clone(),
@@ -190,6 +190,14 @@ impl Server {
                 _ => break,
             }
         }
+        // Those who came meanwhile are taken without waiting for more: closing the socket resets
+        // whoever is left in its queue.
+        for _ in 0..self.limits.connections {
+            match unconstrained(listener.accept()).now_or_never() {
+                Some(Ok((stream, peer))) => self.admit(stream, peer),
+                _ => break,
+            }
+        }
         drop(listener);
         self.rules
             .begin_closing(self.clock.refresh(), ROUND_WHEN_CLOSING);
@@ -209,6 +217,13 @@ impl Server {
             open = self.tasks.len(),
             "dropped what was still open at the deadline"
         );
+    }
+}
+
+/// Answers are written whole; waiting to fill a packet would only delay them.
+fn hurry(stream: &TcpStream) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "answers on this connection may be late");
     }
 }
 
@@ -249,4 +264,23 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(limits.h2_ping_every)
         .keep_alive_timeout(limits.h2_ping_timeout);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_do_not_wait_for_a_full_packet() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let stream = accepted.unwrap().0.into_std().unwrap();
+        let same = stream.try_clone().unwrap();
+        assert!(!same.nodelay().unwrap());
+        let mut server = Server::new(Router::new(), Arc::new(Limits::default()));
+        server.admit(TcpStream::from_std(stream).unwrap(), address);
+        assert!(same.nodelay().unwrap());
+        drop(client);
+    }
 }

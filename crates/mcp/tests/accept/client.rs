@@ -301,3 +301,12 @@ pub(crate) mod h2 {
         }
     }
 }
+
+/// Says so when it is dropped.
+pub(crate) struct Bell(pub(crate) tokio::sync::mpsc::UnboundedSender<()>);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}

@@ -1,5 +1,5 @@
 //! The seventeen ways in which a bare rmcp server fails a host, each cured and each held here.
-//! (Nagle's delay, number 13, is held in `accept.rs`; portless origins, 17, in `guard.rs`; the log
+//! (Nagle's delay, number 13, is held in `src/http/accept.rs`; portless origins, 17, in `guard.rs`; the log
 //! noise, 15, where the log is set up: in the binary's tests.)
 
 use std::sync::Arc;

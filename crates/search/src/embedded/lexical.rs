@@ -50,11 +50,15 @@ pub(super) fn best(
     }
     let scoring = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let words = words(fields, &terms).weight(scoring)?;
+    let pairs = ranking::pairs(query.terms());
+    if pairs.is_empty() {
+        return first_pass(snapshot, words.as_ref(), query.limit());
+    }
     let most = MIN_CANDIDATES.max(query.limit() * CANDIDATES_PER_HIT);
     let mut candidates = first_pass(snapshot, words.as_ref(), most)?;
     // Postings can only be walked forwards.
     candidates.sort_unstable_by_key(|candidate| candidate.at);
-    for pair in ranking::pairs(query.terms()) {
+    for pair in pairs {
         let phrase = phrase(fields, &pair).weight(scoring)?;
         second_pass(snapshot, phrase.as_ref(), &mut candidates)?;
     }

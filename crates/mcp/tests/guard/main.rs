@@ -8,6 +8,9 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod cors;
+mod table;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,200 +19,18 @@ use axum::body::Body;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
-use docent_mcp::http::guard::{self, Guard, HOST_ORIGINS, cors};
+use docent_mcp::http::guard::{self, Guard, HOST_ORIGINS};
 use docent_mcp::http::limits::Limits;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_LENGTH, HOST, ORIGIN, TRANSFER_ENCODING,
-    VARY,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_LENGTH,
+    HOST, ORIGIN, TRANSFER_ENCODING,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use tower::ServiceExt;
 
-const OK: u16 = 200;
-const BAD: u16 = 400;
-const NO: u16 = 403;
-
-/// One way to say which host is meant.
-struct Host {
-    name: &'static str,
-    version: Version,
-    /// What stands before the path: the authority of HTTP/2 or of an absolute target.
-    target: &'static str,
-    stated: &'static [&'static [u8]],
-    expect: u16,
-}
-
-const fn h1(name: &'static str, stated: &'static [&'static [u8]], expect: u16) -> Host {
-    Host {
-        name,
-        version: Version::HTTP_11,
-        target: "",
-        stated,
-        expect,
-    }
-}
-
-const fn to(
-    name: &'static str,
-    version: Version,
-    target: &'static str,
-    stated: &'static [&'static [u8]],
-    expect: u16,
-) -> Host {
-    Host {
-        name,
-        version,
-        target,
-        stated,
-        expect,
-    }
-}
-
-const V1: Version = Version::HTTP_11;
-const V2: Version = Version::HTTP_2;
-
-#[rustfmt::skip]
-const HOSTS: &[Host] = &[
-    h1("exact", &[b"localhost:8787"], OK),
-    h1("no port", &[b"localhost"], OK),
-    h1("other port", &[b"localhost:1"], OK),
-    h1("upper case", &[b"LOCALHOST:8787"], OK),
-    h1("loopback v4", &[b"127.0.0.1:8787"], OK),
-    h1("loopback v6", &[b"[::1]:8787"], OK),
-    h1("loopback v6 written out", &[b"[0:0:0:0:0:0:0:1]"], OK),
-    h1("public", &[b"docs.example.com"], OK),
-    h1("public with port", &[b"docs.example.com:443"], OK),
-    h1("listed", &[b"Search.Example.org:9"], OK),
-    h1("listed with its port", &[b"pinned.example.org:8443"], OK),
-    h1("listed with another port", &[b"pinned.example.org:8444"], NO),
-    h1("listed without its port", &[b"pinned.example.org"], NO),
-    h1("listed with default port left out", &[b"tls.example.org"], OK),
-    h1("evil", &[b"evil.example"], NO),
-    h1("loopback as prefix", &[b"localhost.evil"], NO),
-    h1("loopback as suffix", &[b"evil.localhost"], NO),
-    h1("listed as suffix", &[b"evilsearch.example.org"], NO),
-    h1("listed as parent", &[b"a.search.example.org"], NO),
-    h1("trailing dot", &[b"localhost.:8787"], NO),
-    h1("listed, trailing dot", &[b"docs.example.com."], NO),
-    h1("any address", &[b"0.0.0.0:8787"], NO),
-    h1("any v6 address", &[b"[::]:8787"], NO),
-    h1("short v4", &[b"127.1:8787"], NO),
-    h1("decimal v4", &[b"2130706433"], NO),
-    h1("hexadecimal v4", &[b"0x7f000001"], NO),
-    h1("octal v4", &[b"0177.0.0.1"], NO),
-    h1("other loopback v4", &[b"127.0.0.2"], NO),
-    h1("v4 mapped", &[b"[::ffff:127.0.0.1]:8787"], NO),
-    h1("userinfo", &[b"localhost@evil.example"], BAD),
-    h1("userinfo before ours", &[b"evil@localhost:8787"], BAD),
-    h1("empty", &[b""], BAD),
-    h1("port alone", &[b":8787"], BAD),
-    h1("empty port", &[b"localhost:"], BAD),
-    h1("port too large", &[b"localhost:65536"], BAD),
-    h1("port zero", &[b"localhost:0"], BAD),
-    h1("port with sign", &[b"localhost:+80"], BAD),
-    h1("two ports", &[b"localhost:80:80"], BAD),
-    h1("with path", &[b"localhost/x"], BAD),
-    h1("with space", &[b"localhost evil"], BAD),
-    h1("list", &[b"localhost, evil.example"], BAD),
-    h1("empty label", &[b"localhost..evil"], BAD),
-    h1("not ascii", &[b"localh\xc3\xb6st"], BAD),
-    h1("not utf-8", &[b"localhost\xff"], BAD),
-    h1("v6 without brackets", &[b"::1"], BAD),
-    h1("v6 with zone", &[b"[::1%25lo]"], BAD),
-    h1("open bracket", &[b"[::1"], BAD),
-    h1("two, equal", &[b"localhost", b"localhost"], BAD),
-    h1("two, one evil", &[b"localhost", b"evil.example"], BAD),
-    h1("absent", &[], BAD),
-    to("absent in 1.0", Version::HTTP_10, "", &[], BAD),
-    to("absolute target", V1, "http://localhost:8787", &[b"localhost:8787"], OK),
-    to("absolute target differs", V1, "http://evil.example", &[b"localhost:8787"], BAD),
-    to("host differs from absolute target", V1, "http://localhost", &[b"evil.example"], BAD),
-    to("ports differ", V1, "http://localhost:1", &[b"localhost:2"], BAD),
-    to("absolute target without host", V1, "http://localhost", &[], BAD),
-    to("absolute target, both evil", V1, "http://evil.example", &[b"evil.example"], NO),
-    to("authority", V2, "http://localhost:8787", &[], OK),
-    to("authority evil", V2, "http://evil.example", &[], NO),
-    to("authority with userinfo", V2, "http://a@localhost", &[], BAD),
-    to("authority and equal host", V2, "http://localhost", &[b"LOCALHOST"], OK),
-    to("authority differs from host", V2, "http://localhost", &[b"evil.example"], BAD),
-    to("host differs from authority", V2, "http://evil.example", &[b"localhost"], BAD),
-    to("no authority but host", V2, "", &[b"localhost"], OK),
-    to("no authority and no host", V2, "", &[], BAD),
-];
-
-#[rustfmt::skip]
-const ORIGINS: &[(&str, &[&[u8]], u16)] = &[
-    ("absent", &[], OK),
-    ("listed", &[b"https://app.example.com"], OK),
-    ("listed, upper case", &[b"HTTPS://App.Example.com"], OK),
-    ("listed, default port spelled out", &[b"https://app.example.com:443"], OK),
-    ("host of ours", &[b"https://chatgpt.com"], OK),
-    ("other host of ours", &[b"https://claude.ai"], OK),
-    ("public", &[b"https://docs.example.com"], OK),
-    ("loopback", &[b"http://localhost:6274"], OK),
-    ("loopback v4", &[b"http://127.0.0.1:6274"], OK),
-    ("loopback v6", &[b"https://[::1]:6274"], OK),
-    ("any port listed", &[b"http://tools.example.com:5173"], OK),
-    ("any port listed, none given", &[b"http://tools.example.com"], OK),
-    ("extension listed", &[b"chrome-extension://abcdef"], OK),
-    ("evil", &[b"https://evil.example"], NO),
-    ("null", &[b"null"], NO),
-    ("listed as prefix", &[b"https://app.example.com.evil.example"], NO),
-    ("listed as suffix", &[b"https://evilapp.example.com"], NO),
-    ("subdomain of listed", &[b"https://x.app.example.com"], NO),
-    ("parent of listed", &[b"https://example.com"], NO),
-    ("loopback as prefix", &[b"http://localhost.evil"], NO),
-    ("loopback as suffix", &[b"http://evil.localhost"], NO),
-    ("loopback, trailing dot", &[b"http://localhost."], NO),
-    ("short v4", &[b"http://127.1"], NO),
-    ("any address", &[b"http://0.0.0.0:8787"], NO),
-    ("http for https", &[b"http://app.example.com"], NO),
-    ("http with the port of https", &[b"http://app.example.com:443"], NO),
-    ("https for http", &[b"https://tools.example.com"], NO),
-    ("other port", &[b"https://app.example.com:8443"], NO),
-    ("port of http", &[b"https://app.example.com:80"], NO),
-    ("port of another scheme", &[b"chrome-extension://abcdef:443"], NO),
-    ("two, equal", &[b"https://app.example.com", b"https://app.example.com"], NO),
-    ("two, one evil", &[b"https://app.example.com", b"https://evil.example"], NO),
-    ("list", &[b"https://app.example.com, https://evil.example"], NO),
-    ("space between", &[b"https://app.example.com https://evil.example"], NO),
-    ("with path", &[b"https://app.example.com/"], NO),
-    ("with query", &[b"https://app.example.com?x"], NO),
-    ("userinfo", &[b"https://app.example.com@evil.example"], NO),
-    ("no scheme", &[b"app.example.com"], NO),
-    ("scheme alone", &[b"https://"], NO),
-    ("scheme not one", &[b"ht tps://app.example.com"], NO),
-    ("star", &[b"*"], NO),
-    ("star port", &[b"https://app.example.com:*"], NO),
-    ("empty", &[b""], NO),
-    ("not utf-8", &[b"https://app.example.com\xff"], NO),
-];
-
-const ROUTES: &[&str] = &[
-    "/",
-    "/mcp",
-    "/mcp/",
-    "/healthz",
-    "/readyz",
-    "/.well-known/oauth-protected-resource",
-    "/.well-known/oauth-protected-resource/mcp",
-    "/.well-known/openai-apps-challenge",
-    "/widgets/results",
-    "/absent",
-];
-
-const METHODS: [Method; 6] = [
-    Method::GET,
-    Method::POST,
-    Method::DELETE,
-    Method::PUT,
-    Method::HEAD,
-    Method::OPTIONS,
-];
+use table::*;
 
 fn local() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 8787))
@@ -549,88 +370,6 @@ async fn a_refusal_quotes_only_a_little() {
     let (parts, ()) = builder.body(()).unwrap().into_parts();
     let message = guard.check(&parts).unwrap_err().to_string();
     assert!(message.len() < 200, "{message}");
-}
-
-async fn preflight(origin: Option<&str>, asked: &str) -> HeaderMap {
-    let origins: Vec<&[u8]> = origin.iter().map(|origin| origin.as_bytes()).collect();
-    let mut request = request(&HOSTS[0], &origins, &Method::OPTIONS, "/mcp");
-    let headers = request.headers_mut();
-    headers.insert(
-        ACCESS_CONTROL_REQUEST_METHOD,
-        HeaderValue::from_static("POST"),
-    );
-    headers.insert(
-        ACCESS_CONTROL_REQUEST_HEADERS,
-        HeaderValue::from_str(asked).unwrap(),
-    );
-    let response = router(guard()).oneshot(request).await.unwrap();
-    assert_eq!(response.status(), StatusCode::NO_CONTENT);
-    response.headers().clone()
-}
-
-fn value(headers: &HeaderMap, name: HeaderName) -> String {
-    let all = headers
-        .get_all(name)
-        .iter()
-        .map(|value| value.to_str().unwrap());
-    all.collect::<Vec<_>>().join(", ")
-}
-
-const ALWAYS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, \
-    Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID";
-
-#[tokio::test]
-async fn a_preflight_gets_the_lists() {
-    for (origin, echoed) in [
-        (Some("https://app.example.com"), "https://app.example.com"),
-        (None, "*"),
-    ] {
-        let headers = preflight(origin, "content-type, x-evil").await;
-        assert_eq!(value(&headers, ACCESS_CONTROL_ALLOW_ORIGIN), echoed);
-        assert_eq!(
-            value(&headers, ACCESS_CONTROL_ALLOW_METHODS),
-            "GET, POST, DELETE, OPTIONS"
-        );
-        assert_eq!(value(&headers, ACCESS_CONTROL_ALLOW_HEADERS), ALWAYS);
-        let exposed = "Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version";
-        assert_eq!(value(&headers, ACCESS_CONTROL_EXPOSE_HEADERS), exposed);
-        assert!(value(&headers, VARY).contains("origin"));
-    }
-}
-
-#[tokio::test]
-async fn a_preflight_allows_tool_parameters_up_to_a_bound() {
-    let origin = Some("https://app.example.com");
-    let allowed = |headers: HeaderMap| {
-        let list = value(&headers, ACCESS_CONTROL_ALLOW_HEADERS);
-        list.strip_prefix(ALWAYS).unwrap().to_owned()
-    };
-    let some = preflight(
-        origin,
-        "Mcp-Param-Query,mcp-param-x , mcp-param-, mcp-paramx",
-    )
-    .await;
-    assert_eq!(allowed(some), ", Mcp-Param-Query, mcp-param-x");
-
-    let names = |count: usize| {
-        let names: Vec<String> = (0..count).map(|n| format!("mcp-param-{n}")).collect();
-        names.join(",")
-    };
-    let at_bound = allowed(preflight(origin, &names(cors::PARAMS)).await);
-    assert_eq!(at_bound.matches("mcp-param-").count(), cors::PARAMS);
-    let past_bound = allowed(preflight(origin, &names(cors::PARAMS + 1)).await);
-    assert_eq!(past_bound, at_bound);
-
-    let long = |bytes: usize| format!("mcp-param-{}", "x".repeat(bytes - "mcp-param-".len()));
-    let longest = long(cors::PARAM_BYTES);
-    assert_eq!(
-        allowed(preflight(origin, &longest).await),
-        format!(", {longest}")
-    );
-    assert_eq!(
-        allowed(preflight(origin, &long(cors::PARAM_BYTES + 1)).await),
-        ""
-    );
 }
 
 /// Texts near the border between what is allowed and what is not.

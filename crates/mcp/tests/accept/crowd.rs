@@ -1,0 +1,198 @@
+//! More connections than there is room for, and handlers that fall.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Json, Router};
+use bytes::Bytes;
+use docent_mcp::http::limits::Limits;
+
+use crate::client::{self, SHORT, Server, h2, patient, soon};
+use crate::serving;
+
+/// Waits for a slot, which is free as soon as the server has noticed.
+async fn admitted(server: &Server) {
+    let trying = async {
+        loop {
+            let mut next = server.client().await;
+            next.send(client::get("/")).await;
+            if next
+                .answer()
+                .await
+                .is_some_and(|answer| answer.status == 200)
+            {
+                return;
+            }
+        }
+    };
+    soon("a free slot", trying).await;
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_turned_away() {
+    let server = serving(Limits {
+        connections: 2,
+        ..patient()
+    })
+    .await;
+    let (mut one, mut two) = (server.client().await, server.client().await);
+    assert_eq!(one.get("/").await.status, 200);
+    assert_eq!(two.get("/").await.status, 200);
+
+    let refused = server.client().await.rest().await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("Retry-After"),
+        "{refused}"
+    );
+    assert_eq!(one.get("/").await.status, 200);
+    assert_eq!(two.get("/").await.status, 200);
+
+    drop(one);
+    admitted(&server).await;
+    assert_eq!(two.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn in_a_crowd_idle_connections_give_way() {
+    let server = serving(Limits {
+        connections: 8,
+        first_byte: SHORT,
+        ..patient()
+    })
+    .await;
+    let mut crowd = Vec::new();
+    for _ in 0..8 {
+        let mut client = server.client().await;
+        assert_eq!(client.get("/").await.status, 200);
+        crowd.push(client);
+    }
+    admitted(&server).await;
+    drop(crowd);
+}
+
+#[tokio::test]
+async fn stuck_connections_of_every_kind_do_not_hold_up_good_ones() {
+    let limits = Limits {
+        first_byte: SHORT,
+        headers: SHORT,
+        body: SHORT,
+        ..patient()
+    };
+    let server = serving(limits).await;
+    let half_body = client::post("/read", &"x".repeat(900))[..200].to_owned();
+    let kinds: [&[u8]; 4] = [
+        b"",
+        b"GET / HTTP/1.1\r\nHost",
+        half_body.as_bytes(),
+        h2::PREFACE,
+    ];
+    let mut stuck = Vec::new();
+    for _ in 0..40 {
+        for kind in kinds {
+            let mut client = server.client().await;
+            client.send(kind).await;
+            stuck.push(client);
+        }
+        assert_eq!(server.client().await.get("/").await.status, 200);
+    }
+    for client in stuck {
+        let said = client.rest().await;
+        assert!(!said.contains(" 200 "), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_and_nothing_else() {
+    async fn fall() -> Json<()> {
+        panic!("on purpose")
+    }
+    let router = Router::new()
+        .route("/fall", get(fall))
+        .route("/", get(|| async { "hello" }));
+    let server = Server::start(patient(), router).await;
+    let (mut client, mut other) = (server.client().await, server.client().await);
+    assert_eq!(other.get("/").await.status, 200);
+    let answer = client.get("/fall").await;
+    assert_eq!(answer.status, 500);
+    assert!(
+        answer.body.contains("-32603") && !answer.body.contains("purpose"),
+        "{}",
+        answer.body
+    );
+    assert_eq!(client.get("/").await.status, 200);
+    assert_eq!(other.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_panic_in_an_answers_body_ends_only_its_connection() {
+    let fall = || async {
+        let stream =
+            futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, Infallible>>> {
+                panic!("on purpose")
+            });
+        Response::new(Body::from_stream(stream))
+    };
+    let router = Router::new()
+        .route("/fall", get(fall))
+        .route("/", get(|| async { "hello" }));
+    let server = Server::start(patient(), router).await;
+    let (mut client, mut other) = (server.client().await, server.client().await);
+    assert_eq!(other.get("/").await.status, 200);
+    client.send(client::get("/fall")).await;
+    client.rest().await;
+    assert_eq!(other.get("/").await.status, 200);
+    assert_eq!(server.client().await.get("/").await.status, 200);
+}
+/// In a process of its own, where files are few.
+#[test]
+fn running_out_of_files_is_survived() {
+    const SIGN: &str = "DOCENT_TEST_FEW_FILES";
+    if std::env::var_os(SIGN).is_some() {
+        return tokio::runtime::Runtime::new()
+            .unwrap()
+            .block_on(with_few_files());
+    }
+    let this = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 60 && exec \"$0\" \"$@\""])
+        .arg(this)
+        .args(["--exact", "crowd::running_out_of_files_is_survived"])
+        .env(SIGN, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}
+
+async fn with_few_files() {
+    let server = serving(patient()).await;
+    let mut first = server.client().await;
+    assert_eq!(first.get("/").await.status, 200);
+    let mut hoard = Vec::new();
+    let error = loop {
+        match tokio::net::TcpStream::connect(server.address).await {
+            Ok(stream) => hoard.push(stream),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.raw_os_error(), Some(24), "{error}");
+    // Now the server cannot accept either, but it goes on serving.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(first.get("/").await.status, 200);
+    drop(hoard);
+    let again = async {
+        loop {
+            if let Ok(stream) = tokio::net::TcpStream::connect(server.address).await {
+                return stream;
+            }
+        }
+    };
+    drop(soon("a connection", again).await);
+    assert_eq!(server.client().await.get("/").await.status, 200);
+}

@@ -1,0 +1,130 @@
+//! The same bounds over HTTP/2, on the same port.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use docent_mcp::http::limits::Limits;
+use tokio::sync::Notify;
+use tokio::sync::mpsc;
+
+use crate::client::{Bell, Client, SHORT, Server, h2, patient, soon};
+use crate::serving;
+
+async fn h2_client(server: &Server) -> Client {
+    let mut client = server.client().await;
+    client.greet().await;
+    client
+}
+
+async fn h2_get(client: &mut Client, stream: u32) {
+    client.send(h2::get(stream, "/", "localhost", None)).await;
+    let frame = client.frame_of(h2::HEADERS).await.unwrap();
+    // 0x88 is status 200 in the static table.
+    assert_eq!((frame.stream, frame.payload.first()), (stream, Some(&0x88)));
+}
+
+#[tokio::test]
+async fn http2_is_answered_on_the_same_port() {
+    let server = serving(patient()).await;
+    let mut client = h2_client(&server).await;
+    h2_get(&mut client, 1).await;
+    h2_get(&mut client, 3).await;
+}
+
+#[tokio::test]
+async fn an_http2_preface_alone_is_closed() {
+    let server = serving(Limits {
+        headers: SHORT,
+        ..patient()
+    })
+    .await;
+    let mut half = server.client().await;
+    half.send(&h2::PREFACE[..10]).await;
+    half.closed_silently().await;
+    let mut whole = server.client().await;
+    whole.send(h2::PREFACE).await;
+    whole.closed().await;
+    h2_client(&server).await.closed().await;
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_closed_even_when_it_does_not_say_goodbye() {
+    let server = serving(Limits {
+        idle: SHORT,
+        headers: SHORT,
+        ..patient()
+    })
+    .await;
+    let mut polite = h2_client(&server).await;
+    h2_get(&mut polite, 1).await;
+    assert!(polite.frame_of(h2::GOAWAY).await.is_some());
+    while polite.frame_of(h2::GOAWAY).await.is_some() {}
+
+    let mut mute = h2_client(&server).await;
+    h2_get(&mut mute, 1).await;
+    mute.closed().await;
+}
+
+#[tokio::test]
+async fn an_http2_peer_that_vanished_is_noticed() {
+    let (ring, mut rung) = mpsc::unbounded_channel();
+    let stuck = move || async move {
+        let _bell = Bell(ring);
+        std::future::pending::<()>().await;
+    };
+    let limits = Limits {
+        h2_ping_every: SHORT,
+        h2_ping_timeout: SHORT,
+        ..patient()
+    };
+    let server = Server::start(limits, Router::new().route("/", get(stuck))).await;
+    let mut client = h2_client(&server).await;
+    client.send(h2::get(1, "/", "localhost", None)).await;
+    soon("the end of the handler", rung.recv()).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_http2_stream_too_many_is_refused() {
+    let gate = Arc::new(Notify::new());
+    let wait = {
+        let gate = gate.clone();
+        move || async move { gate.notified().await }
+    };
+    let limits = Limits {
+        h2_streams: 3,
+        ..patient()
+    };
+    let server = Server::start(limits, Router::new().route("/", get(wait))).await;
+    let mut client = h2_client(&server).await;
+    for stream in [1, 3, 5, 7] {
+        client.send(h2::get(stream, "/", "localhost", None)).await;
+    }
+    let reset = client.frame_of(h2::RESET).await.unwrap();
+    assert_eq!(reset.stream, 7);
+    gate.notify_waiters();
+    for _ in 0..3 {
+        gate.notify_one();
+        assert_eq!(
+            client.frame_of(h2::HEADERS).await.unwrap().payload.first(),
+            Some(&0x88)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_large_http2_header_list_is_refused() {
+    let limits = Limits {
+        h2_header_list: 200,
+        ..patient()
+    };
+    let server = serving(limits).await;
+    let mut client = h2_client(&server).await;
+    h2_get(&mut client, 1).await;
+    // h2 counts the size of the names and values plus 32 for each.
+    client
+        .send(h2::get(3, "/", "localhost", Some(&"a".repeat(100))))
+        .await;
+    let frame = client.frame_of(h2::HEADERS).await.unwrap();
+    assert_ne!(frame.payload.first(), Some(&0x88));
+}
