@@ -65,10 +65,7 @@ pub(crate) async fn receive(
     let limits = &front.exchange.limits;
     body::read(body, limits.body_bytes, limits)
         .await
-        .map_err(|error| {
-            let text = format!("{error}: {}", error.hint());
-            answer::refuse(error.status(), &RpcError::invalid_request(text))
-        })
+        .map_err(IntoResponse::into_response)
 }
 
 /// Exactly `application/json`, with or without parameters. A browser sends anything else across
