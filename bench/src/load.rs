@@ -150,7 +150,7 @@ async fn ask(
         Some(connection) => connection,
         None => open.insert(Connection::open(&load.target, load.accept).await?),
     };
-    let answer = connection.ask(load.question.body.clone()).await?;
+    let answer = connection.ask(&load.question.body).await?;
     if answer.status != 200 {
         bail!("status {}", answer.status);
     }

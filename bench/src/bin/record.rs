@@ -4,7 +4,6 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use bytes::Bytes;
 use clap::Parser;
 use docent_bench::connection::Connection;
 use docent_bench::payload::{Payload, first_hit, missing};
@@ -71,7 +70,7 @@ async fn record(server: &mut Connection, query: &str, id: Option<&str>) -> anyho
 }
 
 async fn result(server: &mut Connection, request: &Value) -> anyhow::Result<Value> {
-    let answer = server.ask(Bytes::from(request.to_string())).await?;
+    let answer = server.ask(request.to_string().as_bytes()).await?;
     let text = String::from_utf8_lossy(&answer.body);
     ensure!(answer.status == 200, "status {}: {text}", answer.status);
     // An event stream carries the same object in its last `data:` line.

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use docent_ingest::Limits;
-use docent_mcp::http::guard::HOST_ORIGINS;
+use docent_mcp::http::{self, guard::HOST_ORIGINS};
 use docent_mcp::{DualFormat, TextForm};
 use url::Url;
 
@@ -54,6 +54,8 @@ pub struct Settings {
     pub fetch_max_chars: usize,
     /// How to serve.
     pub server: Server,
+    /// Bounds on connections and messages.
+    pub limits: http::limits::Limits,
     /// Bounds on files and documents.
     pub ingest: Limits,
 }
@@ -96,6 +98,7 @@ impl Default for Settings {
                 dual: DualFormat::default(),
                 text: TextForm::default(),
             },
+            limits: http::limits::Limits::default(),
             ingest: Limits::default(),
         }
     }

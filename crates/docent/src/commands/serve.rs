@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_mcp::http::limits::Limits;
 use docent_mcp::{http, stdio};
 use docent_search::{Embedded, Engine, Error};
 use tokio::net::TcpListener;
@@ -110,7 +109,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     });
     let served = match listener {
         Some(listener) => http::serve(app, options(desk, standing), listener, stop.clone()).await,
-        None => stdio::serve(app, Limits::default(), stop.clone()).await,
+        None => stdio::serve(app, desk.settings.limits.clone(), stop.clone()).await,
     };
     stop.cancel();
     if let Some(syncing) = syncing {
@@ -127,7 +126,7 @@ fn options(desk: &Desk, standing: Arc<Standing>) -> http::Options {
         public_url: server.public_url.as_ref().map(ToString::to_string),
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || standing.ready()),
-        ..http::Options::default()
+        limits: desk.settings.limits.clone(),
     }
 }
 

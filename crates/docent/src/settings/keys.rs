@@ -1,6 +1,8 @@
 //! The list of all settings. To add one: a field in [`Settings`], a line here, a row in
 //! `docs/settings.md`.
 
+use std::time::Duration;
+
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES};
 
@@ -56,6 +58,14 @@ const TEXT: [(&str, TextForm); 2] = [("json", TextForm::Json), ("prose", TextFor
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
+/// Questions and ids are small; nothing that a client has to say needs more.
+const MAX_BODY: u64 = 64 * 1024 * 1024;
+
+/// A wait: at least a second, at most a day.
+fn seconds(value: &Given) -> Result<Duration, Wrong> {
+    value.number(1..=86_400).map(Duration::from_secs)
+}
+
 /// Every setting there is.
 pub const KEYS: &[Key] = &[
     Key::new("title", "the folder's name", |s, v| {
@@ -110,6 +120,52 @@ pub const KEYS: &[Key] = &[
     .flag("--limit"),
     Key::new("fetch.max_chars", "60000", |s, v| {
         v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
+    }),
+    Key::new("limits.connections", "4096", |s, v| {
+        v.size(1..=1_000_000).map(|n| s.limits.connections = n)
+    }),
+    Key::new("limits.in_flight", "256", |s, v| {
+        v.size(1..=100_000).map(|n| s.limits.in_flight = n)
+    }),
+    Key::new("limits.listen_streams", "2000", |s, v| {
+        v.size(0..=1_000_000).map(|n| s.limits.listen_streams = n)
+    }),
+    Key::new("limits.body_bytes", "1048576", |s, v| {
+        v.size(1_024..=MAX_BODY).map(|n| s.limits.body_bytes = n)
+    }),
+    Key::new("limits.call_bytes", "262144", |s, v| {
+        v.size(1_024..=MAX_BODY).map(|n| s.limits.call_bytes = n)
+    }),
+    Key::new("limits.json_depth", "64", |s, v| {
+        // The parser behind has 128 levels of its own.
+        v.size(8..=120).map(|n| s.limits.json_depth = n)
+    }),
+    Key::new("limits.batch", "32", |s, v| {
+        v.size(1..=1_000).map(|n| s.limits.batch = n)
+    }),
+    Key::new("limits.stdio_line", "4194304", |s, v| {
+        v.size(1_024..=GIB).map(|n| s.limits.stdio_line = n)
+    }),
+    Key::new("limits.first_byte_seconds", "5", |s, v| {
+        seconds(v).map(|time| s.limits.first_byte = time)
+    }),
+    Key::new("limits.headers_seconds", "10", |s, v| {
+        seconds(v).map(|time| s.limits.headers = time)
+    }),
+    Key::new("limits.body_seconds", "15", |s, v| {
+        seconds(v).map(|time| s.limits.body = time)
+    }),
+    Key::new("limits.handler_seconds", "30", |s, v| {
+        seconds(v).map(|time| s.limits.handler = time)
+    }),
+    Key::new("limits.idle_seconds", "60", |s, v| {
+        seconds(v).map(|time| s.limits.idle = time)
+    }),
+    Key::new("limits.age_seconds", "600", |s, v| {
+        seconds(v).map(|time| s.limits.age = time)
+    }),
+    Key::new("limits.shutdown_seconds", "30", |s, v| {
+        seconds(v).map(|time| s.limits.shutdown = time)
     }),
     Key::new("ingest.max_file_bytes", "67108864", |s, v| {
         v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)

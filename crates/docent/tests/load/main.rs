@@ -15,6 +15,9 @@ use std::time::Duration;
 
 use client::{Connection, Server};
 
+/// These tests measure one process each, so only one of them runs at a time.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// A bound on tests that would otherwise hang; nothing measures against it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -46,6 +49,7 @@ async fn handshakes(server: &Server, count: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_thousand_handshakes_leave_nothing_behind() {
+    let _alone = ALONE.lock().await;
     let server = Server::start().await;
     handshakes(&server, 4_000).await;
     let before = server.memory_kib();
@@ -75,13 +79,14 @@ async fn ask_until_told_to_go(address: String) -> Result<usize, String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_told_to_stop_answers_everything_it_accepted() {
-    for round in 0..5_u64 {
+    let _alone = ALONE.lock().await;
+    for round in 0..20_u64 {
         let mut server = Server::start().await;
         let clients: Vec<_> = (0..32)
             .map(|_| tokio::spawn(ask_until_told_to_go(server.address.clone())))
             .collect();
         // Each round stops the server at another moment; what must hold does not depend on it.
-        tokio::time::sleep(Duration::from_millis(150 + 70 * round)).await;
+        tokio::time::sleep(Duration::from_millis(60 + 17 * round)).await;
         server.signal("TERM");
         for client in clients {
             let outcome = tokio::time::timeout(PATIENCE, client)
@@ -96,6 +101,7 @@ async fn a_server_told_to_stop_answers_everything_it_accepted() {
 
 #[tokio::test]
 async fn an_idle_connection_does_not_hold_up_the_end() {
+    let _alone = ALONE.lock().await;
     let mut server = Server::start().await;
     let _silent = Connection::open(&server.address).await;
     let mut used = Connection::open(&server.address).await;

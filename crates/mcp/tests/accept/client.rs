@@ -118,7 +118,8 @@ impl Client {
         self.answer().await.expect("an answer")
     }
 
-    async fn more(&mut self) -> bool {
+    /// Waits for some bytes and keeps them. False at the end.
+    pub(crate) async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
         // A reset says the same as an end: the connection is closed.
         let count = soon("more bytes or the end", self.stream.read(&mut piece))

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::routing::get;
+use bytes::Bytes;
 use docent_mcp::http::limits::Limits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -182,6 +184,41 @@ async fn a_head_that_had_begun_is_waited_for_beyond_the_linger() {
         assert_eq!((answer.status, answer.closes()), (200, true));
         client.closed_silently().await;
     }
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn a_request_after_an_answer_that_did_not_say_it_is_the_last_is_answered() {
+    let gate = Arc::new(Semaphore::new(0));
+    let at_gate = gate.clone();
+    // The head goes out before the end begins, the body after.
+    let slow = move || async move {
+        let end = async move {
+            at_gate.acquire().await.unwrap().forget();
+            Ok::<_, std::convert::Infallible>(Bytes::from_static(b"done"))
+        };
+        let body = Body::from_stream(futures::stream::once(end));
+        ([("content-length", "4")], body)
+    };
+    let router = Router::new()
+        .route("/slow", get(slow))
+        .route("/", get(|| async { "hello" }));
+    let limits = Limits {
+        linger: NEVER,
+        ..patient()
+    };
+    let server = Server::start(limits, router).await;
+    let mut client = server.client().await;
+    client.send(client::get("/slow")).await;
+    client.more().await;
+    server.stop.cancel();
+    tokio::time::sleep(SHORT).await;
+    gate.add_permits(1);
+    let answer = client.answer().await.unwrap();
+    assert_eq!((answer.body.as_str(), answer.closes()), ("done", false));
+    let answer = client.get("/").await;
+    assert_eq!((answer.body.as_str(), answer.closes()), ("hello", true));
+    client.closed_silently().await;
     server.stopped().await;
 }
 

@@ -55,16 +55,16 @@ impl Connection {
             if http.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            match pulse.order() {
-                Order::Cut => Poll::Ready(()),
-                // A head on its way is waited for: hyper would drop it unanswered.
-                Order::Finish if !told && !pulse.is_mid_head() => {
-                    told = true;
-                    http.as_mut().graceful_shutdown();
-                    http.as_mut().poll(cx).map(drop)
-                }
-                _ => Poll::Pending,
+            let order = pulse.order();
+            if order == Order::Cut {
+                return Poll::Ready(());
             }
+            if !told && pulse.may_close(order) {
+                told = true;
+                http.as_mut().graceful_shutdown();
+                return http.as_mut().poll(cx).map(drop);
+            }
+            Poll::Pending
         })
         .await;
     }

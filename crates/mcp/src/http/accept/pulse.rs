@@ -56,9 +56,9 @@ pub(super) enum Phase {
 pub(super) enum Order {
     /// Go on.
     Carry,
-    /// Close after the next answer.
+    /// Close after the next answer, and say so in it.
     Last,
-    /// Answer what is in flight, then close.
+    /// Close as soon as nothing is in flight.
     Finish,
     /// Close now.
     Cut,
@@ -118,10 +118,22 @@ impl Pulse {
         unpack(self.word.load(Ordering::Relaxed)).1
     }
 
-    /// True while a request head is on its way: closing now would lose a request.
-    pub(super) fn is_mid_head(&self) -> bool {
+    /// Whether hyper may be told to close under this order without losing a request.
+    ///
+    /// Only the connection's own task may ask, because the accept loop's picture is a moment old.
+    pub(super) fn may_close(&self, order: Order) -> bool {
         let state = self.look();
-        !state.busy && state.phase == Phase::Head
+        match order {
+            Order::Carry => false,
+            // An HTTP/2 goodbye loses nothing that is on its way.
+            Order::Last => state.multiplexed,
+            // On HTTP/1 hyper closes at once when nothing is in flight, and after the answer when
+            // something is. A head on its way would be lost, and so would the request that a peer
+            // sends after an answer that did not say it is the last.
+            Order::Finish | Order::Cut => {
+                state.multiplexed || (!state.busy && state.phase != Phase::Head)
+            }
+        }
     }
 
     /// Bytes of a request head came in.

@@ -144,10 +144,9 @@ impl Rules {
 
     fn must_finish(&self, state: &State, leaving: Option<u64>, now: u64) -> bool {
         if let Some(since) = leaving {
-            // An HTTP/2 goodbye loses nothing that is on its way. On HTTP/1 the next request may
-            // be on its way, so an idle connection lingers.
-            let quiet = self.lingered(since.max(state.since), now);
-            return state.busy || state.multiplexed || quiet;
+            // On HTTP/1 the next request may be on its way, so an idle connection lingers.
+            let quiet = !state.busy && self.lingered(since.max(state.since), now);
+            return state.multiplexed || quiet;
         }
         // When slots run out, those who wait for nothing give theirs up sooner.
         let idle = if self.crowded {
@@ -270,11 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_busy_and_multiplexed_connections_finish_at_once() {
+    fn at_the_end_multiplexed_connections_finish_and_busy_ones_answer_a_last_time() {
         let rules = rules(Some(0));
         assert_eq!(
             rules.judge(&state(true, Phase::Idle), &watch(None), 0),
-            Order::Finish
+            Order::Last
         );
         let multiplexed = State {
             multiplexed: true,
