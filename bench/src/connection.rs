@@ -138,14 +138,20 @@ impl Connection {
             if size == 0 {
                 return Ok(body.freeze());
             }
-            ensure!(body.len() + size <= MAX_ANSWER_BYTES, "an answer without end");
+            ensure!(
+                body.len() + size <= MAX_ANSWER_BYTES,
+                "an answer without end"
+            );
             body.extend_from_slice(chunk.get(..size).unwrap_or_default());
         }
     }
 
     async fn more(&mut self) -> anyhow::Result<()> {
         self.seen.reserve(16 * 1024);
-        ensure!(self.stream.read_buf(&mut self.seen).await? > 0, "the server hung up");
+        ensure!(
+            self.stream.read_buf(&mut self.seen).await? > 0,
+            "the server hung up"
+        );
         Ok(())
     }
 }
@@ -190,7 +196,9 @@ mod tests {
     /// Gives `said` for one request, in pieces of three bytes.
     async fn answer(said: &'static [u8]) -> anyhow::Result<Answer> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target: Target = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
+        let target: Target = format!("http://{}/mcp", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut seen = [0; 1024];
@@ -200,7 +208,11 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        Connection::open(&target, Accept::Json).await.unwrap().ask(b"{}").await
+        Connection::open(&target, Accept::Json)
+            .await
+            .unwrap()
+            .ask(b"{}")
+            .await
     }
 
     #[tokio::test]
@@ -208,7 +220,10 @@ mod tests {
         let plain = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nhello";
         let chunked = b"HTTP/1.1 201 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n";
         let one = answer(plain).await.unwrap();
-        assert_eq!((one.status, one.content_type.as_str(), &one.body[..]), (200, "text/x", &b"hello"[..]));
+        assert_eq!(
+            (one.status, one.content_type.as_str(), &one.body[..]),
+            (200, "text/x", &b"hello"[..])
+        );
         let two = answer(chunked).await.unwrap();
         assert_eq!((two.status, &two.body[..]), (201, &b"hello"[..]));
     }
@@ -216,8 +231,17 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_measured_is_an_error() {
         let long: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 8388609\r\n\r\n";
-        for said in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", b"nonsense\r\n\r\n", long] {
-            assert!(answer(said).await.is_err(), "{}", String::from_utf8_lossy(said));
+        for said in [
+            &b"HTTP/1.1 200 OK\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+            b"nonsense\r\n\r\n",
+            long,
+        ] {
+            assert!(
+                answer(said).await.is_err(),
+                "{}",
+                String::from_utf8_lossy(said)
+            );
         }
     }
 }

@@ -132,10 +132,8 @@ impl Conversation {
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
     async fn start(&self, request: &Request<'_>, revision: Revision) {
-        let Ok(permit) = self.0.in_flight.clone().try_acquire_owned() else {
-            let error = RpcError::new(-32603, "too many requests at once; wait for an answer");
-            return self.send(error.answer(Some(&request.id))).await;
-        };
+        // Whoever asks faster than we answer waits; the pipe fills up, and nothing is turned away.
+        let permit = self.0.in_flight.clone().acquire_owned().await.ok();
         let cancel = CancellationToken::new();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);

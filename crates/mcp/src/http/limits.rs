@@ -80,8 +80,6 @@ pub struct Limits {
     pub sse_keep_alive: Duration,
     /// Open listen streams in all.
     pub listen_streams: usize,
-    /// Open listen streams of one subject, so that one caller cannot take them all.
-    pub listen_streams_per_subject: usize,
     /// Bytes of one line on stdio. Larger than `body_bytes` because that peer is the user's own
     /// host.
     pub stdio_line: usize,
@@ -118,7 +116,6 @@ impl Default for Limits {
             batch: 32,
             sse_keep_alive: Duration::from_secs(15),
             listen_streams: 2_000,
-            listen_streams_per_subject: 8,
             stdio_line: 4 * MIB,
         }
     }
@@ -144,7 +141,6 @@ mod tests {
             "a handler at work would be dropped"
         );
         assert!(limits.call_bytes <= limits.body_bytes && limits.big_body <= limits.body_bytes);
-        assert!(limits.listen_streams_per_subject <= limits.listen_streams);
         assert!(
             limits.listen_streams < limits.connections,
             "no room beside the listeners"
