@@ -135,6 +135,12 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 
 /// The words of a text on one line, at most `most` characters of them.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
+    // Nearly every value is one line already.
+    let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    let tidy = || text.trim() == text && !text.contains("  ");
+    if text.len() <= most && text.bytes().all(plain) && tidy() {
+        return text.to_owned();
+    }
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     // Looking at a bounded part keeps the work bounded; runs of spaces may then leave fewer.
     let start: String = text

@@ -237,11 +237,10 @@ fn line(flat: &str, start: usize, most: usize) -> String {
     };
     let mut line = String::with_capacity(opening.len() + shown.len() + closing.len());
     line.push_str(opening);
-    for (index, piece) in shown.split('\n').enumerate() {
-        if index > 0 {
-            line.push(' ');
-        }
-        line.push_str(piece);
+    if shown.as_bytes().contains(&b'\n') {
+        line.extend(shown.chars().map(|c| if c == '\n' { ' ' } else { c }));
+    } else {
+        line.push_str(shown);
     }
     line.push_str(closing);
     line

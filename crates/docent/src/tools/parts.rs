@@ -22,9 +22,10 @@ pub fn cut(text: &str, max_chars: usize) -> Vec<Range<usize>> {
     let mut start = 0;
     loop {
         let rest = text.get(start..).unwrap_or_default();
-        let length = rest
-            .char_indices()
-            .nth(max_chars.max(1))
+        // No text has more characters than bytes: most need not be counted.
+        let length = (rest.len() > max_chars)
+            .then(|| rest.char_indices().nth(max_chars.max(1)))
+            .flatten()
             .map(|(end, _)| boundary(rest, end));
         let Some(length) = length else {
             parts.push(start..text.len());
