@@ -44,10 +44,15 @@ pub(crate) struct Stream {
     first: Option<ServerJsonRpcMessage>,
     rest: mpsc::Receiver<ServerJsonRpcMessage>,
     _cancel: DropGuard,
-    _listener: Option<OwnedSemaphorePermit>,
+    listener: Option<OwnedSemaphorePermit>,
 }
 
 impl Stream {
+    /// True for a listener, which may stay for hours and has no answer to wait for.
+    pub(crate) fn is_listener(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// The next message as JSON text; nothing after the answer.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let message = match self.first.take() {
@@ -169,7 +174,7 @@ impl Exchange {
                 first: Some(first),
                 rest,
                 _cancel: guard,
-                _listener: listener,
+                listener,
             })),
             None => whole(request, Err(internal(&Unanswered))),
         }

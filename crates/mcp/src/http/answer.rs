@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::exchange::{Reply, Stream};
+use crate::exchange::Stream;
 use crate::rpc::RpcError;
 
 /// How a client wants its answer.
@@ -115,18 +115,13 @@ pub(crate) fn stream<T: Send + 'static>(
     stream_head(Body::from_stream(events))
 }
 
-/// The last message of a reply, for a client that takes no stream.
-pub(crate) async fn last(reply: Reply) -> (String, Option<i32>) {
-    match reply {
-        Reply::Whole(text, code) => (text, code),
-        Reply::Stream(mut stream) => {
-            let mut last = String::new();
-            while let Some(text) = stream.next().await {
-                last = text;
-            }
-            (last, None)
-        }
+/// The last message of a stream, for a client that takes none.
+pub(crate) async fn last(mut stream: Box<Stream>) -> String {
+    let mut last = String::new();
+    while let Some(text) = stream.next().await {
+        last = text;
     }
+    last
 }
 
 pub(crate) fn stream_head(body: Body) -> Response {

@@ -47,8 +47,8 @@ pub(crate) fn revision(
         Some(_) => {}
     }
     let known = Revision::parse(&version);
-    if known.is_some_and(|revision| !revision.is_modern()) {
-        return Ok(known.unwrap_or(Revision::ASSUMED));
+    if let Some(legacy) = known.filter(|revision| !revision.is_modern()) {
+        return Ok(legacy);
     }
     if let Some(error) = declared.incomplete().filter(|_| !lenient) {
         return Err(error);

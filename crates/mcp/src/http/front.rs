@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, Form};
 use super::{body, era};
 use crate::era::{is_bare_discover, with_metadata};
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, Reply, Stream};
 use crate::message::{self, Message, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -104,12 +104,12 @@ impl Front {
                     Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
-                    Ok(Done::Reply(reply, _)) if form == Form::Json => {
-                        self.unstreamed(reply, text).await
+                    Ok(Done::Reply(Reply::Stream(stream), _)) if form == Form::Json => {
+                        unstreamed(stream).await
                     }
                     Ok(Done::Reply(Reply::Stream(stream), _)) => {
-                        // A listener may stay for hours; only work counts as in flight.
-                        let kept = (!is_listen(text)).then_some(permit);
+                        // Only work counts as in flight, and listening is none.
+                        let kept = (!stream.is_listener()).then_some(permit);
                         answer::stream(stream, limits.sse_keep_alive, kept)
                     }
                     Ok(Done::Accepted) => StatusCode::ACCEPTED.into_response(),
@@ -117,18 +117,6 @@ impl Front {
                 }
             }
         }
-    }
-
-    /// A stream for a client that takes JSON alone: its last message is the answer.
-    async fn unstreamed(&self, reply: Reply, text: &str) -> Response {
-        if is_listen(text) {
-            let error = RpcError::invalid_request(
-                "`subscriptions/listen` needs `Accept: text/event-stream`",
-            );
-            return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
-        }
-        let (text, code) = answer::last(reply).await;
-        answer::json(answer::status(code, false), text)
     }
 
     async fn one(&self, headers: &HeaderMap, text: &str) -> Result<Done, (StatusCode, String)> {
@@ -192,10 +180,10 @@ impl Front {
         // At once, so that a batch may take as long as one call and no longer.
         let work = items.iter().map(|item| async move {
             match self.one(headers, item.get()).await {
-                Ok(Done::Reply(reply, _)) if !is_listen(item.get()) => {
-                    Some(answer::last(reply).await.0)
-                }
-                Ok(Done::Accepted | Done::Reply(..)) => None,
+                Ok(Done::Accepted) => None,
+                Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => None,
+                Ok(Done::Reply(Reply::Stream(stream), _)) => Some(answer::last(stream).await),
+                Ok(Done::Reply(Reply::Whole(text, _), _)) => Some(text),
                 Err((_, text)) => Some(text),
             }
         });
@@ -220,8 +208,14 @@ enum Done {
     Accepted,
 }
 
-fn is_listen(text: &str) -> bool {
-    matches!(message::parse(text), Ok(Message::Request(r)) if r.method == "subscriptions/listen")
+/// A stream for a client that takes JSON alone: its last message is the answer.
+async fn unstreamed(stream: Box<Stream>) -> Response {
+    if stream.is_listener() {
+        let error =
+            RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
+        return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
+    }
+    answer::json(StatusCode::OK, answer::last(stream).await)
 }
 
 fn accepts_json(headers: &HeaderMap) -> bool {
