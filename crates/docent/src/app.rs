@@ -4,11 +4,16 @@
 use std::sync::Arc;
 
 use docent_mcp::{
-    App, Body, BuildError, Content, DualFormat, Failure, Prompt, PromptMessage, Resource, TextForm,
+    App, Body, BuildError, Completer, Content, DualFormat, Failure, Prompt, PromptMessage,
+    Resource, TextForm,
 };
 
+use crate::fields;
 use crate::knowledge::Knowledge;
 use crate::tools::fetch::Fetch;
+use crate::tools::find::Find;
+use crate::tools::list_fields::ListFields;
+use crate::tools::record::Record;
 use crate::tools::search::Search;
 
 /// Where the overview of the corpus can be read.
@@ -20,15 +25,23 @@ pub fn app(
     dual: DualFormat,
     text: TextForm,
 ) -> Result<App, BuildError> {
-    App::builder("docent", env!("CARGO_PKG_VERSION"))
+    let mut app = App::builder("docent", env!("CARGO_PKG_VERSION"))
         .title(&knowledge.title)
         .instructions(instructions(knowledge))
         .dual_format(dual)
         .text_form(text)
         .tool(Search(knowledge.clone()))
-        .tool(Fetch(knowledge.clone()))
+        .tool(Fetch(knowledge.clone()));
+    if knowledge.find.enabled {
+        app = app.tool(Find(knowledge.clone()));
+    }
+    if let Some(record) = Record::of(knowledge) {
+        app = app.tool(record);
+    }
+    app.tool(ListFields(knowledge.clone()))
         .prompt(research(knowledge))
         .resource(overview(knowledge))
+        .resource_template(fields::template(knowledge))
         .build()
 }
 
@@ -39,25 +52,36 @@ fn instructions(knowledge: &Knowledge) -> String {
         .as_ref()
         .map(|text| format!("\n\n{text}"))
         .unwrap_or_default();
+    let narrow = if knowledge.find.enabled {
+        format!(
+            " To narrow by field or date, or to count, call {}; list_fields tells what there is.",
+            knowledge.find.name
+        )
+    } else {
+        String::new()
+    };
     format!(
         "Documents: {}. First call search with words from the question; then call fetch with \
          the id of each result worth reading. Answer from what fetch returned and cite the url \
          of every document used. If nothing fits, search again with other words, then say that \
-         the documents do not tell.{about}",
+         the documents do not tell.{narrow}{about}",
         knowledge.title
     )
 }
 
-fn research(knowledge: &Knowledge) -> Prompt {
-    let title = knowledge.title.clone();
+fn research(knowledge: &Arc<Knowledge>) -> Prompt {
+    let (title, kept) = (knowledge.title.clone(), knowledge.clone());
     let render = move |arguments: docent_mcp::Arguments, _| {
-        let question = arguments
-            .get("question")
-            .map(String::as_str)
-            .unwrap_or_default();
+        let given = |name: &str| arguments.get(name).map(|text| text.trim());
+        let question = given("question").unwrap_or_default();
+        let filter = given("filter").filter(|filter| !filter.is_empty());
+        let filter = filter.map(|filter| {
+            format!(" Put `{filter}` into the query of each search: only such documents count.")
+        });
+        let filter = filter.unwrap_or_default();
         let text = format!(
             "Answer this question from the documents of {title}:\n\n{question}\n\n\
-             Search several times with different words. Fetch the documents that matter and read \
+             Search several times with different words.{filter} Fetch the documents that matter and read \
              them before you answer. Quote the sentences your answer rests on, name who said \
              them and when where that is known, and cite the url of each document. Where \
              documents disagree, say so. If they do not answer the question, say that."
@@ -69,6 +93,14 @@ fn research(knowledge: &Knowledge) -> Prompt {
     let about = "Answers a question from the documents, with quotes and links.";
     Prompt::new("research", "Research a question", about, render)
         .required("question", "What you want to know.")
+        .optional(
+            "filter",
+            "Only documents that pass this, such as `date:2024`.",
+        )
+        .complete(
+            "filter",
+            Completer::new(move |typed| fields::filters(&kept.catalog(), typed)),
+        )
 }
 
 fn overview(knowledge: &Arc<Knowledge>) -> Resource {

@@ -1,10 +1,13 @@
 //! What was typed: the commands and their flags, with the help that explains them. What a value
 //! means, and whether it is a good one, is decided in [`settings`](crate::settings).
 
+mod eval;
+
 use std::path::PathBuf;
 
 use clap::{Args as Flags, Parser, Subcommand};
 
+pub use self::eval::Eval;
 use crate::settings::Given;
 
 const EXAMPLES: &str = "\
@@ -12,6 +15,7 @@ Examples:
   docent serve ./documents            serve a folder on http://127.0.0.1:8787/mcp
   docent serve ./documents --stdio    serve it to the program that started docent
   docent search \"ferry timetable\"     ask the index of the current folder
+  docent eval queries.jsonl           score the search on queries you have judged
   docent check https://example.org/mcp
                                       audit any MCP server
 
@@ -40,6 +44,8 @@ pub enum Command {
     Index(Index),
     /// Ask the index of a folder a question, here in the terminal
     Search(Search),
+    /// Score the search of a folder on your own judged queries
+    Eval(Eval),
     /// Audit an MCP server the way ChatGPT and Claude would
     Check(Check),
 }
@@ -110,10 +116,18 @@ pub struct Index {
     pub json: bool,
 }
 
+const SEARCH_EXAMPLES: &str = "\
+Examples:
+  docent search \"ferry timetable\"
+  docent search 'housing party:Labor date:2024-06..2024-09 -tag:budget'
+  docent search '\"exact words\" since:30d' --explain
+  docent search \"who may vote\" --mode lexical --json";
+
 /// What `docent search` takes.
 #[derive(Debug, Flags)]
+#[command(after_help = SEARCH_EXAMPLES)]
 pub struct Search {
-    /// What to look for
+    /// What to look for, filters such as `party:Labor since:30d` included
     pub query: String,
 
     /// The folder with the documents
@@ -124,9 +138,17 @@ pub struct Search {
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
-    /// How many results, 1 to 20 [default: 10]
+    /// How many results, 1 to 100 [default: 10]
     #[arg(long, value_name = "N")]
     pub limit: Option<String>,
+
+    /// What to search by: hybrid, lexical (words alone), semantic (meaning alone) [default: hybrid]
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+
+    /// Say why each result is where it is
+    #[arg(long)]
+    pub explain: bool,
 
     /// Print the results as JSON
     #[arg(long)]
@@ -156,6 +178,12 @@ impl Args {
             Command::Search(search) => {
                 let mut given = one("index.dir", search.index.as_ref());
                 given.extend(one("search.results", search.limit.as_ref()));
+                given.extend(one("search.mode", search.mode.as_ref()));
+                given
+            }
+            Command::Eval(eval) => {
+                let mut given = one("index.dir", eval.index.as_ref());
+                given.extend(one("search.mode", eval.mode.as_ref()));
                 given
             }
             Command::Check(_) => Vec::new(),

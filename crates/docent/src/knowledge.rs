@@ -2,14 +2,16 @@
 //! called, how large it is, how its documents are linked, and an overview of it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
 
-use docent_search::{DocId, Engine, Error, Generation, Reader};
+use docent_search::{Catalog, Day, DocId, Engine, Error, Generation, Method, Reader};
 use tokio::sync::Mutex;
 
 use crate::links::{self, Template};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
+use crate::tools::about;
 
 /// How many documents are looked at to say which fields there are.
 const SAMPLE: usize = 50;
@@ -27,11 +29,25 @@ pub struct Knowledge {
     pub description: Option<String>,
     /// How many results a search gives.
     pub results: usize,
+    /// How words and meanings are weighed against each other.
+    pub method: Method,
+    /// How much results should differ from each other.
+    pub diversity: f32,
     /// How many characters of text one fetch gives.
     pub max_chars: usize,
+    /// Which day it is, for filters such as `since:30d`.
+    pub today: fn() -> Day,
+    /// What `find` is called, takes and gives.
+    pub find: settings::Find,
+    /// The same for the tool that reads records.
+    pub record: settings::Record,
     url: Option<Template>,
     documents: AtomicU64,
+    counting: Mutex<()>,
+    /// The fields that the tools speak of when they are listed.
+    listed: RwLock<Arc<Catalog>>,
     overview: Mutex<Option<(Generation, Arc<str>)>>,
+    fields: std::sync::Mutex<Option<(Arc<Catalog>, Arc<str>)>>,
 }
 
 impl Knowledge {
@@ -46,10 +62,18 @@ impl Knowledge {
                 .unwrap_or_else(|| fallback.to_owned()),
             description: settings.description.as_ref().map(sentence),
             results: settings.search_results,
+            method: settings.search_method,
+            diversity: settings.search_diversity,
+            today,
             max_chars: settings.fetch_max_chars,
+            find: settings.find.clone(),
+            record: settings.record.clone(),
             url: settings.documents_url.clone(),
             documents: AtomicU64::new(0),
+            counting: Mutex::new(()),
+            listed: RwLock::default(),
             overview: Mutex::new(None),
+            fields: std::sync::Mutex::new(None),
         }
     }
 
@@ -58,10 +82,37 @@ impl Knowledge {
         self.documents.load(Ordering::Relaxed)
     }
 
-    /// Counts the documents; true when there are more or fewer than before.
+    /// Counts the documents and looks at their fields; true when what the tools say about
+    /// themselves is no longer what they said before.
     pub async fn count(&self) -> Result<bool, Error> {
+        // One at a time, so that who looked first does not have the last word.
+        let _one = self.counting.lock().await;
         let documents = self.engine.status().await?.documents;
-        Ok(self.documents.swap(documents, Ordering::Relaxed) != documents)
+        let is_other = self.documents.swap(documents, Ordering::Relaxed) != documents;
+        let catalog = self.engine.catalog(Reader::everyone()).await?;
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *listed, catalog);
+        Ok(is_other || before != *listed)
+    }
+
+    /// The fields there were when somebody last counted.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner);
+        listed.clone()
+    }
+
+    /// The fields of the documents, and the same as the JSON that every answer carries.
+    pub async fn fields(&self) -> Result<(Arc<Catalog>, Arc<str>), Error> {
+        let catalog = self.engine.catalog(Reader::everyone()).await?;
+        let mut kept = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, json)) = kept.as_ref()
+            && Arc::ptr_eq(known, &catalog)
+        {
+            return Ok((catalog, json.clone()));
+        }
+        let json = about::fields(&catalog);
+        *kept = Some((catalog.clone(), json.clone()));
+        Ok((catalog, json))
     }
 
     /// The number of documents in words, such as `64 documents`.
@@ -125,6 +176,15 @@ impl Knowledge {
         }
         Ok(names.into_iter().take(MAX_FIELDS_NAMED).collect())
     }
+}
+
+/// The day it is in UTC.
+fn today() -> Day {
+    const DAY: u64 = 24 * 60 * 60;
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let days = since.map_or(0, |since| since.as_secs() / DAY);
+    let day = i64::try_from(days).ok().and_then(Day::from_number);
+    day.unwrap_or(Day::EPOCH)
 }
 
 /// `1 document`, `2 documents`.

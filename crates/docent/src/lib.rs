@@ -11,11 +11,14 @@ pub mod commands;
 pub mod corpus;
 pub mod knowledge;
 pub mod links;
+pub mod model;
 pub mod output;
 pub mod problem;
 pub mod settings;
 pub mod tools;
 
+mod eval;
+mod fields;
 mod logging;
 mod place;
 mod standing;

@@ -17,9 +17,24 @@ pub fn data(text: &str) -> Result<(), Problem> {
     print(&harmless(text))
 }
 
+/// Prints data for people in which words stand out. Every part of it went through [`Paint`].
+pub fn painted(text: &str) -> Result<(), Problem> {
+    print(text)
+}
+
 /// Prints data for programs.
 pub fn json(value: &serde_json::Value) -> Result<(), Problem> {
     print(&escaped(&format!("{value:#}")))
+}
+
+/// A value on one line, in which nothing hides, for a file of JSON lines.
+pub fn json_line(value: &serde_json::Value) -> String {
+    escaped(&value.to_string())
+}
+
+/// Prints lines of JSON for programs.
+pub fn json_lines(lines: &[String]) -> Result<(), Problem> {
+    print(&lines.join("\n"))
 }
 
 /// A reader that stopped reading, such as `head`, is no failure.
@@ -85,6 +100,71 @@ fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\n') || turns
 }
 
+/// Makes words stand out on a terminal, and leaves them as they are elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint(bool);
+
+impl Paint {
+    /// For what is printed as data: in colour when that is a terminal and nobody objects.
+    #[must_use]
+    pub fn for_data() -> Self {
+        Self(io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    }
+
+    /// A text as it is.
+    #[must_use]
+    pub fn plain(self, text: &str) -> String {
+        harmless(text)
+    }
+
+    /// A text in bold.
+    #[must_use]
+    pub fn bold(self, text: &str) -> String {
+        self.with("1", &harmless(text))
+    }
+
+    /// A text in which the words of a question stand out.
+    #[must_use]
+    pub fn words(self, text: &str, question: &str) -> String {
+        let text = harmless(text);
+        if !self.0 {
+            return text;
+        }
+        let stem = |word: &str| -> String {
+            let letters: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
+            // Endings differ; beginnings tell words apart.
+            letters.to_lowercase().chars().take(STEM_CHARS).collect()
+        };
+        let wanted: Vec<String> = question
+            .split_whitespace()
+            .map(stem)
+            .filter(|word| word.chars().count() > 2)
+            .collect();
+        let words: Vec<String> = text
+            .split(' ')
+            .map(|word| {
+                if wanted.contains(&stem(word)) {
+                    self.with("1;33", word)
+                } else {
+                    word.to_owned()
+                }
+            })
+            .collect();
+        words.join(" ")
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// Characters of a word that are compared when words are made to stand out.
+const STEM_CHARS: usize = 5;
+
 /// Long work as people see it: a bar on a terminal, a line every tenth of the way elsewhere.
 pub struct Progress {
     what: &'static str,
@@ -147,6 +227,17 @@ fn bar(what: &'static str) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_stand_out_on_a_terminal_only() {
+        let shown = |paint: Paint| paint.words("The ferries, at last.", "a ferry to the pier");
+        assert_eq!(shown(Paint(false)), "The ferries, at last.");
+        assert_eq!(
+            Paint(true).words("The ferries, at last.", "ferries to the pier"),
+            "\u{1b}[1;33mThe\u{1b}[0m \u{1b}[1;33mferries,\u{1b}[0m at last."
+        );
+        assert_eq!(Paint(true).bold("a\u{1b}b"), "\u{1b}[1ma\u{FFFD}b\u{1b}[0m");
+    }
 
     #[test]
     fn nothing_printed_can_hide_or_move_anything() {

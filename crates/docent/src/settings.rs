@@ -4,6 +4,7 @@
 //! there is refused.
 
 mod keys;
+mod tools;
 mod value;
 
 use std::ffi::OsString;
@@ -14,12 +15,15 @@ use std::path::{Path, PathBuf};
 use docent_ingest::Limits;
 use docent_mcp::http::{self, guard::HOST_ORIGINS};
 use docent_mcp::{DualFormat, TextForm};
+use docent_search::Method;
 use url::Url;
 
 use crate::links::Template;
+use crate::model::Model;
 use crate::problem::Problem;
 
 pub use keys::{KEYS, Key};
+pub use tools::{Find, Named, Record};
 pub(crate) use value::shorten;
 pub use value::{Given, MAX_LIST, Wrong};
 
@@ -50,8 +54,18 @@ pub struct Settings {
     pub documents_url: Option<Template>,
     /// How many results a search gives.
     pub search_results: usize,
+    /// How words and meanings are weighed against each other.
+    pub search_method: Method,
+    /// How much hits should differ from each other, from 0 to 1.
+    pub search_diversity: f32,
+    /// Which model makes documents findable by their meaning.
+    pub model: Model,
     /// How many characters of text one fetch gives.
     pub fetch_max_chars: usize,
+    /// What `find` is called, takes and gives.
+    pub find: Find,
+    /// The same for the tool that reads records.
+    pub record: Record,
     /// How to serve.
     pub server: Server,
     /// Bounds on connections and messages.
@@ -88,7 +102,12 @@ impl Default for Settings {
             index_dir: None,
             documents_url: None,
             search_results: 10,
+            search_method: Method::Hybrid,
+            search_diversity: 0.0,
+            model: Model::default(),
             fetch_max_chars: 60_000,
+            find: Find::default(),
+            record: Record::default(),
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
@@ -322,7 +341,10 @@ mod tests {
     fn unknown_keys_are_refused_and_unknown_variables_are_told() {
         let problem = of_file("[search]\nresult = 3").unwrap_err();
         assert_eq!(problem.message, "there is no setting `search.result`");
-        assert_eq!(problem.hint.as_deref(), Some("known are `search.results`"));
+        assert_eq!(
+            problem.hint.as_deref(),
+            Some("known are `search.results`, `search.mode`, `search.weight`, `search.diversity`")
+        );
         let environment = environment(&[("DOCENT_SERVICE_HOST", "10.0.0.1"), ("HOME", "/x")]);
         let resolved = resolve(Sources {
             environment,

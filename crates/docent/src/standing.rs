@@ -84,15 +84,24 @@ impl Inner {
             "documents": documents,
             "generation": generation.0,
             "lexical": {"state": self.part(*lexical), "documents": documents},
-            "vectors": {"state": self.part(*vectors), "documents": 0},
+            "vectors": self.vectors(*vectors),
             "sync": self.sync.wire(),
         })
+    }
+
+    fn vectors(&self, state: PartState) -> Value {
+        let documents = match state {
+            PartState::Absent => 0,
+            PartState::Ready => self.status.documents,
+            PartState::Building(settled) => settled.done,
+        };
+        json!({"state": self.part(state), "documents": documents})
     }
 
     fn part(&self, state: PartState) -> &'static str {
         match state {
             PartState::Ready if self.ready => "ready",
-            PartState::Ready => "building",
+            PartState::Ready | PartState::Building(_) => "building",
             PartState::Absent => "absent",
         }
     }

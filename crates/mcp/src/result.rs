@@ -5,14 +5,16 @@
 //! Without other wishes `content` is one text item that holds exactly the JSON of the data,
 //! because ChatGPT and Claude read the one or the other and must never see two different things.
 
-use serde::Serialize;
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::content::Content;
 use crate::error::{Failure, Fault};
+use crate::json::{JsonObject, escape_json};
 use crate::revision::Revision;
-use crate::rpc::{RpcError, to_text};
+use crate::rpc::RpcError;
 
 /// What a tool gives back.
 #[derive(Debug, Clone)]
@@ -20,6 +22,7 @@ pub struct Answer<T> {
     pub(crate) output: T,
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) meta: Map<String, Value>,
+    pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
 }
 
 impl<T> Answer<T> {
@@ -30,6 +33,7 @@ impl<T> Answer<T> {
             output,
             content: None,
             meta: Map::new(),
+            raw_meta: Vec::new(),
         }
     }
 
@@ -50,6 +54,13 @@ impl<T> Answer<T> {
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Adds a `_meta` member that is JSON already, such as one that many answers share.
+    #[must_use]
+    pub fn meta_json(mut self, key: &'static str, json: Arc<str>) -> Self {
+        self.raw_meta.push((key, json));
         self
     }
 }
@@ -85,10 +96,13 @@ pub enum TextForm {
 /// An answer without its type: data already serialized, once.
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    pub(crate) structured: Option<Box<RawValue>>,
+    /// JSON text.
+    pub(crate) structured: Option<String>,
     /// Without items of its own, the text is the JSON of the data.
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) meta: Map<String, Value>,
+    /// Members of `_meta` that are JSON already.
+    pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
     pub(crate) dual: bool,
 }
 
@@ -109,16 +123,22 @@ impl Shape {
         };
         self.stamp(&mut payloads.meta, server);
         let data = payloads.structured.as_deref();
-        let mut result = Members::new(data.map_or(256, |data| data.get().len() * 2 + 512));
+        // The data stands in a result twice, once as a string in which quotes grow.
+        let room = data.map_or(256, |data| data.len() * 2 + data.len() / 4 + 512);
+        let mut result = JsonObject::with_capacity(room);
         if let Some(kind) = self.result_type() {
             result.json("resultType", kind);
         }
         match (&payloads.content, data) {
-            (None, Some(data)) => result.text_of("content", data.get()),
+            (None, Some(data)) => result.value("content", |out| {
+                out.push_str(r#"[{"type":"text","text":""#);
+                escape_json(data, out);
+                out.push_str("\"}]");
+            }),
             (content, _) => result.json("content", content.as_deref().unwrap_or_default()),
         }
         if let Some(data) = data {
-            result.raw("structuredContent", data.get());
+            result.raw("structuredContent", data);
         }
         let mirrored = data
             .filter(|_| mirror && payloads.dual)
@@ -126,7 +146,7 @@ impl Shape {
         if let Some(results) = mirrored {
             result.raw("results", results.get());
         }
-        result.meta(&payloads.meta);
+        add_meta(&mut result, &payloads.meta, &payloads.raw_meta);
         result.end()
     }
 
@@ -146,13 +166,13 @@ impl Shape {
             |hint| format!("{message}\nhint: {hint}"),
         );
         self.stamp(&mut meta, server);
-        let mut result = Members::new(text.len() + 256);
+        let mut result = JsonObject::with_capacity(text.len() + 256);
         if let Some(kind) = self.result_type() {
             result.json("resultType", kind);
         }
         result.json("content", &[Content::text(text)]);
         result.raw("isError", "true");
-        result.meta(&meta);
+        add_meta(&mut result, &meta, &[]);
         Ok(result.end())
     }
 
@@ -176,69 +196,34 @@ impl Shape {
     }
 }
 
-/// A JSON object under construction. Results are put together by hand because most of one is its
-/// data, which is JSON already and stands in it twice.
-struct Members(String);
-
-impl Members {
-    fn new(capacity: usize) -> Self {
-        Self(String::with_capacity(capacity))
+fn add_meta(result: &mut JsonObject, meta: &Map<String, Value>, raw: &[(&str, Arc<str>)]) {
+    if meta.is_empty() && raw.is_empty() {
+        return;
     }
-
-    fn raw(&mut self, key: &str, json: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push('"');
-        self.0.push_str(key);
-        self.0.push_str("\":");
-        self.0.push_str(json);
+    let room = raw.iter().map(|(_, json)| json.len() + 64).sum();
+    let mut members = JsonObject::with_capacity(room);
+    for (key, value) in meta {
+        members.json(key, value);
     }
-
-    fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
-        self.raw(key, &to_text(value));
+    for (key, json) in raw {
+        members.raw(key, json);
     }
-
-    /// One text item that holds `json` as a string. JSON text has no control characters, so that
-    /// quotes and backslashes are all there is to escape.
-    fn text_of(&mut self, key: &str, json: &str) {
-        self.raw(key, r#"[{"type":"text","text":""#);
-        let mut rest = json;
-        while let Some(at) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) {
-            let (run, odd) = rest.split_at_checked(at).unwrap_or((rest, ""));
-            self.0.push_str(run);
-            self.0.push('\\');
-            let (mark, tail) = odd.split_at_checked(1).unwrap_or((odd, ""));
-            self.0.push_str(mark);
-            rest = tail;
-        }
-        self.0.push_str(rest);
-        self.0.push_str("\"}]");
-    }
-
-    fn meta(&mut self, meta: &Map<String, Value>) {
-        if !meta.is_empty() {
-            self.json("_meta", meta);
-        }
-    }
-
-    fn end(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
+    result.raw("_meta", &members.end());
 }
 
 /// Where modern results say which server made them.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The `results` of the data, or the data itself as the only result.
-fn results_of(structured: &RawValue) -> Option<Box<RawValue>> {
+fn results_of(structured: &str) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Results<'a> {
         #[serde(borrow)]
         results: Option<&'a RawValue>,
     }
-    let found: Results<'_> = serde_json::from_str(structured.get()).ok()?;
+    let found: Results<'_> = serde_json::from_str(structured).ok()?;
     found.results.map_or_else(
-        || RawValue::from_string(format!("[{}]", structured.get())).ok(),
+        || RawValue::from_string(format!("[{structured}]")).ok(),
         |results| Some(results.to_owned()),
     )
 }
@@ -299,9 +284,10 @@ mod tests {
 
     fn payloads(json: &str) -> Payloads {
         Payloads {
-            structured: Some(RawValue::from_string(json.to_owned()).unwrap()),
+            structured: Some(json.to_owned()),
             content: None,
             meta: Map::new(),
+            raw_meta: vec![("raw", "[1]".into())],
             dual: true,
         }
     }
@@ -351,7 +337,9 @@ mod tests {
         assert_eq!(modern["resultType"], "complete");
         assert!(modern["_meta"].get(SERVER_INFO).is_some());
         let legacy = done(Revision::V2025_11_25, DualFormat::Auto, "{}");
-        assert!(legacy.get("resultType").is_none() && legacy.get("_meta").is_none());
+        assert!(legacy.get("resultType").is_none() && legacy["_meta"].get(SERVER_INFO).is_none());
+        assert_eq!(modern["_meta"]["raw"], serde_json::json!([1]));
+        assert_eq!(legacy["_meta"]["raw"], serde_json::json!([1]));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
 use crate::app::Icon;
@@ -35,6 +34,13 @@ pub trait Tool: Send + Sync + 'static {
         input: Self::Input,
         context: Context,
     ) -> impl Future<Output = Result<Answer<Self::Output>, Failure>> + Send;
+
+    /// The output as JSON text, for a tool whose output is mostly long texts and who writes it
+    /// faster than its `Serialize` does (see [`JsonObject`](crate::JsonObject)). It must be what
+    /// serializing gives.
+    fn json(&self, _output: &Self::Output) -> Option<String> {
+        None
+    }
 
     /// The output as sentences, for apps whose text items are prose.
     fn prose(&self, _output: &Self::Output) -> Option<String> {
@@ -267,9 +273,12 @@ impl<T: Tool> Adapter<T> {
         prose: bool,
         dual: bool,
     ) -> Result<Payloads, Failure> {
-        let data = to_raw_value(&answer.output)?;
+        let data = match self.0.json(&answer.output) {
+            Some(json) => json,
+            None => serde_json::to_string(&answer.output)?,
+        };
         // `()` serializes as `null`: a tool without data.
-        let structured = Some(data).filter(|data| data.get() != "null");
+        let structured = Some(data).filter(|data| data != "null");
         let content = answer.content.or_else(|| {
             let words = prose.then(|| self.0.prose(&answer.output)).flatten()?;
             Some(vec![Content::text(words)])
@@ -278,6 +287,7 @@ impl<T: Tool> Adapter<T> {
             structured,
             content,
             meta: answer.meta,
+            raw_meta: answer.raw_meta,
             dual,
         })
     }

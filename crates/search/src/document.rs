@@ -1,5 +1,6 @@
 //! What a source is turned into before it is indexed: an id, a title, a text and where it came from.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub const MAX_URL_BYTES: usize = 8_192;
 
 /// The most fields one document may carry.
 pub const MAX_FIELDS: usize = 256;
+
+/// The field that stands for the document's own day.
+pub(crate) const DATE: &str = "date";
 
 /// The name of one document: 1 to [`MAX_ID_BYTES`] bytes without control characters.
 ///
@@ -125,6 +129,20 @@ impl Document {
 }
 
 impl Document {
+    /// The fields, and the document's own day as the field `date` unless it has one of that name.
+    pub(crate) fn facts(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
+        let own = self
+            .date
+            .as_ref()
+            .filter(|_| self.fields.iter().all(|(name, _)| name != DATE));
+        let day = own.map(|day| (DATE, Cow::Owned(Value::Date(day.clone()))));
+        let fields = self
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), Cow::Borrowed(value)));
+        fields.chain(day)
+    }
+
     /// Hands over each part that a reader can find the document by.
     pub(crate) fn searchable(&self, mut take: impl FnMut(&str)) {
         take(&self.title);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::error::Error;
-use crate::hit::Hit;
+use crate::hit::Found;
 use crate::query::{Query, Reader};
 
 /// The most changes one batch may hold.
@@ -20,7 +21,10 @@ pub const MAX_CHANGES: usize = 100_000;
 pub trait Engine: Send + Sync + 'static {
     /// The best hits for a query, best first; equal scores are in the order of their ids. One
     /// answer comes from one generation.
-    fn search(&self, query: Query) -> BoxFuture<'_, Result<Vec<Hit>, Error>>;
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>>;
+
+    /// Which fields the documents have that the reader may see.
+    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>>;
 
     /// The whole document of this id, if there is one that the reader may see.
     fn fetch(
@@ -32,6 +36,11 @@ pub trait Engine: Send + Sync + 'static {
     /// Applies changes in their order, all of them or none. Once this has returned they are seen by
     /// every later call and survive a loss of power. A batch without changes makes no generation.
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>>;
+
+    /// Makes documents findable by their meaning that are not yet, about `most` of them, and says
+    /// how far that is. Words are found as soon as changes are applied; meanings take longer to
+    /// work out, so whoever keeps the engine calls this until nothing is left.
+    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>>;
 
     /// What is held, one entry a document, in the order of the ids.
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>>;
@@ -105,11 +114,22 @@ pub struct Status {
     pub vectors: PartState,
 }
 
+/// How many documents can be found by their meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// How many can.
+    pub done: u64,
+    /// How many cannot yet.
+    pub left: u64,
+}
+
 /// Whether one part of an engine can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
     /// It answers.
     Ready,
+    /// It answers for some of the documents.
+    Building(Settled),
     /// This engine has no such part.
     Absent,
 }

@@ -74,6 +74,17 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The model that turns texts into vectors failed.
+    #[error("{what}")]
+    Embedder {
+        /// What happened, in words.
+        what: String,
+        /// What to do about it.
+        hint: &'static str,
+        /// The failure underneath, where there is one.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+
     /// The engine underneath failed.
     #[error("the search engine failed")]
     Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -92,6 +103,7 @@ impl Error {
             }
             Self::Locked { .. } => "stop the other process, or open the index to be read only",
             Self::ReadOnly { .. } => "open the index for writing",
+            Self::Embedder { hint, .. } => hint,
             Self::Engine(_) => "try again; if it happens again, build the index again",
         }
     }
@@ -141,6 +153,11 @@ mod tests {
             },
             Error::Locked { path: path.clone() },
             Error::ReadOnly { path },
+            Error::Embedder {
+                what: "the endpoint cannot be reached".to_owned(),
+                hint: "check that it runs",
+                source: None,
+            },
             Error::engine("no"),
         ];
         for error in errors {

@@ -5,23 +5,55 @@
 //! same contract suite: [`Memory`] is the small reference, [`Embedded`] keeps its index on disk.
 
 mod analysis;
+mod calendar;
+mod catalog;
 mod document;
+mod embed;
 mod embedded;
+mod embedder;
 mod engine;
 mod error;
+mod excerpt;
+mod filter;
+mod fuse;
+pub mod grammar;
 mod hit;
 mod memory;
+mod passage;
 mod query;
 mod ranking;
 mod snippet;
+mod spelling;
+pub mod vectors;
 
+pub use calendar::Day;
+pub use catalog::{
+    Bound, Catalog, CatalogBuilder, Field, Kind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS, MAX_TRACKED,
+};
 pub use document::{
     DocId, Document, MAX_DOCUMENT_BYTES, MAX_FIELDS, MAX_HASH_BYTES, MAX_ID_BYTES,
     MAX_SOURCE_BYTES, MAX_URL_BYTES, Value,
 };
+#[cfg(feature = "granite")]
+pub use embed::Granite;
+#[cfg(feature = "table")]
+pub use embed::Table;
+pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES, Remembering};
 pub use embedded::Embedded;
-pub use engine::{Change, Engine, Generation, Held, MAX_CHANGES, PartState, Status};
+pub use embedder::Embedder;
+pub use engine::{Change, Engine, Generation, Held, MAX_CHANGES, PartState, Settled, Status};
 pub use error::Error;
-pub use hit::{Hit, MAX_SNIPPET_CHARS, MAX_TITLE_CHARS};
+pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
+pub use fuse::Scale;
+pub use grammar::{Applied, Ignored, MAX_IGNORED, MAX_QUERY_DEPTH, Parsed};
+pub use hit::{
+    Excerpt, Facet, Found, Hit, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES,
+    MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why,
+};
 pub use memory::Memory;
-pub use query::{MAX_LIMIT, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Query, Reader};
+pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, passages};
+pub use query::{
+    MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Method, Query, Reader,
+    Sort,
+};

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::analysis::QueryTerm;
+use crate::analysis::{QueryTerm, readings};
 
 /// What a match in the title adds to the match that the same word is in the whole document: about
 /// half as much again, and more for a word that few titles have. Measured on the SciFact
@@ -26,23 +26,27 @@ const MAX_PAIRS: usize = 16;
 /// press" the words that say nothing are left out.
 const MAX_GAP: usize = 3;
 
-/// The raw score that becomes one half. A good match of a short question scores about this.
-const HALF: f32 = 10.0;
+/// How many documents each half of a search brings at least, and for each hit wanted: more than
+/// are shown, because what one half puts far down the other may lift.
+const MIN_CANDIDATES: usize = 200;
+const CANDIDATES_PER_HIT: usize = 2;
 
-/// Brings a raw score, which has no upper end, between 0 and 1 without changing any order.
-pub(crate) fn unit(raw: f32) -> f32 {
-    if raw.is_finite() {
-        (raw / (raw + HALF)).clamp(0.0, 1.0)
-    } else {
-        1.0
-    }
+/// How many documents each half brings for this many hits.
+pub(crate) fn candidates(hits: usize) -> usize {
+    MIN_CANDIDATES.max(hits * CANDIDATES_PER_HIT)
 }
 
 /// The different terms of a query, in the order they first occur.
-pub(crate) fn distinct(terms: &[QueryTerm]) -> Vec<&str> {
+pub(crate) fn distinct(terms: &[QueryTerm]) -> Vec<&QueryTerm> {
     let mut seen = HashSet::new();
-    let texts = terms.iter().map(|term| term.text.as_str());
-    texts.filter(|text| seen.insert(*text)).collect()
+    let different = terms.iter().filter(|term| seen.insert(term.text()));
+    different.collect()
+}
+
+/// All that these terms stand in the index as.
+pub(crate) fn forms<'q>(terms: &[&'q QueryTerm]) -> Vec<&'q str> {
+    let forms = terms.iter().flat_map(|term| &term.forms);
+    forms.map(String::as_str).collect()
 }
 
 /// Two terms of a query and how many words apart they stand.
@@ -53,38 +57,45 @@ pub(crate) struct Pair<'q> {
     pub gap: usize,
 }
 
-/// The different pairs of neighbouring terms of a query.
+/// The different pairs of neighbouring words of a query, each as the languages of the corpus have
+/// it.
 pub(crate) fn pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
     let mut seen = HashSet::new();
-    let neighbours = terms.iter().zip(terms.iter().skip(1));
-    neighbours
-        .map(|(first, second)| Pair {
-            first: &first.text,
-            second: &second.text,
-            gap: second.position.saturating_sub(first.position),
-        })
-        .filter(|pair| (1..=MAX_GAP).contains(&pair.gap) && seen.insert(*pair))
-        .take(MAX_PAIRS)
-        .collect()
+    let words: Vec<&QueryTerm> = terms.iter().filter(|term| term.is_word()).collect();
+    let mut pairs = Vec::new();
+    for neighbours in words.windows(2) {
+        let [first, second] = neighbours else {
+            continue;
+        };
+        let gap = second.position.saturating_sub(first.position);
+        if !(1..=MAX_GAP).contains(&gap) {
+            continue;
+        }
+        for reading in readings(neighbours) {
+            let [first, second] = reading.as_slice() else {
+                continue;
+            };
+            let pair = Pair { first, second, gap };
+            if pairs.len() < MAX_PAIRS && seen.insert(pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::query_terms;
+    use crate::analysis::{Language, query_terms};
 
-    #[test]
-    fn scores_stay_in_order_and_between_nought_and_one() {
-        let raw = [0.0, 0.001, 1.0, 9.9, 10.0, 1e9, f32::INFINITY];
-        let units = raw.map(unit);
-        assert!(units.is_sorted());
-        assert!(units.iter().all(|score| (0.0..=1.0).contains(score)));
-        assert_eq!(unit(HALF), 0.5);
+    fn english(text: &str) -> Vec<QueryTerm> {
+        query_terms(text, 64, &[Language::English])
     }
 
     #[test]
     fn neighbours_are_pairs_across_words_that_say_nothing() {
-        let terms = query_terms("freedom of the press, and the court that sat over it", 64);
+        let terms = english("freedom of the press, and the court that sat over it");
         let found: Vec<_> = pairs(&terms)
             .iter()
             .map(|p| (p.first, p.second, p.gap))
@@ -101,9 +112,23 @@ mod tests {
 
     #[test]
     fn no_term_twice_and_no_more_pairs_than_the_limit() {
-        let terms = query_terms("tax tax tax", 64);
-        assert_eq!(distinct(&terms), ["tax"]);
+        let terms = english("tax tax tax");
+        assert_eq!(forms(&distinct(&terms)), ["tax"]);
         let words: String = (0..64).map(|n| format!("w{n} ")).collect();
-        assert_eq!(pairs(&query_terms(&words, 64)).len(), MAX_PAIRS);
+        assert_eq!(pairs(&english(&words)).len(), MAX_PAIRS);
+    }
+
+    #[test]
+    fn a_pair_is_looked_for_as_each_language_has_it() {
+        let languages = [Language::English, Language::German];
+        let terms = query_terms("public organisation", 64, &languages);
+        let found: Vec<_> = pairs(&terms).iter().map(|p| (p.first, p.second)).collect();
+        assert_eq!(found, [("public", "organis"), ("public", "organisation")]);
+        let compound = english("open read_file");
+        let found: Vec<_> = pairs(&compound)
+            .iter()
+            .map(|p| (p.first, p.second))
+            .collect();
+        assert_eq!(found, [("open", "read"), ("read", "file")]);
     }
 }

@@ -1,10 +1,15 @@
 //! A document's text into the one line that shows why it was found.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::analysis::{Purpose, Script, Terms, joins_the_previous, script};
+use crate::analysis::{
+    Language, Memo, Purpose, QueryTerm, Script, Terms, detect, joins_the_previous, script,
+};
 use crate::document::Document;
-use crate::hit::{Hit, MAX_SNIPPET_CHARS, MAX_TITLE_CHARS};
+use crate::excerpt;
+use crate::hit::{Hit, MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why};
 
 /// The part of a text that is searched for a snippet. It bounds what the first hit on a very long
 /// document costs; a match that only occurs later shows the beginning of the text.
@@ -19,6 +24,8 @@ const LEAD_CHARS: usize = 60;
 /// A document with what is needed to show it as a hit, worked out once and kept beside it.
 pub(crate) struct Mapped {
     pub document: Arc<Document>,
+    /// The language its words were cut in.
+    pub language: Language,
     title: String,
     /// The text without its layout; see [`flat`].
     flat: String,
@@ -28,22 +35,66 @@ pub(crate) struct Mapped {
 impl Mapped {
     pub(crate) fn new(document: Document) -> Self {
         let flat = flat(&document.text);
+        let language = detect(&document.title, &document.text);
         Self {
             title: line(&self::flat(&document.title), 0, MAX_TITLE_CHARS),
-            map: TermMap::of(&flat),
+            map: TermMap::of(&flat, language),
+            language,
             flat,
             document: Arc::new(document),
         }
     }
 
     /// The document as a hit that shows the terms wanted.
-    pub(crate) fn hit(&self, score: f32, wanted: &Wanted) -> Hit {
+    pub(crate) fn hit(&self, shown: &Shown<'_>) -> Hit {
         Hit {
             id: self.document.id.clone(),
             title: self.title.clone(),
             url: self.document.url.clone(),
-            snippet: snippet(&self.flat, &self.map, wanted, MAX_SNIPPET_CHARS),
-            score,
+            snippet: self.snippet(shown),
+            score: shown.score,
+            document: self.document.clone(),
+            excerpts: if shown.excerpts {
+                excerpt::best(&self.document, self.language, shown)
+            } else {
+                Vec::new()
+            },
+            why: shown.why,
+        }
+    }
+
+    /// Around the words wanted; without any, the beginning of the nearest passage.
+    fn snippet(&self, shown: &Shown<'_>) -> String {
+        if let Some(first) = best_window(&self.map, shown.wanted) {
+            return line(
+                &self.flat,
+                begin(&self.flat, first, MAX_SNIPPET_CHARS),
+                MAX_SNIPPET_CHARS,
+            );
+        }
+        let nearest = shown.near.first().filter(|range| range.start > 0);
+        match nearest.and_then(|range| self.document.text.get(range.clone())) {
+            Some(passage) => {
+                let text = line(&flat(passage), 0, MAX_SNIPPET_CHARS - 1);
+                format!("…{text}")
+            }
+            None => line(&self.flat, 0, MAX_SNIPPET_CHARS),
+        }
+    }
+
+    /// How much of their words two documents share, from 0 to 1.
+    pub(crate) fn likeness(&self, other: &Self) -> f32 {
+        let (mut left, mut right) = (self.map.terms().peekable(), other.map.terms().peekable());
+        let (mut shared, mut all) = (0_u32, 0_u32);
+        while let Some(next) = left.peek().into_iter().chain(right.peek()).min().copied() {
+            let both = [left.next_if_eq(&next), right.next_if_eq(&next)];
+            shared += u32::from(both.iter().all(Option::is_some));
+            all += 1;
+        }
+        if all == 0 {
+            1.0
+        } else {
+            shared as f32 / all as f32
         }
     }
 
@@ -52,6 +103,17 @@ impl Mapped {
         let map = self.map.0.len() * size_of::<Place>();
         self.document.bytes() + self.flat.len() + map + size_of::<Self>()
     }
+}
+
+/// What is known about a document that becomes a hit.
+pub(crate) struct Shown<'a> {
+    pub score: f32,
+    /// The passages of its text that are nearest in meaning, nearest first.
+    pub near: &'a [Range<usize>],
+    /// Whether its best passages are shown too.
+    pub excerpts: bool,
+    pub wanted: &'a Wanted,
+    pub why: Why,
 }
 
 /// The beginning of a text with each stretch of white space and control characters as one blank,
@@ -92,8 +154,9 @@ struct Place {
 }
 
 impl TermMap {
-    fn of(text: &str) -> Self {
-        let mut terms = Terms::new(text, Purpose::Index);
+    fn of(text: &str, language: Language) -> Self {
+        let mut memo = Memo::for_a_text();
+        let mut terms = Terms::new(text, Purpose::Index, language).remembering(&mut memo);
         // English has a term about every six bytes.
         let mut places = Vec::with_capacity(text.len() / 6);
         while let Some(term) = terms.advance() {
@@ -108,14 +171,20 @@ impl TermMap {
         Self(places)
     }
 
+    /// The different terms, in their order.
+    fn terms(&self) -> impl Iterator<Item = u32> {
+        let runs = self.0.chunk_by(|left, right| left.term == right.term);
+        runs.filter_map(|run| run.first()).map(|place| place.term)
+    }
+
     /// Where the terms wanted stand, in the order of the text, each with its rank among them.
     fn matches(&self, wanted: &Wanted) -> Vec<(u32, usize)> {
         let mut matches = Vec::new();
-        for (rank, term) in wanted.0.iter().enumerate() {
+        for (rank, term) in &wanted.0 {
             let first = self.0.partition_point(|place| place.term < *term);
             let from = self.0.get(first..).unwrap_or_default();
             let same = from.iter().take_while(|place| place.term == *term);
-            matches.extend(same.map(|place| (place.at, rank)));
+            matches.extend(same.map(|place| (place.at, *rank)));
         }
         matches.sort_unstable();
         matches
@@ -123,11 +192,28 @@ impl TermMap {
 }
 
 /// The terms a snippet should show.
-pub(crate) struct Wanted(Vec<u32>);
+///
+/// Each form of a term, with the rank of the term.
+pub(crate) struct Wanted(Vec<(usize, u32)>);
 
 impl Wanted {
-    pub(crate) fn new(terms: &[&str]) -> Self {
-        Self(terms.iter().map(|term| fingerprint(term)).collect())
+    pub(crate) fn new(terms: &[&QueryTerm]) -> Self {
+        let forms = terms.iter().enumerate().flat_map(|(rank, term)| {
+            let forms = term.forms.iter();
+            forms.map(move |form| (rank, fingerprint(form)))
+        });
+        Self(forms.collect())
+    }
+
+    /// Terms of one form each.
+    #[cfg(test)]
+    pub(crate) fn of(terms: &[&str]) -> Self {
+        let terms = terms.iter().enumerate();
+        Self(
+            terms
+                .map(|(rank, term)| (rank, fingerprint(term)))
+                .collect(),
+        )
     }
 }
 
@@ -138,10 +224,21 @@ fn fingerprint(term: &str) -> u32 {
     })
 }
 
-/// At most `most` characters of a flat text around the window that shows most of what was wanted.
-fn snippet(flat: &str, map: &TermMap, wanted: &Wanted, most: usize) -> String {
-    let first = best_window(map, wanted).unwrap_or(0);
-    line(flat, begin(flat, first, most), most)
+/// At most `most` characters of a text around the window that shows most of what was wanted, with
+/// how many different terms of it the text has, and how many matches.
+pub(crate) fn around(
+    text: &str,
+    language: Language,
+    wanted: &Wanted,
+    most: usize,
+) -> (String, (usize, usize)) {
+    let flat = flat(text);
+    let map = TermMap::of(&flat, language);
+    let matches = map.matches(wanted);
+    let different: BTreeSet<usize> = matches.iter().map(|(_, rank)| *rank).collect();
+    let first = best_window(&map, wanted).unwrap_or(0);
+    let shown = line(&flat, begin(&flat, first, most), most);
+    (shown, (different.len(), matches.len()))
 }
 
 /// The byte at which the best window begins: the one with the most different terms, then with the
@@ -237,10 +334,11 @@ fn line(flat: &str, start: usize, most: usize) -> String {
     };
     let mut line = String::with_capacity(opening.len() + shown.len() + closing.len());
     line.push_str(opening);
-    if shown.as_bytes().contains(&b'\n') {
-        line.extend(shown.chars().map(|c| if c == '\n' { ' ' } else { c }));
-    } else {
-        line.push_str(shown);
+    for (n, piece) in shown.split('\n').enumerate() {
+        if n > 0 {
+            line.push(' ');
+        }
+        line.push_str(piece);
     }
     line.push_str(closing);
     line
@@ -279,8 +377,7 @@ mod tests {
     const MOST: usize = 80;
 
     fn shown(text: &str, wanted: &[&str]) -> String {
-        let flat = flat(text);
-        snippet(&flat, &TermMap::of(&flat), &Wanted::new(wanted), MOST)
+        around(text, Language::English, &Wanted::of(wanted), MOST).0
     }
 
     fn check(text: &str, wanted: &[&str], expected: &str) {

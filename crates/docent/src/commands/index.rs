@@ -3,18 +3,25 @@
 use std::process::ExitCode;
 
 use docent_ingest::Reason;
-use docent_search::{Embedded, Engine as _};
+use docent_search::{Embedded, Engine as _, PartState, Settled};
 use serde_json::{Value, json};
 
 use super::Desk;
 use crate::corpus::{self, Report, Watch};
 use crate::knowledge::counted;
+use crate::model::{self, Cores};
 use crate::output::{self, Progress};
 use crate::problem::Problem;
 
+/// How many documents are made findable by their meaning between two looks at the progress.
+const AT_ONCE: usize = 64;
+
 pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     let dir = desk.place.made()?;
-    let engine = Embedded::open(dir)?;
+    let engine = match model::embedder(&desk.settings, Cores::All)? {
+        Some(embedder) => Embedded::open_with(dir, embedder)?,
+        None => Embedded::open(dir)?,
+    };
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {
@@ -28,6 +35,10 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         Ok::<_, Problem>((report, engine.status().await?.documents))
     });
     progress.finish();
+    let outcome = outcome.and_then(|outcome| {
+        runtime.block_on(settle(&engine))?;
+        Ok(outcome)
+    });
     let (report, documents) = outcome?;
     if as_json {
         let place = dir.display().to_string();
@@ -47,6 +58,23 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         warn_empty(desk);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes every document findable by its meaning, where there is a model for that.
+async fn settle(engine: &Embedded) -> Result<(), Problem> {
+    if engine.status().await?.vectors == PartState::Absent {
+        return Ok(());
+    }
+    let mut progress = Progress::start("embedding");
+    loop {
+        let Settled { done, left } = engine.settle(AT_ONCE).await?;
+        let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        progress.at(size(done), size(done + left));
+        if left == 0 {
+            progress.finish();
+            return Ok(());
+        }
+    }
 }
 
 struct Shown<'a>(&'a mut Progress);

@@ -2,6 +2,7 @@
 //! in [`Command`] and a line in [`run`].
 
 mod check;
+mod eval;
 mod index;
 mod search;
 mod serve;
@@ -27,11 +28,8 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
     match args.command {
         Command::Serve(serve) => serve::run(&Desk::open(&serve.path, flags)?, serve.stdio),
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
-        Command::Search(search) => search::run(
-            &Desk::open(&search.path, flags)?,
-            &search.query,
-            search.json,
-        ),
+        Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
+        Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)

@@ -3,52 +3,170 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_search::{Embedded, Error};
-use serde_json::json;
+use docent_search::{Embedded, Error, Hit, Parsed, Query, Reader, grammar};
+use serde_json::{Value, json};
 
 use super::Desk;
+use crate::args;
 use crate::knowledge::Knowledge;
-use crate::output;
+use crate::model::{self, Cores};
+use crate::output::{self, Paint};
 use crate::problem::Problem;
-use crate::tools::search::{Found, Search};
+use crate::tools::about;
 
-pub(super) fn run(desk: &Desk, query: &str, as_json: bool) -> Result<ExitCode, Problem> {
-    let engine = Embedded::open_read_only(desk.place.existing()).map_err(|error| match error {
+pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Problem> {
+    let engine = engine(desk)?;
+    let knowledge = Knowledge::new(Arc::new(engine), &desk.settings, &desk.name());
+    let (parsed, found) = super::runtime()?.block_on(async {
+        let catalog = knowledge.engine.catalog(Reader::everyone()).await?;
+        let parsed = grammar::parse(&search.query, &catalog, (knowledge.today)());
+        let query = Query::parsed(&parsed, knowledge.results, Reader::everyone())
+            .method(knowledge.method)
+            .diversity(knowledge.diversity)
+            .excerpts()
+            .counted();
+        let found = knowledge.engine.search(query).await?;
+        Ok::<_, Error>((parsed, found))
+    })?;
+    if search.json {
+        let results: Vec<_> = found
+            .hits
+            .iter()
+            .map(|hit| wire(&knowledge, hit, search))
+            .collect();
+        output::json(&json!({
+            "results": results,
+            "total": found.total,
+            "understood": about::understood(&parsed),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&parsed);
+    if found.hits.is_empty() {
+        output::say("no results");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_data();
+    let blocks: Vec<_> = (1..)
+        .zip(&found.hits)
+        .map(|(n, hit)| {
+            block(
+                n,
+                hit,
+                &Shown {
+                    knowledge: &knowledge,
+                    parsed: &parsed,
+                    search,
+                    paint,
+                },
+            )
+        })
+        .collect();
+    output::painted(&blocks.join("\n\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The index of the folder, opened to be read.
+pub(super) fn engine(desk: &Desk) -> Result<Embedded, Problem> {
+    let embedder = model::embedder(&desk.settings, Cores::All)?;
+    Embedded::open_read_only(desk.place.existing(), embedder).map_err(|error| match error {
         Error::Missing { .. } => {
             let folder = desk.folder.display();
             Problem::failed(format!("`{folder}` is not indexed"))
                 .hint(format!("index it with `docent index {folder}`"))
         }
         other => other.into(),
-    })?;
-    let knowledge = Knowledge::new(Arc::new(engine), &desk.settings, &desk.name());
-    let search = Search(Arc::new(knowledge));
-    let output = super::runtime()?.block_on(search.results(query))?;
-    if as_json {
-        output::json(&json!(output))?;
-    } else if output.results.is_empty() {
-        output::say("no results");
-    } else {
-        let blocks: Vec<_> = (1..)
-            .zip(&output.results)
-            .map(|(n, found)| block(n, found))
-            .collect();
-        output::data(&blocks.join("\n\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
-fn block(number: usize, found: &Found) -> String {
-    let Found {
-        id,
-        title,
-        url,
-        text,
-    } = found;
-    let lines = [format!("id: {id}"), format!("url: {url}"), text.clone()];
-    let full = lines
-        .iter()
-        .filter(|line| !line.is_empty() && *line != "url: ");
-    let lines: Vec<_> = full.map(|line| format!("\n    {line}")).collect();
-    format!("{number:>2}. {title}{}", lines.concat())
+/// Says what was taken for a filter and what was not.
+fn tell(parsed: &Parsed) {
+    for one in &parsed.applied {
+        output::say(&format!("only where {}", one.meaning));
+    }
+    for one in &parsed.ignored {
+        let hint = one.meant.as_ref().map(|meant| format!("write `{meant}`"));
+        let text = format!("`{}` is ignored: {}", one.written, one.reason);
+        output::warn(&text, hint.as_deref());
+    }
+}
+
+/// What a block needs besides its hit.
+struct Shown<'a> {
+    knowledge: &'a Knowledge,
+    parsed: &'a Parsed,
+    search: &'a args::Search,
+    paint: Paint,
+}
+
+fn block(number: usize, hit: &Hit, shown: &Shown<'_>) -> String {
+    let title = if hit.title.is_empty() {
+        hit.id.as_str()
+    } else {
+        &hit.title
+    };
+    let url = shown.knowledge.address(hit.id.as_str(), hit.url.as_deref());
+    let mut lines = vec![format!("id: {}", hit.id)];
+    if !url.is_empty() {
+        lines.push(format!("url: {url}"));
+    }
+    if let Some(date) = &hit.document.date {
+        lines.push(format!("date: {date}"));
+    }
+    if shown.search.explain {
+        lines.push(why(hit));
+    }
+    let paint = shown.paint;
+    let mut lines: Vec<_> = lines.iter().map(|line| paint.plain(line)).collect();
+    lines.push(paint.words(&hit.snippet, &shown.parsed.text));
+    let lines: Vec<_> = lines.iter().map(|line| format!("\n    {line}")).collect();
+    format!("{number:>2}. {}{}", paint.bold(title), lines.concat())
+}
+
+/// Why a hit is where it is, in one line.
+fn why(hit: &Hit) -> String {
+    let why = &hit.why;
+    let words = if why.lexical > 0.0 {
+        format!(
+            "words {:.2} ({:.2} of it side by side)",
+            why.lexical, why.pairs
+        )
+    } else {
+        "no word of it".to_owned()
+    };
+    let meaning = why
+        .semantic
+        .map_or("meaning not known".to_owned(), |cosine| {
+            format!("meaning {cosine:.3}")
+        });
+    format!(
+        "why: score {:.3} = {words}, {meaning}; odds {:+.2} by words, {:+.2} by meaning",
+        hit.score, why.odds.0, why.odds.1
+    )
+}
+
+fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
+    let excerpts = hit.excerpts.iter();
+    let why = search.explain.then_some(&hit.why).map(|why| {
+        json!({
+            "lexical": why.lexical,
+            "pairs": why.pairs,
+            "semantic": why.semantic,
+            "odds": {"lexical": why.odds.0, "semantic": why.odds.1},
+        })
+    });
+    let mut wire = json!({
+        "id": hit.id.as_str(),
+        "title": hit.title,
+        "url": knowledge.address(hit.id.as_str(), hit.url.as_deref()),
+        "text": hit.snippet,
+        "score": hit.score,
+        "passages": excerpts
+            .map(|one| json!({"index": one.index, "path": one.path, "text": one.text}))
+            .collect::<Vec<_>>(),
+    });
+    if let (Some(members), Some(why)) = (wire.as_object_mut(), why) {
+        members.insert("why".to_owned(), why);
+    }
+    wire
 }

@@ -3,6 +3,7 @@
 //! meanwhile.
 
 mod banner;
+mod settle;
 mod signals;
 mod step;
 
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Desk;
 use crate::knowledge::Knowledge;
+use crate::model::{self, Cores};
 use crate::output;
 use crate::problem::Problem;
 use crate::standing::{Standing, Sync};
@@ -42,7 +44,12 @@ struct Index {
 /// Opens the index for writing; where somebody else writes to it, or nobody can, for reading.
 fn open(desk: &Desk) -> Result<Index, Problem> {
     let dir = desk.place.made()?;
-    let because = match Embedded::open(dir) {
+    let embedder = model::embedder(&desk.settings, Cores::Half)?;
+    let opened = match &embedder {
+        Some(embedder) => Embedded::open_with(dir, embedder.clone()),
+        None => Embedded::open(dir),
+    };
+    let because = match opened {
         Ok(engine) => {
             return Ok(Index {
                 engine: Arc::new(engine),
@@ -53,7 +60,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
         Err(Error::Io { source, .. }) if is_refusal(&source) => "the index cannot be written to",
         Err(error) => return Err(error.into()),
     };
-    let engine = Embedded::open_read_only(dir)?;
+    let engine = Embedded::open_read_only(dir, embedder)?;
     let hint = "changes in the folder are not seen; choose another index with `--index`";
     output::warn(&format!("{because}, so it is only read"), Some(hint));
     Ok(Index {

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES};
+use docent_search::{ApiKey, MAX_FIELDS, MAX_SOURCE_BYTES, Method};
 
 use super::value::{Given, Wrong};
-use super::{MAX_TITLE_CHARS, PREFIX, Settings};
+use super::{MAX_TITLE_CHARS, PREFIX, Settings, tools};
 use crate::links::Template;
 use crate::logging;
 
@@ -55,6 +55,12 @@ const DUAL: [(&str, DualFormat); 3] = [
 ];
 
 const TEXT: [(&str, TextForm); 2] = [("json", TextForm::Json), ("prose", TextForm::Prose)];
+
+const MODES: [(&str, Method); 3] = [
+    ("hybrid", Method::Hybrid),
+    ("lexical", Method::Lexical),
+    ("semantic", Method::Semantic),
+];
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
@@ -115,11 +121,78 @@ pub const KEYS: &[Key] = &[
         template(v).map(|url| s.documents_url = Some(url))
     }),
     Key::new("search.results", "10", |s, v| {
-        v.size(1..=20).map(|n| s.search_results = n)
+        v.size(1..=100).map(|n| s.search_results = n)
     })
     .flag("--limit"),
+    Key::new("search.mode", "hybrid", |s, v| {
+        v.choice(&MODES).map(|mode| s.search_method = mode)
+    })
+    .flag("--mode"),
+    Key::new("search.weight", "none", |s, v| {
+        v.fraction()
+            .map(|weight| s.search_method = Method::Fixed(weight))
+    }),
+    Key::new("search.diversity", "0", |s, v| {
+        v.fraction().map(|amount| s.search_diversity = amount)
+    }),
+    Key::new("model.name", "granite", |s, v| {
+        v.line(200).map(|name| s.model.name = name)
+    }),
+    Key::new("model.url", "none", |s, v| {
+        v.web_address().map(|url| s.model.url = Some(url))
+    }),
+    Key::new("model.key", "none", |s, v| {
+        // The value is a secret, so what is wrong about it is not shown.
+        let hidden =
+            |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+        v.line(2_000)
+            .map(|key| s.model.key = Some(ApiKey::new(key)))
+            .map_err(hidden)
+    }),
+    Key::new("model.dimensions", "none", |s, v| {
+        v.size(1..=4_096).map(|n| s.model.dimensions = Some(n))
+    }),
+    Key::new("model.query_prefix", "none", |s, v| {
+        v.line(500).map(|text| s.model.query_prefix = text)
+    }),
+    Key::new("model.passage_prefix", "none", |s, v| {
+        v.line(500).map(|text| s.model.passage_prefix = text)
+    }),
     Key::new("fetch.max_chars", "60000", |s, v| {
         v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
+    }),
+    Key::new("find.enabled", "true", |s, v| {
+        v.switch().map(|on| s.find.enabled = on)
+    }),
+    Key::new("find.name", "find", |s, v| {
+        tools::tool(v).map(|name| s.find.name = name)
+    }),
+    Key::new("find.title", "Find documents", |s, v| {
+        tools::title(v).map(|title| s.find.title = title)
+    }),
+    Key::new("find.parameters", "[]", |s, v| {
+        tools::names(v).map(|names| s.find.parameters = names)
+    }),
+    Key::new("find.list", "results", |s, v| {
+        tools::list(v).map(|name| s.find.list = name)
+    }),
+    Key::new("find.result", "[]", |s, v| {
+        tools::names(v).map(|names| s.find.result = names)
+    }),
+    Key::new("find.prefer", "false", |s, v| {
+        v.switch().map(|on| s.find.prefer = on)
+    }),
+    Key::new("record.name", "none", |s, v| {
+        tools::tool(v).map(|name| s.record.name = Some(name))
+    }),
+    Key::new("record.title", "Read a record", |s, v| {
+        tools::title(v).map(|title| s.record.title = title)
+    }),
+    Key::new("record.parameter", "id", |s, v| {
+        tools::name(v).map(|name| s.record.parameter = name)
+    }),
+    Key::new("record.result", "[]", |s, v| {
+        tools::record(v).map(|names| s.record.result = names)
     }),
     Key::new("limits.connections", "4096", |s, v| {
         v.size(1..=1_000_000).map(|n| s.limits.connections = n)

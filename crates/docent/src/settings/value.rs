@@ -96,6 +96,19 @@ impl Given {
         usize::try_from(number).map_err(|_| self.wrong("is too large for this machine", "lower it"))
     }
 
+    /// A number from 0 to 1.
+    pub fn fraction(&self) -> Result<f32, Wrong> {
+        let found = match self {
+            Self::Toml(toml::Value::Integer(number)) => Some(*number as f32),
+            Self::Toml(toml::Value::Float(number)) => Some(*number as f32),
+            Self::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        found
+            .filter(|number| (0.0..=1.0).contains(number))
+            .ok_or_else(|| self.wrong("is not a number from 0 to 1", "example: `0.5`"))
+    }
+
     /// Yes or no.
     pub fn switch(&self) -> Result<bool, Wrong> {
         match self {

@@ -2,16 +2,17 @@
 //! that hosts demand.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
-use docent_search::{DocId, Document, Error, Reader};
+use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_search::{DocId, Document, Error, Reader, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::parts;
 use super::search::heading;
+use super::{about, parts};
 use crate::knowledge::{Knowledge, one_line};
 use crate::settings::shorten;
 
@@ -58,55 +59,98 @@ pub struct Output {
 impl Fetch {
     /// The document or part of this id, if there is one.
     pub async fn read(&self, id: &str) -> Result<Option<Output>, Error> {
-        let Some((document, number)) = self.find(id).await? else {
-            return Ok(None);
+        let Some(part) = self.part(id).await? else {
+            return if id == about::ID {
+                self.about().await.map(Some)
+            } else {
+                Ok(None)
+            };
         };
-        let ranges = parts::cut(&document.text, self.0.max_chars);
-        let Some(range) = ranges.get(number - 1) else {
-            return Ok(None);
-        };
-        let mut metadata = metadata(&document);
-        if ranges.len() > 1 {
+        let document = &part.document;
+        let mut metadata = metadata(document);
+        if part.of > 1 {
             let total = document.text.chars().count();
             metadata.insert("total_chars".to_owned(), total.to_string());
-            metadata.insert("part".to_owned(), format!("{number} of {}", ranges.len()));
+            metadata.insert("part".to_owned(), format!("{} of {}", part.number, part.of));
         }
-        if number < ranges.len() {
+        if let Some(next) = &part.next {
             metadata.insert("truncated".to_owned(), "true".to_owned());
-            metadata.insert(
-                "next".to_owned(),
-                self.name(&document.id, number + 1).await?,
-            );
+            metadata.insert("next".to_owned(), next.clone());
         }
-        let own_id = document.id.as_str();
-        let title = one_line(&document.title, MAX_TITLE_CHARS);
         Ok(Some(Output {
             id: id.to_owned(),
-            title: if title.is_empty() {
-                own_id.to_owned()
-            } else {
-                title
-            },
-            text: document
-                .text
-                .get(range.clone())
-                .unwrap_or_default()
-                .to_owned(),
-            url: self.0.address(own_id, document.url.as_deref()),
+            title: part.title(),
+            text: part.text().to_owned(),
+            url: self
+                .0
+                .address(document.id.as_str(), document.url.as_deref()),
             metadata,
         }))
     }
 
+    /// What an id stands for: the first part of a document, or another.
+    pub(super) async fn part(&self, id: &str) -> Result<Option<Part>, Error> {
+        let Some((document, number)) = self.find(id).await? else {
+            return Ok(None);
+        };
+        let ranges = parts::cut(&document.text, self.0.max_chars);
+        let Some(range) = ranges.get(number - 1).cloned() else {
+            return Ok(None);
+        };
+        let next = if number < ranges.len() {
+            Some(self.name(&document.id, number + 1).await?)
+        } else {
+            None
+        };
+        Ok(Some(Part {
+            document,
+            range,
+            number,
+            of: ranges.len(),
+            next,
+        }))
+    }
+
+    /// What can be filtered by, as a document.
+    async fn about(&self) -> Result<Output, Error> {
+        let (catalog, _) = self.0.fields().await?;
+        let text = about::document(&catalog);
+        let end = parts::cut(&text, self.0.max_chars).into_iter().next();
+        Ok(Output {
+            id: about::ID.to_owned(),
+            title: about::TITLE.to_owned(),
+            text: end
+                .and_then(|range| text.get(range))
+                .unwrap_or_default()
+                .to_owned(),
+            url: String::new(),
+            metadata: BTreeMap::new(),
+        })
+    }
+
     /// The document that an id stands for, and the number of the part, from 1. A document's own
-    /// id wins over one that looks like a part of another.
+    /// id wins over one that looks like a part or a passage of another.
     async fn find(&self, id: &str) -> Result<Option<(Arc<Document>, usize)>, Error> {
         if let Some(document) = self.document(id).await? {
             return Ok(Some((document, 1)));
         }
-        let Some((id, number)) = parts::parse(id) else {
+        if let Some((id, number)) = parts::parse(id) {
+            return Ok(self.document(&id).await?.map(|document| (document, number)));
+        }
+        let Some((id, index)) = parts::parse_passage(id) else {
             return Ok(None);
         };
-        Ok(self.document(&id).await?.map(|document| (document, number)))
+        let Some(document) = self.document(id).await? else {
+            return Ok(None);
+        };
+        // The part in which the passage begins.
+        let passage = passages(&document).into_iter().nth(index);
+        let ranges = parts::cut(&document.text, self.0.max_chars);
+        let number = passage.and_then(|passage| {
+            let holds = |range: &Range<usize>| range.contains(&passage.range.start);
+            ranges.iter().position(holds)
+        });
+        Ok(number.map(|number| (document, number + 1)))
     }
 
     async fn document(&self, id: &str) -> Result<Option<Arc<Document>>, Error> {
@@ -127,6 +171,50 @@ impl Fetch {
             }
         }
         Ok(free)
+    }
+}
+
+/// One part of a document; for most documents there is one.
+pub(super) struct Part {
+    pub document: Arc<Document>,
+    range: Range<usize>,
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many parts there are.
+    pub of: usize,
+    /// The id of the next one.
+    pub next: Option<String>,
+}
+
+impl Part {
+    pub(super) fn text(&self) -> &str {
+        self.document
+            .text
+            .get(self.range.clone())
+            .unwrap_or_default()
+    }
+
+    /// What the document is called, which is never nothing.
+    pub(super) fn title(&self) -> String {
+        let title = one_line(&self.document.title, MAX_TITLE_CHARS);
+        if title.is_empty() {
+            return self.document.id.as_str().to_owned();
+        }
+        title
+    }
+}
+
+impl Output {
+    fn json(&self) -> String {
+        let mut object = JsonObject::with_capacity(self.text.len() + self.text.len() / 16 + 512);
+        object.text("id", &self.id);
+        object.text("title", &self.title);
+        object.text("text", &self.text);
+        object.text("url", &self.url);
+        if !self.metadata.is_empty() {
+            object.json("metadata", &self.metadata);
+        }
+        object.end()
     }
 }
 
@@ -158,6 +246,12 @@ fn metadata(document: &Document) -> BTreeMap<String, String> {
     all
 }
 
+/// The most characters of an answer with a text: it travels twice, and quotation marks grow on the
+/// way.
+pub(super) fn max_answer_chars(knowledge: &Knowledge) -> usize {
+    (2 * knowledge.max_chars + 30_000).min(500_000)
+}
+
 impl Tool for Fetch {
     type Input = Input;
     type Output = Output;
@@ -166,8 +260,6 @@ impl Tool for Fetch {
         let description = "Use this when you have the id of a document from search and want to \
             read it. Returns its title, full text, url and metadata. A long document comes in \
             parts: while metadata.truncated is \"true\", fetch metadata.next to read on.";
-        // The text travels twice, and quotation marks grow on the way.
-        let most = (2 * self.0.max_chars + 30_000).min(500_000);
         Descriptor::new("fetch", "Read a document", description, Hints::READ_ONLY)
             .input_schema(json!({
                 "type": "object",
@@ -188,7 +280,7 @@ impl Tool for Fetch {
             }))
             .meta("openai/toolInvocation/invoking", "Reading a document…")
             .meta("openai/toolInvocation/invoked", "Read a document")
-            .meta("anthropic/maxResultSizeChars", most)
+            .meta("anthropic/maxResultSizeChars", max_answer_chars(&self.0))
             .dual()
     }
 
@@ -198,6 +290,10 @@ impl Tool for Fetch {
             Failure::caller(format!("no document with id `{}`", shorten(&input.id, 80)))
                 .hint("ids come from `search`; search again")
         })
+    }
+
+    fn json(&self, output: &Output) -> Option<String> {
+        Some(output.json())
     }
 
     fn prose(&self, output: &Output) -> Option<String> {
@@ -262,6 +358,20 @@ mod tests {
                 "tags=a, b"
             ]
         );
+    }
+
+    #[test]
+    fn the_fast_way_to_json_gives_the_same_json() {
+        let mut output = Output {
+            id: "a\"b".to_owned(),
+            title: "T\\".to_owned(),
+            text: "one\ntwo \u{1} é".to_owned(),
+            url: String::new(),
+            metadata: BTreeMap::new(),
+        };
+        assert_eq!(output.json(), serde_json::to_string(&output).unwrap());
+        output.metadata.insert("k\"".to_owned(), "v".to_owned());
+        assert_eq!(output.json(), serde_json::to_string(&output).unwrap());
     }
 
     #[test]

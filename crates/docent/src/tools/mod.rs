@@ -1,6 +1,13 @@
 //! The tools of the knowledge server. To add one: a file here, and a line in
 //! [`app`](crate::app::app).
 
+pub mod about;
 pub mod fetch;
+pub mod find;
+pub mod list_fields;
 pub mod parts;
+pub mod record;
 pub mod search;
+
+mod members;
+mod prose;

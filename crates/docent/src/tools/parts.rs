@@ -86,6 +86,23 @@ pub fn parse(name: &str) -> Option<(String, usize)> {
     Some((format!("{root}{}", "#".repeat(odd / 2)), number))
 }
 
+/// What a passage of a document is called in the results of `find`: the fourth is `doc#c3`. To
+/// `fetch` it means the part of the document that holds it.
+pub fn passage_name(id: &str, index: usize) -> String {
+    format!("{id}#c{index}")
+}
+
+/// The id of the document and the place of the passage that such a name stands for.
+pub fn parse_passage(name: &str) -> Option<(&str, usize)> {
+    let (id, digits) = name.rsplit_once("#c")?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = digits == "0" || !digits.starts_with('0');
+    if !is_number || !is_plain || digits.len() > MAX_DIGITS {
+        return None;
+    }
+    Some((id, digits.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -133,6 +150,24 @@ mod tests {
             assert_eq!(parse(name), None, "{name}");
         }
         assert_eq!(parse("doc#p123456"), Some(("doc".to_owned(), 123_456)));
+    }
+
+    #[test]
+    fn names_of_passages_are_read_back() {
+        for (id, index) in [("doc", 0), ("doc#", 3), ("doc#c1", 999_999)] {
+            assert_eq!(parse_passage(&passage_name(id, index)), Some((id, index)));
+        }
+        for name in [
+            "doc",
+            "doc#c",
+            "doc#c01",
+            "doc#c-1",
+            "doc#c1234567",
+            "doc#p2",
+            "",
+        ] {
+            assert_eq!(parse_passage(name), None, "{name}");
+        }
     }
 
     proptest! {

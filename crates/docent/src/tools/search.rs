@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
-use docent_search::{Error, Hit, Query, Reader};
+use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_search::{Error, Hit, Parsed, Query, Reader, grammar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::about;
 use crate::knowledge::Knowledge;
 
 /// The `search` tool.
@@ -40,13 +41,38 @@ pub struct Found {
     pub text: String,
 }
 
+/// An answer with what was understood of its question.
+#[derive(Debug)]
+pub struct Answered {
+    /// The results, the last of them about the search itself where there is something to say.
+    pub output: Output,
+    /// The question, taken apart.
+    pub parsed: Parsed,
+    /// The fields that can be filtered by, as JSON.
+    pub fields: Arc<str>,
+}
+
 impl Search {
-    /// The results for a query; none for one without a word in it.
-    pub async fn results(&self, query: &str) -> Result<Output, Error> {
-        let query = Query::new(query, self.0.results, Reader::everyone());
-        let hits = self.0.engine.search(query).await?;
-        Ok(Output {
-            results: hits.into_iter().map(|hit| self.found(hit)).collect(),
+    /// The results for a query, and what was understood of it.
+    pub async fn results(&self, query: &str) -> Result<Answered, Error> {
+        let (catalog, fields) = self.0.fields().await?;
+        let parsed = grammar::parse(query, &catalog, (self.0.today)());
+        let query = Query::parsed(&parsed, self.0.results, Reader::everyone())
+            .method(self.0.method)
+            .diversity(self.0.diversity);
+        let hits = self.0.engine.search(query).await?.hits;
+        let remarks = about::remarks(&parsed, &catalog, hits.len());
+        let mut results: Vec<_> = hits.into_iter().map(|hit| self.found(hit)).collect();
+        results.extend(remarks.map(|text| Found {
+            id: about::ID.to_owned(),
+            title: about::TITLE.to_owned(),
+            url: String::new(),
+            text,
+        }));
+        Ok(Answered {
+            output: Output { results },
+            parsed,
+            fields,
         })
     }
 
@@ -121,7 +147,16 @@ impl Tool for Search {
     }
 
     async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
-        Ok(Answer::new(self.results(&input.query).await?))
+        let answered = self.results(&input.query).await?;
+        let understood = about::understood(&answered.parsed).to_string();
+        Ok(Answer::new(answered.output)
+            .meta_json(about::SEARCH_META, understood.into())
+            .meta_json(about::FIELDS_META, answered.fields))
+    }
+
+    fn json(&self, output: &Output) -> Option<String> {
+        let results: Vec<_> = output.results.iter().map(Found::json).collect();
+        Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
     }
 
     fn prose(&self, output: &Output) -> Option<String> {
@@ -134,6 +169,16 @@ impl Tool for Search {
 }
 
 impl Found {
+    fn json(&self) -> String {
+        let room = self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64;
+        let mut object = JsonObject::with_capacity(room);
+        object.text("id", &self.id);
+        object.text("title", &self.title);
+        object.text("url", &self.url);
+        object.text("text", &self.text);
+        object.end()
+    }
+
     /// The result for a reader. The id is there too, because `fetch` needs it.
     fn prose(&self) -> String {
         heading(&self.title, &self.url, &self.id) + &self.text
@@ -204,6 +249,7 @@ mod tests {
             tool.prose(&output).unwrap(),
             "Title: T1\nURL: https://a.example/\nID: 1\n\nwords\n\n---\n\nTitle: T2\nID: 2\n\nwords"
         );
+        assert_eq!(tool.json(&output), serde_json::to_string(&output).ok());
         assert_eq!(
             tool.prose(&Output {
                 results: Vec::new()

@@ -21,13 +21,18 @@ fn a_bad_setting_is_named_with_its_place_and_its_cure() {
         "error: `server.listen` is not an address: `80a`\nhint: example: `127.0.0.1:8787`\n",
     );
     let mut command = dir.docent(&["index", "docs"]);
-    let variable = Ran::of(command.env("DOCENT_SEARCH_RESULTS", "21").output().unwrap());
+    let variable = Ran::of(
+        command
+            .env("DOCENT_SEARCH_RESULTS", "101")
+            .output()
+            .unwrap(),
+    );
     error(
         &variable,
         2,
-        "error: `search.results` is not a number from 1 to 20: `21`\n\
+        "error: `search.results` is not a number from 1 to 100: `101`\n\
          from: environment variable `DOCENT_SEARCH_RESULTS`\n\
-         hint: write a whole number from 1 to 20\n",
+         hint: write a whole number from 1 to 100\n",
     );
     dir.write(
         "docs/docent.toml",
@@ -173,9 +178,24 @@ fn searching_needs_an_index_and_then_finds() {
         " 1. The ferry\n    id: ferry.md\n    url: https://docs.example.org/ferry.md\n    The ferry sails at nine.\n"
     );
     let programs = dir.run(&["search", "levee", "--path", "docs", "--json"]);
+    let found = programs.json();
     assert_eq!(
-        programs.json(),
-        json!({"results": [{"id": "r1", "title": "Levee", "url": "https://a.example/r1", "text": "The levee holds."}]})
+        (&found["total"], found["results"].as_array().map(Vec::len)),
+        (&json!(1), Some(1))
+    );
+    let first = &found["results"][0];
+    assert_eq!(
+        [&first["id"], &first["title"], &first["url"], &first["text"]],
+        ["r1", "Levee", "https://a.example/r1", "The levee holds."]
+    );
+    assert!(
+        first["score"]
+            .as_f64()
+            .is_some_and(|score| score > 0.0 && score <= 1.0)
+    );
+    assert_eq!(
+        first["passages"],
+        json!([{"index": 0, "path": "", "text": "The levee holds."}])
     );
     let nothing = dir.run(&["search", "zeppelin", "--path", "docs"]);
     assert_eq!(
@@ -189,7 +209,7 @@ fn searching_needs_an_index_and_then_finds() {
     let limit = dir.run(&["search", "ferry", "--path", "docs", "--limit", "0"]);
     assert_eq!(
         limit.stderr,
-        "error: `search.results` is not a number from 1 to 20: `0`\nhint: write a whole number from 1 to 20\n"
+        "error: `search.results` is not a number from 1 to 100: `0`\nhint: write a whole number from 1 to 100\n"
     );
 }
 

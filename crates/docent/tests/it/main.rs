@@ -10,5 +10,7 @@
 
 mod cli;
 mod contract;
+mod eval;
+mod finding;
 mod process;
 mod serving;

@@ -185,6 +185,15 @@ impl Server {
         .unwrap_or_else(|| panic!("never in step: {}", self.said()))
     }
 
+    /// Waits until every document can be found by its meaning.
+    pub(crate) fn wait_until_settled(&self) -> Value {
+        until(|| {
+            let (_, ready) = self.http("GET", "/readyz", None);
+            (ready["vectors"]["state"] == "ready").then(|| ready["vectors"].clone())
+        })
+        .unwrap_or_else(|| panic!("never settled: {}", self.said()))
+    }
+
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

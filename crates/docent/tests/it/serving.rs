@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::process::{Dir, Ran, Server, shown};
 
+/// The id of what an answer says about itself.
+const ABOUT: &str = "docent:about-this-search";
+
 fn text(result: &Value) -> Value {
     assert_eq!(
         result["content"].as_array().map(Vec::len),
@@ -24,7 +27,8 @@ fn a_new_folder_is_indexed_searched_and_read() {
     assert_eq!(ready["ready"], true);
     assert_eq!(ready["documents"], 3);
     assert_eq!(ready["lexical"], json!({"state": "ready", "documents": 3}));
-    assert_eq!(ready["vectors"], json!({"state": "absent", "documents": 0}));
+    let vectors = server.wait_until_settled();
+    assert_eq!(vectors, json!({"state": "ready", "documents": 3}));
     let found = server.call("search", &json!({"query": "ferry"}));
     let expected = json!({"results": [
         {"id": "ferry.md", "title": "The ferry", "url": "", "text": "The ferry sails at nine."}
@@ -49,7 +53,17 @@ fn a_new_folder_is_indexed_searched_and_read() {
         "no document with id `r2`\nhint: ids come from `search`; search again"
     );
     let empty = server.call("search", &json!({"query": ""}));
-    assert_eq!(empty["structuredContent"], json!({"results": []}));
+    let only = &empty["structuredContent"]["results"];
+    assert_eq!(
+        (only.as_array().map(Vec::len), &only[0]["id"]),
+        (Some(1), &json!(ABOUT))
+    );
+    let fields = server.call("fetch", &json!({"id": ABOUT}));
+    let text = fields["structuredContent"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("# About this search\n\nThere are 3 documents."),
+        "{text}"
+    );
     let extra = server.call("search", &json!({"query": "ferry", "limit": 3}));
     assert_eq!(extra["isError"], true, "{extra}");
 }
@@ -61,7 +75,7 @@ fn the_tools_are_listed_exactly_as_hosts_demand() {
     let server = Server::start(&dir, &["docs"]);
     server.wait_until_synced();
     let list = server.mcp("tools/list", &json!({}));
-    let [search, fetch] = list["tools"].as_array().unwrap().as_slice() else {
+    let [search, fetch, ..] = list["tools"].as_array().unwrap().as_slice() else {
         panic!("{list}")
     };
     assert_eq!(
@@ -163,7 +177,7 @@ fn an_empty_folder_is_served_with_a_warning() {
     server.wait_for(&format!("warning: there are no documents in `{folder}`"));
     assert_eq!(server.wait_until_synced()["ready"], true);
     let found = server.call("search", &json!({"query": "anything"}));
-    assert_eq!(found["structuredContent"], json!({"results": []}));
+    assert_eq!(found["structuredContent"]["results"][0]["id"], ABOUT);
 }
 
 #[test]
@@ -303,7 +317,7 @@ fn stdio_has_nothing_but_messages_on_stdout() {
         "{ran:?}"
     );
     assert_eq!(answer(&ran, 1)["serverInfo"]["title"], "docs");
-    assert_eq!(answer(&ran, 2)["tools"].as_array().map(Vec::len), Some(2));
+    assert_eq!(answer(&ran, 2)["tools"].as_array().map(Vec::len), Some(4));
     assert_eq!(
         answer(&ran, 3)["structuredContent"]["results"][0]["id"],
         "r1"

@@ -89,11 +89,11 @@ fn plain(c: char) -> Option<&'static str> {
 /// Appends at most `most` characters of `word` to `out`, in lower case and without accents.
 pub(crate) fn fold(word: &str, most: usize, out: &mut String) {
     if word.is_ascii() {
-        let taken = word
-            .bytes()
-            .take(most)
-            .map(|b| char::from(b.to_ascii_lowercase()));
-        out.extend(taken);
+        let start = out.len();
+        out.push_str(word.get(..most).unwrap_or(word));
+        if let Some(added) = out.get_mut(start..) {
+            added.make_ascii_lowercase();
+        }
         return;
     }
     let lowered = word
@@ -106,6 +106,25 @@ pub(crate) fn fold(word: &str, most: usize, out: &mut String) {
     };
     // What was taken apart only to be looked at, such as a Korean syllable, is put together again.
     out.extend(plainly.by_ref().nfc().take(most));
+}
+
+/// Appends at most `most` characters of `word` to `out`, in lower case and with its accents, as
+/// stemmers read them. Turkish has a small letter of its own for `I`.
+pub(super) fn lower(word: &str, is_turkish: bool, most: usize, out: &mut String) {
+    if word.is_ascii() && !is_turkish {
+        fold(word, most, out);
+        return;
+    }
+    let small = |c: char| {
+        let c = match c {
+            'I' if is_turkish => 'ı',
+            'İ' if is_turkish => 'i',
+            _ => c,
+        };
+        c.to_lowercase()
+    };
+    let letters = word.nfc().filter(|c| !is_invisible(*c)).flat_map(small);
+    out.extend(letters.nfc().take(most));
 }
 
 /// Replaces letters by the ones readers type.

@@ -1,16 +1,30 @@
 //! Text into the terms it is found by. Every engine and every snippet cuts words here, so a word
 //! that one of them finds is a word that all of them find.
 
+mod compound;
+mod detect;
 mod fold;
+mod grams;
+mod language;
+mod memo;
+#[cfg(test)]
+mod properties;
 mod query;
+mod silent;
+mod stem;
 mod stop;
 
 use std::ops::Range;
 
-use frostem::{Algorithm, Stemmer};
+pub(crate) use detect::detect;
+pub(crate) use fold::{Script, fold, joins_the_previous, script};
+pub(crate) use language::Language;
+pub(crate) use memo::Memo;
+pub(crate) use query::{QueryTerm, phrase_terms, query_terms, readings};
+pub(crate) use stop::is_stop_word;
 
-pub(crate) use fold::{Script, joins_the_previous, script};
-pub(crate) use query::{QueryTerm, query_terms};
+use grams::{Gram, Grams};
+use stem::Stems;
 
 /// Characters of a word that count. What is longer is no word a person types, and one monstrous
 /// word must not become a monstrous term.
@@ -19,22 +33,40 @@ const MAX_TERM_CHARS: usize = 64;
 /// Characters of unspaced script that are taken apart at a time, which bounds the memory needed.
 const MAX_RUN_CHARS: usize = 256;
 
+/// Characters such a run may fold to: a few, such as a vowel of Thai, become two or more.
+const MAX_FOLDED_CHARS: usize = 4 * MAX_RUN_CHARS;
+
 /// What English writes after an apostrophe without making a new word of it.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
-/// Which terms a run of unspaced script gives.
+/// Which terms a text gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Each character and each pair of neighbours, so that one character alone is found too.
+    /// All it may be found by.
     Index,
-    /// Pairs of neighbours, or the character when it stands alone.
+    /// Those worth asking for.
     Query,
+}
+
+/// What a term is to the words around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A word, or a part of a compound.
+    Word,
+    /// The word before it once more, stemmed as if it had been written without its accents.
+    Plain,
+    /// A compound such as `read_file` as one word; its parts follow.
+    Whole,
+    /// A word of unspaced script.
+    Segment,
+    /// One or two characters of unspaced script, word or not.
+    Net,
 }
 
 /// One term and where it stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Term<'a> {
-    /// The term: folded and, if English, stemmed.
+    /// The term: folded and stemmed.
     pub text: &'a str,
     /// The word before it was stemmed.
     pub word: &'a str,
@@ -42,112 +74,147 @@ pub(crate) struct Term<'a> {
     pub span: Range<usize>,
     /// How many words stand before it.
     pub position: usize,
+    /// What it is to the words around it.
+    pub kind: Kind,
 }
 
 /// The terms of a text, one after the other, without a list of them.
 pub(crate) struct Terms<'t> {
     text: &'t str,
     purpose: Purpose,
-    stemmer: Stemmer,
+    stems: Stems<'t>,
     /// The byte at which the next run is looked for.
     at: usize,
     /// The position of the next word.
     position: usize,
-    /// Characters of unspaced script that still have to be given out, and the next of them.
-    run: Vec<(char, Range<usize>)>,
-    next: usize,
-    /// Whether the pair that begins at `next` is due, its single character having been given.
-    pair_is_due: bool,
+    /// Where the compound ends whose parts are being given out.
+    compound_end: usize,
+    /// What of a run of unspaced script is still to be given out.
+    grams: Grams,
+    /// The bytes of the last word, when it is to be given out once more without its accents.
+    plain_is_due: Option<Range<usize>>,
     word: String,
     term: String,
 }
 
 impl<'t> Terms<'t> {
-    pub(crate) fn new(text: &'t str, purpose: Purpose) -> Self {
+    pub(crate) fn new(text: &'t str, purpose: Purpose, language: Language) -> Self {
         Self {
             text,
             purpose,
-            stemmer: Stemmer::new(Algorithm::English),
+            stems: Stems::new(language),
             at: 0,
             position: 0,
-            run: Vec::new(),
-            next: 0,
-            pair_is_due: false,
+            compound_end: 0,
+            grams: Grams::default(),
+            plain_is_due: None,
             word: String::new(),
             term: String::new(),
         }
     }
 
+    /// The same, but words that are stemmed once are remembered.
+    pub(crate) fn remembering(mut self, memo: &'t mut Memo) -> Self {
+        self.stems.remember(memo);
+        self
+    }
+
     /// The next term, or nothing at the end of the text.
     pub(crate) fn advance(&mut self) -> Option<Term<'_>> {
+        if let Some(span) = self.plain_is_due.take()
+            && self.stems.plain_stem(&self.word, &mut self.term)
+        {
+            return Some(self.term(span, self.position - 1, Kind::Plain));
+        }
         loop {
-            if let Some((span, position)) = self.next_gram() {
-                return Some(self.term(span, position));
+            if self.grams.is_begun() {
+                if let Some(gram) = self.grams.next() {
+                    return Some(self.gram(gram));
+                }
+                self.position += self.grams.finish();
             }
             let (script, span) = self.next_run()?;
-            match script {
-                Script::Spaced if self.take_word(span.clone()) => {
-                    let position = self.position;
-                    self.position += 1;
-                    return Some(self.term(span, position));
+            if script == Script::Unspaced {
+                self.take_run(span);
+            } else if let Some(whole) = self.begin_compound(&span) {
+                if self.take_whole(whole.clone()) {
+                    return Some(self.term(whole, self.position, Kind::Whole));
                 }
-                Script::Spaced => {}
-                Script::Unspaced => self.take_run(span),
+            } else if self.take_word(span.clone()) {
+                self.position += 1;
+                return Some(self.term(span, self.position - 1, Kind::Word));
             }
         }
     }
 
-    fn term(&self, span: Range<usize>, position: usize) -> Term<'_> {
+    fn term(&self, span: Range<usize>, position: usize, kind: Kind) -> Term<'_> {
         Term {
             text: &self.term,
             word: &self.word,
             span,
             position,
+            kind,
         }
     }
 
-    /// Finds the next stretch of one script and moves behind it.
+    /// Finds the next stretch of one script and moves behind it. Inside of a compound it is the next
+    /// part.
     fn next_run(&mut self) -> Option<(Script, Range<usize>)> {
-        let base = self.at;
-        let mut begun: Option<(Script, usize)> = None;
-        let mut chars = 0;
-        let mut previous = 0;
-        for (offset, c) in self.text.get(base..)?.char_indices() {
-            let here = script(c);
-            if let Some((kind, start)) = begun {
-                let goes_on = here == Some(kind) || joins_the_previous(c);
-                let is_full = kind == Script::Unspaced && chars >= MAX_RUN_CHARS;
-                if !goes_on || is_full {
-                    // A full run hands its last character on, so that no pair is torn apart.
-                    self.at = base + if goes_on { previous } else { offset };
-                    return Some((kind, base + start..base + offset));
+        let rest = self.text.get(self.at..)?;
+        let (offset, script) = first_letter(rest)?;
+        let tail = rest.get(offset..)?;
+        let start = self.at + offset;
+        let (length, next) = match script {
+            Script::Unspaced => run_length(tail),
+            Script::Spaced => {
+                let mut length = word_length(tail);
+                if start < self.compound_end {
+                    let word = tail.get(..length).unwrap_or_default();
+                    length = compound::first_part(word).unwrap_or(length);
                 }
-            } else {
-                begun = here.map(|kind| (kind, offset));
+                (length, length)
             }
-            chars += usize::from(begun.is_some());
-            previous = offset;
+        };
+        self.at = start + next;
+        Some((script, start..start + length))
+    }
+
+    /// How far the compound goes that begins with this word, if one does. Its parts come next.
+    fn begin_compound(&mut self, first: &Range<usize>) -> Option<Range<usize>> {
+        if first.start < self.compound_end {
+            return None;
         }
-        self.at = self.text.len();
-        begun.map(|(kind, start)| (kind, base + start..self.text.len()))
+        let end = compound::end(self.text, first)?;
+        self.compound_end = end;
+        self.at = first.start;
+        Some(first.start..end)
+    }
+
+    /// Makes one term of a compound. Says no when it is too long for a name, or a number.
+    fn take_whole(&mut self, whole: Range<usize>) -> bool {
+        let written = self.text.get(whole).unwrap_or_default();
+        self.word.clear();
+        if !compound::join(written, &mut self.word) {
+            return false;
+        }
+        self.stems.stem(&self.word, &self.word, &mut self.term);
+        true
     }
 
     /// Makes a term of a spaced word. Says no when nothing of it is left to be found by.
     fn take_word(&mut self, span: Range<usize>) -> bool {
         self.skip_contraction();
+        let written = self.text.get(span.clone()).unwrap_or_default();
         self.word.clear();
-        fold::fold(
-            self.text.get(span).unwrap_or_default(),
-            MAX_TERM_CHARS,
-            &mut self.word,
-        );
-        self.term.clear();
-        if self.word.is_ascii() {
-            self.term.push_str(&self.stemmer.stem(&self.word));
-        } else {
-            self.term.push_str(&self.word);
+        fold(written, MAX_TERM_CHARS, &mut self.word);
+        if self.word.is_empty() {
+            return false;
         }
-        !self.term.is_empty()
+        self.stems.stem(written, &self.word, &mut self.term);
+        if self.purpose == Purpose::Index && !written.is_ascii() {
+            self.plain_is_due = Some(span);
+        }
+        true
     }
 
     /// Moves behind the `'s` of `minister's` and its kind, which would be noise as words.
@@ -168,62 +235,73 @@ impl<'t> Terms<'t> {
         }
     }
 
-    /// Takes a run of unspaced script apart into its characters.
+    /// Takes a run of unspaced script apart.
     fn take_run(&mut self, span: Range<usize>) {
         let source = self.text.get(span.clone()).unwrap_or_default();
         self.word.clear();
-        fold::fold(source, MAX_RUN_CHARS, &mut self.word);
-        self.run.clear();
-        self.next = 0;
-        self.pair_is_due = false;
-        if self.word == source {
-            let places = source.char_indices().map(|(offset, c)| {
-                let start = span.start + offset;
-                (c, start..start + c.len_utf8())
-            });
-            self.run.extend(places);
-        } else {
-            // Folding moved the characters, so each of them stands for the whole run.
-            self.run
-                .extend(self.word.chars().map(|c| (c, span.clone())));
-        }
+        fold(source, MAX_FOLDED_CHARS, &mut self.word);
+        self.grams
+            .take(source, span.start, &self.word, self.purpose);
     }
 
-    /// The next term out of the run that was taken apart.
-    fn next_gram(&mut self) -> Option<(Range<usize>, usize)> {
-        loop {
-            let (first, span) = self.run.get(self.next)?.clone();
-            let second = self.run.get(self.next + 1).cloned();
-            let single_is_wanted =
-                self.purpose == Purpose::Index || (self.next == 0 && second.is_none());
-            if !self.pair_is_due && single_is_wanted {
-                self.pair_is_due = true;
-                self.set_gram([Some(first), None]);
-                return Some((span, self.position));
-            }
-            self.pair_is_due = false;
-            self.next += 1;
-            self.position += 1;
-            if let Some((second, end)) = second {
-                self.set_gram([Some(first), Some(second)]);
-                return Some((span.start..end.end, self.position - 1));
-            }
-        }
-    }
-
-    fn set_gram(&mut self, chars: [Option<char>; 2]) {
+    /// Makes a term of a few characters of the run that was taken apart.
+    fn gram(&mut self, gram: Gram) -> Term<'_> {
         self.term.clear();
-        self.term.extend(chars.into_iter().flatten());
+        self.term.extend(self.grams.chars(gram));
         self.word.clone_from(&self.term);
+        let position = self.position + gram.from;
+        self.term(self.grams.span(gram), position, gram.kind)
     }
+}
+
+/// Where the first letter or digit of a text stands, and its script.
+fn first_letter(text: &str) -> Option<(usize, Script)> {
+    // Most often it is a plain one, and only plain characters stand before it.
+    let mut bytes = text.bytes();
+    let start = bytes.position(|b| b.is_ascii_alphanumeric() || !b.is_ascii())?;
+    let rest = text.get(start..)?;
+    if rest.starts_with(|c: char| c.is_ascii()) {
+        return Some((start, Script::Spaced));
+    }
+    let mut letters = rest.char_indices();
+    letters.find_map(|(at, c)| script(c).map(|script| (start + at, script)))
+}
+
+/// The bytes of the spaced word that a text begins with.
+fn word_length(text: &str) -> usize {
+    // Most words are plain letters from their beginning to a plain character that is none.
+    let plain = text.bytes().position(|b| !b.is_ascii_alphanumeric());
+    match plain.and_then(|end| text.as_bytes().get(end)) {
+        Some(next) if next.is_ascii() => plain.unwrap_or_default(),
+        None => text.len(),
+        Some(_) => text
+            .find(|c| script(c) != Some(Script::Spaced) && !joins_the_previous(c))
+            .unwrap_or(text.len()),
+    }
+}
+
+/// The bytes of the run of unspaced script that a text begins with, and where the next run begins: a
+/// full run hands its last character on, so that no pair is torn apart.
+fn run_length(text: &str) -> (usize, usize) {
+    let mut previous = 0;
+    for (chars, (at, c)) in text.char_indices().enumerate() {
+        if script(c) != Some(Script::Unspaced) && !joins_the_previous(c) {
+            return (at, at);
+        }
+        if chars >= MAX_RUN_CHARS {
+            return (at, previous);
+        }
+        previous = at;
+    }
+    (text.len(), text.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: &[(&str, usize)]) {
-        let mut terms = Terms::new(text, Purpose::Index);
+    fn check_in(language: Language, text: &str, expected: &[(&str, usize)]) {
+        let mut terms = Terms::new(text, Purpose::Index, language);
         let mut found = Vec::new();
         while let Some(term) = terms.advance() {
             found.push((term.text.to_owned(), term.position));
@@ -235,14 +313,51 @@ mod tests {
         assert_eq!(found, expected, "{text}");
     }
 
+    fn check(text: &str, expected: &[(&str, usize)]) {
+        check_in(Language::English, text, expected);
+    }
+
     #[test]
     fn words_are_folded_and_stemmed() {
         check(
-            "The Ferries, re-timetabled!",
-            &[("the", 0), ("ferri", 1), ("re", 2), ("timet", 3)],
+            "The Ferries, timetabled!",
+            &[("the", 0), ("ferri", 1), ("timet", 2)],
         );
         check("", &[]);
         check(" \u{0} -- \u{301} * (((", &[]);
+    }
+
+    #[test]
+    fn a_word_with_accents_is_also_found_without_them() {
+        check_in(
+            Language::French,
+            "abandonnée ici",
+            &[("abandon", 0), ("abandonne", 0), ("ici", 1)],
+        );
+        check("abandonnée", &[("abandonne", 0)]);
+    }
+
+    #[test]
+    fn a_compound_is_one_word_and_its_parts() {
+        for text in ["read_File now", "readFile now", "read-file now"] {
+            check(
+                text,
+                &[("readfil", 0), ("read", 0), ("file", 1), ("now", 2)],
+            );
+        }
+        check(
+            "std::HTTPServer2",
+            &[
+                ("stdhttpserver2", 0),
+                ("std", 0),
+                ("http", 1),
+                ("server2", 2),
+            ],
+        );
+        check("1.5-2", &[("1", 0), ("5", 1), ("2", 2)]);
+        let path = "a/".repeat(MAX_TERM_CHARS);
+        let parts: Vec<_> = (0..MAX_TERM_CHARS).map(|at| ("a", at)).collect();
+        check(&path, &parts);
     }
 
     #[test]
@@ -262,47 +377,74 @@ mod tests {
     }
 
     #[test]
-    fn unspaced_script_gives_characters_and_pairs() {
+    fn unspaced_script_gives_characters_and_pairs_and_long_words() {
         check(
             "A東京x",
             &[("a", 0), ("東", 1), ("東京", 1), ("京", 2), ("x", 3)],
+        );
+        check(
+            "アジア",
+            &[
+                ("ア", 0),
+                ("アジ", 0),
+                ("アジア", 0),
+                ("ジ", 1),
+                ("ジア", 1),
+                ("ア", 2),
+            ],
         );
     }
 
     #[test]
     fn spans_name_the_bytes_of_the_text() {
-        let text = "Łódź, 東京 ends.";
-        let mut terms = Terms::new(text, Purpose::Query);
+        let text = "Łódź, 東京 read_file ends.";
+        let mut terms = Terms::new(text, Purpose::Query, Language::English);
         let mut words = Vec::new();
         while let Some(term) = terms.advance() {
             words.push(&text[term.span]);
         }
-        assert_eq!(words, ["Łódź", "東京", "ends"]);
+        assert_eq!(words, ["Łódź", "東京", "read_file", "read", "file", "ends"]);
     }
 
     #[test]
     fn a_long_run_is_taken_in_parts_without_losing_a_pair() {
-        let run: String = (0..MAX_RUN_CHARS as u32 * 2 + 9)
+        // A vowel of Thai that folds to two characters must not push others out either.
+        let thai = "กำ".repeat(MAX_RUN_CHARS);
+        let han: String = (0..MAX_RUN_CHARS as u32 * 2 + 9)
             .filter_map(|n| char::from_u32(0x4E00 + n))
             .collect();
-        let chars: Vec<char> = run.chars().collect();
-        let mut terms = Terms::new(&run, Purpose::Query);
-        let mut pairs = Vec::new();
-        while let Some(term) = terms.advance() {
-            pairs.push(term.text.to_owned());
+        for run in [thai, han] {
+            let mut folded = String::new();
+            fold(&run, usize::MAX, &mut folded);
+            let chars: Vec<char> = folded.chars().collect();
+            let mut terms = Terms::new(&run, Purpose::Index, Language::English);
+            let mut pairs = Vec::new();
+            while let Some(term) = terms.advance() {
+                if term.text.chars().count() == 2 {
+                    pairs.push(term.text.to_owned());
+                }
+            }
+            let expected = chars.windows(2).map(|pair| pair.iter().collect::<String>());
+            for pair in expected {
+                assert!(pairs.contains(&pair), "{pair}");
+            }
         }
-        let expected: Vec<String> = chars.windows(2).map(|pair| pair.iter().collect()).collect();
-        assert_eq!(pairs, expected);
     }
 
     #[test]
     fn one_monstrous_word_is_one_short_term() {
-        let text = "x".repeat(100_000);
-        let mut terms = Terms::new(&text, Purpose::Index);
-        assert_eq!(
-            terms.advance().map(|term| term.text.len()),
-            Some(MAX_TERM_CHARS)
-        );
-        assert_eq!(terms.advance(), None);
+        for (text, terms) in [
+            ("x".repeat(100_000), 1),
+            ("aB".repeat(50_000), 1),
+            ("é".repeat(100_000), 1),
+        ] {
+            let mut found = Terms::new(&text, Purpose::Index, Language::English);
+            let mut count = 0;
+            while let Some(term) = found.advance() {
+                assert_eq!(term.text.chars().count(), MAX_TERM_CHARS);
+                count += 1;
+            }
+            assert_eq!(count, terms);
+        }
     }
 }

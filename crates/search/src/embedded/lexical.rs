@@ -13,19 +13,24 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, SegmentReader, Term};
 
+use super::frequency::Frequencies;
+use super::narrow::Allowed;
 use super::schema::Fields;
 use super::snapshot::Snapshot;
-use crate::query::Query;
+use crate::analysis::QueryTerm;
 use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
 
-/// How many documents the second pass looks at for each hit wanted, and at least.
-const CANDIDATES_PER_HIT: usize = 4;
-const MIN_CANDIDATES: usize = 100;
+/// With fewer documents allowed than one in this many, it is faster to look at each of them than to
+/// pass over the others.
+const FEW: u64 = 8;
 
 /// A document that may become a hit.
 pub(super) struct Candidate {
     pub at: DocAddress,
+    /// What its words are worth; 0 when it holds none of them.
     pub raw: f32,
+    /// What of that words side by side are worth.
+    pub pairs: f32,
     /// The rank of its id in its segment: among equals of one segment this is all that is needed.
     rank: u64,
     /// Its id, read only when equals of two segments have to be put in order.
@@ -33,52 +38,179 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    pub(super) fn new(snapshot: &Snapshot, at: DocAddress, raw: f32) -> Self {
+        Self {
+            at,
+            raw,
+            pairs: 0.0,
+            rank: snapshot.id_rank(at),
+            id: OnceCell::new(),
+        }
+    }
+
+    /// The order of two documents that are worth the same.
+    pub(super) fn by_id(&self, other: &Self, snapshot: &Snapshot) -> Ordering {
+        if self.at.segment_ord == other.at.segment_ord {
+            self.rank.cmp(&other.rank)
+        } else {
+            self.id(snapshot).cmp(other.id(snapshot))
+        }
+    }
+
     fn id(&self, snapshot: &Snapshot) -> &str {
         self.id.get_or_init(|| snapshot.id(self.at))
     }
 }
 
-/// The best documents for a query, best first, equals in the order of their ids.
-pub(super) fn best(
-    snapshot: &Snapshot,
-    fields: &Fields,
-    query: &Query,
-) -> tantivy::Result<Vec<Candidate>> {
-    let terms = ranking::distinct(query.terms());
-    if terms.is_empty() {
-        return Ok(Vec::new());
-    }
-    let scoring = EnableScoring::enabled_from_searcher(&snapshot.searcher);
-    let words = words(fields, &terms).weight(scoring)?;
-    let pairs = ranking::pairs(query.terms());
-    if pairs.is_empty() {
-        return first_pass(snapshot, words.as_ref(), query.limit());
-    }
-    let most = MIN_CANDIDATES.max(query.limit() * CANDIDATES_PER_HIT);
-    let mut candidates = first_pass(snapshot, words.as_ref(), most)?;
-    // Postings can only be walked forwards.
-    candidates.sort_unstable_by_key(|candidate| candidate.at);
-    for pair in pairs {
-        let phrase = phrase(fields, &pair).weight(scoring)?;
-        second_pass(snapshot, phrase.as_ref(), &mut candidates)?;
-    }
-    sort(snapshot, &mut candidates);
-    candidates.truncate(query.limit());
-    Ok(candidates)
+/// The lexical half of one search.
+pub(super) struct Lexical<'s> {
+    pub snapshot: &'s Snapshot,
+    pub fields: &'s Fields,
+    pub terms: &'s [QueryTerm],
+    pub allowed: Option<&'s Allowed>,
 }
 
-fn words(fields: &Fields, terms: &[&str]) -> BooleanQuery {
-    let term = |field: Field, text: &str| -> Box<dyn Node> {
-        let term = Term::from_field_text(field, text);
-        Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+impl Lexical<'_> {
+    /// The `most` documents whose words fit best, best first, equals in the order of their ids.
+    pub(super) fn best(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
+        let terms = ranking::distinct(self.terms);
+        if terms.is_empty() {
+            return Ok(Vec::new());
+        }
+        let frequencies = Frequencies::of(self.snapshot, self.fields, &terms)?;
+        let words = words(self.fields, &terms).weight(self.scoring(&frequencies))?;
+        let mut candidates = self.first_pass(words.as_ref(), most)?;
+        self.add_pairs(&frequencies, &mut candidates)?;
+        sort(self.snapshot, &mut candidates);
+        Ok(candidates)
+    }
+
+    /// Works out what the words of documents are worth that were found by other means.
+    pub(super) fn score(&self, candidates: &mut [Candidate]) -> tantivy::Result<()> {
+        let terms = ranking::distinct(self.terms);
+        if terms.is_empty() || candidates.is_empty() {
+            return Ok(());
+        }
+        candidates.sort_unstable_by_key(|candidate| candidate.at);
+        let frequencies = Frequencies::of(self.snapshot, self.fields, &terms)?;
+        let words = words(self.fields, &terms).weight(self.scoring(&frequencies))?;
+        self.visit(words.as_ref(), candidates, |candidate, score| {
+            candidate.raw += score;
+        })?;
+        self.add_pairs(&frequencies, candidates)
+    }
+
+    fn scoring<'f>(&'f self, frequencies: &'f Frequencies<'_>) -> EnableScoring<'f> {
+        let searcher = &self.snapshot.searcher;
+        EnableScoring::enabled_from_statistics_provider(frequencies, searcher)
+    }
+
+    fn add_pairs(
+        &self,
+        frequencies: &Frequencies<'_>,
+        candidates: &mut [Candidate],
+    ) -> tantivy::Result<()> {
+        // Postings can only be walked forwards.
+        candidates.sort_unstable_by_key(|candidate| candidate.at);
+        for pair in ranking::pairs(self.terms) {
+            let phrase = phrase(self.fields, &pair).weight(self.scoring(frequencies))?;
+            self.visit(phrase.as_ref(), candidates, |candidate, score| {
+                candidate.raw += score;
+                candidate.pairs += score;
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The `most` documents with the best words.
+    fn first_pass(&self, words: &dyn Weight, most: usize) -> tantivy::Result<Vec<Candidate>> {
+        let snapshot = self.snapshot;
+        let documents = snapshot.searcher.num_docs();
+        let few = self
+            .allowed
+            .filter(|allowed| allowed.count() < documents / FEW);
+        let mut best: Vec<Candidate> = Vec::new();
+        for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+            // What cannot enter the list of all segments need not be looked at in this one.
+            let floor = if best.len() < most {
+                0.0
+            } else {
+                best.last().map_or(0.0, |last| last.raw)
+            };
+            let mut top = Top::new(most, floor);
+            if let Some(bits) = few.and_then(|few| few.segment(ordinal)) {
+                let mut scorer = words.scorer(segment, 1.0)?;
+                for doc in bits.iter() {
+                    if scorer.doc() < doc {
+                        scorer.seek(doc);
+                    }
+                    if scorer.doc() == doc {
+                        let at = DocAddress::new(ordinal, doc);
+                        top.offer(scorer.score(), snapshot.id_rank(at), at);
+                    }
+                }
+            } else {
+                words.for_each_pruning(top.threshold(), segment, &mut |doc, raw| {
+                    let allowed = self
+                        .allowed
+                        .is_none_or(|allowed| allowed.holds(ordinal, doc));
+                    if allowed && is_alive(segment, doc) {
+                        let at = DocAddress::new(ordinal, doc);
+                        top.offer(raw, snapshot.id_rank(at), at);
+                    }
+                    top.threshold()
+                })?;
+            }
+            best.extend(top.into_candidates());
+            sort(snapshot, &mut best);
+            best.truncate(most);
+        }
+        Ok(best)
+    }
+
+    /// Hands over the score of each candidate that the weight has one for. They come in the order
+    /// of their addresses.
+    fn visit(
+        &self,
+        weight: &dyn Weight,
+        candidates: &mut [Candidate],
+        add: impl Fn(&mut Candidate, f32),
+    ) -> tantivy::Result<()> {
+        let mut rest = candidates.iter_mut().peekable();
+        for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
+            if rest
+                .peek()
+                .is_none_or(|candidate| candidate.at.segment_ord != ordinal)
+            {
+                continue;
+            }
+            let mut scorer = weight.scorer(segment, 1.0)?;
+            while let Some(candidate) = rest.next_if(|next| next.at.segment_ord == ordinal) {
+                let doc = candidate.at.doc_id;
+                if scorer.doc() < doc {
+                    scorer.seek(doc);
+                }
+                if scorer.doc() == doc {
+                    add(candidate, scorer.score());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn words(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
+    let clause = |field: Field, form: &str, weight: f32| -> Box<dyn Node> {
+        let term = Term::from_field_text(field, form);
+        let term = Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
+        Box::new(BoostQuery::new(term, weight))
     };
     let mut clauses = Vec::with_capacity(terms.len() * 2);
-    for text in terms {
-        clauses.push(term(fields.body, text));
-        clauses.push(Box::new(BoostQuery::new(
-            term(fields.title, text),
-            TITLE_WEIGHT,
-        )));
+    for term in terms {
+        for form in &term.forms {
+            clauses.push(clause(fields.body, form, term.weight));
+            clauses.push(clause(fields.title, form, TITLE_WEIGHT * term.weight));
+        }
     }
     BooleanQuery::union(clauses)
 }
@@ -91,80 +223,19 @@ fn phrase(fields: &Fields, pair: &Pair<'_>) -> BoostQuery {
     BoostQuery::new(Box::new(PhraseQuery::new_with_offset(terms)), PHRASE_WEIGHT)
 }
 
-/// The `most` documents with the best words.
-fn first_pass(
-    snapshot: &Snapshot,
-    words: &dyn Weight,
-    most: usize,
-) -> tantivy::Result<Vec<Candidate>> {
-    let mut best: Vec<Candidate> = Vec::new();
-    for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-        // What cannot enter the list of all segments need not be looked at in this one.
-        let floor = if best.len() < most {
-            0.0
-        } else {
-            best.last().map_or(0.0, |last| last.raw)
-        };
-        let mut top = Top::new(most, floor);
-        words.for_each_pruning(top.threshold(), segment, &mut |doc, raw| {
-            if is_alive(segment, doc) {
-                let at = DocAddress::new(ordinal, doc);
-                top.offer(raw, snapshot.id_rank(at), at);
-            }
-            top.threshold()
-        })?;
-        best.extend(top.into_candidates());
-        sort(snapshot, &mut best);
-        best.truncate(most);
-    }
-    Ok(best)
-}
-
 fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
     segment
         .alive_bitset()
         .is_none_or(|alive| alive.is_alive(doc))
 }
 
-/// Adds what a phrase is worth to each candidate that has it. They come in the order of their
-/// addresses.
-fn second_pass(
-    snapshot: &Snapshot,
-    phrase: &dyn Weight,
-    candidates: &mut [Candidate],
-) -> tantivy::Result<()> {
-    let mut rest = candidates.iter_mut().peekable();
-    for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-        if rest
-            .peek()
-            .is_none_or(|candidate| candidate.at.segment_ord != ordinal)
-        {
-            continue;
-        }
-        let mut scorer = phrase.scorer(segment, 1.0)?;
-        while let Some(candidate) = rest.next_if(|next| next.at.segment_ord == ordinal) {
-            let doc = candidate.at.doc_id;
-            if scorer.doc() < doc {
-                scorer.seek(doc);
-            }
-            if scorer.doc() == doc {
-                candidate.raw += scorer.score();
-            }
-        }
-    }
-    Ok(())
-}
-
+/// Puts the best first, equals in the order of their ids.
 fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
     candidates.sort_by(|left, right| {
-        let by_id = || {
-            if left.at.segment_ord == right.at.segment_ord {
-                left.rank.cmp(&right.rank)
-            } else {
-                left.id(snapshot).cmp(right.id(snapshot))
-            }
-        };
-        right.raw.total_cmp(&left.raw).then_with(by_id)
+        right
+            .raw
+            .total_cmp(&left.raw)
+            .then_with(|| left.by_id(right, snapshot))
     });
 }
 
@@ -213,6 +284,7 @@ impl Top {
             .map(|Reverse(Ranked { raw, rank, at })| Candidate {
                 at,
                 raw,
+                pairs: 0.0,
                 rank,
                 id: OnceCell::new(),
             })

@@ -1,12 +1,20 @@
 //! The engine for one machine: an index in a folder, changed and searched by one process.
 
+mod answer;
+mod bits;
 mod cache;
 mod disk;
+mod facets;
+mod frequency;
 mod lexical;
+mod listing;
+mod meaning;
+mod narrow;
 mod recover;
 mod schema;
 mod snapshot;
 mod tokens;
+mod words;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -18,17 +26,19 @@ use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, Tan
 use tokio::runtime::Handle;
 
 use self::cache::Cache;
+use self::meaning::Meaning;
 use self::recover::{Access, Opened};
 use self::schema::Fields;
 use self::snapshot::Snapshot;
 use self::writer::Writer;
+use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
-use crate::engine::{self, Change, Engine, Generation, Held, PartState, Status};
+use crate::embedder::Embedder;
+use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, Status};
 use crate::error::Error;
-use crate::hit::Hit;
+use crate::hit::Found;
 use crate::query::{Query, Reader};
-use crate::ranking;
-use crate::snippet::{Mapped, Wanted};
+use crate::snippet::Mapped;
 
 /// How many bytes of documents are kept ready to be shown again.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
@@ -49,6 +59,12 @@ struct Inner {
     reader: IndexReader,
     snapshot: RwLock<Arc<Snapshot>>,
     cache: Cache,
+    /// Nothing when the index was opened without a model.
+    meaning: Option<Meaning>,
+    /// The catalog of the newest generation that somebody asked for it.
+    catalog: Mutex<Option<(Generation, Arc<Catalog>)>>,
+    /// Held by the one who makes vectors.
+    settling: Mutex<()>,
     /// Nothing when the index was opened to be read only.
     writer: Option<Mutex<Writer>>,
     /// Dropped last, when nobody can write any more.
@@ -62,16 +78,25 @@ impl Embedded {
     /// [`Error::Locked`]. An index that is not byte for byte what was written is refused with
     /// [`Error::Corrupt`], one of another version with [`Error::Format`].
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        Self::with_access(dir, Access::Write)
+        Self::with_access(dir, Access::Write, None)
+    }
+
+    /// The same, with a model that makes documents findable by their meaning.
+    pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
+        Self::with_access(dir, Access::Write, Some(embedder))
     }
 
     /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
     /// committed there later is not seen.
-    pub fn open_read_only(dir: &Path) -> Result<Self, Error> {
-        Self::with_access(dir, Access::Read)
+    pub fn open_read_only(dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Result<Self, Error> {
+        Self::with_access(dir, Access::Read, embedder)
     }
 
-    fn with_access(dir: &Path, access: Access) -> Result<Self, Error> {
+    fn with_access(
+        dir: &Path,
+        access: Access,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Result<Self, Error> {
         let Opened {
             index,
             fields,
@@ -83,7 +108,18 @@ impl Embedded {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(known)?;
-        let snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
+        let meaning = match embedder {
+            None => None,
+            Some(embedder) => match Meaning::open(dir, embedder, access == Access::Read) {
+                // Nobody has made vectors yet, and a reader does not.
+                Err(Error::Missing { .. }) if access == Access::Read => None,
+                other => Some(other?),
+            },
+        };
+        let mut snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
+        if let Some(meaning) = &meaning {
+            snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
+        }
         let writer = (access == Access::Write).then(|| Writer::new(index.clone(), fields));
         Ok(Self(Arc::new(Inner {
             dir: dir.to_owned(),
@@ -92,6 +128,9 @@ impl Embedded {
             reader,
             snapshot: RwLock::new(Arc::new(snapshot)),
             cache: Cache::new(CACHE_BYTES),
+            meaning,
+            catalog: Mutex::new(None),
+            settling: Mutex::new(()),
             writer: writer.map(Mutex::new),
             _lock: lock,
         })))
@@ -122,8 +161,18 @@ impl Embedded {
 }
 
 impl Engine for Embedded {
-    fn search(&self, query: Query) -> BoxFuture<'_, Result<Vec<Hit>, Error>> {
-        self.run(self.is_small(), move |inner| inner.search(&query))
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
+        // A question that was not asked before costs milliseconds, which another thread can spend.
+        let is_short = self.is_small() && self.0.is_known(&query);
+        self.run(is_short, move |inner| inner.search(&query))
+    }
+
+    fn catalog(&self, _reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
+        self.run(self.is_small(), Inner::catalog)
+    }
+
+    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+        self.run(false, move |inner| inner.settle(most))
     }
 
     fn fetch(
@@ -153,7 +202,11 @@ impl Engine for Embedded {
             documents: snapshot.searcher.num_docs(),
             generation: snapshot.generation,
             lexical: PartState::Ready,
-            vectors: PartState::Absent,
+            vectors: match &snapshot.vectors {
+                None => PartState::Absent,
+                Some(view) if view.missing().is_empty() => PartState::Ready,
+                Some(_) => PartState::Building(meaning::settled(&snapshot)),
+            },
         };
         ready(Ok(status)).boxed()
     }
@@ -172,23 +225,60 @@ impl Inner {
         recover::failure(&self.dir, source)
     }
 
-    fn search(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+    /// The fields of the newest generation, worked out once for each.
+    fn catalog(&self) -> Result<Arc<Catalog>, Error> {
         let snapshot = self.snapshot();
-        let best = lexical::best(&snapshot, &self.fields, query);
-        let wanted = Wanted::new(&ranking::distinct(query.terms()));
-        let mut hits = Vec::with_capacity(query.limit());
-        for candidate in best.map_err(|source| self.known(source))? {
-            let mapped = self.mapped(&snapshot, candidate.at)?;
-            hits.push(mapped.hit(ranking::unit(candidate.raw), &wanted));
+        let mut kept = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, catalog)) = kept.as_ref()
+            && *generation == snapshot.generation
+        {
+            return Ok(catalog.clone());
         }
-        // Two raw scores may become one; among such the id decides, as among all equals.
-        hits.sort_by(|left, right| {
-            right
-                .score
-                .total_cmp(&left.score)
-                .then_with(|| left.id.cmp(&right.id))
-        });
-        Ok(hits)
+        let catalog = listing::catalog(&snapshot, &self.fields);
+        let catalog = Arc::new(catalog.map_err(|source| self.known(source))?);
+        *kept = Some((snapshot.generation, catalog.clone()));
+        Ok(catalog)
+    }
+
+    /// Makes vectors for some documents and shows them.
+    fn settle(&self, most: usize) -> Result<Settled, Error> {
+        let Some(meaning) = self.meaning.as_ref().filter(|one| !one.is_read_only()) else {
+            return Ok(meaning::settled(&self.snapshot()));
+        };
+        let _one = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.snapshot();
+        if let Some(view) = snapshot
+            .vectors
+            .as_ref()
+            .filter(|view| !view.missing().is_empty())
+        {
+            meaning.settle(view, most, |ordinal| {
+                let Some(at) = snapshot.address(ordinal) else {
+                    return Ok(None);
+                };
+                self.read(&snapshot, at)
+                    .map(|document| Some(Arc::new(document)))
+            })?;
+            let settled = self.show(meaning);
+            if settled.left > 0 {
+                return Ok(settled);
+            }
+            meaning.tidy(&self.snapshot().live())?;
+        }
+        Ok(self.show(meaning))
+    }
+
+    /// Shows the vectors there are with the newest generation.
+    fn show(&self, meaning: &Meaning) -> Settled {
+        let mut newest = self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut snapshot = Snapshot::clone(&newest);
+        snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
+        let settled = meaning::settled(&snapshot);
+        *newest = Arc::new(snapshot);
+        settled
     }
 
     fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
@@ -210,17 +300,20 @@ impl Inner {
         if let Some(mapped) = self.cache.get(place) {
             return Ok(mapped);
         }
+        let mapped = Arc::new(Mapped::new(self.read(snapshot, at)?));
+        self.cache.put(place, &mapped);
+        Ok(mapped)
+    }
+
+    /// The document at a place, out of the index.
+    fn read(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Document, Error> {
         let entry: TantivyDocument = snapshot
             .searcher
             .doc(at)
             .map_err(|source| self.known(source))?;
-        let document = self
-            .fields
+        self.fields
             .read(&entry)
-            .ok_or_else(|| Error::corrupt(&self.dir, "a stored document cannot be read"))?;
-        let mapped = Arc::new(Mapped::new(document));
-        self.cache.put(place, &mapped);
-        Ok(mapped)
+            .ok_or_else(|| Error::corrupt(&self.dir, "a stored document cannot be read"))
     }
 
     fn apply(&self, changes: &[Change]) -> Result<Generation, Error> {
@@ -239,7 +332,10 @@ impl Inner {
         // Read from the disk: a batch that failed after its commit has used a number all the same.
         let next = writer::generation(&self.index).map_err(known)?.next();
         writer.commit(changes, next).map_err(known)?;
-        let snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
+        let mut snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
+        if let Some(meaning) = &self.meaning {
+            snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
+        }
         tracing::debug!(generation = next.0, changes = changes.len(), "committed");
         *self
             .snapshot

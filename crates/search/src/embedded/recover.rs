@@ -19,7 +19,7 @@ use crate::error::Error;
 
 /// The format this version writes and reads. It counts up whenever an index written before would
 /// be misread: another schema, another stored shape, other terms for the same text.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 3;
 
 /// The file that says which format an index has. It is written last when an index is made, so an
 /// index without it was never finished.

@@ -8,17 +8,22 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use tantivy::TantivyDocument;
 use tantivy::schema::{
-    BytesOptions, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions, Value as _,
+    BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+    Value as _,
 };
 use tantivy::tokenizer::RAW_TOKENIZER_NAME;
 
-use super::tokens;
+use super::{facets, meaning, tokens};
+use crate::analysis::detect;
 use crate::document::{DocId, Document, Value};
 
 /// The columns that are read without touching the documents themselves.
 pub(super) const ID: &str = "id";
 pub(super) const SOURCE: &str = "source";
 pub(super) const HASH: &str = "hash";
+pub(super) const DAY: &str = "day";
+pub(super) const LANGUAGE: &str = "language";
+pub(super) const KEY: [&str; 2] = ["key_high", "key_low"];
 
 /// The fields of the index.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +34,18 @@ pub(super) struct Fields {
     pub source: Field,
     /// The hash of its content, as a column.
     pub hash: Field,
+    /// The code of its language.
+    pub language: Field,
     /// The terms of the title.
     pub title: Field,
     /// The terms of everything, the title included, with their positions.
     pub body: Field,
+    /// The values of its fields; see [`facets`].
+    pub facets: Field,
+    /// Its day as the number `YYYYMMDD`, as a column.
+    pub day: Field,
+    /// The two halves of the name its vectors are kept under, as columns.
+    pub key: [Field; 2],
     /// The document itself.
     pub stored: Field,
 }
@@ -47,16 +60,28 @@ pub(super) fn schema() -> (Schema, Fields) {
             .set_index_option(record);
         TextOptions::default().set_indexing_options(indexing)
     };
-    let exact = TextFieldIndexing::default()
-        .set_tokenizer(RAW_TOKENIZER_NAME)
-        .set_fieldnorms(false)
-        .set_index_option(IndexRecordOption::Basic);
+    let exact = || {
+        TextFieldIndexing::default()
+            .set_tokenizer(RAW_TOKENIZER_NAME)
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic)
+    };
     let fields = Fields {
-        id: builder.add_text_field(ID, column().set_indexing_options(exact)),
+        id: builder.add_text_field(ID, column().set_indexing_options(exact())),
         source: builder.add_text_field(SOURCE, column()),
         hash: builder.add_text_field(HASH, column()),
+        language: builder.add_text_field(
+            LANGUAGE,
+            TextOptions::default().set_indexing_options(exact()),
+        ),
         title: builder.add_text_field("title", terms(IndexRecordOption::WithFreqs)),
         body: builder.add_text_field("body", terms(IndexRecordOption::WithFreqsAndPositions)),
+        facets: builder.add_text_field(
+            "facets",
+            TextOptions::default().set_indexing_options(exact()),
+        ),
+        day: builder.add_i64_field(DAY, NumericOptions::default().set_fast()),
+        key: KEY.map(|name| builder.add_u64_field(name, NumericOptions::default().set_fast())),
         stored: builder.add_bytes_field("stored", BytesOptions::default().set_stored()),
     };
     (builder.build(), fields)
@@ -69,8 +94,20 @@ impl Fields {
         entry.add_text(self.id, document.id.as_str());
         entry.add_text(self.source, &document.source);
         entry.add_text(self.hash, &document.hash);
-        entry.add_text(self.title, &document.title);
-        document.searchable(|text| entry.add_text(self.body, text));
+        let language = detect(&document.title, &document.text);
+        entry.add_text(self.language, language.code());
+        entry.add_text(self.title, tokens::marked(language, &document.title));
+        document.searchable(|text| entry.add_text(self.body, tokens::marked(language, text)));
+        for term in facets::terms(document) {
+            entry.add_text(self.facets, term);
+        }
+        let key = meaning::key(document);
+        for (field, half) in self.key.into_iter().zip([key >> 64, key]) {
+            entry.add_u64(field, half as u64);
+        }
+        if let Some(day) = document.date.as_deref().and_then(day) {
+            entry.add_i64(self.day, day);
+        }
         entry.add_bytes(self.stored, &serde_json::to_vec(&Stored::from(document))?);
         Ok(entry)
     }
@@ -82,6 +119,12 @@ impl Fields {
             .ok()?
             .into_document()
     }
+}
+
+/// `2024-05-28` as the number 20240528, which sorts like the day.
+fn day(text: &str) -> Option<i64> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    digits.parse().ok()
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,22 +1,66 @@
 //! One generation of the index, as one answer sees it from beginning to end.
 
-use tantivy::columnar::StrColumn;
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, DocSet, Index, IndexReader, Searcher, TERMINATED, TantivyError, Term};
+use std::sync::Arc;
 
-use super::schema::{Fields, HASH, ID, SOURCE};
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{
+    DocAddress, DocSet, Index, IndexReader, Searcher, SegmentReader, TERMINATED, TantivyError, Term,
+};
+
+use super::schema::{DAY, Fields, HASH, ID, KEY, LANGUAGE, SOURCE};
 use super::writer;
+use crate::analysis::Language;
 use crate::document::DocId;
 use crate::engine::{Generation, Held};
+use crate::vectors::{Live, View};
 
 /// How often a reader starts again because another process committed while it was opening.
 const MAX_RELOADS: usize = 8;
 
+#[derive(Clone)]
 pub(super) struct Snapshot {
     pub searcher: Searcher,
     pub generation: Generation,
     /// The ids of each segment. Opening a column costs more than a search, so it is done once.
+    columns: Arc<Columns>,
+    /// The languages of its documents, those of most documents first.
+    pub languages: Arc<[Language]>,
+    /// The vectors of its documents, for an index with a model.
+    pub vectors: Option<Arc<View>>,
+}
+
+/// What is known of every document without reading it, by segment.
+struct Columns {
     ids: Vec<StrColumn>,
+    days: Vec<Column<i64>>,
+    /// The two halves of the name by which its vectors are known.
+    keys: Vec<[Column<u64>; 2]>,
+    /// The ordinal of the first document of each segment, counted over all of them.
+    bases: Vec<u32>,
+}
+
+impl Columns {
+    fn of(searcher: &Searcher) -> tantivy::Result<Self> {
+        let segments = searcher.segment_readers();
+        let numbers = |segment: &SegmentReader, name| segment.fast_fields().u64(name);
+        let key = |segment| Ok([numbers(segment, KEY[0])?, numbers(segment, KEY[1])?]);
+        let mut next = 0;
+        let base = |segment: &SegmentReader| {
+            let base = next;
+            next += segment.max_doc();
+            base
+        };
+        Ok(Self {
+            ids: columns(searcher, ID)?,
+            days: segments
+                .iter()
+                .map(|segment| segment.fast_fields().i64(DAY))
+                .collect::<tantivy::Result<_>>()?,
+            keys: segments.iter().map(key).collect::<tantivy::Result<_>>()?,
+            bases: segments.iter().map(base).collect(),
+        })
+    }
 }
 
 impl Snapshot {
@@ -27,11 +71,12 @@ impl Snapshot {
             reader.reload()?;
             if writer::generation(index)? == generation {
                 let searcher = reader.searcher();
-                let ids = columns(&searcher, ID)?;
                 return Ok(Self {
+                    columns: Arc::new(Columns::of(&searcher)?),
+                    languages: languages(&searcher)?.into(),
                     searcher,
                     generation,
-                    ids,
+                    vectors: None,
                 });
             }
         }
@@ -60,16 +105,62 @@ impl Snapshot {
 
     /// The rank of a document's id among those of its segment.
     pub(super) fn id_rank(&self, at: DocAddress) -> u64 {
-        let column = self.ids.get(at.segment_ord as usize);
+        let column = self.columns.ids.get(at.segment_ord as usize);
         column
             .and_then(|ids| ids.ords().first(at.doc_id))
             .unwrap_or(u64::MAX)
     }
 
+    /// The day of a document as the number `YYYYMMDD`.
+    pub(super) fn day(&self, at: DocAddress) -> Option<i64> {
+        self.columns
+            .days
+            .get(at.segment_ord as usize)?
+            .first(at.doc_id)
+    }
+
+    /// The number of a document among all, deleted ones included.
+    pub(super) fn ordinal(&self, at: DocAddress) -> u32 {
+        let base = self.columns.bases.get(at.segment_ord as usize);
+        base.map_or(u32::MAX, |base| base.saturating_add(at.doc_id))
+    }
+
+    /// Where the document of this number is.
+    pub(super) fn address(&self, ordinal: u32) -> Option<DocAddress> {
+        let bases = &self.columns.bases;
+        let segment = bases
+            .partition_point(|base| *base <= ordinal)
+            .checked_sub(1)?;
+        let doc = ordinal - bases.get(segment)?;
+        Some(DocAddress::new(u32::try_from(segment).ok()?, doc))
+    }
+
+    /// How many numbers there are.
+    pub(super) fn ordinals(&self) -> u32 {
+        let segments = self.searcher.segment_readers().iter();
+        segments.map(SegmentReader::max_doc).sum()
+    }
+
+    /// The documents by the names under which their vectors are kept.
+    pub(super) fn live(&self) -> Live {
+        let mut live = Vec::with_capacity(self.searcher.num_docs() as usize);
+        let segments = self.searcher.segment_readers().iter();
+        for ((segment, [high, low]), base) in
+            segments.zip(&self.columns.keys).zip(&self.columns.bases)
+        {
+            for doc in segment.doc_ids_alive() {
+                if let (Some(high), Some(low)) = (high.first(doc), low.first(doc)) {
+                    live.push((u128::from(high) << 64 | u128::from(low), base + doc));
+                }
+            }
+        }
+        Live::new(live)
+    }
+
     /// The id of a document, without reading the document.
     pub(super) fn id(&self, at: DocAddress) -> String {
         let mut id = String::new();
-        if let Some(column) = self.ids.get(at.segment_ord as usize) {
+        if let Some(column) = self.columns.ids.get(at.segment_ord as usize) {
             // An id that cannot be read sorts first, which still is an order.
             let _ = column.ord_to_str(self.id_rank(at), &mut id);
         }
@@ -83,7 +174,7 @@ impl Snapshot {
         let hashes = columns(&self.searcher, HASH)?;
         let segments = self.searcher.segment_readers().iter();
         for (((segment, ids), sources), hashes) in
-            segments.zip(&self.ids).zip(&sources).zip(&hashes)
+            segments.zip(&self.columns.ids).zip(&sources).zip(&hashes)
         {
             let (ids, sources, hashes) = (Texts::of(ids)?, Texts::of(sources)?, Texts::of(hashes)?);
             for doc in segment.doc_ids_alive() {
@@ -96,6 +187,19 @@ impl Snapshot {
         held.sort_by(|left, right| left.id.cmp(&right.id));
         Ok(held)
     }
+}
+
+fn languages(searcher: &Searcher) -> tantivy::Result<Vec<Language>> {
+    let field = searcher.schema().get_field(LANGUAGE)?;
+    let mut counts = Vec::new();
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(field)?;
+        for language in Language::ALL {
+            let documents = index.doc_freq(&Term::from_field_text(field, language.code()))?;
+            counts.push((language, u64::from(documents)));
+        }
+    }
+    Ok(Language::ranked(counts))
 }
 
 fn columns(searcher: &Searcher, name: &str) -> tantivy::Result<Vec<StrColumn>> {

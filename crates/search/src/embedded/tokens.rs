@@ -2,7 +2,7 @@
 
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
-use crate::analysis::{Purpose, Terms};
+use crate::analysis::{Language, Memo, Purpose, Terms};
 
 /// The name under which the schema asks for this tokenizer.
 pub(super) const NAME: &str = "docent";
@@ -10,19 +10,48 @@ pub(super) const NAME: &str = "docent";
 /// What tantivy finds our tokenizer in.
 pub(super) fn manager() -> TokenizerManager {
     let manager = TokenizerManager::default();
-    manager.register(NAME, TextAnalyzer::from(Cutter));
+    manager.register(NAME, TextAnalyzer::from(Cutter(Memo::for_many_texts())));
     manager
 }
 
+/// The character that stands for the first language; the others follow. It is one that means
+/// nothing to anybody, and it is only looked for where this file has put it.
+const FIRST_MARK: u32 = 0xE000;
+
+/// A text with a mark before it that tells the tokenizer its language. tantivy hands over one text
+/// after the other and nothing else; a list of tokens in place of the text would take many times
+/// its memory.
+pub(super) fn marked(language: Language, text: &str) -> String {
+    let mut marked = String::with_capacity(text.len() + 3);
+    marked.extend(char::from_u32(FIRST_MARK + language as u32));
+    marked.push_str(text);
+    marked
+}
+
+/// The language of a marked text, and the text.
+fn unmarked(text: &str) -> (Language, &str) {
+    let mut chars = text.chars();
+    let mark = chars
+        .next()
+        .and_then(|mark| u32::from(mark).checked_sub(FIRST_MARK));
+    let language = mark.and_then(|place| Language::ALL.get(place as usize));
+    match language {
+        Some(language) => (*language, chars.as_str()),
+        None => (Language::default(), text),
+    }
+}
+
+/// Cuts one text after the other, and remembers stems from one to the next.
 #[derive(Clone)]
-struct Cutter;
+struct Cutter(Memo);
 
 impl Tokenizer for Cutter {
     type TokenStream<'a> = Tokens<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
+        let (language, text) = unmarked(text);
         Tokens {
-            terms: Terms::new(text, Purpose::Index),
+            terms: Terms::new(text, Purpose::Index, language).remembering(&mut self.0),
             token: Token::default(),
         }
     }
@@ -52,5 +81,37 @@ impl TokenStream for Tokens<'_> {
 
     fn token_mut(&mut self) -> &mut Token {
         &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_and_no_other() {
+        for language in Language::ALL {
+            for text in ["", "ferry", "\u{E001}ferry"] {
+                assert_eq!(unmarked(&marked(language, text)), (language, text));
+            }
+        }
+        assert_eq!(unmarked("ferry"), (Language::English, "ferry"));
+    }
+
+    #[test]
+    fn a_text_is_cut_in_its_language() {
+        let mut analyzer = TextAnalyzer::from(Cutter(Memo::for_many_texts()));
+        let mut terms = |language| {
+            let text = marked(language, "organisation");
+            let mut stream = analyzer.token_stream(&text);
+            let mut terms = Vec::new();
+            while let Some(token) = stream.next() {
+                terms.push(token.text.clone());
+            }
+            terms
+        };
+        assert_eq!(terms(Language::English), ["organis"]);
+        assert_eq!(terms(Language::German), ["organisation"]);
+        assert_eq!(terms(Language::English), ["organis"]);
     }
 }

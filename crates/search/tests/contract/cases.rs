@@ -318,7 +318,14 @@ pub(crate) async fn the_limit_holds(engine: &dyn Engine) {
         .map(|n| put(&format!("n{n}"), "T", "ferry"))
         .collect();
     engine.apply(changes).await.unwrap();
-    for (asked, given) in [(0, 1), (1, 1), (7, 7), (50, 50), (51, 50), (usize::MAX, 50)] {
+    for (asked, given) in [
+        (0, 1),
+        (1, 1),
+        (7, 7),
+        (100, 100),
+        (101, 100),
+        (usize::MAX, 100),
+    ] {
         assert_eq!(hits(engine, "ferry", asked).await.len(), given, "{asked}");
     }
 }
@@ -477,7 +484,7 @@ pub(crate) async fn an_answer_shows_one_generation(engine: &dyn Engine) {
         let writer = scope.spawn(|| (2..=15).for_each(write));
         while !writer.is_finished() {
             let query = Query::new("ferry", 10, Reader::everyone());
-            let found = engine.search(query).now_or_never().unwrap().unwrap();
+            let found = engine.search(query).now_or_never().unwrap().unwrap().hits;
             assert_eq!(found.len(), 5);
             let first = &found[0].snippet;
             assert!(found.iter().all(|hit| hit.snippet == *first), "{found:?}");

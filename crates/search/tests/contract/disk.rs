@@ -84,7 +84,7 @@ async fn a_second_writer_is_refused_and_a_reader_is_not() {
         Err(Error::Locked { .. })
     ));
 
-    let reader = Embedded::open_read_only(dir.path()).unwrap();
+    let reader = Embedded::open_read_only(dir.path(), None).unwrap();
     assert_eq!(find(&reader, "ferry").await.len(), 19);
     let refused = reader.apply(vec![remove("new")]).await;
     assert!(matches!(refused, Err(Error::ReadOnly { .. })));
@@ -98,7 +98,7 @@ async fn a_second_writer_is_refused_and_a_reader_is_not() {
 async fn a_reader_keeps_its_generation_while_another_writes() {
     let dir = filled().await;
     let writer = Embedded::open(dir.path()).unwrap();
-    let reader = Embedded::open_read_only(dir.path()).unwrap();
+    let reader = Embedded::open_read_only(dir.path(), None).unwrap();
     for n in 0..12 {
         writer
             .apply(vec![put(&format!("n{n}"), "T", "ferry"), remove("d08")])
@@ -122,7 +122,7 @@ fn reading_where_there_is_no_index_says_so() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
         assert!(matches!(
-            Embedded::open_read_only(&path),
+            Embedded::open_read_only(&path, None),
             Err(Error::Missing { .. })
         ));
     }
@@ -138,7 +138,7 @@ async fn another_format_is_refused_with_a_cure() {
     fs::write(dir.path().join("docent-index.json"), "{\"format\":999}").unwrap();
     let refused = [
         Embedded::open(dir.path()),
-        Embedded::open_read_only(dir.path()),
+        Embedded::open_read_only(dir.path(), None),
     ];
     for error in refused.into_iter().filter_map(Result::err) {
         assert!(matches!(error, Error::Format { .. }), "{error}");
@@ -164,7 +164,7 @@ fn an_index_left_unfinished_is_made_again() {
     drop(Embedded::open(dir.path()).unwrap());
     fs::remove_file(dir.path().join("docent-index.json")).unwrap();
     drop(Embedded::open(dir.path()).unwrap());
-    Embedded::open_read_only(dir.path()).unwrap();
+    Embedded::open_read_only(dir.path(), None).unwrap();
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_changed_byte_is_found_wherever_it_is() {
             let mut changed = content.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(dir.path().join(name), &changed).unwrap();
-            let Some(error) = Embedded::open_read_only(dir.path()).err() else {
+            let Some(error) = Embedded::open_read_only(dir.path(), None).err() else {
                 let is_harmless = !name.contains("json") && at + footer(content) >= content.len();
                 assert!(is_harmless, "`{name}` byte {at} went unnoticed");
                 continue;
@@ -199,7 +199,7 @@ async fn a_changed_byte_is_found_wherever_it_is() {
         restore(dir.path(), &whole);
     }
     assert!(tried > 200, "{tried}");
-    Embedded::open_read_only(dir.path()).unwrap();
+    Embedded::open_read_only(dir.path(), None).unwrap();
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_file_cut_short_or_gone_is_found() {
             );
         }
         fs::remove_file(dir.path().join(name)).unwrap();
-        let error = Embedded::open_read_only(dir.path()).err();
+        let error = Embedded::open_read_only(dir.path(), None).err();
         let error = error.unwrap_or_else(|| panic!("`{name}` is gone and nobody noticed"));
         assert!(
             matches!(error, Error::Corrupt { .. } | Error::Missing { .. }),

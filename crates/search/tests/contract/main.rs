@@ -11,8 +11,12 @@
 mod bombs;
 mod cases;
 mod disk;
+mod facts;
+mod languages;
+mod meanings;
 mod properties;
 mod shelf;
+mod spelling;
 
 /// Runs each case on a fresh engine of every kind.
 macro_rules! contract {
@@ -36,6 +40,7 @@ macro_rules! contract {
 
 contract![
     cases::starts_empty,
+    spelling::slips_are_forgiven_and_beginnings_completed,
     cases::finds_what_was_put,
     cases::puts_replace,
     cases::removes_forget,
@@ -68,4 +73,47 @@ contract![
     cases::an_answer_shows_one_generation,
     cases::work_not_waited_for_is_not_begun,
     bombs::every_bomb_is_answered,
+    languages::each_document_is_found_in_its_language,
+    languages::silent_words_are_those_of_the_question,
+    languages::words_side_by_side_are_found_in_every_language,
+    languages::a_name_is_found_whole_and_in_parts,
+    languages::a_part_of_unspaced_text_is_found,
+    facts::filters_narrow,
+    facts::a_filter_alone_lists_the_latest_first,
+    facts::hits_can_be_in_the_order_of_days,
+    facts::everything_is_counted,
+    facts::the_catalog_names_the_fields,
+    facts::hits_can_be_passed_over,
+    facts::excerpts_come_when_asked_for,
+];
+
+/// The same for engines with a model.
+macro_rules! with_a_model {
+    ($($case:ident),+ $(,)?) => {
+        mod memory_with_a_model {
+            $(#[tokio::test]
+            async fn $case() {
+                let model = crate::meanings::topics();
+                crate::meanings::$case(&docent_search::Memory::with_embedder(model)).await;
+            })+
+        }
+
+        mod embedded_with_a_model {
+            $(#[tokio::test]
+            async fn $case() {
+                let dir = tempfile::tempdir().unwrap();
+                let model = crate::meanings::topics();
+                let engine = docent_search::Embedded::open_with(dir.path(), model).unwrap();
+                crate::meanings::$case(&engine).await;
+            })+
+        }
+    };
+}
+
+with_a_model![
+    vectors_follow_the_words,
+    meanings_find_what_words_do_not,
+    both_halves_together_come_first,
+    what_is_gone_is_not_found_by_meaning,
+    a_hit_shows_the_passage_that_is_near,
 ];

@@ -1,6 +1,8 @@
 //! Small documents and short questions, so that a case reads as what it checks.
 
-use docent_search::{Change, DocId, Document, Engine, Hit, Query, Reader, Value};
+use docent_search::{
+    Change, Day, DocId, Document, Engine, Found, Hit, Query, Reader, Value, grammar,
+};
 
 pub(crate) fn id(text: &str) -> DocId {
     DocId::parse(text).unwrap()
@@ -48,11 +50,12 @@ pub(crate) async fn hits(engine: &dyn Engine, text: &str, limit: usize) -> Vec<H
         .search(Query::new(text, limit, Reader::everyone()))
         .await
         .unwrap()
+        .hits
 }
 
 /// The ids of the hits, best first.
 pub(crate) async fn find(engine: &dyn Engine, text: &str) -> Vec<String> {
-    hits(engine, text, 50)
+    hits(engine, text, 100)
         .await
         .iter()
         .map(|hit| hit.id.to_string())
@@ -64,4 +67,29 @@ pub(crate) async fn find_all(engine: &dyn Engine, text: &str) -> Vec<String> {
     let mut found = find(engine, text).await;
     found.sort();
     found
+}
+
+/// A document with a day and fields.
+pub(crate) fn put_facts(name: &str, text: &str, date: &str, fields: &[(&str, Value)]) -> Change {
+    let mut document = document(name, "Untitled", text);
+    document.date = Some(date.to_owned()).filter(|date| !date.is_empty());
+    document.fields = fields
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    Change::Put(document)
+}
+
+/// What a written query finds, filters included.
+pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> Found {
+    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+    let today = Day::new(2024, 6, 30).unwrap();
+    let parsed = grammar::parse(written, &catalog, today);
+    let query = Query::parsed(&parsed, 100, Reader::everyone());
+    engine.search(query.counted()).await.unwrap()
+}
+
+/// The ids of hits.
+pub(crate) fn ids(found: &Found) -> Vec<&str> {
+    found.hits.iter().map(|hit| hit.id.as_str()).collect()
 }

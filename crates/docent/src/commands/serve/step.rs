@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::index::{complaints, summary};
-use super::Desk;
+use super::{Desk, settle};
 use crate::app::OVERVIEW;
 use crate::corpus::{self, Report, Watch};
 use crate::knowledge::Knowledge;
@@ -22,6 +22,7 @@ use crate::standing::{Standing, Sync};
 const MAX_COMPLAINTS: usize = 10;
 
 /// What a sync has to tell.
+#[derive(Clone)]
 pub(super) struct Parts {
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) app: App,
@@ -37,12 +38,14 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
             let progress = Progress::lines("indexing");
             let mut watch = Told {
                 parts: &parts,
-                stop,
+                stop: stop.clone(),
                 progress,
+                batches: 0,
             };
             let engine = parts.knowledge.engine.clone();
             let outcome = corpus::sync(&folder, engine.as_ref(), &limits, &mut watch).await;
             parts.tell(outcome, &folder.display().to_string()).await;
+            settle::all(&parts, &stop).await;
         });
     })
 }
@@ -64,12 +67,17 @@ impl Parts {
         }
     }
 
-    /// Counts again, and tells clients when what they were told is no longer true.
-    async fn count(&self) {
+    /// Notes how the engine is.
+    pub(super) async fn note(&self) {
         match self.knowledge.engine.status().await {
             Ok(status) => self.standing.engine(status),
             Err(error) => tracing::warn!(%error, "the engine does not say how it is"),
         }
+    }
+
+    /// Counts again, and tells clients when what they were told is no longer true.
+    async fn count(&self) {
+        self.note().await;
         if self.knowledge.count().await.unwrap_or(false) {
             let changes = self.app.changes();
             changes.tools();
@@ -94,6 +102,7 @@ struct Told<'a> {
     parts: &'a Parts,
     stop: CancellationToken,
     progress: Progress,
+    batches: usize,
 }
 
 impl Watch for Told<'_> {
@@ -104,6 +113,13 @@ impl Watch for Told<'_> {
 
     fn applied(&mut self, status: Status) {
         self.parts.standing.engine(status);
+        self.batches += 1;
+        // The tools tell about what is there already. Looking at all fields takes longer the more
+        // there is, so that it is done after the first batch, the second, the fourth and so on.
+        if self.batches.is_power_of_two() {
+            let parts = self.parts.clone();
+            tokio::spawn(async move { parts.count().await });
+        }
     }
 
     fn stop(&self) -> bool {

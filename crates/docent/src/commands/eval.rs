@@ -1,0 +1,257 @@
+//! `docent eval`: judged queries into scores, a page and an exit status for scripts; or the
+//! documents into drafts of such queries.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use docent_search::Embedded;
+
+use super::Desk;
+use crate::args::Eval;
+use crate::eval::ask::{self, Watch};
+use crate::eval::compare::{Comparison, Earlier};
+use crate::eval::gate::{self, Floors};
+use crate::eval::judged::{self, Judged, Reading};
+use crate::eval::qrels::Qrels;
+use crate::eval::score::Summary;
+use crate::eval::wire::{self, Run};
+use crate::eval::{draft, report, text};
+use crate::knowledge::Knowledge;
+use crate::output::{self, Progress};
+use crate::problem::Problem;
+use crate::settings::shorten;
+
+/// How many unknown documents are named.
+const MAX_NAMED: usize = 3;
+
+pub(super) fn run(desk: &Desk, eval: &Eval) -> Result<ExitCode, Problem> {
+    match (&eval.queries, eval.make) {
+        (Some(queries), _) => score(desk, eval, queries),
+        (None, count) => make(desk, eval, count.unwrap_or(1)),
+    }
+}
+
+fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> {
+    let engine = Arc::new(super::search::engine(desk)?);
+    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
+    let Reading {
+        queries,
+        unjudged,
+        faults,
+    } = read(eval, queries)?;
+    let earlier = eval.compare.as_deref().map(Earlier::read).transpose()?;
+    if let Some(path) = &eval.report {
+        writable(path)?;
+    }
+    let runtime = super::runtime()?;
+    let held = runtime.block_on(knowledge.engine.inventory())?;
+    let ids: HashSet<&str> = held.iter().map(|held| held.id.as_str()).collect();
+    let unknown = warn_unknown(&queries, &ids);
+    let mut watch = Shown::new("asking");
+    let outcomes = runtime.block_on(ask::all(&knowledge, queries, &mut watch));
+    watch.progress.finish();
+    let outcomes = outcomes?;
+    let summary = Summary::new(&outcomes);
+    let latency = (summary.p50, summary.p99);
+    let change = earlier.map(|earlier| Comparison::new(&earlier, &outcomes, latency));
+    let floors = Floors {
+        ndcg: eval.min_ndcg,
+        recall: eval.min_recall,
+        mrr: eval.min_mrr,
+        drop: eval.max_drop,
+    };
+    let gates = gate::gates(floors, &summary.scores, change.as_ref());
+    let run = Run {
+        title: &knowledge.title,
+        documents: held.len(),
+        unjudged,
+        skipped: faults.count,
+        unknown,
+        summary: &summary,
+        outcomes: &outcomes,
+        gates: &gates,
+        change: change.as_ref(),
+    };
+    show(eval, &run)?;
+    if let Some(path) = &eval.report {
+        let cases = runtime.block_on(report::cases(&knowledge, &outcomes))?;
+        let page = report::page(&run, &cases);
+        std::fs::write(path, page).map_err(|error| Problem::io("write", path, error))?;
+    }
+    gate::judge(&gates).map(|()| ExitCode::SUCCESS)
+}
+
+fn show(eval: &Eval, run: &Run<'_>) -> Result<(), Problem> {
+    if eval.json {
+        return output::json(&wire::json(run));
+    }
+    output::data(&text::lines(run))
+}
+
+/// The queries, with a word about what was left out.
+fn read(eval: &Eval, queries: &Path) -> Result<Reading, Problem> {
+    let skip = eval.skip_bad;
+    let qrels = eval.qrels.as_deref().map(|path| Qrels::read(path, skip));
+    let (qrels, of_qrels) = qrels.transpose()?.unzip();
+    let mut reading = judged::read(queries, qrels.as_ref(), skip)?;
+    if let Some(more) = of_qrels {
+        reading.faults.count += more.count;
+        reading.faults.named.extend(more.named);
+    }
+    for named in &reading.faults.named {
+        output::say(&format!("skipped: {named}"));
+    }
+    let hidden = reading.faults.count - reading.faults.named.len();
+    if hidden > 0 {
+        output::say(&format!("skipped: {hidden} more bad lines"));
+    }
+    if reading.queries.is_empty() {
+        let path = queries.display();
+        return Err(
+            Problem::usage(format!("no query of `{path}` has a relevant document"))
+                .hint("judge at least one: name the ids of documents that answer it"),
+        );
+    }
+    if reading.unjudged > 0 {
+        let left_out = text::queries(reading.unjudged, "");
+        output::warn(
+            &format!("{left_out} left out, without a relevant document"),
+            None,
+        );
+    }
+    Ok(reading)
+}
+
+/// Counts the judged documents that are not in the index. They stay in the scores: a document
+/// that should be found and is not there is not found.
+fn warn_unknown(queries: &[Judged], ids: &HashSet<&str>) -> usize {
+    let judged: BTreeSet<&str> = queries
+        .iter()
+        .flat_map(|query| query.relevant.keys().map(String::as_str))
+        .collect();
+    let unknown: Vec<&str> = judged
+        .iter()
+        .copied()
+        .filter(|id| !ids.contains(id))
+        .collect();
+    if !unknown.is_empty() {
+        let named: Vec<_> = unknown
+            .iter()
+            .take(MAX_NAMED)
+            .map(|id| format!("`{}`", shorten(id, 60)))
+            .collect();
+        let more = if unknown.len() > MAX_NAMED {
+            " and others"
+        } else {
+            ""
+        };
+        let text = format!(
+            "{} of {} judged documents are not in the index: {}{more}",
+            unknown.len(),
+            judged.len(),
+            named.join(", ")
+        );
+        let hint = "they count as not found; run `docent index`, or compare the ids with those of `docent search --json`";
+        output::warn(&text, Some(hint));
+    }
+    unknown.len()
+}
+
+/// A page that cannot be written is better known before the run than after it.
+fn writable(path: &Path) -> Result<(), Problem> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let there = folder.is_none_or(Path::is_dir);
+    if there && !path.is_dir() {
+        return Ok(());
+    }
+    Err(
+        Problem::usage(format!("`{}` cannot be written", path.display()))
+            .hint("name a file in a folder that is there"),
+    )
+}
+
+struct Shown {
+    progress: Progress,
+    start: Instant,
+}
+
+impl Shown {
+    fn new(what: &'static str) -> Self {
+        Self {
+            progress: Progress::start(what),
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Watch for Shown {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn at(&mut self, done: usize, total: usize) {
+        self.progress.at(done, total);
+    }
+}
+
+fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
+    let engine = super::search::engine(desk)?;
+    if let Some(path) = eval.out.as_deref().filter(|path| path.exists()) {
+        return Err(taken(path));
+    }
+    let lines = drafted(&engine, count, eval.seed.unwrap_or(1))?;
+    if lines.len() < count {
+        let made = text::queries(lines.len(), "");
+        output::warn(
+            &format!("only {made} of {count} could be drafted"),
+            Some("each document gives up to three, and needs some thirty words of text"),
+        );
+    }
+    match &eval.out {
+        Some(path) => {
+            write_new(path, &lines)?;
+            let made = text::queries(lines.len(), "");
+            output::say(&format!(
+                "{made} drafted in {}; read them, correct them, and add your own",
+                path.display()
+            ));
+        }
+        None if lines.is_empty() => {}
+        None => output::json_lines(&lines)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn drafted(engine: &Embedded, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
+    let mut progress = Progress::start("drafting");
+    let mut told = |done, total| progress.at(done, total);
+    let drafts = super::runtime()?.block_on(draft::make(engine, count, seed, &mut told));
+    progress.finish();
+    Ok(drafts?
+        .iter()
+        .map(|draft| output::json_line(&draft.json()))
+        .collect())
+}
+
+fn write_new(path: &Path, lines: &[String]) -> Result<(), Problem> {
+    let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(all.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => taken(path),
+        _ => Problem::io("write", path, error),
+    })
+}
+
+/// Judgements take work: a file of them is never written over.
+fn taken(path: &Path) -> Problem {
+    Problem::usage(format!("`{}` is there already", path.display()))
+        .hint("name another file, or remove it; judged queries are never written over")
+}

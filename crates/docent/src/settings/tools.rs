@@ -1,0 +1,243 @@
+//! What the tools besides `search` and `fetch` are called, what they take and what they give.
+
+use super::value::{Given, Wrong};
+
+/// Letters, digits and `_`, a letter first: a name that every host takes for a parameter.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The most characters of a tool's title.
+const MAX_TITLE_CHARS: usize = 64;
+
+/// Names of tools that are taken.
+const TAKEN: [&str; 3] = ["search", "fetch", "list_fields"];
+
+/// What stands beside the list of results.
+const BESIDE: [&str; 5] = ["total_count", "query", "next_offset", "facets", "note"];
+
+/// The tool that searches with typed parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Find {
+    /// Whether it is there.
+    pub enabled: bool,
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// The parameters besides `query` and `limit`; empty for one or two of every field.
+    pub parameters: Vec<Named>,
+    /// The name of the list of results, which is also what the documents are called.
+    pub list: String,
+    /// The members of a result; empty for all.
+    pub result: Vec<Named>,
+    /// Whether descriptions tell the model to prefer these tools to its own.
+    pub prefer: bool,
+}
+
+impl Default for Find {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            name: "find".to_owned(),
+            title: "Find documents".to_owned(),
+            parameters: Vec::new(),
+            list: "results".to_owned(),
+            result: Vec::new(),
+            prefer: false,
+        }
+    }
+}
+
+impl Find {
+    /// What the documents are called.
+    #[must_use]
+    pub fn noun(&self) -> &str {
+        if self.list == "results" {
+            "documents"
+        } else {
+            &self.list
+        }
+    }
+}
+
+/// The tool that reads one document with everything that is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its name; without one there is no such tool.
+    pub name: Option<String>,
+    /// Its name for people.
+    pub title: String,
+    /// The name of its parameter.
+    pub parameter: String,
+    /// The members of its result; empty for all.
+    pub result: Vec<Named>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            name: None,
+            title: "Read a record".to_owned(),
+            parameter: "id".to_owned(),
+            result: Vec::new(),
+        }
+    }
+}
+
+/// A name of one's own for something that is called otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// What it stands for.
+    pub source: String,
+}
+
+/// The name of a tool.
+pub(super) fn tool(given: &Given) -> Result<String, Wrong> {
+    let name = given.line(MAX_NAME_CHARS).ok();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let fits = |name: &String| name.chars().all(plain) && !TAKEN.contains(&name.as_str());
+    name.filter(fits).ok_or_else(|| {
+        given.wrong(
+            "is not a free name for a tool",
+            "use 1 to 64 letters, digits, `_` or `-`, and not `search`, `fetch` or `list_fields`",
+        )
+    })
+}
+
+/// The title of a tool.
+pub(super) fn title(given: &Given) -> Result<String, Wrong> {
+    given.line(MAX_TITLE_CHARS)
+}
+
+/// The name of a parameter or of a member of a result.
+pub(super) fn name(given: &Given) -> Result<String, Wrong> {
+    let name = given.line(MAX_NAME_CHARS).ok();
+    name.filter(|name| is_name(name)).ok_or_else(|| {
+        given.wrong(
+            "is not a name",
+            "use 1 to 64 letters, digits or `_`, a letter first",
+        )
+    })
+}
+
+/// The name of the list of results, which stands beside other members of the answer.
+pub(super) fn list(given: &Given) -> Result<String, Wrong> {
+    let is_free = |name: &String| !BESIDE.contains(&name.as_str());
+    name(given).ok().filter(is_free).ok_or_else(|| {
+        given.wrong(
+            "is not a name for a list of results",
+            "use 1 to 64 letters, digits or `_`, a letter first, such as `speeches`",
+        )
+    })
+}
+
+/// Names, each alone or as `name=source`.
+pub(super) fn names(given: &Given) -> Result<Vec<Named>, Wrong> {
+    let mut names: Vec<Named> = Vec::new();
+    for item in given.list()? {
+        let (name, source) = item.split_once('=').unwrap_or((&item, &item));
+        let (name, source) = (name.trim().to_owned(), source.trim().to_owned());
+        let is_double = names.iter().any(|known| known.name == name);
+        if !is_name(&name) || source.is_empty() || is_double {
+            let what = "is not a list of different names";
+            let hint =
+                "write `name` or `name=field`; a name has letters, digits and `_`, a letter first";
+            return Err(given.wrong(what, hint));
+        }
+        names.push(Named { name, source });
+    }
+    Ok(names)
+}
+
+/// The members of a record. A long one has members of its own, which tell where it goes on.
+pub(super) fn record(given: &Given) -> Result<Vec<Named>, Wrong> {
+    let names = names(given)?;
+    let is_taken = |one: &Named| ["part", "truncated", "next"].contains(&one.name.as_str());
+    if names.iter().any(is_taken) {
+        let hint = "`part`, `truncated` and `next` are there for long documents; use other names";
+        return Err(given.wrong("names what has to stay free", hint));
+    }
+    Ok(names)
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.len() <= MAX_NAME_CHARS
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Given {
+        Given::Text(text.to_owned())
+    }
+
+    #[test]
+    fn tools_have_names_that_are_free() {
+        let longest = "x".repeat(64);
+        for good in ["find", "search_hansard_speeches", "a-b", &longest] {
+            assert_eq!(tool(&text(good)).unwrap(), good);
+        }
+        let too_long = "x".repeat(65);
+        for bad in [
+            "",
+            "search",
+            "fetch",
+            "list_fields",
+            "a b",
+            "a.b",
+            "ü",
+            &too_long,
+        ] {
+            assert!(tool(&text(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_list_has_a_name_of_its_own() {
+        assert_eq!(list(&text("speeches")).unwrap(), "speeches");
+        for bad in ["query", "total_count", "a b", ""] {
+            assert!(list(&text(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_stand_for_themselves_or_for_others() {
+        let named = |text: &str| names(&Given::Text(text.to_owned()));
+        let found = named("party, speech_id = document_id,words=field.word count").unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.name.as_str(), one.source.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("party", "party"),
+                ("speech_id", "document_id"),
+                ("words", "field.word count")
+            ]
+        );
+        for bad in [
+            "a,a",
+            "a=b,a=c",
+            "1a",
+            "a b",
+            "=b",
+            "a=",
+            "party-name",
+            "日本",
+        ] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+        assert!(record(&text("id,text")).is_ok());
+        assert!(record(&text("id,next=sequel")).is_err());
+        let longest = "x".repeat(64);
+        assert!(named(&longest).is_ok() && name(&text(&longest)).is_ok());
+        let too_long = "x".repeat(65);
+        assert!(named(&too_long).is_err() && name(&text(&too_long)).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! What a search understood into words: for programs in `_meta`, for the model as a last result,
+//! and in full as a document of its own.
+//!
+//! Hosts freeze the list of tools when they scan it, so an answer itself has to say which filters
+//! there are.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use docent_mcp::JsonObject;
+use docent_search::{Bound, Catalog, Field, Kind, Parsed};
+use serde_json::{Value, json};
+
+use crate::knowledge::{counted, one_line};
+
+/// The id under which `fetch` explains the fields. A document of this id wins.
+pub const ID: &str = "docent:about-this-search";
+
+/// What it is called.
+pub const TITLE: &str = "About this search";
+
+/// The `_meta` member that says what was understood.
+pub const SEARCH_META: &str = "docent/search";
+
+/// The `_meta` member that names the fields.
+pub const FIELDS_META: &str = "docent/fields";
+
+/// How many fields, and how many values of each, an answer names; the document names all.
+const MAX_FIELDS: usize = 16;
+const MAX_VALUES: usize = 8;
+
+/// Characters of a value that are shown.
+const MAX_VALUE_CHARS: usize = 64;
+
+/// What became of the filters of a query.
+#[must_use]
+pub fn understood(parsed: &Parsed) -> Value {
+    let applied = parsed
+        .applied
+        .iter()
+        .map(|one| json!({"written": one.written, "meaning": one.meaning}));
+    let ignored = parsed
+        .ignored
+        .iter()
+        .map(|one| json!({"written": one.written, "reason": one.reason, "meant": one.meant}));
+    json!({
+        "text": parsed.text,
+        "phrases": parsed.phrases,
+        "excluded": parsed.excluded,
+        "applied": applied.collect::<Vec<_>>(),
+        "ignored": ignored.collect::<Vec<_>>(),
+    })
+}
+
+/// The fields that can be filtered by, as JSON. The same for every answer of a generation.
+#[must_use]
+pub fn fields(catalog: &Catalog) -> Arc<str> {
+    let fields = catalog.fields.iter().take(MAX_FIELDS).map(|field| {
+        let values = field.values.iter().take(MAX_VALUES);
+        let values: Vec<_> = values.map(|(value, _)| short(value)).collect();
+        let mut members = JsonObject::with_capacity(256);
+        members.text("name", &field.name);
+        members.text("type", kind(field.kind));
+        if !values.is_empty() {
+            members.json("values", &values);
+        }
+        if field.more || field.values.len() > MAX_VALUES {
+            members.json("more", &true);
+        }
+        if let Some((from, to)) = &field.range {
+            members.json("range", &[bound(from), bound(to)]);
+        }
+        members.end()
+    });
+    let fields: Vec<_> = fields.collect();
+    format!("[{}]", fields.join(",")).into()
+}
+
+/// What the model should know when a filter was ignored or nothing was found; nothing when all
+/// went well.
+#[must_use]
+pub fn remarks(parsed: &Parsed, catalog: &Catalog, found: usize) -> Option<String> {
+    if found > 0 && parsed.ignored.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    if found == 0 {
+        text.push_str("Nothing was found. ");
+        if !parsed.applied.is_empty() {
+            let filters: Vec<_> = parsed
+                .applied
+                .iter()
+                .map(|one| one.meaning.as_str())
+                .collect();
+            let _ = write!(text, "Applied: {}. ", filters.join("; "));
+        }
+        text.push_str("Try other or fewer words, or fewer filters. ");
+    }
+    for one in &parsed.ignored {
+        let _ = write!(text, "Ignored `{}`: {}", one.written, one.reason);
+        if let Some(meant) = &one.meant {
+            let _ = write!(text, "; write `{meant}`");
+        }
+        text.push_str(". ");
+    }
+    let names: Vec<_> = catalog
+        .fields
+        .iter()
+        .take(MAX_FIELDS)
+        .map(|field| field.name.as_str())
+        .collect();
+    if !names.is_empty() {
+        let _ = write!(
+            text,
+            "Filters: {}. Fetch `{ID}` for their values.",
+            names.join(", ")
+        );
+    }
+    Some(one_line(&text, 1_000))
+}
+
+/// All fields and values, with how to write filters, as a document.
+#[must_use]
+pub fn document(catalog: &Catalog) -> String {
+    let mut text = format!(
+        "# {TITLE}\n\nThere are {}. A query may hold filters beside its words:\n\n\
+         - `field:value`, `field:\"two words\"`, `field:one,other` (either), `-field:value` (not)\n\
+         - `date:2024-06`, `date:2024-06..2024-09`, `since:30d`, `before:2024-05-01`\n\
+         - `number:>10`, `number:5..20`\n\
+         - `\"exact words\"`, `-word`, and `(field:a OR field:b)`\n\n\
+         What is not a filter is searched for as words.\n\n## Fields\n\n",
+        counted(catalog.documents, "document")
+    );
+    if catalog.fields.is_empty() {
+        text.push_str("The documents have no fields.\n");
+    }
+    for field in &catalog.fields {
+        text.push_str(&line(field));
+    }
+    text
+}
+
+fn line(field: &Field) -> String {
+    let mut text = format!(
+        "- **{}** ({}, in {})",
+        field.name,
+        kind(field.kind),
+        counted(field.documents, "document")
+    );
+    if let Some((from, to)) = &field.range {
+        let _ = write!(text, ": {} to {}", bound(from), bound(to));
+    }
+    let values: Vec<_> = field
+        .values
+        .iter()
+        .map(|(value, count)| format!("{} ({count})", short(value)))
+        .collect();
+    if !values.is_empty() {
+        let _ = write!(text, ": {}", values.join(", "));
+    }
+    if field.more {
+        text.push_str(", and more");
+    }
+    text.push('\n');
+    text
+}
+
+/// What a kind is called.
+#[must_use]
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Keyword => "keyword",
+        Kind::Text => "text",
+        Kind::List => "list",
+        Kind::Number => "number",
+        Kind::Date => "date",
+        Kind::Bool => "boolean",
+    }
+}
+
+fn bound(bound: &Bound) -> String {
+    match bound {
+        Bound::Number(number) => number.to_string(),
+        Bound::Date(day) => day.clone(),
+    }
+}
+
+fn short(value: &str) -> String {
+    one_line(value, MAX_VALUE_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{CatalogBuilder, Day, grammar};
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let mut builder = CatalogBuilder::new();
+        builder.documents(40);
+        builder.text("party", "Labor", 30);
+        builder.text("party", "Greens", 10);
+        builder.number("words", (3.0, 90.5), 40);
+        builder.build()
+    }
+
+    fn parse(text: &str) -> Parsed {
+        grammar::parse(text, &catalog(), Day::new(2024, 6, 30).unwrap())
+    }
+
+    #[test]
+    fn remarks_are_made_only_when_something_is_off() {
+        let remark = |text: &str, found| remarks(&parse(text), &catalog(), found);
+        assert_eq!(remark("housing party:labor", 3), None);
+        let ignored = remark("housing party:Labour", 3).unwrap();
+        assert!(ignored.starts_with("Ignored `party:Labour`"), "{ignored}");
+        assert!(ignored.contains("write `party:Labor`"), "{ignored}");
+        let nothing = remark("housing party:labor", 0).unwrap();
+        assert!(nothing.contains("Applied: party is Labor."), "{nothing}");
+        assert!(
+            nothing.ends_with(
+                "Filters: party, words. Fetch `docent:about-this-search` for their values."
+            ),
+            "{nothing}"
+        );
+    }
+
+    #[test]
+    fn the_document_names_every_field_with_its_values() {
+        let text = document(&catalog());
+        assert!(
+            text.contains("- **party** (keyword, in 40 documents): Labor (30), Greens (10)\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("- **words** (number, in 40 documents): 3 to 90.5\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_answer_names_no_more_than_its_bounds() {
+        let mut builder = CatalogBuilder::new();
+        builder.documents(400);
+        for n in 0..=MAX_FIELDS {
+            for value in 0..=MAX_VALUES {
+                builder.text(&format!("f{n:02}"), &format!("v{value}"), 20);
+            }
+        }
+        let wire: Value = serde_json::from_str(&fields(&builder.build())).unwrap();
+        let list = wire.as_array().unwrap();
+        assert_eq!(list.len(), MAX_FIELDS);
+        assert_eq!(list[0]["values"].as_array().unwrap().len(), MAX_VALUES);
+        assert_eq!(list[0]["more"], true);
+    }
+}

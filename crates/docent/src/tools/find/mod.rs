@@ -1,0 +1,113 @@
+//! Words and typed filters into results: the `find` tool, for hosts that can use more than the one
+//! parameter that `search` may have. What it takes follows from the fields of the documents.
+
+mod ask;
+mod describe;
+mod parameters;
+mod schema;
+mod show;
+
+use std::sync::Arc;
+
+use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use docent_search::{Filter, Parsed, Query, Reader, grammar};
+use serde_json::{Map, Value};
+
+use self::ask::Question;
+use self::parameters::Parameters;
+use super::{about, prose};
+use crate::knowledge::Knowledge;
+
+/// The most characters that Claude Code shows of an answer; a hundred results have up to 200,000.
+const MAX_ANSWER_CHARS: usize = 500_000;
+
+/// The `find` tool.
+pub struct Find(pub Arc<Knowledge>);
+
+impl Find {
+    /// The answer to what was sent.
+    async fn answer(&self, given: &Map<String, Value>) -> Result<Answer<Value>, Failure> {
+        let (catalog, _) = self.0.fields().await?;
+        let parameters = Parameters::new(&catalog, &self.0.find);
+        let question = ask::read(given, &parameters, &catalog)?;
+        let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
+        let understood = about::understood(&parsed).to_string();
+        let ignored = std::mem::take(&mut parsed.ignored);
+        narrow(&mut parsed, &question)?;
+        let found = self.0.engine.search(self.query(&parsed, &question)).await?;
+        let mut answer = show::answer(&self.0, &question, &found, parameters.offset);
+        if !ignored.is_empty() {
+            parsed.ignored = ignored;
+            // Something is said about what was ignored, whatever was found.
+            let remarks = about::remarks(&parsed, &catalog, 1);
+            answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
+        }
+        let answer = Answer::new(Value::Object(answer));
+        Ok(answer.meta_json(about::SEARCH_META, understood.into()))
+    }
+
+    fn query(&self, parsed: &Parsed, question: &Question) -> Query {
+        let facets = question.facets.iter().map(|(_, field)| field.clone());
+        Query::parsed(parsed, question.limit, Reader::everyone())
+            .method(self.0.method)
+            .diversity(self.0.diversity)
+            .offset(question.offset)
+            .sort(question.sort)
+            .facets(facets.collect())
+            .counted()
+            .excerpts()
+    }
+}
+
+/// Adds the conditions of the parameters to those of the query. Without any, and without words,
+/// everything is listed.
+fn narrow(parsed: &mut Parsed, question: &Question) -> Result<(), Failure> {
+    let mut all: Vec<Filter> = parsed.filter.take().into_iter().collect();
+    all.extend(question.filters.iter().cloned());
+    let is_blank = ["", "*"].contains(&parsed.text.trim())
+        && parsed.phrases.is_empty()
+        && parsed.excluded.is_empty();
+    if is_blank {
+        parsed.text.clear();
+    }
+    parsed.filter = match all.len() {
+        0 if !is_blank => None,
+        1 => all.pop(),
+        _ => Some(Filter::All(all)),
+    };
+    let checked = parsed.filter.as_ref().map_or(Ok(()), Filter::check);
+    checked.map_err(|error| Failure::caller(error.to_string()).hint("ask for less at a time"))
+}
+
+impl Tool for Find {
+    type Input = Map<String, Value>;
+    type Output = Value;
+
+    fn descriptor(&self) -> Descriptor {
+        let catalog = self.0.catalog();
+        let find = &self.0.find;
+        let parameters = Parameters::new(&catalog, find);
+        let noun = find.noun();
+        let description = describe::description(&self.0, &catalog, &parameters);
+        Descriptor::new(&find.name, &find.title, description, Hints::READ_ONLY)
+            .input_schema(schema::input(&parameters, find))
+            .output_schema(schema::output(find))
+            .meta("openai/toolInvocation/invoking", status("Searching", noun))
+            .meta("openai/toolInvocation/invoked", status("Searched", noun))
+            .meta("anthropic/maxResultSizeChars", MAX_ANSWER_CHARS)
+    }
+
+    async fn call(&self, input: Self::Input, _: Context) -> Result<Answer<Value>, Failure> {
+        self.answer(&input).await
+    }
+
+    fn prose(&self, output: &Value) -> Option<String> {
+        Some(prose::lines(output))
+    }
+}
+
+/// What a host shows while the tool runs: at most 64 characters.
+fn status(doing: &str, noun: &str) -> String {
+    let noun = if noun.len() > 48 { "documents" } else { noun };
+    format!("{doing} {noun}")
+}

@@ -1,0 +1,379 @@
+//! The fields of a corpus into the parameters of `find`: what each is called, which field it asks
+//! about and what it takes.
+
+use std::collections::BTreeSet;
+
+use docent_search::{Bound, Catalog, Field, Kind};
+
+use crate::settings::{Find, Named};
+
+/// The most parameters that fields bring. A model has to take in all of them before it can use one.
+pub(super) const MAX_PARAMETERS: usize = 16;
+
+/// How much of a field's name is kept, so that something can be put before and behind it: hosts take
+/// names of up to 64 characters.
+const MAX_STEM_CHARS: usize = 48;
+
+/// How many values stand for the others of a field that has many.
+const EXAMPLES: usize = 3;
+
+/// The parameters that are not about a field.
+pub(super) const QUERY: &str = "query";
+/// How many results.
+pub(super) const LIMIT: &str = "limit";
+/// How many to pass over.
+pub(super) const OFFSET: &str = "offset";
+/// In which order.
+pub(super) const SORT: &str = "sort";
+/// Which values to count.
+pub(super) const FACETS: &str = "facets";
+
+/// Everything that `find` takes besides `query` and `limit`.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    /// What filters, in the order in which hosts show it.
+    pub(super) filters: Vec<Parameter>,
+    /// Whether results can be passed over.
+    pub(super) offset: bool,
+    /// Whether they can be put in another order.
+    pub(super) sort: bool,
+    /// The fields whose values can be counted: what each is called, and its name.
+    pub(super) facets: Vec<(String, String)>,
+}
+
+/// One parameter about a field.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parameter {
+    /// What it is called.
+    pub(super) name: String,
+    /// The field it is about.
+    pub(super) field: String,
+    /// What it takes.
+    pub(super) takes: Takes,
+}
+
+/// What a parameter takes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Takes {
+    /// One of these values, which are all there are.
+    OneOf(Vec<String>),
+    /// Any text; these are examples.
+    Text(Vec<String>),
+    /// The least number; the range is that of the documents.
+    AtLeast(Option<(f64, f64)>),
+    /// The greatest number.
+    AtMost(Option<(f64, f64)>),
+    /// The first day.
+    From(Option<(String, String)>),
+    /// The last day.
+    To(Option<(String, String)>),
+    /// Yes or no.
+    Flag,
+}
+
+impl Parameters {
+    /// The parameters for the fields there are now.
+    pub(super) fn new(catalog: &Catalog, find: &Find) -> Self {
+        let asked = |name: &str| {
+            let mut named = find.parameters.iter();
+            find.parameters.is_empty() || named.any(|one| one.name == name && one.source == name)
+        };
+        let mut all = Self {
+            offset: asked(OFFSET),
+            sort: asked(SORT),
+            ..Self::default()
+        };
+        let mut taken: BTreeSet<String> = [QUERY, LIMIT, OFFSET, SORT, FACETS]
+            .map(str::to_owned)
+            .into();
+        for (stem, field) in wanted(catalog, &find.parameters) {
+            let takes = takes(field, find.parameters.is_empty());
+            if takes.is_empty() || all.filters.len() + takes.len() > MAX_PARAMETERS {
+                continue;
+            }
+            let (stem, names) = free(&stem, field, &takes, &taken);
+            taken.extend(names.iter().cloned());
+            let one = names.into_iter().zip(takes).map(|(name, takes)| Parameter {
+                name,
+                field: field.name.clone(),
+                takes,
+            });
+            all.filters.extend(one);
+            if asked(FACETS) && matches!(field.kind, Kind::Keyword | Kind::List | Kind::Bool) {
+                all.facets.push((stem, field.name.clone()));
+            }
+        }
+        all
+    }
+
+    /// The names of all parameters, in the order in which hosts show them.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let filters = self.filters.iter().map(|one| one.name.as_str());
+        let others = [
+            (true, LIMIT),
+            (self.offset, OFFSET),
+            (self.sort, SORT),
+            (!self.facets.is_empty(), FACETS),
+        ];
+        let others = others.into_iter().filter(|(is_there, _)| *is_there);
+        std::iter::once(QUERY)
+            .chain(filters)
+            .chain(others.map(|(_, name)| name))
+    }
+}
+
+/// The fields that become parameters, each with what it is called: those that settings name, in
+/// their order, or all.
+fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c Field)> {
+    if named.is_empty() {
+        let all = catalog.fields.iter();
+        return all.map(|field| (stem(&field.name), field)).collect();
+    }
+    let is_own = |one: &Named| {
+        let ours = [QUERY, LIMIT, OFFSET, SORT, FACETS];
+        one.name == one.source && ours.contains(&one.name.as_str())
+    };
+    let fields = named.iter().filter(|one| !is_own(one));
+    let found = fields.filter_map(|one| Some((stem(&one.name), catalog.field(&one.source)?)));
+    let mut seen = BTreeSet::new();
+    found
+        .filter(|(_, field)| seen.insert(field.name.as_str()))
+        .collect()
+}
+
+/// What the parameters of a field take. A text of which no value comes back is no use as a filter,
+/// unless somebody asked for it.
+fn takes(field: &Field, only_useful: bool) -> Vec<Takes> {
+    let values = || field.values.iter().map(|(value, _)| value.clone());
+    let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
+    match field.kind {
+        Kind::Keyword | Kind::List if field.is_closed() => {
+            // By value, because an order by number would change with every document.
+            let mut all: Vec<_> = values().collect();
+            all.sort();
+            if all.is_empty() {
+                Vec::new()
+            } else {
+                vec![Takes::OneOf(all)]
+            }
+        }
+        Kind::Text if only_useful && field.values.is_empty() => Vec::new(),
+        Kind::Keyword | Kind::List | Kind::Text => vec![Takes::Text(examples())],
+        Kind::Number => {
+            let range = match &field.range {
+                Some((Bound::Number(least), Bound::Number(most))) => Some((*least, *most)),
+                _ => None,
+            };
+            vec![Takes::AtLeast(range), Takes::AtMost(range)]
+        }
+        Kind::Date => {
+            let range = match &field.range {
+                Some((Bound::Date(first), Bound::Date(last))) => {
+                    Some((first.clone(), last.clone()))
+                }
+                _ => None,
+            };
+            vec![Takes::From(range.clone()), Takes::To(range)]
+        }
+        Kind::Bool => vec![Takes::Flag],
+    }
+}
+
+/// A field's name with nothing in it but letters, digits and `_`, a letter first.
+fn stem(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let plain: String = name.chars().map(plain).collect();
+    let words: Vec<_> = plain.split('_').filter(|word| !word.is_empty()).collect();
+    let joined = words.join("_");
+    let joined = if joined.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        joined
+    } else if joined.is_empty() {
+        "field".to_owned()
+    } else {
+        format!("field_{joined}")
+    };
+    // All of it is ASCII by now.
+    let end = joined.len().min(MAX_STEM_CHARS);
+    joined.get(..end).unwrap_or_default().to_owned()
+}
+
+/// What the parameters of a field are called: by its name, with a number behind it where others
+/// have it already.
+fn free(
+    stem: &str,
+    field: &Field,
+    takes: &[Takes],
+    taken: &BTreeSet<String>,
+) -> (String, Vec<String>) {
+    let named = |stem: &str| -> Vec<String> {
+        let name = |one: &Takes| match one {
+            Takes::OneOf(_) | Takes::Text(_) | Takes::Flag => stem.to_owned(),
+            Takes::AtLeast(_) => format!("min_{stem}"),
+            Takes::AtMost(_) => format!("max_{stem}"),
+            Takes::From(_) if stem == "date" && field.name == "date" => "start_date".to_owned(),
+            Takes::To(_) if stem == "date" && field.name == "date" => "end_date".to_owned(),
+            Takes::From(_) => format!("{stem}_from"),
+            Takes::To(_) => format!("{stem}_to"),
+        };
+        takes.iter().map(name).collect()
+    };
+    let mut stem = stem.to_owned();
+    let mut names = named(&stem);
+    let start = stem.clone();
+    // No more names than parameters are taken, so that one of these is free.
+    for number in 2.. {
+        if !names.iter().any(|name| taken.contains(name)) {
+            break;
+        }
+        stem = format!("{start}_{number}");
+        names = named(&stem);
+    }
+    (stem, names)
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{CatalogBuilder, Day};
+
+    use super::*;
+
+    fn day(day: u8) -> Day {
+        Day::new(2024, 3, day).unwrap()
+    }
+
+    fn catalog() -> Catalog {
+        let mut builder = CatalogBuilder::new();
+        builder.documents(40);
+        builder.text("party", "Labor", 30);
+        builder.text("party", "Greens", 10);
+        builder.date("date", (day(1), day(9)), 39);
+        builder.number("words", (3.0, 90.0), 38);
+        builder.flag("open", true, 37);
+        builder.date("received on", (day(2), day(3)), 36);
+        for tag in 0..60 {
+            builder.item("tags", &format!("tag {tag}"), 60 - tag);
+        }
+        builder.list("tags", 35);
+        for page in 0..34 {
+            builder.text("reference", &format!("p. {page}"), 1);
+        }
+        builder.text("limit", "a", 33);
+        builder.build()
+    }
+
+    fn find(parameters: &[(&str, &str)]) -> Find {
+        Find {
+            parameters: parameters
+                .iter()
+                .map(|(name, source)| Named {
+                    name: (*name).to_owned(),
+                    source: (*source).to_owned(),
+                })
+                .collect(),
+            ..Find::default()
+        }
+    }
+
+    #[test]
+    fn every_useful_field_has_its_parameters() {
+        let all = Parameters::new(&catalog(), &Find::default());
+        assert_eq!(
+            all.names().collect::<Vec<_>>(),
+            [
+                "query",
+                "party",
+                "start_date",
+                "end_date",
+                "min_words",
+                "max_words",
+                "open",
+                "received_on_from",
+                "received_on_to",
+                "tags",
+                "limit_2",
+                "limit",
+                "offset",
+                "sort",
+                "facets"
+            ]
+        );
+        assert_eq!(
+            all.filters[0].takes,
+            Takes::OneOf(vec!["Greens".to_owned(), "Labor".to_owned()])
+        );
+        let tags = all.filters.iter().find(|one| one.name == "tags").unwrap();
+        let examples = ["tag 0", "tag 1", "tag 2"].map(str::to_owned).to_vec();
+        assert_eq!(tags.takes, Takes::Text(examples));
+        let facets: Vec<_> = all.facets.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(facets, ["party", "open", "tags", "limit_2"]);
+    }
+
+    #[test]
+    fn settings_choose_and_name() {
+        let names = |parameters: &[(&str, &str)]| {
+            let all = Parameters::new(&catalog(), &find(parameters));
+            all.names().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(&[("party", "party"), ("date", "date")]),
+            ["query", "party", "start_date", "end_date", "limit"]
+        );
+        assert_eq!(
+            names(&[
+                ("side", "Party"),
+                ("day", "date"),
+                ("page", "reference"),
+                ("gone", "gone"),
+                ("sort", "sort"),
+                ("facets", "facets")
+            ]),
+            [
+                "query", "side", "day_from", "day_to", "page", "limit", "sort", "facets"
+            ]
+        );
+        assert_eq!(names(&[("offset", "offset")]), ["query", "limit", "offset"]);
+    }
+
+    #[test]
+    fn odd_names_become_plain_ones() {
+        let long = "x".repeat(90);
+        for (name, expected) in [
+            ("topic tags", "topic_tags"),
+            ("2nd-reading", "field_2nd_reading"),
+            ("  a.b ", "a_b"),
+            ("日本", "field"),
+            ("größe", "gr_e"),
+            (&long, &"x".repeat(48)),
+        ] {
+            assert_eq!(stem(name), expected);
+        }
+        let mut builder = CatalogBuilder::new();
+        builder.documents(10);
+        for name in ["日本", "中国", "a b", "a-b"] {
+            builder.text(name, "v", 10);
+        }
+        for name in ["a_b", "x", "min_x"] {
+            builder.number(name, (1.0, 2.0), 10);
+        }
+        let all = Parameters::new(&builder.build(), &Find::default());
+        let names: BTreeSet<_> = all.names().collect();
+        assert_eq!(names.len(), all.names().count());
+        assert!(names.is_superset(&["field", "field_2", "a_b", "a_b_2", "min_a_b"].into()));
+    }
+
+    #[test]
+    fn there_are_no_more_than_a_model_can_take_in() {
+        let count = |fields: usize| {
+            let mut builder = CatalogBuilder::new();
+            builder.documents(10);
+            for n in 0..fields {
+                builder.flag(&format!("f{n:02}"), true, 10);
+            }
+            Parameters::new(&builder.build(), &Find::default())
+                .filters
+                .len()
+        };
+        assert_eq!(count(MAX_PARAMETERS), MAX_PARAMETERS);
+        assert_eq!(count(MAX_PARAMETERS + 1), MAX_PARAMETERS);
+    }
+}

@@ -1,0 +1,119 @@
+//! The fields of the documents, with their kinds, ranges and most frequent values: the
+//! `list_fields` tool.
+
+use std::sync::Arc;
+
+use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use docent_search::Catalog;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::prose;
+use crate::fields;
+use crate::knowledge::Knowledge;
+use crate::settings::shorten;
+
+/// How many values of each field are named when all fields are.
+const MAX_VALUES: usize = 10;
+
+/// The `list_fields` tool.
+pub struct ListFields(pub Arc<Knowledge>);
+
+/// What `list_fields` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    field: Option<String>,
+}
+
+impl ListFields {
+    fn list(&self, catalog: &Catalog, asked: Option<&str>) -> Result<Value, Failure> {
+        let today = (self.0.today)();
+        let entries: Vec<_> = match asked {
+            Some(name) => {
+                let field = catalog.field(name).ok_or_else(|| unknown(catalog, name))?;
+                vec![fields::entry(field, catalog, usize::MAX, today)]
+            }
+            None => {
+                let all = catalog.fields.iter();
+                all.map(|field| fields::entry(field, catalog, MAX_VALUES, today))
+                    .collect()
+            }
+        };
+        Ok(json!({"documents": catalog.documents, "fields": entries, "more": catalog.more}))
+    }
+}
+
+fn unknown(catalog: &Catalog, name: &str) -> Failure {
+    let known: Vec<_> = catalog
+        .fields
+        .iter()
+        .map(|field| format!("`{}`", shorten(&field.name, 64)))
+        .collect();
+    let meant = catalog.nearest(name);
+    let meant = meant.map(|field| format!("did you mean `{}`? ", field.name));
+    let message = format!("there is no field `{}`", shorten(name, 80));
+    let hint = format!(
+        "{}fields are {}",
+        meant.unwrap_or_default(),
+        known.join(", ")
+    );
+    Failure::caller(message).hint(hint)
+}
+
+impl Tool for ListFields {
+    type Input = Input;
+    type Output = Value;
+
+    fn descriptor(&self) -> Descriptor {
+        let description = "Use this when you want to narrow a search and need to know what the \
+            documents can be filtered by. Returns every field with its type, the number of \
+            documents that have it, its range or most frequent values with their counts, and a \
+            filter that can stand in the query of search. Pass field to see all known values of \
+            one field.";
+        let value = json!({"type": "object",
+            "properties": {"value": {"type": "string"}, "count": {"type": "integer"}},
+            "required": ["value", "count"]});
+        let end = json!({"type": ["number", "string"]});
+        let kinds = ["keyword", "text", "list", "number", "date", "boolean"];
+        let field = json!({"type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "type": {"type": "string", "enum": kinds},
+                "documents": {"type": "integer"},
+                "from": end,
+                "to": end,
+                "values": {"type": "array", "items": value},
+                "more": {"type": "boolean"},
+                "filter": {"type": "string"}
+            },
+            "required": ["name", "type", "documents"]});
+        Descriptor::new("list_fields", "List fields", description, Hints::READ_ONLY)
+            .input_schema(json!({
+                "type": "object",
+                "properties": {"field": {"type": "string", "description": "One field only, with all its known values."}},
+                "additionalProperties": false
+            }))
+            .output_schema(json!({
+                "type": "object",
+                "properties": {
+                    "documents": {"type": "integer"},
+                    "fields": {"type": "array", "items": field},
+                    "more": {"type": "boolean"}
+                },
+                "required": ["documents", "fields", "more"]
+            }))
+            .meta("openai/toolInvocation/invoking", "Listing fields…")
+            .meta("openai/toolInvocation/invoked", "Listed fields")
+    }
+
+    async fn call(&self, input: Input, _: Context) -> Result<Answer<Value>, Failure> {
+        let (catalog, _) = self.0.fields().await?;
+        self.list(&catalog, input.field.as_deref()).map(Answer::new)
+    }
+
+    fn prose(&self, output: &Value) -> Option<String> {
+        Some(prose::lines(output))
+    }
+}

@@ -1,0 +1,260 @@
+//! An id into a document with all that is known about it, each thing in its own kind and by the
+//! name that settings give it. `fetch` has the shape that hosts demand; this has the data's own.
+
+use std::sync::Arc;
+
+use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
+use serde_json::{Map, Value, json};
+
+use super::fetch::{Fetch, Part, max_answer_chars};
+use super::members::{self, Own, Room};
+use super::prose;
+use crate::knowledge::{Knowledge, one_line};
+use crate::settings::shorten;
+
+/// How much of a document's fields a record shows; as much as `fetch` does.
+const ROOM: Room = Room {
+    value: 1_000,
+    all: 8_000,
+};
+
+/// The members that are ours. The last three are those of a long document, as `fetch` has them in
+/// `metadata`.
+const OURS: [&str; 12] = [
+    "document_id",
+    "title",
+    "text",
+    "url",
+    "date",
+    "source",
+    "word_count",
+    "text_sha256",
+    "source_sha256",
+    PART,
+    TRUNCATED,
+    NEXT,
+];
+
+const PART: &str = "part";
+const TRUNCATED: &str = "truncated";
+const NEXT: &str = "next";
+
+/// The tool that reads a record.
+pub struct Record {
+    /// What it is called among tools.
+    pub name: String,
+    /// How documents are found.
+    pub fetch: Fetch,
+}
+
+impl Record {
+    /// The tool, where settings name one.
+    #[must_use]
+    pub fn of(knowledge: &Arc<Knowledge>) -> Option<Self> {
+        Some(Self {
+            name: knowledge.record.name.clone()?,
+            fetch: Fetch(knowledge.clone()),
+        })
+    }
+
+    fn knowledge(&self) -> &Knowledge {
+        &self.fetch.0
+    }
+
+    fn id<'g>(&self, given: &'g Map<String, Value>) -> Result<&'g str, Failure> {
+        let name = &self.knowledge().record.parameter;
+        let known = format!("the one parameter is `{name}`, a text");
+        let wrong = |message: String| Failure::caller(message).hint(known.clone());
+        if let Some(other) = given.keys().find(|key| *key != name) {
+            return Err(wrong(format!(
+                "there is no parameter `{}`",
+                shorten(other, 80)
+            )));
+        }
+        match given.get(name) {
+            Some(Value::String(id)) => Ok(id),
+            None | Some(Value::Null) => Err(wrong(format!("`{name}` is missing"))),
+            Some(_) => Err(wrong(format!("`{name}` is not a text"))),
+        }
+    }
+
+    fn record(&self, part: &Part) -> Map<String, Value> {
+        let document = &part.document;
+        let id = document.id.as_str();
+        let own = |name: &str| match name {
+            "document_id" => json!(id),
+            "title" => json!(part.title()),
+            "text" => json!(part.text()),
+            "url" => json!(self.knowledge().address(id, document.url.as_deref())),
+            "date" => members::date(document),
+            "source" => json!(document.source),
+            "word_count" => json!(members::words(&document.text)),
+            "text_sha256" => json!(members::sha256(&document.text)),
+            "source_sha256" => json!(document.hash),
+            _ => Value::Null,
+        };
+        let named = &self.knowledge().record.result;
+        let mut record = members::members(document, named, &OURS, ROOM, own);
+        // These are told whatever settings name: without them nobody would read on.
+        if part.of > 1 {
+            let part = format!("{} of {}", part.number, part.of);
+            record.insert(PART.to_owned(), json!(part));
+        }
+        if let Some(next) = &part.next {
+            record.insert(TRUNCATED.to_owned(), json!(true));
+            record.insert(NEXT.to_owned(), json!(next));
+        }
+        record
+    }
+
+    fn description(&self) -> String {
+        let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
+        let find = &knowledge.find;
+        let noun = find.noun();
+        let id = members::name_of(&find.result, "document_id").unwrap_or("document_id");
+        let finder = if find.enabled {
+            find.name.as_str()
+        } else {
+            "search"
+        };
+        let parameter = &record.parameter;
+        let title = one_line(&knowledge.title, 120);
+        let avoid = if find.prefer {
+            format!(
+                "Do not use: built-in browsing to fetch these {noun}. This tool reads them directly.\n\n"
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "Fetch the complete text of one of the {noun} of {title} by its id, with everything \
+             that is known about it.\n\n\
+             Use this when: you have an id from {finder} and need the full text for detailed \
+             analysis or quotation.\n\n{avoid}\
+             Parameters:\n- {parameter}: the {id} of a result of {finder}\n\n\
+             Limitations: only reads these {noun}. A long text comes in parts: while truncated is \
+             true, pass next as {parameter} to read on.\n\n\
+             Workflow: typically used after {finder}; an id that is known can be used directly."
+        )
+    }
+}
+
+/// The schemas of our members, and whether each is always there.
+fn ours() -> Vec<Own> {
+    let kind = |name: &str| match name {
+        "word_count" => json!({"type": "integer", "minimum": 0}),
+        TRUNCATED => json!({"type": "boolean"}),
+        // A document may have a field `date` of its own that holds something else.
+        "date" => json!({"type": ["string", "number", "boolean", "array"]}),
+        _ => json!({"type": "string"}),
+    };
+    let sometimes = ["date", PART, TRUNCATED, NEXT];
+    OURS.map(|name| (name, kind(name), !sometimes.contains(&name)))
+        .to_vec()
+}
+
+impl Tool for Record {
+    type Input = Map<String, Value>;
+    type Output = Value;
+
+    fn descriptor(&self) -> Descriptor {
+        let (knowledge, record) = (self.knowledge(), &self.knowledge().record);
+        let mut output = members::schema(&record.result, &ours());
+        let long = ours().into_iter().skip_while(|(name, _, _)| *name != PART);
+        if let Some(properties) = output.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.extend(long.map(|(name, schema, _)| (name.to_owned(), schema)));
+        }
+        let id = format!(
+            "Unique identifier, obtained from the results of {}.",
+            if knowledge.find.enabled {
+                &knowledge.find.name
+            } else {
+                "search"
+            }
+        );
+        Descriptor::new(
+            &self.name,
+            &record.title,
+            self.description(),
+            Hints::READ_ONLY,
+        )
+        .input_schema(json!({
+            "type": "object",
+            "properties": {(record.parameter.as_str()): {"type": "string", "description": id}},
+            "required": [record.parameter],
+            "additionalProperties": false,
+        }))
+        .output_schema(output)
+        .meta("openai/toolInvocation/invoking", "Reading a record…")
+        .meta("openai/toolInvocation/invoked", "Read a record")
+        .meta("anthropic/maxResultSizeChars", max_answer_chars(knowledge))
+    }
+
+    async fn call(&self, input: Self::Input, _: Context) -> Result<Answer<Value>, Failure> {
+        let id = self.id(&input)?;
+        let Some(part) = self.fetch.part(id).await? else {
+            let find = &self.knowledge().find;
+            let finder = if find.enabled {
+                find.name.as_str()
+            } else {
+                "search"
+            };
+            let message = format!("no document with id `{}`", shorten(id, 80));
+            return Err(
+                Failure::caller(message).hint(format!("ids come from `{finder}`; search again"))
+            );
+        };
+        Ok(Answer::new(self.record(&part).into()))
+    }
+
+    fn prose(&self, output: &Value) -> Option<String> {
+        Some(prose::lines(output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::Memory;
+
+    use super::*;
+    use crate::settings::{self, Settings};
+
+    fn tool(settings: &Settings) -> Record {
+        let knowledge = Knowledge::new(Arc::new(Memory::new()), settings, "folder");
+        Record::of(&Arc::new(knowledge)).unwrap()
+    }
+
+    #[test]
+    fn no_settings_make_the_description_too_long_for_hosts() {
+        let name = "y".repeat(64);
+        let settings = Settings {
+            title: Some("\u{1D518}".repeat(120)),
+            find: settings::Find {
+                name: name.clone(),
+                list: name.clone(),
+                result: vec![settings::Named {
+                    name: "z".repeat(64),
+                    source: "document_id".to_owned(),
+                }],
+                prefer: true,
+                ..settings::Find::default()
+            },
+            record: settings::Record {
+                name: Some(name.clone()),
+                parameter: name,
+                ..settings::Record::default()
+            },
+            ..Settings::default()
+        };
+        let text = tool(&settings).description();
+        // Claude Code cuts descriptions after 2 KB.
+        assert!(text.len() < 2_048, "{}", text.len());
+        assert!(text.contains("Do not use: "));
+    }
+
+    #[test]
+    fn a_tool_without_a_name_is_none() {
+        let knowledge = Knowledge::new(Arc::new(Memory::new()), &Settings::default(), "folder");
+        assert!(Record::of(&Arc::new(knowledge)).is_none());
+    }
+}

@@ -1,0 +1,49 @@
+//! Lines of JSON with `id` and `text` (and perhaps `title`, which goes before the text) into their
+//! vectors: `cargo run --release -p docent-search --example embed -- out < docs.jsonl` writes
+//! `out.f32` (384 little-endian numbers a line) and `out.ids` (one id a line).
+
+use std::io::{BufRead, BufWriter, Write};
+
+use docent_search::{Embedder, Granite};
+
+/// How many texts are embedded at a time, so that memory stays bounded.
+const AT_A_TIME: usize = 1024;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = std::env::args()
+        .nth(1)
+        .ok_or("usage: embed OUT < lines.jsonl")?;
+    let mut vectors = BufWriter::new(std::fs::File::create(format!("{name}.f32"))?);
+    let mut ids = BufWriter::new(std::fs::File::create(format!("{name}.ids"))?);
+    let granite = Granite::new();
+    let mut texts = Vec::new();
+    for line in std::io::stdin().lock().lines() {
+        let line: serde_json::Value = serde_json::from_str(&line?)?;
+        let part = |key: &str| line.get(key).and_then(|part| part.as_str()).unwrap_or("");
+        writeln!(ids, "{}", part("id"))?;
+        texts.push(
+            format!("{} {}", part("title"), part("text"))
+                .trim()
+                .to_owned(),
+        );
+        if texts.len() == AT_A_TIME {
+            embed(&granite, &mut texts, &mut vectors)?;
+        }
+    }
+    embed(&granite, &mut texts, &mut vectors)
+}
+
+fn embed(
+    granite: &Granite,
+    texts: &mut Vec<String>,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for vector in granite.passages(&parts)? {
+        for number in vector {
+            out.write_all(&number.to_le_bytes())?;
+        }
+    }
+    texts.clear();
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! A run of a script without spaces into what it is found by.
+//!
+//! A dictionary cuts it into words. It may cut a question and a text differently where they say the
+//! same, so underneath lies a net that depends on no dictionary: every pair of neighbouring
+//! characters and, where one character can be a word, every character. All that the net asks for
+//! stands in the index, whatever the dictionary says.
+
+use std::ops::Range;
+
+use icu_segmenter::options::WordBreakInvariantOptions;
+use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
+
+use super::{Kind, MAX_TERM_CHARS, Purpose};
+
+/// Some neighbouring characters of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gram {
+    pub from: usize,
+    pub to: usize,
+    pub kind: Kind,
+}
+
+/// The run that is taken apart, and what of it is still to be given out.
+#[derive(Default)]
+pub(super) struct Grams {
+    segmenter: Option<WordSegmenterBorrowed<'static>>,
+    /// The characters of the run and the bytes of the text they stand for.
+    run: Vec<(char, Range<usize>)>,
+    /// The words of the run.
+    words: Vec<Range<usize>>,
+    grams: Vec<Gram>,
+    next: usize,
+}
+
+impl Grams {
+    /// Takes apart the run `source` that stands in the text at `start` and folds to `folded`.
+    pub(super) fn take(&mut self, source: &str, start: usize, folded: &str, purpose: Purpose) {
+        self.run.clear();
+        if folded == source {
+            let places = source.char_indices().map(|(offset, c)| {
+                let start = start + offset;
+                (c, start..start + c.len_utf8())
+            });
+            self.run.extend(places);
+        } else {
+            // Folding moved the characters, so each of them stands for the whole run.
+            let span = start..start + source.len();
+            self.run.extend(folded.chars().map(|c| (c, span.clone())));
+        }
+        self.cut(folded);
+        self.grams.clear();
+        self.next = 0;
+        match purpose {
+            Purpose::Index => self.list_all(),
+            Purpose::Query => self.list_wanted(),
+        }
+    }
+
+    fn cut(&mut self, folded: &str) {
+        let segmenter = self.segmenter.get_or_insert_with(|| {
+            WordSegmenter::new_dictionary(WordBreakInvariantOptions::default())
+        });
+        self.words.clear();
+        let (mut from, mut bytes) = (0, 0);
+        for cut in segmenter.segment_str(folded) {
+            let to = from + folded.get(bytes..cut).unwrap_or_default().chars().count();
+            if to > from {
+                self.words.push(from..to);
+            }
+            (from, bytes) = (to, cut);
+        }
+    }
+
+    /// Everything the run may be found by, in its order.
+    fn list_all(&mut self) {
+        let mut words = self.words.iter().peekable();
+        for (from, (c, _)) in self.run.iter().enumerate() {
+            let mut add = |to: usize, kind| self.grams.push(Gram { from, to, kind });
+            if can_be_a_word(*c) {
+                add(from + 1, Kind::Net);
+            }
+            if from + 1 < self.run.len() {
+                add(from + 2, Kind::Net);
+            }
+            // A word of one or two characters is in the net already. A Korean one is written with
+            // its particles, so that the next text has it with others.
+            if let Some(word) = words.next_if(|word| word.start == from)
+                && (3..=MAX_TERM_CHARS).contains(&word.len())
+                && !is_korean(*c)
+            {
+                add(word.end, Kind::Segment);
+            }
+        }
+    }
+
+    /// What is worth asking for: the words of the run, and the net under them and between them.
+    fn list_wanted(&mut self) {
+        let is_alone = self.run.len() == 1;
+        for word in &self.words {
+            let first = self.run.get(word.start).map_or(' ', |(c, _)| *c);
+            let is_word = match word.len() {
+                1 => is_alone || is_telling_alone(first),
+                2 => true,
+                length => length <= MAX_TERM_CHARS && !is_korean(first),
+            };
+            if is_word {
+                self.grams.push(Gram {
+                    from: word.start,
+                    to: word.end,
+                    kind: Kind::Segment,
+                });
+            }
+            // Of a word of two characters only the pair that leads out of it is not yet listed.
+            let inside = if word.len() > 2 {
+                word.start
+            } else {
+                word.end - 1
+            };
+            for from in (inside..word.end).filter(|from| from + 1 < self.run.len()) {
+                let kind = if is_korean(first) && from + 1 < word.end {
+                    Kind::Segment
+                } else {
+                    Kind::Net
+                };
+                let to = from + 2;
+                self.grams.push(Gram { from, to, kind });
+            }
+        }
+    }
+
+    /// Whether there is a run that was not let go of.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.run.is_empty()
+    }
+
+    /// The next gram of the run.
+    pub(super) fn next(&mut self) -> Option<Gram> {
+        let gram = self.grams.get(self.next).copied()?;
+        self.next += 1;
+        Some(gram)
+    }
+
+    /// Lets go of the run, and says how many characters it had.
+    pub(super) fn finish(&mut self) -> usize {
+        self.grams.clear();
+        let length = self.run.len();
+        self.run.clear();
+        length
+    }
+
+    pub(super) fn chars(&self, gram: Gram) -> impl Iterator<Item = char> {
+        let chars = self.run.get(gram.from..gram.to).unwrap_or_default();
+        chars.iter().map(|(c, _)| *c)
+    }
+
+    /// The bytes of the text that a gram stands for.
+    pub(super) fn span(&self, gram: Gram) -> Range<usize> {
+        let chars = self.run.get(gram.from..gram.to).unwrap_or_default();
+        let start = chars.first().map_or(0, |(_, span)| span.start);
+        start..chars.last().map_or(start, |(_, span)| span.end)
+    }
+}
+
+/// Whether a character can be a word. Thai, Lao, Burmese and Khmer write letters, not syllables.
+fn can_be_a_word(c: char) -> bool {
+    !matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF)
+}
+
+fn is_korean(c: char) -> bool {
+    matches!(u32::from(c), 0x1100..=0x11FF | 0x3130..=0x318F | 0xAC00..=0xD7FF)
+}
+
+/// Whether a character that is a word among others says something: a Han character or a Korean
+/// syllable does, a Japanese one is a particle.
+fn is_telling_alone(c: char) -> bool {
+    can_be_a_word(c) && !matches!(u32::from(c), 0x3040..=0x30FF)
+}

@@ -1,0 +1,107 @@
+//! Words that were just stemmed, so that the next time costs a look.
+//!
+//! Half the words of a text are ones it had before, nearly all words of many texts are, and stemming
+//! is most of what cutting costs.
+
+use super::language::Language;
+
+/// The longest word and stem that are kept, in bytes.
+const MAX_BYTES: usize = 24;
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    word: [u8; MAX_BYTES],
+    stem: [u8; MAX_BYTES],
+    word_bytes: u8,
+    stem_bytes: u8,
+    language: Language,
+}
+
+/// A bounded number of words and their stems. A word takes the place of another one by chance.
+#[derive(Clone)]
+pub(crate) struct Memo(Vec<Slot>);
+
+impl Memo {
+    /// Enough for one text: 13 kB.
+    pub(crate) fn for_a_text() -> Self {
+        Self(vec![Slot::default(); 256])
+    }
+
+    /// Enough for one text after the other: 200 kB.
+    pub(crate) fn for_many_texts() -> Self {
+        Self(vec![Slot::default(); 4096])
+    }
+
+    /// The stem of a word that was not empty.
+    pub(super) fn get(&self, language: Language, word: &str) -> Option<&str> {
+        let slot = self.0.get(self.place(word))?;
+        let known = slot.word.get(..usize::from(slot.word_bytes))?;
+        if known != word.as_bytes() || known.is_empty() || slot.language != language {
+            return None;
+        }
+        let stem = slot.stem.get(..usize::from(slot.stem_bytes))?;
+        std::str::from_utf8(stem).ok()
+    }
+
+    pub(super) fn put(&mut self, language: Language, word: &str, stem: &str) {
+        let place = self.place(word);
+        let Some(slot) = self.0.get_mut(place) else {
+            return;
+        };
+        let room = (slot.word.get_mut(..word.len())).zip(slot.stem.get_mut(..stem.len()));
+        let sizes = u8::try_from(word.len())
+            .ok()
+            .zip(u8::try_from(stem.len()).ok());
+        if let (Some((kept_word, kept_stem)), Some(sizes)) = (room, sizes) {
+            kept_word.copy_from_slice(word.as_bytes());
+            kept_stem.copy_from_slice(stem.as_bytes());
+            (slot.word_bytes, slot.stem_bytes) = sizes;
+            slot.language = language;
+        }
+    }
+
+    fn place(&self, word: &str) -> usize {
+        let hash = word.bytes().fold(0x811C_9DC5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        // The number of slots is a power of two.
+        (hash ^ (hash >> 15)) as usize & (self.0.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUSSIAN: Language = Language::Russian;
+
+    #[test]
+    fn what_was_put_last_is_found() {
+        for mut memo in [Memo::for_a_text(), Memo::for_many_texts()] {
+            let slots = memo.0.len();
+            assert!(slots.is_power_of_two());
+            for number in 0..2 * slots {
+                let (word, stem) = (format!("слово{number}"), format!("сл{number}"));
+                memo.put(RUSSIAN, &word, &stem);
+                assert_eq!(memo.get(RUSSIAN, &word), Some(stem.as_str()));
+                assert_eq!(memo.get(Language::Ukrainian, &word), None);
+            }
+            assert_eq!(memo.0.len(), slots);
+            assert_eq!(memo.get(RUSSIAN, "other"), None);
+            assert_eq!(memo.get(Language::English, ""), None);
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept() {
+        let mut memo = Memo::for_a_text();
+        let longest = "x".repeat(MAX_BYTES);
+        memo.put(RUSSIAN, &longest, &longest);
+        assert_eq!(memo.get(RUSSIAN, &longest), Some(longest.as_str()));
+        let longer = "x".repeat(MAX_BYTES + 1);
+        memo.put(RUSSIAN, &longer, "x");
+        assert_eq!(memo.get(RUSSIAN, &longer), None);
+        memo.put(RUSSIAN, "x", &longer);
+        assert_eq!(memo.get(RUSSIAN, "x"), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! A name or value as a reader wrote it into the one that the documents have, or the one that was
+//! meant.
+
+use super::builder::MAX_CATALOG_FIELDS;
+use super::{Catalog, Field};
+use crate::analysis::is_stop_word;
+use crate::filter::folded;
+
+/// The longest word that is compared letter by letter with others.
+const MAX_COMPARED_CHARS: usize = 64;
+
+/// The names of the fields, ready to be looked up.
+pub(crate) struct Names<'c> {
+    fields: Vec<(String, &'c Field)>,
+}
+
+impl<'c> Names<'c> {
+    pub(crate) fn of(catalog: &'c Catalog) -> Self {
+        let fields = catalog.fields.iter().take(MAX_CATALOG_FIELDS);
+        Self {
+            fields: fields.map(|field| (key(&field.name), field)).collect(),
+        }
+    }
+
+    /// The field of this name; the one written the same way comes before those that only mean it.
+    pub(crate) fn find(&self, name: &str) -> Option<&'c Field> {
+        let wanted = key(name);
+        if wanted.is_empty() {
+            return None;
+        }
+        let same = self.fields.iter().find(|(_, field)| field.name == name);
+        let like = || self.fields.iter().find(|(key, _)| *key == wanted);
+        same.or_else(like).map(|(_, field)| *field)
+    }
+
+    /// The one field whose name is a letter or two away, or has this name as one of its words.
+    pub(crate) fn nearest(&self, name: &str) -> Option<&'c Field> {
+        let wanted = key(name);
+        let close = closest(
+            &wanted,
+            self.fields
+                .iter()
+                .map(|(key, field)| (key.as_str(), *field)),
+        );
+        close.or_else(|| {
+            let singular = wanted.strip_suffix('s').unwrap_or(&wanted);
+            let has_word = |(_, field): &&(String, &'c Field)| {
+                let name = folded(&field.name);
+                let mut words = name.split(is_separator);
+                words.any(|word| word.strip_suffix('s').unwrap_or(word) == singular)
+            };
+            let mut fitting = self.fields.iter().filter(has_word);
+            let (_, field) = fitting.next().filter(|_| singular.len() > 1)?;
+            fitting.next().is_none().then_some(*field)
+        })
+    }
+}
+
+/// The values of one field, ready to be looked up.
+pub(crate) struct Values<'c> {
+    values: Vec<(String, &'c str)>,
+}
+
+impl<'c> Values<'c> {
+    pub(crate) fn of(field: &'c Field) -> Self {
+        let values = field.values.iter();
+        Self {
+            values: values
+                .map(|(value, _)| (folded(value), value.as_str()))
+                .collect(),
+        }
+    }
+
+    /// The value that was written. Hyphens and underscores may stand for spaces when nothing else
+    /// fits.
+    pub(crate) fn find(&self, written: &str) -> Option<&'c str> {
+        let wanted = folded(written);
+        if let Some((_, value)) = self.values.iter().find(|(value, _)| *value == wanted) {
+            return Some(value);
+        }
+        let wanted = without_separators(&wanted);
+        let fits = |(value, _): &&(String, &str)| without_separators(value) == wanted;
+        let mut fitting = self.values.iter().filter(fits);
+        let (_, value) = fitting.next().filter(|_| !wanted.is_empty())?;
+        fitting.next().is_none().then_some(*value)
+    }
+
+    /// Whether some value goes on where this one ends.
+    pub(crate) fn begins(&self, written: &str) -> bool {
+        let begun = folded(written);
+        let goes_on = |rest: &str| rest.starts_with(' ');
+        let mut values = self.values.iter();
+        values.any(|(value, _)| value.strip_prefix(begun.as_str()).is_some_and(goes_on))
+    }
+
+    /// The one value that has all the words that were written, such as the surname of a name.
+    pub(crate) fn with_words(&self, written: &str) -> Option<&'c str> {
+        let wanted = folded(written);
+        let has = |value: &str, word: &str| value.split(is_separator).any(|own| own == word);
+        let fits = |(value, _): &&(String, &str)| {
+            wanted
+                .split(is_separator)
+                .all(|word| word.is_empty() || has(value, word))
+        };
+        let mut fitting = self.values.iter().filter(fits);
+        // `the` alone does not name `The Sound`.
+        let is_telling = |word: &str| word.contains(char::is_alphanumeric) && !is_stop_word(word);
+        let is_named = wanted.split(is_separator).any(is_telling);
+        let (_, value) = fitting.next().filter(|_| is_named)?;
+        fitting.next().is_none().then_some(*value)
+    }
+
+    /// The one value that is a letter or two away, or has the words that were written.
+    pub(crate) fn nearest(&self, written: &str) -> Option<&'c str> {
+        let values = self.values.iter();
+        closest(
+            &folded(written),
+            values.map(|(key, value)| (key.as_str(), *value)),
+        )
+        .or_else(|| self.with_words(written))
+    }
+}
+
+/// The name without what readers do not write, or write otherwise.
+fn key(name: &str) -> String {
+    without_separators(&folded(name))
+}
+
+fn without_separators(text: &str) -> String {
+    text.chars().filter(|c| !is_separator(*c)).collect()
+}
+
+fn is_separator(c: char) -> bool {
+    c == ' ' || c == '_' || c == '-'
+}
+
+/// The one candidate within reach of `wanted`; none when two are equally close.
+fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) -> Option<T> {
+    let wanted: Vec<char> = wanted.chars().take(MAX_COMPARED_CHARS + 1).collect();
+    // A short word is a letter away from too many others.
+    let reach = match wanted.len() {
+        0..=3 => return None,
+        4..=5 => 1,
+        6..=MAX_COMPARED_CHARS => 2,
+        _ => return None,
+    };
+    let mut best: Option<(usize, Option<T>)> = None;
+    for (candidate, item) in candidates {
+        let Some(distance) = distance(&wanted, candidate, reach) else {
+            continue;
+        };
+        best = match best {
+            Some((least, _)) if least < distance => best,
+            Some((least, _)) if least == distance => Some((least, None)),
+            _ => Some((distance, Some(item))),
+        };
+    }
+    best.and_then(|(_, item)| item)
+}
+
+/// How many letters have to be added, dropped, replaced or swapped with their neighbour to make
+/// one word of another, if no more than `most`.
+fn distance(left: &[char], right: &str, most: usize) -> Option<usize> {
+    let right: Vec<char> = right.chars().take(left.len() + most + 1).collect();
+    if left.len().abs_diff(right.len()) > most {
+        return None;
+    }
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for (row, own) in left.iter().enumerate() {
+        let mut line = vec![row + 1];
+        for (column, other) in right.iter().enumerate() {
+            let at = |line: &[usize], column: usize| line.get(column).copied().unwrap_or(most + 1);
+            let mut cost = at(&last, column) + usize::from(own != other);
+            cost = cost
+                .min(at(&last, column + 1) + 1)
+                .min(at(&line, column) + 1);
+            let is_swapped = row > 0
+                && column > 0
+                && left.get(row - 1) == Some(other)
+                && right.get(column - 1) == Some(own);
+            if is_swapped {
+                cost = cost.min(at(&before_last, column - 1) + 1);
+            }
+            line.push(cost);
+        }
+        if line.iter().all(|cost| *cost > most) {
+            return None;
+        }
+        before_last = std::mem::replace(&mut last, line);
+    }
+    last.last().copied().filter(|distance| *distance <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+
+    fn field(name: &str, values: &[&str]) -> Field {
+        Field {
+            name: name.to_owned(),
+            kind: Kind::Keyword,
+            documents: 1,
+            values: values
+                .iter()
+                .map(|value| ((*value).to_owned(), 1))
+                .collect(),
+            more: false,
+            range: None,
+        }
+    }
+
+    fn catalog(names: &[&str]) -> Catalog {
+        Catalog {
+            documents: 1,
+            fields: names.iter().map(|name| field(name, &[])).collect(),
+            more: false,
+        }
+    }
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        let catalog = catalog(&["topic_tags", "Party", "party", "Größe"]);
+        let cases = [
+            ("topic_tags", Some("topic_tags")),
+            ("Topic-Tags", Some("topic_tags")),
+            ("topictags", Some("topic_tags")),
+            ("party", Some("party")),
+            ("Party", Some("Party")),
+            ("PARTY", Some("Party")),
+            ("grosse", Some("Größe")),
+            ("tags", None),
+            ("", None),
+            ("-_-", None),
+        ];
+        for (name, expected) in cases {
+            let found = catalog.field(name).map(|field| field.name.as_str());
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn close_names_are_suggested() {
+        let catalog = catalog(&["topic_tags", "party", "speaker", "state", "stage", "re"]);
+        let cases = [
+            ("praty", Some("party")),
+            ("partys", Some("party")),
+            ("partie", Some("party")),
+            ("speakr", Some("speaker")),
+            ("tag", Some("topic_tags")),
+            ("topics", Some("topic_tags")),
+            ("stave", None),
+            ("http", None),
+            ("s", None),
+            ("ref", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            let found = catalog.nearest(name).map(|field| field.name.as_str());
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_and_suggested() {
+        let party = field(
+            "party",
+            &["Labor", "Greens", "Meadow Alliance", "far-right", "A B"],
+        );
+        let cases = [
+            ("labor", Some("Labor"), Some("Labor")),
+            (
+                "  MEADOW   alliance",
+                Some("Meadow Alliance"),
+                Some("Meadow Alliance"),
+            ),
+            (
+                "meadow-alliance",
+                Some("Meadow Alliance"),
+                Some("Meadow Alliance"),
+            ),
+            ("far right", Some("far-right"), Some("far-right")),
+            ("Labour", None, Some("Labor")),
+            ("Grenes", None, Some("Greens")),
+            ("alliance", None, Some("Meadow Alliance")),
+            ("Purple", None, None),
+            ("", None, None),
+            ("--", None, None),
+        ];
+        for (written, value, nearest) in cases {
+            assert_eq!(party.value(written), value, "{written}");
+            if value.is_none() {
+                assert_eq!(party.nearest(written), nearest, "{written}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_that_are_equally_close_are_none() {
+        assert_eq!(field("f", &["bound", "sound"]).nearest("round"), None);
+        assert_eq!(field("f", &["New York", "New Delhi"]).nearest("new"), None);
+    }
+
+    #[test]
+    fn distance_counts_letters() {
+        let of = |left: &str, right: &str, most| {
+            distance(&left.chars().collect::<Vec<_>>(), right, most)
+        };
+        assert_eq!(of("labour", "labor", 2), Some(1));
+        assert_eq!(of("ab", "ba", 2), Some(1));
+        assert_eq!(of("kitten", "sitting", 3), Some(3));
+        assert_eq!(of("kitten", "sitting", 2), None);
+        assert_eq!(of("a", &"a".repeat(1_000_000), 2), None);
+    }
+
+    #[test]
+    fn a_monstrous_word_is_close_to_nothing() {
+        let long = "x".repeat(MAX_COMPARED_CHARS);
+        let longer = "x".repeat(MAX_COMPARED_CHARS + 1);
+        let field = field("f", &[&long]);
+        assert_eq!(
+            field.nearest(&format!("{}y", &long[1..])),
+            Some(long.as_str())
+        );
+        assert_eq!(field.nearest(&longer), None);
+    }
+}

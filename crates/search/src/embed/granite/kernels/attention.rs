@@ -1,0 +1,294 @@
+//! Attention: each token's query against the keys of all tokens of its text, and the mean of their
+//! values by how well they match.
+#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+
+use std::ops::Range;
+
+use super::Work;
+use super::lanes::{Lanes, WIDTH};
+use super::linear::PANEL;
+
+/// How many numbers of a token one head looks at.
+const HEAD: usize = 32;
+
+/// The score of a place where no token is; two to its power is as good as zero.
+const NOWHERE: f32 = -1e30;
+
+/// Heads of all tokens of a batch as [`super::Order::Panels`] leaves them: two heads a panel.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Heads<'a> {
+    pub(in super::super) panels: &'a [f32],
+    pub(in super::super) rows: usize,
+}
+
+impl Heads<'_> {
+    fn heads(&self) -> usize {
+        self.panels.len() / (self.rows * HEAD).max(1)
+    }
+
+    /// Where a head of a row begins.
+    fn place(&self, head: usize, row: usize) -> usize {
+        (head / 2 * self.rows + row) * PANEL + head % 2 * HEAD
+    }
+}
+
+/// One text's attention. Scores are powers of two, so the queries come multiplied by log₂ e.
+pub(in super::super) struct Attention<'a> {
+    pub(in super::super) queries: (Heads<'a>, Range<usize>),
+    /// The keys of all heads, then the values of all heads.
+    pub(in super::super) others: (Heads<'a>, Range<usize>),
+    /// As many rows as queries were asked for, all heads of a row together.
+    pub(in super::super) out: &'a mut [f32],
+    /// Kept between calls for its memory.
+    pub(in super::super) scratch: &'a mut Vec<f32>,
+}
+
+impl Work for Attention<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (queries, asking) = self.queries;
+        let (others, answering) = self.others;
+        let heads = queries.heads();
+        let (rows, count) = (asking.len(), answering.len());
+        assert!(asking.end <= queries.rows && answering.end <= others.rows && count > 0);
+        assert!(others.heads() == 2 * heads && self.out.len() == rows * heads * HEAD);
+        let padded = count.next_multiple_of(V::VECTORS * WIDTH);
+        self.scratch.resize(padded * (2 * HEAD + GROUP), 0.0);
+        let (keys, rest) = self.scratch.split_at_mut(padded * HEAD);
+        let (values, scores) = rest.split_at_mut(padded * HEAD);
+        for head in 0..heads {
+            gather(
+                &others,
+                (head, heads + head),
+                answering.clone(),
+                (keys, values),
+            );
+            for row in (0..rows).step_by(GROUP) {
+                let place = queries.place(head, asking.start + row);
+                let group = Group {
+                    // SAFETY: the row is one that `queries` has.
+                    query: unsafe { queries.panels.as_ptr().add(place) },
+                    keys: keys.as_ptr(),
+                    values: values.as_ptr(),
+                    scores: scores.as_mut_ptr(),
+                    sizes: (count, padded),
+                    // SAFETY: `out` has this row of all heads.
+                    out: unsafe { self.out.as_mut_ptr().add((row * heads + head) * HEAD) },
+                    out_stride: heads * HEAD,
+                };
+                // SAFETY: so many rows are left, and the scratch has room for their scores.
+                unsafe { group.run::<V>(GROUP.min(rows - row)) }
+            }
+        }
+    }
+}
+
+/// How many queries meet the keys and values before the next head or query: enough that fetching
+/// those from the second cache costs little, few enough that their scores stay in the first.
+const GROUP: usize = 24;
+
+/// Copies one head's keys, turned on their side and filled up with zeros, and its values.
+#[inline(always)]
+fn gather(
+    heads: &Heads<'_>,
+    (key, value): (usize, usize),
+    rows: Range<usize>,
+    (keys, values): (&mut [f32], &mut [f32]),
+) {
+    let padded = keys.len() / HEAD;
+    for line in keys.chunks_exact_mut(padded) {
+        if let Some(behind) = line.get_mut(rows.len()..) {
+            behind.fill(0.0);
+        }
+    }
+    for (at, row) in rows.enumerate() {
+        let (key, value) = (heads.place(key, row), heads.place(value, row));
+        if let Some(key) = heads.panels.get(key..key + HEAD) {
+            for (line, number) in keys.chunks_exact_mut(padded).zip(key) {
+                if let Some(place) = line.get_mut(at) {
+                    *place = *number;
+                }
+            }
+        }
+        let to = values.get_mut(at * HEAD..(at + 1) * HEAD);
+        if let (Some(value), Some(to)) = (heads.panels.get(value..value + HEAD), to) {
+            to.copy_from_slice(value);
+        }
+    }
+}
+
+/// Some queries of one head against all keys and values of it.
+struct Group {
+    query: *const f32,
+    keys: *const f32,
+    values: *const f32,
+    scores: *mut f32,
+    /// How many keys there are, and how many with those that fill up the last tile.
+    sizes: (usize, usize),
+    out: *mut f32,
+    out_stride: usize,
+}
+
+impl Group {
+    /// At most [`GROUP`] rows.
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(&self, rows: usize) {
+        let tiles = || {
+            let starts = (0..rows).step_by(V::ROWS);
+            starts.map(|row| (row, V::ROWS.min(rows - row)))
+        };
+        let mut scales = [0.0; GROUP];
+        // SAFETY: the caller vouches for the pointers; the keys are padded to whole tiles.
+        unsafe {
+            for key in (0..self.sizes.1).step_by(V::VECTORS * WIDTH) {
+                for (row, count) in tiles() {
+                    match count {
+                        1 => self.score_some::<V, 1>(row, key),
+                        2 => self.score_some::<V, 2>(row, key),
+                        3 => self.score_some::<V, 3>(row, key),
+                        4 => self.score_some::<V, 4>(row, key),
+                        5 => self.score_some::<V, 5>(row, key),
+                        _ => self.score_some::<V, 6>(row, key),
+                    }
+                }
+            }
+            for (row, scale) in scales.iter_mut().enumerate().take(rows) {
+                *scale = 1.0 / self.soften::<V>(row);
+            }
+            for (row, count) in tiles() {
+                match count {
+                    1 => self.mix_all::<V, 1>(row, &scales),
+                    2 => self.mix_all::<V, 2>(row, &scales),
+                    3 => self.mix_all::<V, 3>(row, &scales),
+                    4 => self.mix_all::<V, 4>(row, &scales),
+                    5 => self.mix_all::<V, 5>(row, &scales),
+                    _ => self.mix_all::<V, 6>(row, &scales),
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn score_some<V: Lanes, const R: usize>(&self, row: usize, key: usize) {
+        // SAFETY: as for `score`.
+        unsafe {
+            if V::VECTORS == 4 {
+                self.score::<V, R, 4>(row, key);
+            } else {
+                self.score::<V, R, 1>(row, key);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mix_all<V: Lanes, const R: usize>(&self, row: usize, scales: &[f32; GROUP]) {
+        // SAFETY: as for `mix`; a head is two vectors wide.
+        unsafe {
+            if V::VECTORS == 4 {
+                self.mix::<V, R, 2>(row, 0, scales);
+            } else {
+                self.mix::<V, R, 1>(row, 0, scales);
+                self.mix::<V, R, 1>(row, WIDTH, scales);
+            }
+        }
+    }
+
+    /// The products of `R` queries with `C` vectors of keys.
+    #[inline(always)]
+    unsafe fn score<V: Lanes, const R: usize, const C: usize>(&self, row: usize, key: usize) {
+        let padded = self.sizes.1;
+        // SAFETY: `C` vectors from `key` on are within the padded keys.
+        unsafe {
+            let mut sums = [[V::splat(0.0); C]; R];
+            let mut line = self.keys.add(key);
+            let mut query = self.query.add(row * PANEL);
+            for _ in 0..HEAD {
+                let mut keys = [V::splat(0.0); C];
+                for (c, keys) in keys.iter_mut().enumerate() {
+                    *keys = V::load(line.add(c * WIDTH));
+                }
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    let query = V::splat(*query.add(r * PANEL));
+                    for (sum, keys) in sums.iter_mut().zip(keys) {
+                        *sum = query.mul_add(keys, *sum);
+                    }
+                }
+                query = query.add(1);
+                line = line.add(padded);
+            }
+            for (r, sums) in sums.into_iter().enumerate() {
+                for (c, sum) in sums.into_iter().enumerate() {
+                    sum.store(self.scores.add((row + r) * padded + key + c * WIDTH));
+                }
+            }
+        }
+    }
+
+    /// Turns the scores of one query into powers, and gives their sum.
+    #[inline(always)]
+    unsafe fn soften<V: Lanes>(&self, row: usize) -> f32 {
+        let (count, padded) = self.sizes;
+        // SAFETY: the scores have room for `padded` numbers a row.
+        unsafe {
+            let scores = self.scores.add(row * padded);
+            for at in count..padded {
+                *scores.add(at) = NOWHERE;
+            }
+            let end = count.next_multiple_of(WIDTH);
+            let mut best = V::load(scores);
+            for at in (0..end).step_by(WIDTH) {
+                best = best.max(V::load(scores.add(at)));
+            }
+            let best = V::splat(best.greatest());
+            let mut sum = V::splat(0.0);
+            for at in (0..end).step_by(WIDTH) {
+                let power = V::load(scores.add(at)).sub(best).exp2();
+                sum = sum.add(power);
+                power.store(scores.add(at));
+            }
+            sum.sum()
+        }
+    }
+
+    /// The mean of the values for `R` queries, in `C` vectors of columns.
+    #[inline(always)]
+    unsafe fn mix<V: Lanes, const R: usize, const C: usize>(
+        &self,
+        first: usize,
+        column: usize,
+        scales: &[f32; GROUP],
+    ) {
+        let (count, padded) = self.sizes;
+        // SAFETY: there are `count` values of 32 numbers, and as many scores a row.
+        unsafe {
+            let mut sums = [[V::splat(0.0); C]; R];
+            let mut from = self.values.add(column);
+            let mut rows = [self.scores; R];
+            for (r, row) in rows.iter_mut().enumerate() {
+                *row = self.scores.add((first + r) * padded);
+            }
+            for _ in 0..count {
+                let mut values = [V::splat(0.0); C];
+                for (c, values) in values.iter_mut().enumerate() {
+                    *values = V::load(from.add(c * WIDTH));
+                }
+                for (sums, row) in sums.iter_mut().zip(&mut rows) {
+                    let weight = V::splat(**row);
+                    for (sum, values) in sums.iter_mut().zip(values) {
+                        *sum = weight.mul_add(values, *sum);
+                    }
+                    *row = row.add(1);
+                }
+                from = from.add(HEAD);
+            }
+            let scales = scales.iter().skip(first);
+            for (r, (sums, scale)) in sums.into_iter().zip(scales).enumerate() {
+                let out = self.out.add((first + r) * self.out_stride + column);
+                for (c, sum) in sums.into_iter().enumerate() {
+                    let to = out.add(c * WIDTH);
+                    sum.mul(V::splat(*scale)).store(to);
+                }
+            }
+        }
+    }
+}

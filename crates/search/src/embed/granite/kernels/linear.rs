@@ -1,0 +1,192 @@
+//! Rows of bytes times a matrix of bytes: by far the most of the model's work.
+//!
+//! A tile of a few rows and up to 64 columns is summed in registers over the whole depth; the
+//! panel of weights it needs stays in the nearest cache for the next rows.
+#![allow(unsafe_code, reason = "vector instructions and raw loads")]
+
+use std::ops::Range;
+
+use super::Work;
+use super::lanes::{Lanes, WIDTH};
+use super::rows::Quantised;
+
+/// How many columns of weights lie together.
+pub(in super::super) const PANEL: usize = 64;
+
+/// A linear layer: signed bytes in panels of [`PANEL`] columns, within a panel four bytes of depth
+/// a column, and for each column a scale, the scaled sum of its bytes, and a bias.
+pub(in super::super) struct Matrix {
+    pub(in super::super) depth: usize,
+    pub(in super::super) panels: &'static [u8],
+    pub(in super::super) scales: Vec<f32>,
+    pub(in super::super) sums: Vec<f32>,
+    pub(in super::super) bias: Vec<f32>,
+}
+
+/// What becomes of the products.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Finish {
+    /// They are written.
+    Store,
+    /// They go through the activation function first.
+    Gelu,
+    /// They are added to what is there.
+    Add,
+}
+
+/// Where the products go.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Order {
+    /// All columns of a row together.
+    Rows,
+    /// All rows of a panel of columns together.
+    Panels,
+}
+
+/// Some panels of a matrix times all rows.
+pub(in super::super) struct Linear<'a> {
+    pub(in super::super) input: &'a Quantised,
+    pub(in super::super) matrix: &'a Matrix,
+    pub(in super::super) panels: Range<usize>,
+    pub(in super::super) out: (&'a mut [f32], Order),
+    pub(in super::super) finish: Finish,
+}
+
+impl Work for Linear<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let rows = self.input.steps.len();
+        let Range { start, end } = self.panels;
+        let Matrix { depth, panels, .. } = self.matrix;
+        let columns = end * PANEL;
+        assert!(panels.len() >= columns * depth && depth.is_multiple_of(4) && start <= end);
+        assert!(self.matrix.scales.len() >= columns && self.matrix.sums.len() >= columns);
+        assert!(self.matrix.bias.len() >= columns && self.input.lows.len() == rows);
+        assert!(self.input.bytes.len() == rows * depth);
+        let (out, order) = self.out;
+        assert!(out.len() >= rows * (end - start) * PANEL);
+        let (row_stride, panel_stride) = match order {
+            Order::Rows => ((end - start) * PANEL, PANEL),
+            Order::Panels => (PANEL, rows * PANEL),
+        };
+        for panel in start..end {
+            let mut row = 0;
+            while row < rows {
+                let tile = Tile {
+                    input: self.input,
+                    matrix: self.matrix,
+                    panel,
+                    row,
+                    // SAFETY: the last row of the last panel ends where `out` ends.
+                    out: unsafe {
+                        out.as_mut_ptr()
+                            .add((panel - start) * panel_stride + row * row_stride)
+                    },
+                    row_stride,
+                    finish: self.finish,
+                };
+                let count = V::ROWS.min(rows - row);
+                // SAFETY: `count` rows are left, and the lengths of everything were checked above.
+                unsafe {
+                    match count {
+                        1 => tile.run::<V, 1>(),
+                        2 => tile.run::<V, 2>(),
+                        3 => tile.run::<V, 3>(),
+                        4 => tile.run::<V, 4>(),
+                        5 => tile.run::<V, 5>(),
+                        _ => tile.run::<V, 6>(),
+                    }
+                }
+                row += count;
+            }
+        }
+    }
+}
+
+struct Tile<'a> {
+    input: &'a Quantised,
+    matrix: &'a Matrix,
+    panel: usize,
+    row: usize,
+    out: *mut f32,
+    row_stride: usize,
+    finish: Finish,
+}
+
+impl Tile<'_> {
+    /// All columns of the panel for `R` rows.
+    #[inline(always)]
+    unsafe fn run<V: Lanes, const R: usize>(&self) {
+        // SAFETY: the panel is a whole number of such parts; the caller checked the lengths.
+        unsafe {
+            if V::VECTORS == 4 {
+                self.part::<V, R, 4>(0);
+            } else {
+                for column in (0..PANEL).step_by(WIDTH) {
+                    self.part::<V, R, 1>(column);
+                }
+            }
+        }
+    }
+
+    /// `C` vectors of columns, from one column of the panel on, for `R` rows.
+    #[inline(always)]
+    unsafe fn part<V: Lanes, const R: usize, const C: usize>(&self, column: usize) {
+        let depth = self.matrix.depth;
+        // SAFETY: the caller checked that the matrix has this panel and the input these rows.
+        unsafe {
+            let mut weights = self
+                .matrix
+                .panels
+                .as_ptr()
+                .add(self.panel * PANEL * depth + 4 * column);
+            let bytes = self.input.bytes.as_ptr().add(self.row * depth);
+            // Pointers a row instead of products in the loop, which would be checked for overflow.
+            let mut rows = [bytes; R];
+            for (r, row) in rows.iter_mut().enumerate() {
+                *row = bytes.add(r * depth);
+            }
+            let mut sums = [[V::zero(); C]; R];
+            for _ in 0..depth / 4 {
+                let mut columns = [V::zero(); C];
+                for (c, columns) in columns.iter_mut().enumerate() {
+                    *columns = V::load_bytes(weights.add(4 * c * WIDTH));
+                }
+                for (sums, row) in sums.iter_mut().zip(&mut rows) {
+                    let bytes = V::splat_bytes(*row);
+                    for (sum, columns) in sums.iter_mut().zip(columns) {
+                        *sum = V::dot(*sum, bytes, columns);
+                    }
+                    *row = row.add(4);
+                }
+                weights = weights.add(4 * PANEL);
+            }
+            for (r, sums) in sums.into_iter().enumerate() {
+                for (c, sums) in sums.into_iter().enumerate() {
+                    self.finish::<V>(r, column + c * WIDTH, sums);
+                }
+            }
+        }
+    }
+
+    /// Turns sums of bytes back into numbers, for one row and a vector of columns.
+    #[inline(always)]
+    unsafe fn finish<V: Lanes>(&self, row: usize, column: usize, sums: V::Whole) {
+        let from = self.panel * PANEL + column;
+        // SAFETY: the caller checked that there are as many scales, sums, biases, steps and lows.
+        unsafe {
+            let low = V::splat(*self.input.lows.get_unchecked(self.row + row));
+            let step = V::splat(*self.input.steps.get_unchecked(self.row + row));
+            let shift = V::load(self.matrix.bias.as_ptr().add(from));
+            let shift = low.mul_add(V::load(self.matrix.sums.as_ptr().add(from)), shift);
+            let scale = step.mul(V::load(self.matrix.scales.as_ptr().add(from)));
+            let value = V::float(sums).mul_add(scale, shift);
+            let to = self.out.add(row * self.row_stride + column);
+            match self.finish {
+                Finish::Store => value.store(to),
+                Finish::Gelu => value.gelu().store(to),
+                Finish::Add => value.add(V::load(to)).store(to),
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The embedders: texts into vectors.
+
+mod endpoint;
+#[cfg(feature = "granite")]
+mod granite;
+mod remember;
+#[cfg(feature = "table")]
+mod table;
+
+pub use endpoint::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
+#[cfg(feature = "granite")]
+pub use granite::Granite;
+pub use remember::Remembering;
+#[cfg(feature = "table")]
+pub use table::Table;

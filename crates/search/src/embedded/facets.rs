@@ -1,0 +1,245 @@
+//! The fields of a document into terms that sort like their values, and back.
+//!
+//! Every value of every field is one term of one index field: its name, a mark for its kind, and
+//! the value in a form whose bytes sort like the values themselves. So a value, a range of days or
+//! numbers, and all values of a field are each one stretch of the sorted list of terms, and a
+//! thousand different field names cost no more than one.
+
+use std::ops::Range;
+
+use crate::calendar::Day;
+use crate::catalog::CatalogBuilder;
+use crate::document::{Document, Value};
+use crate::filter::{Test, folded};
+
+/// Ends a name or a folded text; no name and no text holds it.
+const END: char = '\0';
+
+/// Characters of a value that are shown; as many of it are compared.
+const MAX_SHOWN_CHARS: usize = 256;
+
+/// What comes after everything that begins with [`END`].
+const AFTER: char = '\u{1}';
+
+/// The marks of the kinds.
+const TEXT: char = 't';
+const ITEM: char = 'l';
+const LIST: char = 'L';
+const NUMBER: char = 'n';
+const DATE: char = 'd';
+const BOOL: char = 'b';
+
+/// The terms of a document.
+pub(super) fn terms(document: &Document) -> Vec<String> {
+    let mut terms = Vec::new();
+    for (name, value) in document.facts() {
+        let start = start(name);
+        match value.as_ref() {
+            Value::Text(text) => terms.push(text_term(&start, TEXT, text)),
+            Value::List(items) => {
+                terms.push(format!("{start}{LIST}"));
+                terms.extend(items.iter().map(|item| text_term(&start, ITEM, item)));
+            }
+            Value::Number(number) => terms.push(format!("{start}{NUMBER}{}", sortable(*number))),
+            Value::Date(day) => {
+                let day = Day::parse(day).map(|day| format!("{start}{DATE}{day}"));
+                terms.extend(day);
+            }
+            Value::Bool(flag) => terms.push(format!("{start}{BOOL}{}", u8::from(*flag))),
+        }
+    }
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
+fn text_term(start: &str, mark: char, text: &str) -> String {
+    let folded = folded(text);
+    let shown: String = clean(text.trim()).chars().take(MAX_SHOWN_CHARS).collect();
+    format!("{start}{mark}{}{END}{shown}", clean(&folded))
+}
+
+/// The stretch of terms that holds every value of a field.
+pub(super) fn field_range(name: &str) -> Range<String> {
+    let name = clean(name);
+    format!("{name}{END}")..format!("{name}{AFTER}")
+}
+
+/// The stretches of terms whose documents pass a test.
+pub(super) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
+    let start = start(name);
+    match test {
+        Test::Is(text) => {
+            let text = clean(&folded(text));
+            let one = |mark: char| {
+                format!("{start}{mark}{text}{END}")..format!("{start}{mark}{text}{AFTER}")
+            };
+            vec![one(TEXT), one(ITEM)]
+        }
+        Test::Number { from, to } => {
+            let from = from.map_or(String::new(), sortable);
+            // One more sign makes the end belong to the range.
+            let to = to.map_or("g".to_owned(), |to| sortable(to) + "0");
+            vec![format!("{start}{NUMBER}{from}")..format!("{start}{NUMBER}{to}")]
+        }
+        Test::Date { from, to } => {
+            let from = from.as_deref().map_or(String::new(), clean);
+            let to = to.as_deref().map_or("~".to_owned(), |to| clean(to) + " ");
+            vec![format!("{start}{DATE}{from}")..format!("{start}{DATE}{to}")]
+        }
+        Test::Bool(flag) => {
+            let value = format!("{start}{BOOL}{}", u8::from(*flag));
+            vec![value.clone()..value + " "]
+        }
+    }
+}
+
+/// Tells the catalog what a term says about `documents` documents.
+pub(super) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
+    let Some((name, value)) = term.split_once(END) else {
+        return;
+    };
+    let mut chars = value.chars();
+    let mark = chars.next();
+    let rest = chars.as_str();
+    match mark {
+        Some(TEXT) => catalog.text(name, shown(rest), documents),
+        Some(ITEM) => catalog.item(name, shown(rest), documents),
+        Some(LIST) => catalog.list(name, documents),
+        Some(NUMBER) => {
+            if let Some(number) = unsortable(rest) {
+                catalog.number(name, (number, number), documents);
+            }
+        }
+        Some(DATE) => {
+            if let Some(day) = Day::parse(rest) {
+                catalog.date(name, (day, day), documents);
+            }
+        }
+        Some(BOOL) => catalog.flag(name, rest == "1", documents),
+        _ => {}
+    }
+}
+
+/// The value in a term, as a person reads it; nothing where a term only says that there is a list.
+pub(super) fn value(term: &str) -> Option<String> {
+    let (_, value) = term.split_once(END)?;
+    let mut chars = value.chars();
+    let mark = chars.next()?;
+    let rest = chars.as_str();
+    match mark {
+        TEXT | ITEM => Some(shown(rest).to_owned()),
+        NUMBER => unsortable(rest).map(|number| Value::Number(number).to_string()),
+        DATE => Some(rest.to_owned()),
+        BOOL => Some((rest == "1").to_string()),
+        _ => None,
+    }
+}
+
+fn shown(rest: &str) -> &str {
+    rest.split_once(END).map_or(rest, |(_, shown)| shown)
+}
+
+fn start(name: &str) -> String {
+    clean(name) + "\0"
+}
+
+/// A text without the two characters that have a meaning here.
+fn clean(text: &str) -> String {
+    text.replace([END, AFTER], " ")
+}
+
+/// A number as sixteen hexadecimal digits that sort like the numbers.
+fn sortable(number: f64) -> String {
+    // A zero is a zero, whatever its sign.
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    let flipped = if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    };
+    format!("{flipped:016x}")
+}
+
+fn unsortable(digits: &str) -> Option<f64> {
+    let flipped = u64::from_str_radix(digits, 16).ok()?;
+    let bits = if flipped >> 63 == 1 {
+        flipped & !(1 << 63)
+    } else {
+        !flipped
+    };
+    Some(f64::from_bits(bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sort_like_numbers() {
+        let numbers = [
+            f64::NEG_INFINITY,
+            -1e300,
+            -2.0,
+            -0.5,
+            0.0,
+            1e-300,
+            0.5,
+            1.0,
+            10.0,
+            9e99,
+            f64::INFINITY,
+        ];
+        let terms = numbers.map(sortable);
+        assert!(terms.is_sorted());
+        let back = terms.each_ref().map(|term| unsortable(term).unwrap());
+        assert_eq!(back, numbers);
+        assert_eq!(sortable(-0.0), sortable(0.0));
+    }
+
+    #[test]
+    fn a_value_is_within_the_range_of_its_test_and_of_its_field() {
+        let text = text_term("party\0", TEXT, "LÁBOR  Party");
+        let [is, _] = &ranges("party", &Test::Is("labor party".to_owned()))[..] else {
+            panic!("two ranges");
+        };
+        assert!(is.contains(&text));
+        assert!(field_range("party").contains(&text));
+        assert!(!field_range("part").contains(&text));
+        assert!(!field_range("party ").contains(&text));
+        assert_eq!(value(&text).as_deref(), Some("LÁBOR  Party"));
+        let [longer, _] = &ranges("party", &Test::Is("labor".to_owned()))[..] else {
+            panic!("two ranges");
+        };
+        assert!(!longer.contains(&text));
+    }
+
+    #[test]
+    fn both_ends_belong_to_a_range() {
+        let number = Test::Number {
+            from: Some(-1.5),
+            to: Some(2.0),
+        };
+        let range = &ranges("n", &number)[0];
+        for (n, inside) in [(-1.6, false), (-1.5, true), (2.0, true), (2.1, false)] {
+            assert_eq!(
+                range.contains(&format!("n\0n{}", sortable(n))),
+                inside,
+                "{n}"
+            );
+        }
+        let day = Test::Date {
+            from: Some("2024-05-01".to_owned()),
+            to: Some("2024-05-31".to_owned()),
+        };
+        let range = &ranges("date", &day)[0];
+        for (day, inside) in [
+            ("2024-04-30", false),
+            ("2024-05-01", true),
+            ("2024-05-31", true),
+            ("2024-06-01", false),
+        ] {
+            assert_eq!(range.contains(&format!("date\0d{day}")), inside, "{day}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What does not depend on how well documents fit: the order of their days, the values of their
+//! fields, and the catalog of all fields.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, SegmentReader, TERMINATED};
+
+use super::facets;
+use super::lexical::Candidate;
+use super::narrow::Allowed;
+use super::schema::Fields;
+use super::snapshot::Snapshot;
+use crate::catalog::{Catalog, CatalogBuilder};
+use crate::hit::{Facet, MAX_FACET_VALUES};
+use crate::query::Sort;
+
+/// The `most` first documents of a set by their day; those without a day come last, equals in the
+/// order of their ids.
+pub(super) fn by_day(
+    snapshot: &Snapshot,
+    documents: &Allowed,
+    sort: Sort,
+    most: usize,
+) -> Vec<Candidate> {
+    let mut dated: Vec<(Reverse<i64>, Candidate)> = Vec::new();
+    let keep = |dated: &mut Vec<(Reverse<i64>, Candidate)>| {
+        dated.sort_by(|(left, one), (right, two)| {
+            left.cmp(right).then_with(|| one.by_id(two, snapshot))
+        });
+        dated.truncate(most);
+    };
+    for at in documents.iter() {
+        let key = match (snapshot.day(at), sort) {
+            (None, _) => i64::MIN,
+            (Some(day), Sort::Oldest) => -day,
+            (Some(day), _) => day,
+        };
+        dated.push((Reverse(key), Candidate::new(snapshot, at, 0.0)));
+        // Sorting a full list now and then costs less than a place for every document.
+        if dated.len() >= most.saturating_mul(4).max(1_024) {
+            keep(&mut dated);
+        }
+    }
+    keep(&mut dated);
+    dated.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// The values that a set of documents has in some fields.
+pub(super) fn facets(
+    snapshot: &Snapshot,
+    fields: &Fields,
+    documents: &Allowed,
+    names: &[String],
+) -> tantivy::Result<Vec<Facet>> {
+    let mut found = Vec::new();
+    for name in names {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+            let range = facets::field_range(name);
+            each_term(segment, fields, Some(&range), |term, docs| {
+                let count = docs.filter(|doc| documents.holds(ordinal, *doc)).count() as u64;
+                if count > 0
+                    && let Some(value) = facets::value(term)
+                {
+                    *counts.entry(value).or_default() += count;
+                }
+            })?;
+        }
+        let mut values: Vec<_> = counts.into_iter().collect();
+        values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        let more = values.len() > MAX_FACET_VALUES;
+        values.truncate(MAX_FACET_VALUES);
+        found.push(Facet {
+            field: name.clone(),
+            values,
+            more,
+        });
+    }
+    Ok(found)
+}
+
+/// The fields of all documents.
+pub(super) fn catalog(snapshot: &Snapshot, fields: &Fields) -> tantivy::Result<Catalog> {
+    let mut builder = CatalogBuilder::new();
+    builder.documents(snapshot.searcher.num_docs());
+    for segment in snapshot.searcher.segment_readers() {
+        each_term(segment, fields, None, |term, docs| {
+            let count = docs.count() as u64;
+            if count > 0 {
+                facets::tell(term, count, &mut builder);
+            }
+        })?;
+    }
+    Ok(builder.build())
+}
+
+/// Hands over every term of a stretch, or of all, with its documents that are still there.
+fn each_term(
+    segment: &SegmentReader,
+    fields: &Fields,
+    range: Option<&std::ops::Range<String>>,
+    mut take: impl FnMut(&str, &mut dyn Iterator<Item = u32>),
+) -> tantivy::Result<()> {
+    let index = segment.inverted_index(fields.facets)?;
+    let mut terms = index.terms().range();
+    if let Some(range) = range {
+        terms = terms.ge(range.start.as_bytes()).lt(range.end.as_bytes());
+    }
+    let mut stream = terms.into_stream()?;
+    while stream.advance() {
+        let term = String::from_utf8_lossy(stream.key()).into_owned();
+        let info = stream.value();
+        let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+        let mut docs = std::iter::from_fn(|| {
+            let doc = postings.doc();
+            postings.advance();
+            (doc != TERMINATED).then_some(doc)
+        })
+        .filter(|doc| !segment.is_deleted(*doc));
+        take(&term, &mut docs);
+    }
+    Ok(())
+}

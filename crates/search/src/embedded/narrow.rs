@@ -1,0 +1,218 @@
+//! What narrows a query (its filter, its phrases, what it leaves out) into the set of documents
+//! that may be found.
+
+use std::ops::Range;
+
+use tantivy::query::{EnableScoring, PhraseQuery, Query as Node, TermQuery};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, DocSet, SegmentReader, TERMINATED, Term};
+
+use super::bits::Bits;
+use super::facets;
+use super::schema::Fields;
+use super::snapshot::Snapshot;
+use crate::analysis::{QueryTerm, readings};
+use crate::filter::Filter;
+use crate::query::{Asked, Query};
+
+/// The documents that may be found, by segment.
+pub(super) struct Allowed(Vec<Bits>);
+
+impl Allowed {
+    /// Those of one segment.
+    pub(super) fn segment(&self, ordinal: u32) -> Option<&Bits> {
+        self.0.get(ordinal as usize)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.0.iter().map(|bits| u64::from(bits.count())).sum()
+    }
+
+    /// All of them, in the order of their addresses.
+    pub(super) fn iter(&self) -> impl Iterator<Item = DocAddress> {
+        let segments = (0..).zip(&self.0);
+        segments
+            .flat_map(|(ordinal, bits)| bits.iter().map(move |doc| DocAddress::new(ordinal, doc)))
+    }
+
+    /// Whether this one is among them.
+    pub(super) fn holds(&self, ordinal: u32, doc: u32) -> bool {
+        self.segment(ordinal).is_some_and(|bits| bits.holds(doc))
+    }
+}
+
+/// Works out what a query allows; nothing when it allows everything.
+pub(super) fn allowed(
+    snapshot: &Snapshot,
+    fields: &Fields,
+    query: &Query,
+    asked: &Asked,
+) -> tantivy::Result<Option<Allowed>> {
+    if !query.is_narrowed() {
+        return Ok(None);
+    }
+    let segments = snapshot.searcher.segment_readers().iter();
+    let sets =
+        segments.map(|segment| Narrowing { segment, fields }.all_of(query.filter.as_ref(), asked));
+    Ok(Some(Allowed(sets.collect::<tantivy::Result<_>>()?)))
+}
+
+/// The documents that hold at least one word of a query and are allowed; all that are allowed, for
+/// a query without words.
+pub(super) fn matching(
+    snapshot: &Snapshot,
+    fields: &Fields,
+    terms: &[&str],
+    allowed: Option<&Allowed>,
+) -> tantivy::Result<Allowed> {
+    let mut sets = Vec::new();
+    for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+        let mut set = if terms.is_empty() {
+            alive(segment)
+        } else {
+            let mut set = Bits::none(segment.max_doc());
+            let index = segment.inverted_index(fields.body)?;
+            for term in terms {
+                let term = Term::from_field_text(fields.body, term);
+                if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
+                    take_in(&mut postings, &mut set);
+                }
+            }
+            set.keep(&alive(segment));
+            set
+        };
+        if let Some(allowed) = allowed.and_then(|allowed| allowed.segment(ordinal)) {
+            set.keep(allowed);
+        }
+        sets.push(set);
+    }
+    Ok(Allowed(sets))
+}
+
+fn alive(segment: &SegmentReader) -> Bits {
+    let Some(alive) = segment.alive_bitset() else {
+        return Bits::all(segment.max_doc());
+    };
+    let mut bits = Bits::none(segment.max_doc());
+    alive.iter_alive().for_each(|doc| bits.insert(doc));
+    bits
+}
+
+fn take_in(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
+    let mut doc = docs.doc();
+    while doc != TERMINATED {
+        set.insert(doc);
+        doc = docs.advance();
+    }
+}
+
+struct Narrowing<'s> {
+    segment: &'s SegmentReader,
+    fields: &'s Fields,
+}
+
+impl Narrowing<'_> {
+    fn all_of(&self, filter: Option<&Filter>, asked: &Asked) -> tantivy::Result<Bits> {
+        let mut set = alive(self.segment);
+        if let Some(filter) = filter {
+            set.keep(&self.filter(filter)?);
+        }
+        for phrase in &asked.phrases {
+            set.keep(&self.phrase(phrase)?);
+        }
+        for phrase in &asked.excluded {
+            let mut without = self.phrase(phrase)?;
+            without.invert();
+            set.keep(&without);
+        }
+        Ok(set)
+    }
+
+    /// A filter is as deep as the grammar or a tool made it, which is a few levels.
+    fn filter(&self, filter: &Filter) -> tantivy::Result<Bits> {
+        let size = self.segment.max_doc();
+        match filter {
+            Filter::All(filters) => {
+                let mut set = Bits::all(size);
+                for filter in filters {
+                    set.keep(&self.filter(filter)?);
+                }
+                Ok(set)
+            }
+            Filter::Any(filters) => {
+                let mut set = Bits::none(size);
+                for filter in filters {
+                    set.join(&self.filter(filter)?);
+                }
+                Ok(set)
+            }
+            Filter::Not(filter) => {
+                let mut set = self.filter(filter)?;
+                set.invert();
+                Ok(set)
+            }
+            Filter::Field { name, test } => {
+                let mut set = Bits::none(size);
+                for range in facets::ranges(name, test) {
+                    self.terms(&range, &mut set)?;
+                }
+                Ok(set)
+            }
+        }
+    }
+
+    /// Takes in the documents of every term within a stretch of them.
+    fn terms(&self, range: &Range<String>, set: &mut Bits) -> tantivy::Result<()> {
+        let index = self.segment.inverted_index(self.fields.facets)?;
+        let mut stream = index
+            .terms()
+            .range()
+            .ge(range.start.as_bytes())
+            .lt(range.end.as_bytes())
+            .into_stream()?;
+        while stream.advance() {
+            let info = stream.value();
+            let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+            take_in(&mut postings, set);
+        }
+        Ok(())
+    }
+
+    /// The documents that have these terms side by side, as one of the languages has them.
+    fn phrase(&self, terms: &[QueryTerm]) -> tantivy::Result<Bits> {
+        let mut set = Bits::none(self.segment.max_doc());
+        let terms: Vec<&QueryTerm> = terms.iter().collect();
+        for reading in readings(&terms) {
+            self.add_phrase(&terms, &reading, &mut set)?;
+        }
+        Ok(set)
+    }
+
+    fn add_phrase(
+        &self,
+        terms: &[&QueryTerm],
+        reading: &[&str],
+        set: &mut Bits,
+    ) -> tantivy::Result<()> {
+        let first = terms.first().map_or(0, |term| term.position);
+        let places: Vec<_> = terms
+            .iter()
+            .zip(reading)
+            .map(|(term, form)| {
+                let text = Term::from_field_text(self.fields.body, form);
+                (term.position.saturating_sub(first), text)
+            })
+            .collect();
+        let node: Box<dyn Node> = match places.as_slice() {
+            [] => return Ok(()),
+            [(_, term)] => Box::new(TermQuery::new(term.clone(), IndexRecordOption::Basic)),
+            _ => Box::new(PhraseQuery::new_with_offset(places)),
+        };
+        let schema = self.segment.schema();
+        let weight = node.weight(EnableScoring::disabled_from_schema(schema))?;
+        let mut scorer = weight.scorer(self.segment, 1.0)?;
+        take_in(scorer.as_mut(), set);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! The seam between texts and the vectors that stand for their meaning.
+
+use crate::error::Error;
+use crate::fuse::Scale;
+
+/// Something that turns texts into vectors, so that texts of like meaning get vectors that point
+/// the same way.
+///
+/// The calls take as long as they take and block the thread: whoever asks decides where that keeps
+/// nobody waiting.
+pub trait Embedder: Send + Sync + 'static {
+    /// Names the model and everything else that changes its vectors. Vectors of two fingerprints
+    /// cannot be compared.
+    fn fingerprint(&self) -> &str;
+
+    /// How many numbers a vector has.
+    fn dimensions(&self) -> usize;
+
+    /// What the cosines of its vectors are worth beside words. Those of a model nobody has measured
+    /// here are taken to be worth what the one in the program is.
+    fn scale(&self) -> Scale {
+        Scale::GRANITE
+    }
+
+    /// The vectors of passages, in their order, each of length one.
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error>;
+
+    /// The vector of a question if it costs nothing to give.
+    fn recall(&self, _text: &str) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// The vector of a question, of length one.
+    fn query(&self, text: &str) -> Result<Vec<f32>, Error>;
+}

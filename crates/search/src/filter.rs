@@ -1,0 +1,528 @@
+//! What a document must be besides fitting the words of a question.
+
+use crate::analysis;
+use crate::calendar::Day;
+use crate::document::{Document, Value};
+use crate::error::Error;
+
+/// The most conditions one filter may hold.
+pub const MAX_CONDITIONS: usize = 64;
+
+/// The most levels one filter may have. Engines walk down a filter level by level, and the stack
+/// they do it on is not endless.
+pub const MAX_FILTER_DEPTH: usize = 32;
+
+/// Characters of a folded text that count when it is compared. What is longer is no value a person
+/// writes behind a field's name, and an engine can keep this much of every text.
+const MAX_VALUE_CHARS: usize = 256;
+
+/// A condition that a document meets or does not.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// All of these are met; with none of them, every document does.
+    All(Vec<Filter>),
+    /// At least one of these is met; with none of them, no document does.
+    Any(Vec<Filter>),
+    /// This one is not met.
+    Not(Box<Filter>),
+    /// A field of the document passes a test. A document without the field does not.
+    Field {
+        /// The name of the field; `date` is the document's own date, unless the document has a
+        /// field of that name.
+        name: String,
+        /// What its value must be.
+        test: Test,
+    },
+}
+
+/// What a value must be. A value of another kind never passes: `2024` as a text is no number, and
+/// a number is no text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// A text, or an item of a list, equal to this one. Case, accents and the width of white
+    /// space do not count, nor does what stands behind the first 256 characters.
+    Is(String),
+    /// A number within these bounds, both included.
+    Number {
+        /// The least, if there is one.
+        from: Option<f64>,
+        /// The most, if there is one.
+        to: Option<f64>,
+    },
+    /// A day within these bounds, both included, as `YYYY-MM-DD`. Nothing passes a bound that is
+    /// no day.
+    Date {
+        /// The first day, if there is one.
+        from: Option<String>,
+        /// The last day, if there is one.
+        to: Option<String>,
+    },
+    /// Yes or no.
+    Bool(bool),
+}
+
+impl Filter {
+    /// Whether a document meets the condition. This is what every engine has to agree with.
+    pub fn matches(&self, document: &Document) -> bool {
+        // The groups that are not decided yet, outermost first, with what is left of each.
+        let mut open: Vec<(&Filter, std::slice::Iter<'_, Filter>)> = Vec::new();
+        let mut next = self;
+        loop {
+            let mut met = match next {
+                Self::All(parts) | Self::Any(parts) => {
+                    open.push((next, parts.iter()));
+                    None
+                }
+                Self::Not(part) => {
+                    open.push((next, [].iter()));
+                    next = part;
+                    continue;
+                }
+                Self::Field { name, test } => Some(test.passes_in(document, name)),
+            };
+            next = loop {
+                let Some((group, rest)) = open.last_mut() else {
+                    return met.unwrap_or_default();
+                };
+                let decided = match (&**group, met) {
+                    (Self::Not(_), met) => met.map(|met| !met),
+                    (Self::All(_), Some(false)) => Some(false),
+                    (Self::Any(_), Some(true)) => Some(true),
+                    (group, _) => match rest.next() {
+                        Some(part) => break part,
+                        None => Some(matches!(group, Self::All(_))),
+                    },
+                };
+                open.pop();
+                met = decided;
+            };
+        }
+    }
+
+    /// Refuses a filter of more than [`MAX_CONDITIONS`] or with more than [`MAX_FILTER_DEPTH`]
+    /// levels. A group without parts counts as a condition.
+    ///
+    /// Whoever makes a filter of something that came from outside asks this first: to copy, compare
+    /// or drop a filter takes stack for each of its levels. [`crate::grammar::parse`] makes none
+    /// that is refused.
+    pub fn check(&self) -> Result<(), Error> {
+        let mut conditions = 0;
+        let mut open = vec![(self, 1)];
+        while let Some((filter, depth)) = open.pop() {
+            within("levels of the filter", depth, MAX_FILTER_DEPTH)?;
+            match filter {
+                Self::All(parts) | Self::Any(parts) if !parts.is_empty() => {
+                    let least = conditions + parts.len();
+                    within("conditions of the filter", least, MAX_CONDITIONS)?;
+                    open.extend(parts.iter().map(|part| (part, depth + 1)));
+                }
+                Self::Not(part) => open.push((part, depth + 1)),
+                Self::All(_) | Self::Any(_) | Self::Field { .. } => {
+                    conditions += 1;
+                    within("conditions of the filter", conditions, MAX_CONDITIONS)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within(what: &str, size: usize, limit: usize) -> Result<(), Error> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(Error::TooLarge {
+        what: format!("the number of {what}"),
+        size,
+        limit,
+    })
+}
+
+impl Test {
+    fn passes_in(&self, document: &Document, name: &str) -> bool {
+        let mut named = document.fields.iter().filter(|(own, _)| own == name);
+        let is_own_date = name == "date" && named.clone().next().is_none();
+        if is_own_date {
+            return document.date.as_ref().is_some_and(|day| self.holds(day));
+        }
+        named.any(|(_, value)| self.passes(value))
+    }
+
+    fn passes(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Is(wanted), Value::Text(text)) => folded(text) == folded(wanted),
+            (Self::Is(wanted), Value::List(items)) => {
+                let wanted = folded(wanted);
+                items.iter().any(|item| folded(item) == wanted)
+            }
+            (Self::Number { from, to }, Value::Number(number)) => {
+                from.is_none_or(|from| from <= *number)
+                    && to.is_none_or(|to| *number <= to)
+                    && !number.is_nan()
+            }
+            (Self::Date { .. }, Value::Date(day)) => self.holds(day),
+            (Self::Bool(wanted), Value::Bool(flag)) => wanted == flag,
+            _ => false,
+        }
+    }
+
+    /// Whether a day lies within the bounds.
+    fn holds(&self, day: &str) -> bool {
+        let Self::Date { from, to } = self else {
+            return false;
+        };
+        let Some(day) = Day::parse(day) else {
+            return false;
+        };
+        let keeps = |bound: &Option<String>, holds: fn(Day, Day) -> bool| match bound {
+            Some(bound) => Day::parse(bound).is_some_and(|bound| holds(day, bound)),
+            None => true,
+        };
+        keeps(from, |day, from| from <= day) && keeps(to, |day, to| day <= to)
+    }
+}
+
+/// A text as it is compared: in lower case, without accents, with single spaces, and cut at
+/// [`MAX_VALUE_CHARS`].
+pub(crate) fn folded(text: &str) -> String {
+    // One character that is looked at can become several, and several can become one; four times
+    // as many as are kept are enough for every text people write.
+    let text = text.trim_start();
+    let end = text
+        .char_indices()
+        .nth(4 * MAX_VALUE_CHARS)
+        .map_or(text.len(), |(end, _)| end);
+    let mut letters = String::new();
+    let looked_at = text.get(..end).unwrap_or_default();
+    analysis::fold(looked_at, 4 * MAX_VALUE_CHARS, &mut letters);
+    let mut out = String::with_capacity(letters.len());
+    let mut left = MAX_VALUE_CHARS;
+    for word in letters.split_whitespace() {
+        if !out.is_empty() && left > 0 {
+            out.push(' ');
+            left -= 1;
+        }
+        out.extend(word.chars().take(left));
+        left = left.saturating_sub(word.chars().count());
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::DocId;
+
+    fn document(date: Option<&str>, fields: &[(&str, Value)]) -> Document {
+        let fields = fields.iter();
+        Document {
+            id: DocId::parse("a").unwrap(),
+            title: String::new(),
+            text: String::new(),
+            url: None,
+            date: date.map(str::to_owned),
+            fields: fields
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+            source: String::new(),
+            hash: String::new(),
+        }
+    }
+
+    fn sample() -> Document {
+        let list = |items: &[&str]| Value::List(items.iter().map(|&item| item.into()).collect());
+        document(
+            Some("2024-06-15"),
+            &[
+                ("party", Value::Text("Civic  Labóur".to_owned())),
+                ("tags", list(&["Budget", "tarn-orr"])),
+                ("words", Value::Number(500.0)),
+                ("open", Value::Bool(true)),
+                ("received", Value::Date("2024-02-29".to_owned())),
+                ("year", Value::Text("2024".to_owned())),
+                ("odd", Value::Number(f64::NAN)),
+                ("never", Value::Date("2024-02-30".to_owned())),
+                ("empty", list(&[])),
+            ],
+        )
+    }
+
+    fn field(name: &str, test: Test) -> Filter {
+        Filter::Field {
+            name: name.to_owned(),
+            test,
+        }
+    }
+
+    fn is(name: &str, value: &str) -> Filter {
+        field(name, Test::Is(value.to_owned()))
+    }
+
+    fn number(name: &str, from: Option<f64>, to: Option<f64>) -> Filter {
+        field(name, Test::Number { from, to })
+    }
+
+    fn date(name: &str, from: Option<&str>, to: Option<&str>) -> Filter {
+        let bound = |bound: Option<&str>| bound.map(str::to_owned);
+        field(
+            name,
+            Test::Date {
+                from: bound(from),
+                to: bound(to),
+            },
+        )
+    }
+
+    fn not(filter: Filter) -> Filter {
+        Filter::Not(Box::new(filter))
+    }
+
+    fn check(filter: &Filter, expected: bool) {
+        assert_eq!(filter.matches(&sample()), expected, "{filter:?}");
+    }
+
+    #[test]
+    fn texts_and_items_are_compared_as_people_read_them() {
+        for (name, value, expected) in [
+            ("party", "civic labour", true),
+            ("party", " CIVIC\tLABOUR ", true),
+            ("party", "civic", false),
+            ("Party", "civic labour", false),
+            ("tags", "budget", true),
+            ("tags", "tarn orr", false),
+            ("empty", "", false),
+            ("words", "500", false),
+            ("open", "true", false),
+            ("received", "2024-02-29", false),
+            ("date", "2024-06-15", false),
+            ("nothing", "", false),
+        ] {
+            check(&is(name, value), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_and_flags_are_compared() {
+        for (name, from, to, expected) in [
+            ("words", Some(500.0), Some(500.0), true),
+            ("words", Some(500.5), None, false),
+            ("words", None, Some(499.5), false),
+            ("words", None, None, true),
+            ("words", Some(f64::NAN), None, false),
+            ("words", Some(f64::NEG_INFINITY), Some(f64::INFINITY), true),
+            ("odd", None, None, false),
+            ("year", Some(2024.0), Some(2024.0), false),
+        ] {
+            check(&number(name, from, to), expected);
+        }
+        check(&field("open", Test::Bool(true)), true);
+        check(&field("open", Test::Bool(false)), false);
+        check(&field("party", Test::Bool(true)), false);
+    }
+
+    #[test]
+    fn days_are_compared() {
+        for (name, from, to, expected) in [
+            ("date", Some("2024-06-15"), Some("2024-06-15"), true),
+            ("date", Some("2024-06-16"), None, false),
+            ("date", None, Some("2024-06-14"), false),
+            ("date", None, None, true),
+            ("date", Some("2024-06"), None, false),
+            ("date", None, Some("soon"), false),
+            ("received", Some("2024-02-29"), Some("2024-03-01"), true),
+            ("never", None, None, false),
+            ("year", None, None, false),
+        ] {
+            check(&date(name, from, to), expected);
+        }
+        let own = document(None, &[]);
+        assert!(!date("date", None, None).matches(&own));
+        let fields = [("date", Value::Text("June".to_owned()))];
+        let hidden = document(Some("2024-06-15"), &fields);
+        assert!(!date("date", None, None).matches(&hidden));
+        assert!(is("date", "june").matches(&hidden));
+    }
+
+    #[test]
+    fn groups_are_decided_by_their_parts() {
+        let yes = || field("open", Test::Bool(true));
+        let no = || field("open", Test::Bool(false));
+        for (filter, expected) in [
+            (Filter::All(vec![]), true),
+            (Filter::Any(vec![]), false),
+            (Filter::All(vec![yes(), yes()]), true),
+            (Filter::All(vec![yes(), no()]), false),
+            (Filter::Any(vec![no(), yes()]), true),
+            (Filter::Any(vec![no(), no()]), false),
+            (not(yes()), false),
+            (not(not(yes())), true),
+            (not(is("nothing", "x")), true),
+            (not(Filter::All(vec![])), false),
+            (
+                Filter::All(vec![
+                    Filter::Any(vec![no(), not(no())]),
+                    not(Filter::All(vec![no()])),
+                ]),
+                true,
+            ),
+        ] {
+            check(&filter, expected);
+        }
+    }
+
+    #[test]
+    fn filters_have_bounds() {
+        let wide = |count: usize| Filter::Any(vec![is("a", "b"); count]);
+        let deep = |levels: usize| (1..levels).fold(is("a", "b"), |inner, _| not(inner));
+        let empty = |count: usize| Filter::All(vec![Filter::All(vec![]); count]);
+        for (limit, make) in [
+            (MAX_CONDITIONS, &wide as &dyn Fn(usize) -> Filter),
+            (MAX_CONDITIONS, &empty),
+            (MAX_FILTER_DEPTH, &deep),
+        ] {
+            assert!(make(limit).check().is_ok());
+            assert!(matches!(
+                make(limit + 1).check(),
+                Err(Error::TooLarge { .. })
+            ));
+        }
+        let several = Filter::All(vec![wide(32), wide(33)]);
+        assert!(several.check().is_err());
+    }
+
+    #[test]
+    fn a_deep_filter_does_not_overflow_the_stack() {
+        let mut deep = (0..20_001).fold(field("open", Test::Bool(true)), |inner, _| not(inner));
+        check(&deep, false);
+        assert!(deep.check().is_err());
+        // Dropped level by level; only what passed `check` is safe to drop as it is.
+        while let Filter::Not(inner) = deep {
+            deep = *inner;
+        }
+    }
+
+    #[test]
+    fn a_folded_text_is_bounded() {
+        for text in ["x", "é", "\u{FDFA}", "x ", "\u{301}", "東"] {
+            let text = text.repeat(100_000);
+            assert!(folded(&text).chars().count() <= MAX_VALUE_CHARS);
+        }
+        let long = "x".repeat(MAX_VALUE_CHARS);
+        assert_eq!(folded(&long), long);
+        assert_eq!(folded(&format!("{long}x")), long);
+        assert_eq!(folded(&format!("   {long}")), long);
+    }
+
+    mod properties {
+        use proptest::collection::vec;
+        use proptest::prelude::*;
+
+        use super::*;
+
+        const NAMES: [&str; 4] = ["a", "b", "date", "c"];
+        const TEXTS: [&str; 5] = ["x", "X", "y z", "Ÿ  z", ""];
+        const DAYS: [&str; 4] = ["2024-01-31", "2024-02-01", "2024-12-31", "soon"];
+
+        fn value() -> impl Strategy<Value = Value> {
+            let text = || prop::sample::select(&TEXTS[..]).prop_map(str::to_owned);
+            prop_oneof![
+                text().prop_map(Value::Text),
+                vec(text(), 0..3).prop_map(Value::List),
+                (-2_i8..3).prop_map(|n| Value::Number(n.into())),
+                any::<bool>().prop_map(Value::Bool),
+                prop::sample::select(&DAYS[..]).prop_map(|day| Value::Date(day.to_owned())),
+            ]
+        }
+
+        fn test() -> impl Strategy<Value = Test> {
+            let day = || prop::option::of(prop::sample::select(&DAYS[..]).prop_map(str::to_owned));
+            let number = || prop::option::of((-2_i8..3).prop_map(f64::from));
+            prop_oneof![
+                prop::sample::select(&TEXTS[..]).prop_map(|text| Test::Is(text.to_owned())),
+                (number(), number()).prop_map(|(from, to)| Test::Number { from, to }),
+                (day(), day()).prop_map(|(from, to)| Test::Date { from, to }),
+                any::<bool>().prop_map(Test::Bool),
+            ]
+        }
+
+        fn filter() -> impl Strategy<Value = Filter> {
+            let name = prop::sample::select(&NAMES[..]);
+            let leaf = (name, test()).prop_map(|(name, test)| field(name, test));
+            leaf.prop_recursive(5, 40, 4, |inner| {
+                prop_oneof![
+                    vec(inner.clone(), 0..4).prop_map(Filter::All),
+                    vec(inner.clone(), 0..4).prop_map(Filter::Any),
+                    inner.prop_map(not),
+                ]
+            })
+        }
+
+        /// The same thing said again in another way: recursively, and over pairs of values that
+        /// were written down by hand.
+        fn brute(filter: &Filter, document: &Document) -> bool {
+            match filter {
+                Filter::All(parts) => !parts.iter().any(|part| !brute(part, document)),
+                Filter::Any(parts) => parts.iter().filter(|part| brute(part, document)).count() > 0,
+                Filter::Not(part) => !brute(part, document),
+                Filter::Field { name, test } => {
+                    let mut values: Vec<Value> = Vec::new();
+                    for (own, value) in &document.fields {
+                        if own == name {
+                            values.push(value.clone());
+                        }
+                    }
+                    if name == "date" && values.is_empty() {
+                        values.extend(document.date.clone().map(Value::Date));
+                    }
+                    values.iter().any(|value| passes(test, value))
+                }
+            }
+        }
+
+        fn passes(test: &Test, value: &Value) -> bool {
+            let class = |text: &str| match text {
+                "x" | "X" => 1,
+                "y z" | "Ÿ  z" => 2,
+                _ => 3,
+            };
+            let rank = |day: &str| DAYS[..3].iter().position(|known| *known == day);
+            match (test, value) {
+                (Test::Is(a), Value::Text(b)) => class(a) == class(b),
+                (Test::Is(a), Value::List(b)) => b.iter().any(|b| class(a) == class(b)),
+                (Test::Number { from, to }, Value::Number(n)) => {
+                    (from.unwrap_or(-99.0)..=to.unwrap_or(99.0)).contains(n)
+                }
+                (Test::Date { from, to }, Value::Date(day)) => {
+                    let end = |end: &Option<String>, open| end.as_deref().map_or(Some(open), rank);
+                    match (rank(day), end(from, 0), end(to, 9)) {
+                        (Some(day), Some(from), Some(to)) => from <= day && day <= to,
+                        _ => false,
+                    }
+                }
+                (Test::Bool(a), Value::Bool(b)) => a == b,
+                _ => false,
+            }
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..Default::default() })]
+
+            #[test]
+            fn matching_is_what_it_says(
+                filter in filter(),
+                date in prop::option::of(prop::sample::select(&DAYS[..])),
+                fields in vec((prop::sample::select(&NAMES[..]), value()), 0..5),
+            ) {
+                let document = document(date, &fields);
+                prop_assert_eq!(filter.matches(&document), brute(&filter, &document));
+            }
+
+            #[test]
+            fn folding_twice_changes_nothing(text in any::<String>()) {
+                let once = folded(&text);
+                prop_assert_eq!(folded(&once), once);
+            }
+        }
+    }
+}

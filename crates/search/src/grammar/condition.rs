@@ -1,0 +1,264 @@
+//! Conditions as they come by in a query: where they begin and end, and what becomes of them.
+
+use std::ops::Range;
+
+use super::Ignored;
+use super::fields::{Found, Piece, Target, written};
+use super::groups::{Join, Node};
+use super::range::{self, Compare};
+use super::reader::Reader;
+use super::scan::{Scan, is_blank, is_of_name, is_quote};
+use crate::catalog::Kind;
+use crate::filter::{Filter, MAX_CONDITIONS};
+
+/// What stands between a name and its value. The wide colon is what a Chinese or Japanese keyboard
+/// types.
+const COLONS: [char; 2] = [':', '：'];
+
+/// A condition as it stands in the query.
+pub(super) struct Condition<'q> {
+    at: usize,
+    name: &'q str,
+    target: Target<'q>,
+    pieces: Vec<Piece<'q>>,
+}
+
+impl<'q> Reader<'q> {
+    /// Takes a condition, if one stands here.
+    pub(super) fn condition(&mut self, at: usize, in_group: bool) -> Option<Condition<'q>> {
+        let name = self.scan.name();
+        let condition = self.behind(at, name, in_group);
+        if condition.is_none() {
+            self.scan.back_to(at);
+        }
+        condition
+    }
+
+    fn behind(&mut self, at: usize, name: &'q str, in_group: bool) -> Option<Condition<'q>> {
+        let next = self.scan.peek()?;
+        let has_colon = COLONS.contains(&next);
+        let sign = range::sign(self.scan.rest());
+        if !has_colon && sign.is_none() {
+            return None;
+        }
+        let target = self.fields.target(name)?;
+        let pieces = if has_colon {
+            self.scan.bump();
+            self.pieces(target, in_group)
+        } else {
+            // `words>500`, where the name is that of a field and the sign makes sense.
+            let field = self.fields.names.find(name)?;
+            let has_order = matches!(field.kind, Kind::Number | Kind::Date);
+            sign.filter(|(compare, _)| has_order || *compare == Compare::At)?;
+            vec![self.piece(target, in_group)]
+        };
+        (!pieces.is_empty()).then_some(Condition {
+            at,
+            name,
+            target,
+            pieces,
+        })
+    }
+
+    fn pieces(&mut self, target: Target<'q>, in_group: bool) -> Vec<Piece<'q>> {
+        match self.scan.peek() {
+            Some(c) if is_blank(c) => return self.piece_after_blanks(target, in_group),
+            Some(c) if COLONS.contains(&c) => return Vec::new(),
+            Some('(') => {
+                if let Some(inner) = self.scan.parenthesised() {
+                    return alternatives(inner);
+                }
+            }
+            _ => {}
+        }
+        let mut pieces = vec![self.piece(target, in_group)];
+        while self.scan.eat(',') {
+            let ends = self.scan.peek().is_none_or(|c| is_blank(c) || c == ')');
+            if ends {
+                break;
+            }
+            pieces.push(self.piece(target, in_group));
+        }
+        pieces.retain(|piece| piece.is_quoted || !piece.value.is_empty());
+        pieces
+    }
+
+    fn piece(&mut self, target: Target<'q>, in_group: bool) -> Piece<'q> {
+        if let Some(value) = self.scan.quoted() {
+            return Piece {
+                value,
+                is_quoted: true,
+            };
+        }
+        let long = self.fields.long_value(target.field, &mut self.scan);
+        let value = long.unwrap_or_else(|| self.scan.run(&[','], in_group));
+        Piece {
+            value: value.trim_matches(is_quote),
+            is_quoted: false,
+        }
+    }
+
+    /// The value of `party: Labor`, if that is what it is: a colon and a blank are found in every
+    /// other sentence.
+    fn piece_after_blanks(&mut self, target: Target<'q>, in_group: bool) -> Vec<Piece<'q>> {
+        self.scan.skip_blanks();
+        let first = self.scan.peek();
+        let piece = self.piece(target, in_group);
+        let is_measure = first.is_some_and(|c| c.is_ascii_digit() || "<>=≥≤".contains(c));
+        let can_be = match target.field.kind {
+            Kind::Number | Kind::Date => is_measure,
+            Kind::Keyword | Kind::Text | Kind::List | Kind::Bool => true,
+        };
+        let is_known = |found: Found| found.is_sure;
+        let fits = piece.is_quoted
+            || (can_be && self.fields.understand(target, piece).is_ok_and(is_known));
+        if fits { vec![piece] } else { Vec::new() }
+    }
+
+    pub(super) fn condition_is(&mut self, condition: &Condition<'q>) {
+        let span = condition.at..self.scan.at();
+        let not = self.group().and_then(|group| group.not);
+        let is_unwanted = not.is_some() || self.is_in_negation();
+        let mut nodes = Vec::new();
+        for piece in &condition.pieces {
+            let result = match self.fields.understand(condition.target, *piece) {
+                Ok(found) => self.within_bounds(found.filter),
+                Err(refused) => Err((refused.reason, refused.meant)),
+            };
+            match result {
+                Ok((filter, depth)) => nodes.push(Node {
+                    filter,
+                    depth,
+                    span: span.clone(),
+                }),
+                Err((reason, meant)) => {
+                    let ignored = Ignored {
+                        written: match condition.pieces.len() {
+                            1 => self.scan.slice(span.clone()).to_owned(),
+                            _ => written(condition.name, piece.value),
+                        },
+                        reason,
+                        meant,
+                    };
+                    self.out.ignore(condition.at, ignored);
+                    if !is_unwanted {
+                        self.out.say(piece.value);
+                    }
+                }
+            }
+        }
+        match Node::joined(Join::Or, nodes) {
+            Some(node) => {
+                let none = self.out.phrases.len()..self.out.phrases.len();
+                self.arrive(Some(node), none);
+            }
+            None => self.conditions_end(),
+        }
+    }
+
+    /// Counts the conditions of a filter of one value, and how many levels it has.
+    fn within_bounds(
+        &mut self,
+        filter: Filter,
+    ) -> Result<(Filter, usize), (String, Option<String>)> {
+        let (count, depth) = match &filter {
+            Filter::Any(parts) => (parts.len(), 2),
+            _ => (1, 1),
+        };
+        if self.conditions + count > MAX_CONDITIONS {
+            let reason = format!("a query has at most {MAX_CONDITIONS} conditions");
+            return Err((reason, None));
+        }
+        self.conditions += count;
+        Ok((filter, depth))
+    }
+
+    /// Tells of a name that no field has, if it looks as if one was meant; says whether it took
+    /// the word for that. The words are text all the same, unless they were not wanted.
+    pub(super) fn is_unknown_field(&mut self, at: usize, word: &'q str) -> bool {
+        let parts = word.split_once(COLONS);
+        let Some((name, value)) = parts.filter(|(name, value)| can_be_meant(name, value)) else {
+            return false;
+        };
+        self.compared += 1;
+        if self.compared > MAX_CONDITIONS || self.fields.target(name).is_some() {
+            return false;
+        }
+        let end = self.scan.at();
+        let is_range = range::sign(value).is_some() || range::ends(value).is_some();
+        // What is quoted may hold blanks; then it goes on behind the word.
+        self.scan.back_to(end - value.len());
+        let quoted = self.scan.quoted();
+        self.scan.back_to(quoted.map_or(end, |_| self.scan.at()));
+        let piece = Piece {
+            value: quoted.unwrap_or(value),
+            is_quoted: quoted.is_some(),
+        };
+        let nearest = self.fields.nearest(name, piece);
+        let misses_a_date = self.fields.misses_a_date(name, piece.value);
+        let not = self.group().and_then(|group| group.not);
+        let is_unwanted = not.is_some_and(|not| not.holds_for_phrases) || self.is_in_negation();
+        let is_meant = nearest.is_some() || piece.is_quoted || is_range || misses_a_date;
+        if !is_meant && !is_unwanted {
+            return false;
+        }
+        let reason = match misses_a_date {
+            true => "no document has a date".to_owned(),
+            false => format!("no field is named `{name}`"),
+        };
+        let meant = nearest.map(|field| written(&field.name, piece.value));
+        self.ignore(at..self.scan.at(), reason, meant);
+        if !is_unwanted {
+            self.out.say(name);
+            self.out.say(piece.value);
+        }
+        self.conditions_end();
+        true
+    }
+
+    /// Whether what stands here is inside a group that is turned around.
+    fn is_in_negation(&self) -> bool {
+        self.groups.iter().any(|group| group.is_negated)
+    }
+}
+
+/// Whether these may be a name and a value. `12:30`, `std::vec` and addresses are not.
+fn can_be_meant(name: &str, value: &str) -> bool {
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(is_of_name);
+    is_name && !value.is_empty() && !value.starts_with([':', '/', '\\'])
+}
+
+/// The values of `party:(Labor OR "Civic Labour")`.
+fn alternatives(inner: &str) -> Vec<Piece<'_>> {
+    let mut scan = Scan::new(inner);
+    let mut pieces = Vec::new();
+    let mut run: Option<Range<usize>> = None;
+    let end = |run: &mut Option<Range<usize>>, pieces: &mut Vec<_>| {
+        if let Some(span) = run.take() {
+            pieces.push(Piece {
+                value: inner.get(span).unwrap_or_default(),
+                is_quoted: false,
+            });
+        }
+    };
+    while scan.skip_blanks() {
+        let start = scan.at();
+        if let Some(value) = scan.quoted() {
+            end(&mut run, &mut pieces);
+            pieces.push(Piece {
+                value,
+                is_quoted: true,
+            });
+        } else if scan.eat(',') {
+            end(&mut run, &mut pieces);
+        } else {
+            let word = scan.run(&[','], false);
+            match word {
+                "OR" | "or" | "|" | "||" => end(&mut run, &mut pieces),
+                _ => run = Some(run.map_or(start, |run| run.start)..scan.at()),
+            }
+        }
+    }
+    end(&mut run, &mut pieces);
+    pieces
+}

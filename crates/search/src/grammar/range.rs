@@ -1,0 +1,207 @@
+//! What is written behind a field's name into a test on numbers or days.
+
+use crate::calendar::{Day, Period};
+use crate::filter::Test;
+
+/// How a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compare {
+    /// Equal to it, or within it.
+    At,
+    /// Equal or later.
+    From,
+    /// Later.
+    After,
+    /// Equal or earlier.
+    To,
+    /// Earlier.
+    Before,
+}
+
+/// The signs, those that begin with another one first.
+const SIGNS: [(&str, Compare); 7] = [
+    (">=", Compare::From),
+    ("<=", Compare::To),
+    (">", Compare::After),
+    ("<", Compare::Before),
+    ("=", Compare::At),
+    ("≥", Compare::From),
+    ("≤", Compare::To),
+];
+
+/// A sign at the beginning, and what follows it.
+pub(super) fn sign(written: &str) -> Option<(Compare, &str)> {
+    let mut signs = SIGNS.iter();
+    signs.find_map(|(sign, compare)| Some((*compare, written.strip_prefix(sign)?.trim_start())))
+}
+
+/// The two ends of `a..b`; nothing where an end is left open.
+pub(super) fn ends(written: &str) -> Option<(Option<&str>, Option<&str>)> {
+    let (from, to) = written
+        .split_once("..")
+        .or_else(|| written.split_once('…'))?;
+    let end = |text: &'_ str| Some(text.trim()).is_some_and(|text| !text.is_empty() && text != "*");
+    Some((
+        end(from).then_some(from.trim()),
+        end(to).then_some(to.trim()),
+    ))
+}
+
+/// A test on numbers, if that is what is written.
+pub(super) fn numbers(written: &str) -> Option<Test> {
+    let (from, to) = if let Some((from, to)) = ends(written) {
+        let from = optional(from, number)?;
+        let to = optional(to, number)?;
+        match (from, to) {
+            (Some(from), Some(to)) if to < from => (Some(to), Some(from)),
+            ends => ends,
+        }
+    } else {
+        let (compare, value) = sign(written).unwrap_or((Compare::At, written));
+        let value = number(value)?;
+        match compare {
+            Compare::At => (Some(value), Some(value)),
+            Compare::From => (Some(value), None),
+            Compare::After => (Some(value.next_up()), None),
+            Compare::To => (None, Some(value)),
+            Compare::Before => (None, Some(value.next_down())),
+        }
+    };
+    (from.is_some() || to.is_some()).then_some(Test::Number { from, to })
+}
+
+/// A finite number as people write it; `inf` and `nan` are words.
+fn number(written: &str) -> Option<f64> {
+    let is_plain = |b: u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E');
+    let written = Some(written.trim()).filter(|text| text.bytes().all(is_plain))?;
+    written
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+}
+
+/// A test on days, if that is what is written.
+pub(super) fn days(written: &str, today: Day) -> Option<Test> {
+    let Some((from, to)) = ends(written) else {
+        let (compare, value) = sign(written).unwrap_or((Compare::At, written));
+        return compared_days(compare, value, today);
+    };
+    let period = |written: &str| Period::parse(written, today);
+    let from = optional(from, period)?;
+    let to = optional(to, period)?;
+    let (from, to) = match (from, to) {
+        (Some(from), Some(to)) if to.end() < from.first => (Some(to), Some(from)),
+        ends => ends,
+    };
+    let test = between(from.map(|from| from.first), to.map(|to| to.end()));
+    (from.is_some() || to.is_some()).then_some(test)
+}
+
+/// A test on days that are compared with one date.
+pub(super) fn compared_days(compare: Compare, written: &str, today: Day) -> Option<Test> {
+    let period = Period::parse(written, today)?;
+    Some(match compare {
+        Compare::At => between(Some(period.first), Some(period.last)),
+        Compare::From => between(Some(period.first), None),
+        Compare::After => between(Some(period.end().plus_days(1)?), None),
+        Compare::To => between(None, Some(period.end())),
+        Compare::Before => between(None, Some(period.first.plus_days(-1)?)),
+    })
+}
+
+fn between(from: Option<Day>, to: Option<Day>) -> Test {
+    Test::Date {
+        from: from.map(|day| day.to_string()),
+        to: to.map(|day| day.to_string()),
+    }
+}
+
+/// Reads what is there; what is there and cannot be read spoils the whole.
+fn optional<T>(written: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match written {
+        Some(written) => read(written).map(Some),
+        None => Some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_every_way() {
+        let at = |from, to| Some(Test::Number { from, to });
+        let cases = [
+            ("500", at(Some(500.0), Some(500.0))),
+            ("=500", at(Some(500.0), Some(500.0))),
+            (">=500", at(Some(500.0), None)),
+            ("≥500", at(Some(500.0), None)),
+            ("<=-3.5", at(None, Some(-3.5))),
+            (">500", at(Some(500_f64.next_up()), None)),
+            ("<0", at(None, Some(0_f64.next_down()))),
+            ("100..200", at(Some(100.0), Some(200.0))),
+            ("200..100", at(Some(100.0), Some(200.0))),
+            ("-5..5", at(Some(-5.0), Some(5.0))),
+            ("100…200", at(Some(100.0), Some(200.0))),
+            ("100..", at(Some(100.0), None)),
+            ("*..1e3", at(None, Some(1_000.0))),
+            ("0..99999999999999999999", at(Some(0.0), Some(1e20))),
+            ("", None),
+            ("..", None),
+            ("*..*", None),
+            ("many", None),
+            ("1e999", None),
+            ("nan", None),
+            ("inf", None),
+            ("1..x", None),
+            ("1..2..3", None),
+            ("5k", None),
+            (">", None),
+            (">=..5", None),
+        ];
+        for (written, expected) in cases {
+            assert_eq!(numbers(written), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn days_are_read_in_every_way() {
+        let today = Day::new(2024, 8, 15).unwrap();
+        let cases = [
+            ("2024", "2024-01-01", "2024-12-31"),
+            ("2024-06..2024-09", "2024-06-01", "2024-09-30"),
+            ("2024-09..2024-06", "2024-06-01", "2024-09-30"),
+            ("2024..", "2024-01-01", ""),
+            ("..2023", "", "2023-12-31"),
+            (">=2024-05", "2024-05-01", ""),
+            (">2024-05", "2024-06-01", ""),
+            ("<2024", "", "2023-12-31"),
+            ("<=2024", "", "2024-12-31"),
+            ("30d", "2024-07-16", "2024-08-15"),
+            (">=30d", "2024-07-16", ""),
+            ("<=30d", "", "2024-07-16"),
+            ("60d..30d", "2024-06-16", "2024-07-16"),
+            ("today", "2024-08-15", "2024-08-15"),
+        ];
+        let end = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        for (written, from, to) in cases {
+            let expected = Test::Date {
+                from: end(from),
+                to: end(to),
+            };
+            assert_eq!(days(written, today), Some(expected), "{written}");
+        }
+        for written in [
+            "",
+            "..",
+            "soon",
+            "2024..soon",
+            ">9999",
+            "<0000",
+            ">=",
+            "1..2",
+        ] {
+            assert_eq!(days(written, today), None, "{written}");
+        }
+    }
+}

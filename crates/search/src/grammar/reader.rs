@@ -1,0 +1,223 @@
+//! The walk over a query: takes one word, phrase, condition or parenthesis after the other.
+
+use std::ops::Range;
+
+use super::fields::Fields;
+use super::groups::{Group, Join, Last, Node, Not};
+use super::outcome::Outcome;
+use super::scan::{Scan, is_blank, is_quote};
+use super::{Ignored, MAX_QUERY_DEPTH, Parsed};
+use crate::calendar::Day;
+use crate::catalog::Catalog;
+use crate::filter::MAX_FILTER_DEPTH;
+
+/// The most levels a group may have, so that the three that its neighbours can add still fit.
+const MAX_GROUP_DEPTH: usize = MAX_FILTER_DEPTH - 3;
+
+/// Reads one query.
+pub(super) struct Reader<'q> {
+    pub(super) scan: Scan<'q>,
+    pub(super) fields: Fields<'q>,
+    pub(super) out: Outcome<'q>,
+    /// The groups that are open, outermost first; the first is the whole query.
+    pub(super) groups: Vec<Group<'q>>,
+    /// Parentheses that are open inside the innermost group and group nothing.
+    idle: usize,
+    /// Whether a word in capitals differs from the others.
+    pub(super) capitals_mean_something: bool,
+    pub(super) conditions: usize,
+    /// How many names were compared with those of the fields.
+    pub(super) compared: usize,
+}
+
+impl<'q> Reader<'q> {
+    pub(super) fn new(text: &'q str, catalog: &'q Catalog, today: Day) -> Self {
+        Self {
+            scan: Scan::new(text),
+            fields: Fields::new(catalog, today),
+            out: Outcome::default(),
+            groups: vec![Group::default()],
+            idle: 0,
+            capitals_mean_something: text.contains(char::is_lowercase),
+            conditions: 0,
+            compared: 0,
+        }
+    }
+
+    /// Reads it all; says how many characters it looked at to do so.
+    pub(super) fn read(mut self) -> (Parsed, usize) {
+        while self.scan.skip_blanks() {
+            self.step();
+        }
+        while self.groups.len() > 1 {
+            self.close();
+        }
+        self.say_leftovers();
+        let nodes = self.groups.pop().map(Group::finish).unwrap_or_default();
+        (self.out.finish(nodes, &self.scan), self.scan.steps())
+    }
+
+    fn step(&mut self) {
+        let at = self.scan.at();
+        let in_group = self.groups.len() > 1 || self.idle > 0;
+        match self.scan.peek() {
+            Some('(') => {
+                self.scan.bump();
+                self.open(at);
+            }
+            Some(')') if in_group => {
+                self.scan.bump();
+                self.close();
+            }
+            Some('-') if self.is_negation() => {
+                self.scan.bump();
+                self.not(Not {
+                    written: "-",
+                    at,
+                    holds_for_phrases: true,
+                    holds_for_words: true,
+                });
+            }
+            _ => {
+                if let Some(text) = self.scan.quoted() {
+                    self.phrase(at, text);
+                } else if let Some(condition) = self.condition(at, in_group) {
+                    self.condition_is(&condition);
+                } else {
+                    self.word(at, in_group);
+                }
+            }
+        }
+    }
+
+    /// A hyphen turns a word around when it stands before one and behind none: `-5` is a number.
+    fn is_negation(&self) -> bool {
+        let begins = |c: char| is_blank(c) || c == '(';
+        let next = self.scan.rest().chars().nth(1);
+        self.scan.previous().is_none_or(begins)
+            && next.is_some_and(|c| c.is_alphabetic() || is_quote(c) || c == '(')
+    }
+
+    fn open(&mut self, at: usize) {
+        if self.groups.len() > MAX_QUERY_DEPTH {
+            self.idle += 1;
+            return;
+        }
+        let phrases_before = self.out.phrases.len();
+        let Some(outer) = self.groups.last_mut() else {
+            return;
+        };
+        let not = outer.not.take();
+        let excludes = not.is_some_and(|not| not.holds_for_words);
+        let group = Group {
+            start: not.map_or(at, |not| not.at),
+            is_negated: not.is_some(),
+            excludes_words: outer.excludes_words != excludes,
+            phrases_before,
+            ..Group::default()
+        };
+        self.groups.push(group);
+    }
+
+    fn close(&mut self) {
+        if self.idle > 0 {
+            self.idle -= 1;
+            return;
+        }
+        self.say_leftovers();
+        let Some(group) = self.groups.pop() else {
+            return;
+        };
+        let (start, is_negated, has_words) = (group.start, group.is_negated, group.has_words);
+        let phrases = group.phrases_before..self.out.phrases.len();
+        let node = Node::joined(Join::And, group.finish());
+        let node = node.map(|node| if is_negated { node.negated() } else { node });
+        let span = start..self.scan.at();
+        match node {
+            Some(node) if node.depth > MAX_GROUP_DEPTH => {
+                self.conditions_end();
+                let reason = format!("a filter has at most {MAX_FILTER_DEPTH} levels");
+                self.ignore(span, reason, None);
+            }
+            Some(node) => self.arrive(Some(Node { span, ..node }), phrases),
+            None if has_words => self.arrive(None, phrases),
+            None => {}
+        }
+    }
+
+    /// Puts a condition, or words, behind what came before.
+    pub(super) fn arrive(&mut self, node: Option<Node>, phrases: Range<usize>) {
+        let is_condition = node.is_some();
+        let join = self.join(is_condition, &phrases);
+        let not = self.group().and_then(|group| group.not.take());
+        let Some(group) = self.group() else {
+            return;
+        };
+        group.has_words |= !is_condition;
+        group.follows_nothing = false;
+        group.last_word = None;
+        group.last = Some(Last {
+            is_condition,
+            phrases,
+        });
+        if let Some(node) = node {
+            let node = match not {
+                Some(not) => Node {
+                    span: not.at..node.span.end,
+                    ..node.negated()
+                },
+                None => node,
+            };
+            group.push(node, join);
+        }
+    }
+
+    /// How what comes is joined with what came last.
+    fn join(&mut self, is_condition: bool, phrases: &Range<usize>) -> Option<Join> {
+        let group = self.group()?;
+        let joint = group.joint.take()?;
+        let (was_condition, before) = group
+            .last
+            .as_ref()
+            .map(|last| (last.is_condition, last.phrases.clone()))?;
+        let are_conditions = is_condition && was_condition;
+        let is_operator = joint.is_firm && self.capitals_mean_something;
+        if !are_conditions && !is_operator {
+            self.out.say(joint.written);
+            return None;
+        }
+        self.out.loosen(joint.join, before);
+        self.out.loosen(joint.join, phrases.clone());
+        if joint.join == Join::Or && is_condition != was_condition {
+            let span = joint.at..joint.at + joint.written.len();
+            let reason = "`OR` joins a filter with a filter, or a word with a word".to_owned();
+            self.ignore(span, reason, None);
+        }
+        are_conditions.then_some(joint.join)
+    }
+
+    /// What comes after a condition that is not kept has nothing to be joined with.
+    pub(super) fn conditions_end(&mut self) {
+        if let Some(group) = self.group() {
+            group.joint = None;
+            group.not = None;
+            group.last = None;
+            group.last_word = None;
+            group.follows_nothing = true;
+        }
+    }
+
+    pub(super) fn group(&mut self) -> Option<&mut Group<'q>> {
+        self.groups.last_mut()
+    }
+
+    /// Tells that a stretch of the query is not kept as a condition.
+    pub(super) fn ignore(&mut self, span: Range<usize>, reason: String, meant: Option<String>) {
+        let ignored = Ignored {
+            written: self.scan.slice(span.clone()).to_owned(),
+            reason,
+            meant,
+        };
+        self.out.ignore(span.start, ignored);
+    }
+}

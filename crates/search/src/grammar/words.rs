@@ -1,0 +1,133 @@
+//! Words, phrases and the words that operate on them, as they come by in a query.
+
+use std::ops::Range;
+
+use super::groups::{Join, Joint, Not};
+use super::outcome::Phrase;
+use super::reader::Reader;
+use crate::analysis::is_stop_word;
+use crate::filter::folded;
+
+impl<'q> Reader<'q> {
+    /// Takes the word that stands here.
+    pub(super) fn word(&mut self, at: usize, in_group: bool) {
+        let word = self.scan.run(&[], in_group);
+        if word.is_empty() {
+            // A stray mark that nothing else takes.
+            self.scan.bump();
+            return;
+        }
+        if self.is_operator(at, word) || self.is_unknown_field(at, word) {
+            return;
+        }
+        let not = self.group().and_then(|group| group.not.take());
+        let excludes = not.filter(|not| not.holds_for_words);
+        self.put(at..self.scan.at(), word, not, excludes.is_some());
+        if let Some(group) = self.group() {
+            group.last_word = Some(word);
+        }
+    }
+
+    /// Takes the phrase that ends here.
+    pub(super) fn phrase(&mut self, at: usize, text: &'q str) {
+        let not = self.group().and_then(|group| group.not.take());
+        let excludes = not.filter(|not| not.holds_for_phrases);
+        self.put(at..self.scan.at(), text.trim(), not, excludes.is_some());
+    }
+
+    /// Puts a word or a phrase among those that are wanted or those that are not.
+    fn put(&mut self, span: Range<usize>, text: &'q str, not: Option<Not<'q>>, excludes: bool) {
+        let start = not.filter(|_| excludes).map_or(span.start, |not| not.at);
+        let is_phrase = span.len() > text.len();
+        let phrase = Phrase {
+            at: start,
+            written: self.scan.slice(start..span.end),
+            text,
+            has_to_occur: true,
+        };
+        let group_excludes = self.groups.last().is_some_and(|group| group.excludes_words);
+        let can_occur = text.contains(char::is_alphanumeric);
+        let before = self.out.phrases.len();
+        if can_occur && excludes != group_excludes {
+            self.arrive(None, before..before);
+            self.out.exclude(phrase);
+            return;
+        }
+        if is_phrase && can_occur {
+            self.out.require(phrase);
+        }
+        self.arrive(None, before..self.out.phrases.len());
+        if let Some(not) = not.filter(|_| !excludes) {
+            self.out.say(not.written);
+        }
+        self.out.say(text);
+    }
+
+    /// Notes `OR`, `AND` and `NOT`; whether they join anything is known when the next thing comes.
+    fn is_operator(&mut self, at: usize, word: &'q str) -> bool {
+        let (join, is_firm) = match word {
+            "OR" => (Join::Or, true),
+            "or" | "Or" | "|" | "||" => (Join::Or, false),
+            "AND" => (Join::And, true),
+            "and" | "And" | "&&" => (Join::And, false),
+            "NOT" | "not" | "Not" => {
+                let holds_for_words = word == "NOT" && self.is_not_meant();
+                self.not(Not {
+                    written: word,
+                    at,
+                    holds_for_phrases: word == "NOT",
+                    holds_for_words,
+                });
+                return true;
+            }
+            _ => return false,
+        };
+        let Some(group) = self.groups.last_mut() else {
+            return false;
+        };
+        let is_between = group.last.is_some() && group.joint.is_none() && group.not.is_none();
+        if is_between {
+            group.joint = Some(Joint {
+                written: word,
+                at,
+                join,
+                is_firm,
+            });
+        }
+        // What would join a condition that is not kept is not kept either.
+        is_between || (is_firm && group.follows_nothing)
+    }
+
+    /// Whether `NOT` turns around the word behind it. It does not in "do NOT enter": English puts
+    /// one of the words that say nothing before it.
+    fn is_not_meant(&self) -> bool {
+        let Some(group) = self.groups.last() else {
+            return false;
+        };
+        let follows = match group.last_word {
+            Some(word) => !is_stop_word(&folded(word)),
+            None => group.last.is_some(),
+        };
+        let is_joined = group.joint.is_some_and(|joint| joint.is_firm);
+        self.capitals_mean_something && (follows || is_joined)
+    }
+
+    pub(super) fn not(&mut self, not: Not<'q>) {
+        let before = self.group().and_then(|group| group.not.replace(not));
+        if let Some(before) = before {
+            self.out.say(before.written);
+        }
+    }
+
+    /// Operators at the end of a group operate on nothing: they are words.
+    pub(super) fn say_leftovers(&mut self) {
+        let Some(group) = self.group() else {
+            return;
+        };
+        let joint = group.joint.take().map(|joint| joint.written);
+        let not = group.not.take().map(|not| not.written);
+        for word in [joint, not].into_iter().flatten() {
+            self.out.say(word);
+        }
+    }
+}

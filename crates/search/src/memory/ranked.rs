@@ -1,0 +1,106 @@
+//! Entries of the reference engine on their way to become hits, and what is counted over them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::Entry;
+use crate::document::{DocId, Value};
+use crate::fuse::Candidate;
+use crate::hit::{Facet, Hit, MAX_EXCERPTS, MAX_FACET_VALUES};
+use crate::query::{Query, Sort};
+use crate::snippet::{Shown, Wanted};
+
+/// An entry on its way to become a hit.
+pub(super) struct Ranked<'s> {
+    pub entry: &'s Entry,
+    pub words: f32,
+    pairs: f32,
+    pub semantic: Option<f32>,
+    near: Vec<Range<usize>>,
+    pub is_candidate: bool,
+}
+
+impl<'s> Ranked<'s> {
+    pub(super) fn new(entry: &'s Entry, words: f32, pairs: f32, question: Option<&[f32]>) -> Self {
+        let mut near: Vec<(f32, Range<usize>)> = Vec::new();
+        if let (Some(question), Some(vectors)) = (question, &entry.vectors) {
+            let dot = |vector: &[f32]| question.iter().zip(vector).map(|(a, b)| a * b).sum();
+            near.extend(
+                vectors
+                    .iter()
+                    .map(|(range, vector)| (dot(vector), range.clone())),
+            );
+            near.sort_by(|left, right| right.0.total_cmp(&left.0));
+            near.truncate(MAX_EXCERPTS);
+        }
+        Self {
+            entry,
+            words,
+            pairs,
+            semantic: near.first().map(|(score, _)| *score),
+            near: near.into_iter().map(|(_, range)| range).collect(),
+            is_candidate: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> &DocId {
+        &self.entry.mapped.document.id
+    }
+
+    pub(super) fn weighed(self) -> Candidate<Self> {
+        let (lexical, semantic) = (self.words + self.pairs, self.semantic);
+        Candidate::new(self, Some(lexical), semantic)
+    }
+}
+
+pub(super) fn hit(one: &Candidate<Ranked<'_>>, query: &Query, wanted: &Wanted) -> Hit {
+    one.item.entry.mapped.hit(&Shown {
+        score: one.parts.score,
+        near: &one.item.near,
+        excerpts: query.excerpts,
+        wanted,
+        why: one.why(one.item.pairs),
+    })
+}
+
+/// Entries in the order of their days, those without one last.
+pub(super) fn listed<'s>(entries: &[&'s Entry], sort: Sort) -> Vec<Candidate<Ranked<'s>>> {
+    let mut list: Vec<_> = entries
+        .iter()
+        .map(|entry| Ranked::new(entry, 0.0, 0.0, None))
+        .collect();
+    let day = |one: &Ranked<'_>| one.entry.mapped.document.date.clone();
+    list.sort_by(|left, right| match (day(left), day(right)) {
+        (Some(left), Some(right)) if sort == Sort::Oldest => left.cmp(&right),
+        (Some(left), Some(right)) => right.cmp(&left),
+        (left, right) => left.is_none().cmp(&right.is_none()),
+    });
+    list.into_iter().map(Candidate::listed).collect()
+}
+
+/// The values of a field among some entries.
+pub(super) fn facet(entries: &[&Entry], name: &str) -> Facet {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in entries {
+        let document = &entry.mapped.document;
+        let values = document.facts().filter(|(field, _)| *field == name);
+        let values: BTreeSet<String> = values
+            .flat_map(|(_, value)| match value.as_ref() {
+                Value::List(items) => items.clone(),
+                other => vec![other.to_string()],
+            })
+            .collect();
+        for value in values {
+            *counts.entry(value).or_default() += 1;
+        }
+    }
+    let mut values: Vec<_> = counts.into_iter().collect();
+    values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    let more = values.len() > MAX_FACET_VALUES;
+    values.truncate(MAX_FACET_VALUES);
+    Facet {
+        field: name.to_owned(),
+        values,
+        more,
+    }
+}

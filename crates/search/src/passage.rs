@@ -1,0 +1,396 @@
+//! A document into the passages that are found and shown one by one.
+//!
+//! A passage follows the document's own structure: it begins at a heading, a page or a paragraph
+//! and takes in whole paragraphs until it is full. What is longer than a passage is cut after a
+//! sentence, else after a word.
+
+use std::ops::Range;
+
+use crate::document::Document;
+
+/// The most characters of a passage. English text of this length has about as many tokens as the
+/// model in the binary reads at once.
+pub const MAX_PASSAGE_CHARS: usize = 1_800;
+
+/// A heading or a page starts a new passage unless what stands before it is shorter than this.
+const MIN_PASSAGE_CHARS: usize = 200;
+
+/// The most passages of one document. The longest text that is read out of a file has fewer.
+pub const MAX_PASSAGES: usize = 16_384;
+
+/// The most characters of a title path.
+const MAX_PATH_CHARS: usize = 300;
+
+/// The deepest heading of Markdown.
+const MAX_LEVEL: usize = 6;
+
+/// What separates the parts of a title path.
+const ARROW: &str = " › ";
+
+/// One passage of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Its place among the passages of its document, from 0.
+    pub index: usize,
+    /// The bytes of the document's text it stands for, without white space at its ends.
+    pub range: Range<usize>,
+    /// The headings above it, outermost first, such as `Fares › Children`; empty when there are
+    /// none.
+    pub path: String,
+}
+
+/// The passages of a document, in their order. A text without a visible character has none.
+pub fn passages(document: &Document) -> Vec<Passage> {
+    let text = &document.text;
+    let mut cutter = Cutter::default();
+    for block in blocks(text) {
+        if cutter.done.len() >= MAX_PASSAGES {
+            break;
+        }
+        cutter.take(text, &block);
+    }
+    cutter.flush();
+    cutter.done.truncate(MAX_PASSAGES);
+    cutter.done
+}
+
+/// What stands for a passage when its meaning is worked out: the title path, then its words.
+pub(crate) fn embedded_text(document: &Document, passage: &Passage) -> String {
+    let words = document.text.get(passage.range.clone()).unwrap_or_default();
+    let title = document.title.trim();
+    // A title that is the first line of the text, as in Markdown, is not said twice.
+    let start = words.trim_start_matches(['#', ' ']);
+    let path = match (
+        title.is_empty() || start.starts_with(title),
+        passage.path.is_empty(),
+    ) {
+        (true, _) => passage.path.clone(),
+        (false, true) => title.to_owned(),
+        (false, false) if passage.path.starts_with(title) => passage.path.clone(),
+        (false, false) => format!("{title}{ARROW}{}", passage.path),
+    };
+    let path: String = path.chars().take(MAX_PATH_CHARS).collect();
+    if path.is_empty() {
+        words.to_owned()
+    } else {
+        format!("{path}\n{words}")
+    }
+}
+
+/// A paragraph, or a heading on a line of its own.
+struct Block {
+    range: Range<usize>,
+    /// The level and the words of a heading.
+    heading: Option<(usize, Range<usize>)>,
+    /// Whether a new page begins here.
+    page: bool,
+}
+
+/// The blocks of a text, in their order.
+fn blocks(text: &str) -> impl Iterator<Item = Block> {
+    let mut lines = lines(text).peekable();
+    let mut fenced = false;
+    std::iter::from_fn(move || {
+        let mut page = false;
+        while let Some((line, range)) = lines.next() {
+            page |= line.contains('\u{c}');
+            if line.trim().is_empty() {
+                continue;
+            }
+            if !fenced && let Some(heading) = heading(line, range.start) {
+                return Some(Block {
+                    range,
+                    heading: Some(heading),
+                    page,
+                });
+            }
+            fenced ^= is_fence(line);
+            let mut end = range.end;
+            // Code keeps its blank lines and its `#`, which are no headings there.
+            while let Some((next, range)) = lines.next_if(|(next, range)| {
+                fenced || !(next.trim().is_empty() || heading(next, range.start).is_some())
+            }) {
+                fenced ^= is_fence(next);
+                end = range.end;
+            }
+            return Some(Block {
+                range: range.start..end,
+                heading: None,
+                page,
+            });
+        }
+        None
+    })
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        (line, start..at)
+    })
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+/// The level and the words of a Markdown heading on the line that begins at `start`.
+fn heading(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    if !(1..=MAX_LEVEL).contains(&level) {
+        return None;
+    }
+    let rest = line.get(level..)?;
+    if !rest.starts_with([' ', '\t']) {
+        return None;
+    }
+    let words = rest.trim().trim_end_matches('#').trim_end();
+    if words.is_empty() {
+        return None;
+    }
+    let from = start + level + (rest.len() - rest.trim_start().len());
+    Some((level, from..from + words.len()))
+}
+
+#[derive(Default)]
+struct Cutter {
+    done: Vec<Passage>,
+    /// The headings above what comes next, with their levels.
+    path: Vec<(usize, String)>,
+    /// The passage that is being filled, with its characters so far.
+    open: Option<(Range<usize>, usize, String)>,
+}
+
+impl Cutter {
+    fn take(&mut self, text: &str, block: &Block) {
+        let words = text.get(block.range.clone()).unwrap_or_default();
+        let open = self.open.as_ref().map_or(0, |(_, chars, _)| *chars);
+        let begins = block.page || block.heading.is_some();
+        let size = words.chars().count();
+        if (begins && open >= MIN_PASSAGE_CHARS) || open + size > MAX_PASSAGE_CHARS {
+            self.flush();
+        }
+        if let Some((level, words)) = &block.heading {
+            self.path.retain(|(above, _)| above < level);
+            let words = text.get(words.clone()).unwrap_or_default();
+            self.path.push((*level, words.to_owned()));
+        }
+        for range in pieces(text, block.range.clone(), size) {
+            if self.done.len() >= MAX_PASSAGES {
+                return;
+            }
+            self.add(text, range);
+        }
+    }
+
+    fn add(&mut self, text: &str, range: Range<usize>) {
+        let size = text
+            .get(range.clone())
+            .map_or(0, |piece| piece.chars().count());
+        let start = match self.open.take() {
+            Some((open, chars, path)) if chars + size <= MAX_PASSAGE_CHARS => {
+                self.open = Some((open.start..range.end, chars + size, path));
+                return;
+            }
+            Some(full) => {
+                self.open = Some(full);
+                self.flush();
+                range.start
+            }
+            None => range.start,
+        };
+        let path: Vec<&str> = self.path.iter().map(|(_, words)| words.as_str()).collect();
+        self.open = Some((start..range.end, size, path.join(ARROW)));
+        self.trim(text);
+    }
+
+    /// Leaves out the white space before the first word of the open passage.
+    fn trim(&mut self, text: &str) {
+        if let Some((range, _, _)) = &mut self.open {
+            let words = text.get(range.clone()).unwrap_or_default();
+            range.start += words.len() - words.trim_start().len();
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some((range, _, path)) = self.open.take() {
+            let index = self.done.len();
+            self.done.push(Passage { index, range, path });
+        }
+    }
+}
+
+/// A block in pieces that fit a passage.
+fn pieces(text: &str, block: Range<usize>, chars: usize) -> Vec<Range<usize>> {
+    if chars <= MAX_PASSAGE_CHARS {
+        return vec![trimmed(text, block)];
+    }
+    let mut pieces = Vec::new();
+    let mut start = block.start;
+    while start < block.end && pieces.len() < MAX_PASSAGES {
+        let rest = text.get(start..block.end).unwrap_or_default();
+        let cut = rest
+            .char_indices()
+            .nth(MAX_PASSAGE_CHARS)
+            .map_or(rest.len(), |(most, _)| boundary(rest, most));
+        let piece = trimmed(text, start..start + cut);
+        if !piece.is_empty() {
+            pieces.push(piece);
+        }
+        start += cut;
+    }
+    pieces
+}
+
+/// The best place to cut in the second half of the first `most` bytes: after a sentence, else
+/// after a word, else right there.
+fn boundary(text: &str, most: usize) -> usize {
+    let head = text.get(..most).unwrap_or(text);
+    let mut word = None;
+    let mut next = ' ';
+    for (at, c) in head.char_indices().rev() {
+        let end = at + c.len_utf8();
+        if at < most / 2 {
+            break;
+        }
+        let ends = matches!(c, '.' | '!' | '?') && next.is_whitespace();
+        if ends || matches!(c, '。' | '！' | '？' | '\n') {
+            return end;
+        }
+        if word.is_none() && c.is_whitespace() {
+            word = Some(end);
+        }
+        next = c;
+    }
+    word.unwrap_or(head.len())
+}
+
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let words = text.get(range.clone()).unwrap_or_default();
+    let start = range.start + (words.len() - words.trim_start().len());
+    start..start + words.trim().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document::DocId;
+
+    fn document(title: &str, text: &str) -> Document {
+        Document {
+            id: DocId::parse("a").unwrap(),
+            title: title.to_owned(),
+            text: text.to_owned(),
+            url: None,
+            date: None,
+            fields: Vec::new(),
+            source: String::new(),
+            hash: String::new(),
+        }
+    }
+
+    fn cut(text: &str) -> Vec<(String, String)> {
+        let document = document("", text);
+        passages(&document)
+            .into_iter()
+            .map(|passage| (document.text[passage.range].to_owned(), passage.path))
+            .collect()
+    }
+
+    #[test]
+    fn a_short_text_is_one_passage() {
+        assert!(cut(" \n\n ").is_empty());
+        assert_eq!(
+            cut(" One.\n\nTwo.\n"),
+            [("One.\n\nTwo.".into(), String::new())]
+        );
+    }
+
+    #[test]
+    fn headings_begin_passages_and_make_the_path() {
+        let filler = "Words that fill the line and mean little. ".repeat(6);
+        let filler = filler.trim();
+        let text = format!(
+            "# Fares\n\n{filler}\n\n## Children ##\n\n{filler}\n\n```\n# no heading\n\n{filler}\n```\n\n# Piers\n\n{filler}"
+        );
+        let found = cut(&text);
+        let paths: Vec<_> = found.iter().map(|(_, path)| path.as_str()).collect();
+        assert_eq!(paths, ["Fares", "Fares › Children", "Piers"]);
+        assert!(found[1].0.starts_with("## Children") && found[1].0.ends_with("```"));
+        assert!(found[2].0.starts_with("# Piers"));
+    }
+
+    #[test]
+    fn small_sections_share_a_passage() {
+        let found = cut("# A\n\none\n\n# B\n\ntwo");
+        assert_eq!(found, [("# A\n\none\n\n# B\n\ntwo".into(), "A".into())]);
+    }
+
+    #[test]
+    fn long_paragraphs_are_cut_after_a_sentence() {
+        let sentence = "The ferry crosses the sound each morning. ";
+        let text = sentence.repeat(MAX_PASSAGE_CHARS * 2 / sentence.len() - 2);
+        let found = cut(&text);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|(words, _)| words.ends_with("morning.")));
+        let word = "x".repeat(MAX_PASSAGE_CHARS + 1);
+        assert_eq!(cut(&word).len(), 2);
+        assert_eq!(cut(&"x".repeat(MAX_PASSAGE_CHARS)).len(), 1);
+    }
+
+    #[test]
+    fn there_is_a_last_passage() {
+        let paragraph = format!("{}\n\n", "x".repeat(MAX_PASSAGE_CHARS));
+        assert_eq!(cut(&paragraph.repeat(MAX_PASSAGES)).len(), MAX_PASSAGES);
+        assert_eq!(cut(&paragraph.repeat(MAX_PASSAGES + 1)).len(), MAX_PASSAGES);
+    }
+
+    #[test]
+    fn the_title_path_is_embedded_once() {
+        let cases = [
+            (
+                "Ferries",
+                "# Ferries\n\nWords.",
+                "Ferries\n# Ferries\n\nWords.",
+            ),
+            ("Ferries", "Words.", "Ferries\nWords."),
+            ("", "Words.", "Words."),
+            ("Ferries", "Ferries run daily.", "Ferries run daily."),
+            (
+                "Report",
+                "# Fares\n\nWords.",
+                "Report › Fares\n# Fares\n\nWords.",
+            ),
+        ];
+        for (title, text, expected) in cases {
+            let document = document(title, text);
+            let first = passages(&document).remove(0);
+            assert_eq!(embedded_text(&document, &first), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn passages_are_in_order_within_bounds_and_lose_no_word(
+            text in "([a-zé日#.\\n \\u{c}`]{0,40}|(word ){0,600}|x{0,2500}|\\n# h\\n){0,12}"
+        ) {
+            let document = document("", &text);
+            let found = passages(&document);
+            let mut at = 0;
+            for (n, passage) in found.iter().enumerate() {
+                prop_assert_eq!(passage.index, n);
+                prop_assert!(passage.range.start >= at && passage.range.end > passage.range.start);
+                prop_assert!(text[at..passage.range.start].trim().is_empty());
+                let words = &text[passage.range.clone()];
+                prop_assert_eq!(words.trim(), words);
+                at = passage.range.end;
+            }
+            prop_assert!(text[at..].trim().is_empty());
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A word that no document has into the words that were probably meant: those it is the beginning
+//! of, when it was the last one typed, or those a slip or two away.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::QueryTerm;
+
+/// The most terms a word is compared with. A word that is rare even among its neighbours is not
+/// worth more time.
+pub(crate) const MAX_COMPARED: usize = 200_000;
+
+/// The most words that one beginning, and that one slip, stands for.
+const MAX_ENDINGS: usize = 4;
+const MAX_SLIPS: usize = 2;
+
+/// Shorter beginnings stand for too much.
+const MIN_BEGINNING_CHARS: usize = 3;
+
+/// From this many characters on a word may have one slip, and from this many on two.
+const ONE_SLIP_CHARS: usize = 4;
+const TWO_SLIPS_CHARS: usize = 8;
+
+/// The words of an index.
+pub(crate) trait Dictionary {
+    /// What keeps them from being read.
+    type Error;
+
+    /// Whether a document has this one.
+    fn knows(&self, term: &str) -> Result<bool, Self::Error>;
+
+    /// The terms that begin with this character, at most [`MAX_COMPARED`], each with the number of
+    /// documents that have it.
+    fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
+}
+
+/// Replaces each term that no document has by what was probably meant. One for which nothing is
+/// near stays.
+pub(crate) fn correct<D: Dictionary>(
+    terms: &mut Vec<QueryTerm>,
+    dictionary: &D,
+) -> Result<(), D::Error> {
+    let last = terms.len().saturating_sub(1);
+    let mut corrected = Vec::with_capacity(terms.len());
+    for (at, term) in terms.drain(..).enumerate() {
+        // What is no word of its own has words or a net beside it.
+        let is_known = !term.is_word() || knows_one(dictionary, &term.forms)?;
+        let first = term.text().chars().next().filter(|_| !is_known);
+        let meant = match first {
+            Some(first) => meant(term.text(), at == last, &dictionary.beginning_with(first)?),
+            None => Vec::new(),
+        };
+        if meant.is_empty() {
+            corrected.push(term);
+            continue;
+        }
+        corrected.extend(meant.into_iter().map(|text| term.replaced(text)));
+    }
+    *terms = corrected;
+    Ok(())
+}
+
+fn knows_one<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D::Error> {
+    for form in forms {
+        if dictionary.knows(form)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn meant(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String> {
+    let length = word.chars().count();
+    if is_last && length >= MIN_BEGINNING_CHARS {
+        let endings = known.iter().filter(|(term, _)| term.starts_with(word));
+        let endings = most_frequent(endings.map(|(term, count)| (0, term, *count)), MAX_ENDINGS);
+        if !endings.is_empty() {
+            return endings;
+        }
+    }
+    // One digit off is another number.
+    let slips = match length {
+        _ if word.contains(|c: char| c.is_numeric()) => return Vec::new(),
+        ..ONE_SLIP_CHARS => return Vec::new(),
+        ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
+        _ => 2,
+    };
+    let word: Vec<char> = word.chars().collect();
+    let near = known.iter().filter_map(|(term, count)| {
+        let other: Vec<char> = term.chars().collect();
+        distance(&word, &other, slips).map(|slips| (slips, term, *count))
+    });
+    most_frequent(near, MAX_SLIPS)
+}
+
+/// The first of the nearest, those that most documents have first.
+fn most_frequent<'t>(
+    terms: impl Iterator<Item = (usize, &'t String, u64)>,
+    most: usize,
+) -> Vec<String> {
+    let mut terms: Vec<_> = terms.collect();
+    terms.sort_by(|left, right| {
+        let counts = right.2.cmp(&left.2);
+        left.0
+            .cmp(&right.0)
+            .then(counts)
+            .then_with(|| left.1.cmp(right.1))
+    });
+    let nearest = terms.first().map_or(0, |(slips, _, _)| *slips);
+    terms.retain(|(slips, _, _)| *slips == nearest);
+    let first = terms.into_iter().take(most);
+    first.map(|(_, term, _)| term.clone()).collect()
+}
+
+/// How many letters have to be put in, left out, replaced or swapped with their neighbour; nothing
+/// when that is more than `most`.
+fn distance(left: &[char], right: &[char], most: usize) -> Option<usize> {
+    if left.len().abs_diff(right.len()) > most {
+        return None;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, letter) in left.iter().enumerate() {
+        let mut next = vec![at + 1];
+        for (to, other) in right.iter().enumerate() {
+            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
+            let swapped = at > 0
+                && to > 0
+                && left.get(at - 1) == Some(other)
+                && right.get(to - 1) == Some(letter);
+            let mut least = (cell(&row, to) + usize::from(letter != other))
+                .min(cell(&row, to + 1) + 1)
+                .min(cell(&next, to) + 1);
+            if swapped {
+                least = least.min(cell(&before, to - 1) + 1);
+            }
+            next.push(least);
+        }
+        if next.iter().min().is_none_or(|least| *least > most) {
+            return None;
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().filter(|slips| *slips <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> BTreeMap<String, u64> {
+        let terms = [
+            ("parliament", 60),
+            ("parliamentari", 5),
+            ("parlour", 2),
+            ("ferri", 40),
+            ("ferric", 1),
+            ("fern", 3),
+            ("1974", 9),
+        ];
+        terms.map(|(term, count)| (term.to_owned(), count)).into()
+    }
+
+    #[test]
+    fn a_slip_is_forgiven_and_a_beginning_completed() {
+        for (word, is_last, expected) in [
+            ("parlaiment", false, &["parliament"][..]),
+            ("parlament", false, &["parliament"]),
+            ("parlia", true, &["parliament", "parliamentari"]),
+            ("parlia", false, &[]),
+            ("fer", true, &["ferri", "fern", "ferric"]),
+            ("fe", true, &[]),
+            ("ferr", false, &["ferri", "fern"]),
+            ("ferrie", false, &["ferri", "ferric"]),
+            ("1975", true, &[]),
+            ("zeppelin", true, &[]),
+        ] {
+            assert_eq!(meant(word, is_last, &known()), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn distances_are_counted_up_to_their_bound() {
+        let letters = |text: &str| text.chars().collect::<Vec<_>>();
+        for (left, right, expected) in [
+            ("", "", Some(0)),
+            ("abc", "abc", Some(0)),
+            ("abc", "acb", Some(1)),
+            ("abc", "abcd", Some(1)),
+            ("abc", "xbc", Some(1)),
+            ("abcd", "badc", Some(2)),
+            ("abc", "xyz", None),
+            ("a", "abcd", None),
+        ] {
+            assert_eq!(
+                distance(&letters(left), &letters(right), 2),
+                expected,
+                "{left} {right}"
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Vectors as a model gives them into rows to be written.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::code;
+use super::draft::Source;
+use super::rotation::Rotation;
+use super::segment::{Row, Rows};
+use super::{MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_PASSAGES};
+use crate::error::Error;
+
+/// How far from one the length of a vector may be. Models round, some to eight bits.
+const LENGTH_SLACK: f32 = 0.05;
+
+/// One document's vectors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// Names the document and its content: another content has another key.
+    pub key: u128,
+    /// Its passages in their order, at most [`MAX_PASSAGES`]. A document without text has none.
+    pub passages: Vec<Passage>,
+}
+
+/// A piece of a document's text and the vector that stands for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The byte of the text at which it begins.
+    pub start: u32,
+    /// The byte behind its last.
+    pub end: u32,
+    /// Of length one.
+    pub vector: Vec<f32>,
+}
+
+/// Rows in eight bits, in memory.
+pub(super) struct Batch {
+    stride: usize,
+    codes: Vec<i8>,
+    scales: Vec<f32>,
+    places: Vec<[u32; 2]>,
+    /// By key, so that they ascend. Of two with the same key the later one counts.
+    documents: BTreeMap<u128, Range<usize>>,
+}
+
+impl Batch {
+    pub(super) fn new(
+        documents: &[Embedded],
+        dims: usize,
+        rotation: &Rotation,
+    ) -> Result<Self, Error> {
+        check(documents)?;
+        let mut batch = Self {
+            stride: dims.next_multiple_of(super::layout::ALIGN),
+            codes: Vec::new(),
+            scales: Vec::new(),
+            places: Vec::new(),
+            documents: BTreeMap::new(),
+        };
+        for document in documents {
+            let start = batch.scales.len();
+            for passage in &document.passages {
+                let mut turned = checked(&passage.vector, dims)?;
+                rotation.turn(&mut turned);
+                batch.push(&turned, [passage.start, passage.end]);
+            }
+            let range = start..batch.scales.len();
+            batch.documents.insert(document.key, range);
+        }
+        Ok(batch)
+    }
+
+    fn push(&mut self, turned: &[f32], place: [u32; 2]) {
+        let start = self.codes.len();
+        self.codes.resize(start + self.stride, 0);
+        let codes = self.codes.get_mut(start..).unwrap_or_default();
+        self.scales.push(code::encode(turned, codes));
+        self.places.push(place);
+    }
+
+    /// What is to be written, in the order of the keys.
+    pub(super) fn sources(&self) -> Vec<Source<'_>> {
+        let source = |(key, range): (&u128, &Range<usize>)| Source {
+            key: *key,
+            rows: self,
+            range: range.clone(),
+        };
+        self.documents.iter().map(source).collect()
+    }
+}
+
+impl Rows for Batch {
+    fn row(&self, at: usize) -> Option<Row<'_>> {
+        let start = at * self.stride;
+        Some(Row {
+            codes: self.codes.get(start..start + self.stride)?,
+            scale: *self.scales.get(at)?,
+            place: *self.places.get(at)?,
+        })
+    }
+}
+
+fn check(documents: &[Embedded]) -> Result<(), Error> {
+    let passages = |document: &Embedded| document.passages.len();
+    let sizes = [
+        (
+            "the number of documents in a batch",
+            documents.len(),
+            MAX_BATCH_DOCUMENTS,
+        ),
+        (
+            "the number of passages of a document",
+            documents.iter().map(passages).max().unwrap_or(0),
+            MAX_PASSAGES,
+        ),
+        (
+            "the number of vectors in a batch",
+            documents.iter().map(passages).sum(),
+            MAX_BATCH_ROWS,
+        ),
+    ];
+    for (what, size, limit) in sizes {
+        if size > limit {
+            return Err(Error::TooLarge {
+                what: what.to_owned(),
+                size,
+                limit,
+            });
+        }
+    }
+    let is_crooked = |passage: &Passage| passage.start > passage.end;
+    if documents
+        .iter()
+        .any(|one| one.passages.iter().any(is_crooked))
+    {
+        return Err(Error::engine("a passage ends before it begins"));
+    }
+    Ok(())
+}
+
+/// A copy of the vector, once it is known to be one that can be compared.
+pub(super) fn checked(vector: &[f32], dims: usize) -> Result<Vec<f32>, Error> {
+    if vector.len() != dims {
+        let found = vector.len();
+        let reason = format!("a vector has {found} numbers where the model has {dims}");
+        return Err(Error::engine(reason));
+    }
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    // Numbers that are none make a length that is none, and that is near nothing.
+    if (length - 1.0).abs() <= LENGTH_SLACK {
+        Ok(vector.to_vec())
+    } else {
+        Err(Error::engine(format!(
+            "a vector has the length {length}, not one"
+        )))
+    }
+}

@@ -1,0 +1,124 @@
+//! Scored rows, document after document, into the best of them.
+//!
+//! The rows of a document stand together in a segment and no thread gets a part of a document, so
+//! what is best in a document is known when the next one begins.
+
+use super::PASSAGES_SHOWN;
+use super::best::{Best, Scored};
+use super::live::NOBODY;
+
+/// How many rows of one document are picked at most, so that a long one leaves room for others.
+const CANDIDATES_OF_ONE: usize = 8;
+
+/// A row, by its part and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub part: usize,
+    pub row: usize,
+}
+
+/// A row and its score.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub score: f32,
+    pub at: At,
+}
+
+/// Scored rows, document after document, into the best documents with their best rows.
+pub(super) struct Documents {
+    best: Best<Vec<Passed>>,
+    owner: u32,
+    /// The best rows of the document at hand, the best first.
+    rows: Vec<Passed>,
+}
+
+impl Documents {
+    pub(super) fn new(wanted: usize) -> Self {
+        Self {
+            best: Best::new(wanted),
+            owner: NOBODY,
+            rows: Vec::with_capacity(PASSAGES_SHOWN + 1),
+        }
+    }
+
+    pub(super) fn push(&mut self, owner: u32, row: Passed) {
+        if owner != self.owner {
+            self.close();
+            self.owner = owner;
+        }
+        let is_better = |kept: &Passed| kept.score >= row.score;
+        let at = self.rows.partition_point(is_better);
+        if at < PASSAGES_SHOWN {
+            self.rows.insert(at, row);
+            self.rows.truncate(PASSAGES_SHOWN);
+        }
+    }
+
+    /// The document at hand is complete.
+    fn close(&mut self) {
+        if let Some(score) = self.rows.first().map(|best| best.score) {
+            if score >= self.best.least() {
+                self.best.push(Scored {
+                    score,
+                    order: self.owner,
+                    thing: self.rows.clone(),
+                });
+            }
+            self.rows.clear();
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Scored<Vec<Passed>>> {
+        self.close();
+        self.best.into_sorted()
+    }
+}
+
+/// Estimated rows, document after document, into the best rows with not too many of one document.
+pub(super) struct Picks {
+    pub best: Best<At>,
+    owner: u32,
+    /// Rows of the document at hand.
+    rows: Vec<Scored<At>>,
+}
+
+impl Picks {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            best: Best::new(most),
+            owner: NOBODY,
+            rows: Vec::with_capacity(CANDIDATES_OF_ONE),
+        }
+    }
+
+    pub(super) fn push(&mut self, owner: u32, one: Scored<At>) {
+        if owner != self.owner {
+            self.close();
+            self.owner = owner;
+        }
+        if self.rows.len() < CANDIDATES_OF_ONE {
+            self.rows.push(one);
+            return;
+        }
+        let worst = self
+            .rows
+            .iter_mut()
+            .min_by(|a, b| a.score.total_cmp(&b.score));
+        if let Some(worst) = worst
+            && worst.score < one.score
+        {
+            *worst = one;
+        }
+    }
+
+    fn close(&mut self) {
+        for row in self.rows.drain(..) {
+            self.best.push(row);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Scored<At>> {
+        self.close();
+        self.best.into_sorted()
+    }
+}

@@ -1,0 +1,444 @@
+//! Rows and a question into numbers, with the widest instructions the processor has.
+//!
+//! Whatever the instructions, the results are the same to the last bit.
+
+#![allow(
+    unsafe_code,
+    reason = "instructions that not every processor has are called after asking for them"
+)]
+
+use super::code::{BLOCK, BitQuestion, Group, PLANES};
+use super::layout::GROUP;
+
+/// The functions that suit this processor.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels {
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests say which one failed"))]
+    pub name: &'static str,
+    dot: fn(&[i16], &[i8]) -> i32,
+    pass: fn(Group, &BitQuestion, f32, &mut [f32; GROUP]) -> u64,
+}
+
+impl Kernels {
+    /// The fastest this processor has.
+    pub(super) fn detect() -> Self {
+        let mut all = Self::all();
+        all.pop().unwrap_or_else(Self::portable)
+    }
+
+    /// What every processor has.
+    pub(super) fn portable() -> Self {
+        Self {
+            name: "portable",
+            dot: dot_portable,
+            pass: pass_portable,
+        }
+    }
+
+    /// All that this processor has, the fastest last.
+    pub(super) fn all() -> Vec<Self> {
+        #[cfg_attr(
+            not(target_arch = "x86_64"),
+            expect(
+                unused_mut,
+                reason = "elsewhere the compiler's own choice is all there is"
+            )
+        )]
+        let mut all = vec![Self::portable()];
+        #[cfg(target_arch = "x86_64")]
+        all.extend(x86::all());
+        all
+    }
+
+    /// The sum of the products. Both have the same length.
+    pub(super) fn dot(&self, question: &[i16], row: &[i8]) -> i32 {
+        (self.dot)(question, row)
+    }
+
+    /// Estimates the score of each row of a group, without the base of the question, and returns
+    /// one bit for each row whose estimate is above `least`.
+    pub(super) fn pass(
+        &self,
+        group: Group<'_>,
+        question: &BitQuestion,
+        least: f32,
+        estimates: &mut [f32; GROUP],
+    ) -> u64 {
+        (self.pass)(group, question, least, estimates)
+    }
+}
+
+fn dot_portable(question: &[i16], row: &[i8]) -> i32 {
+    let product = |(a, b): (&i16, &i8)| i32::from(*a) * i32::from(*b);
+    question.iter().zip(row).map(product).sum()
+}
+
+fn pass_portable(
+    group: Group<'_>,
+    question: &BitQuestion,
+    least: f32,
+    estimates: &mut [f32; GROUP],
+) -> u64 {
+    let mut sums = [0; GROUP];
+    sums_plainly(group, question, &mut sums);
+    judge(group, question, least, (&sums, estimates))
+}
+
+/// For each row the sum of the question's numbers where the row's bit is set.
+#[inline]
+fn sums_plainly(group: Group<'_>, question: &BitQuestion, sums: &mut [i32; GROUP]) {
+    let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+    for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
+        for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
+            for (sum, word) in sums.iter_mut().zip(words) {
+                *sum += weigh(planes.map(|plane| (plane & word).count_ones() as i32));
+            }
+        }
+    }
+}
+
+/// The counts of the four planes, each with what its bit is worth.
+#[inline(always)]
+fn weigh([ones, twos, fours, eights]: [i32; PLANES]) -> i32 {
+    ones + 2 * twos + 4 * fours - 8 * eights
+}
+
+/// Sums into estimates, and which of them are above `least`.
+#[inline(always)]
+fn judge(
+    group: Group<'_>,
+    question: &BitQuestion,
+    least: f32,
+    (sums, estimates): (&[i32; GROUP], &mut [f32; GROUP]),
+) -> u64 {
+    let rows = sums.iter().zip(group.factors).zip(group.offsets);
+    for (estimate, ((sum, factor), offset)) in estimates.iter_mut().zip(rows) {
+        // What is on the upper side less what is on the lower.
+        let balance = 2 * sum - question.total;
+        *estimate = balance as f32 * question.step * factor + offset;
+    }
+    let bit = |(at, estimate): (usize, &f32)| u64::from(*estimate > least) << at;
+    estimates.iter().enumerate().map(bit).fold(0, |a, b| a | b)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::super::layout::GROUP_TAIL;
+    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, judge};
+
+    pub(super) fn all() -> Vec<Kernels> {
+        let mut all = Vec::new();
+        if is_x86_feature_detected!("avx2") {
+            all.push(Kernels {
+                name: "avx2",
+                // SAFETY: the processor has just said that it has AVX2.
+                dot: |question, row| unsafe { dot_avx2(question, row) },
+                // SAFETY: as above.
+                pass: |group, question, least, out| unsafe {
+                    pass_avx2(group, question, least, out)
+                },
+            });
+        }
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni")
+            && is_x86_feature_detected!("avx512vpopcntdq")
+        {
+            all.push(Kernels {
+                name: "avx512",
+                // SAFETY: the processor has just said that it has each of the features.
+                dot: |question, row| unsafe { dot_avx512(question, row) },
+                // SAFETY: as above.
+                pass: |group, question, least, out| unsafe {
+                    pass_avx512(group, question, least, out)
+                },
+            });
+        }
+        all
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn dot_avx2(question: &[i16], row: &[i8]) -> i32 {
+        let mut sums = [_mm256_setzero_si256(); 2];
+        let (questions, rows) = (question.as_chunks::<32>().0, row.as_chunks::<32>().0);
+        for (question, row) in questions.iter().zip(rows) {
+            let halves = question.as_chunks::<16>().0.iter();
+            let codes = row.as_chunks::<16>().0;
+            for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
+                // SAFETY: each array has as many bytes as the register that is loaded from it.
+                let (question, codes) = unsafe {
+                    (
+                        _mm256_loadu_si256(question.as_ptr().cast()),
+                        _mm_loadu_si128(codes.as_ptr().cast()),
+                    )
+                };
+                let products = _mm256_madd_epi16(question, _mm256_cvtepi8_epi16(codes));
+                *sum = _mm256_add_epi32(*sum, products);
+            }
+        }
+        let [even, odd] = sums;
+        let sum = _mm256_add_epi32(even, odd);
+        let sum = _mm_add_epi32(
+            _mm256_castsi256_si128(sum),
+            _mm256_extracti128_si256::<1>(sum),
+        );
+        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum));
+        _mm_cvtsi128_si32(sum)
+    }
+
+    /// Two registers of four words each for a block of eight rows; the bits of a byte are counted
+    /// by looking its halves up, and bytes are added up for as long as they cannot overflow.
+    #[target_feature(enable = "avx2")]
+    fn pass_avx2(
+        group: Group<'_>,
+        question: &BitQuestion,
+        least: f32,
+        estimates: &mut [f32; GROUP],
+    ) -> u64 {
+        let mut sums = [0; GROUP];
+        let ahead = bytes_ahead(group);
+        let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+        for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
+            let words = block.as_chunks::<BLOCK>().0;
+            // A byte of a count grows by at most eight with each word.
+            for (words, planes) in words.chunks(31).zip(question.planes.chunks(31)) {
+                let mut counts = [[_mm256_setzero_si256(); 2]; 4];
+                for (words, planes) in words.iter().zip(planes) {
+                    fetch(words.as_ptr(), ahead);
+                    for (counts, plane) in counts.iter_mut().zip(planes) {
+                        let plane = _mm256_set1_epi64x(plane.cast_signed());
+                        for (count, half) in counts.iter_mut().zip(words.as_chunks::<4>().0) {
+                            // SAFETY: four words are as many bytes as the register has.
+                            let half = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+                            let ones = byte_ones(_mm256_and_si256(half, plane));
+                            *count = _mm256_add_epi8(*count, ones);
+                        }
+                    }
+                }
+                for (half, sums) in sums.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    let [ones, twos, fours, eights] = counts
+                        .map(|halves| words_of(if half == 0 { halves[0] } else { halves[1] }));
+                    for (at, sum) in sums.iter_mut().enumerate() {
+                        let of = |counts: [i64; 4]| counts.get(at).map_or(0, |x| *x as i32);
+                        *sum += super::weigh([of(ones), of(twos), of(fours), of(eights)]);
+                    }
+                }
+            }
+        }
+        judge(group, question, least, (&sums, estimates))
+    }
+
+    /// How far before its turn a group is asked for. The processor itself does not look beyond the
+    /// page it is at, and a group is about a page; without this a search among a million rows takes
+    /// half as long again.
+    fn bytes_ahead(group: Group<'_>) -> usize {
+        2 * (size_of_val(group.words) + GROUP_TAIL)
+    }
+
+    /// Asks for what lies so many bytes behind `from`.
+    fn fetch<T>(from: *const T, ahead: usize) {
+        // SAFETY: whatever the address, even behind the end of the file, this reads nothing and
+        // fails nowhere; it is a hint.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_byte_add(ahead).cast()) };
+    }
+
+    /// How many bits of each byte are set.
+    #[target_feature(enable = "avx2")]
+    fn byte_ones(word: __m256i) -> __m256i {
+        let ones = _mm256_setr_epi8(
+            0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2,
+            3, 3, 4,
+        );
+        let low = _mm256_set1_epi8(15);
+        let lower = _mm256_and_si256(word, low);
+        let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(word), low);
+        _mm256_add_epi8(
+            _mm256_shuffle_epi8(ones, lower),
+            _mm256_shuffle_epi8(ones, upper),
+        )
+    }
+
+    /// The sum of the bytes in each of the four words.
+    #[target_feature(enable = "avx2")]
+    fn words_of(bytes: __m256i) -> [i64; 4] {
+        let sums = _mm256_sad_epu8(bytes, _mm256_setzero_si256());
+        let mut words = [0_i64; 4];
+        // SAFETY: four words are as many bytes as the register has.
+        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), sums) };
+        words
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn dot_avx512(question: &[i16], row: &[i8]) -> i32 {
+        let mut sums = [_mm512_setzero_si512(); 2];
+        let (questions, rows) = (question.as_chunks::<64>().0, row.as_chunks::<64>().0);
+        for (question, row) in questions.iter().zip(rows) {
+            let halves = question.as_chunks::<32>().0.iter();
+            let codes = row.as_chunks::<32>().0;
+            for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
+                // SAFETY: each array has as many bytes as the register that is loaded from it.
+                let (question, codes) = unsafe {
+                    (
+                        _mm512_loadu_si512(question.as_ptr().cast()),
+                        _mm256_loadu_si256(codes.as_ptr().cast()),
+                    )
+                };
+                *sum = _mm512_dpwssd_epi32(*sum, question, _mm512_cvtepi8_epi16(codes));
+            }
+        }
+        let [even, odd] = sums;
+        _mm512_reduce_add_epi32(_mm512_add_epi32(even, odd))
+    }
+
+    /// One register holds a word of each of the eight rows of a block.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vpopcntdq")]
+    fn pass_avx512(
+        group: Group<'_>,
+        question: &BitQuestion,
+        least: f32,
+        estimates: &mut [f32; GROUP],
+    ) -> u64 {
+        let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
+        let factors = group.factors.as_chunks::<BLOCK>().0;
+        let offsets = group.offsets.as_chunks::<BLOCK>().0;
+        let out = estimates.as_chunks_mut::<BLOCK>().0;
+        let total = _mm512_set1_epi64(i64::from(question.total));
+        let (step, least) = (_mm256_set1_ps(question.step), _mm256_set1_ps(least));
+        let ahead = bytes_ahead(group);
+        let mut passed = 0;
+        let rows = factors.iter().zip(offsets).zip(out);
+        for (at, (block, ((factors, offsets), out))) in blocks.zip(rows).enumerate() {
+            let mut counts = [_mm512_setzero_si512(); 4];
+            for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
+                fetch(words.as_ptr(), ahead);
+                // SAFETY: eight words are as many bytes as the register has.
+                let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
+                for (count, plane) in counts.iter_mut().zip(planes) {
+                    let met = _mm512_and_si512(words, _mm512_set1_epi64(plane.cast_signed()));
+                    *count = _mm512_add_epi64(*count, _mm512_popcnt_epi64(met));
+                }
+            }
+            let [ones, twos, fours, eights] = counts;
+            // Twice the sum: each plane is worth twice its bit.
+            let sum = _mm512_add_epi64(
+                _mm512_add_epi64(_mm512_slli_epi64::<1>(ones), _mm512_slli_epi64::<2>(twos)),
+                _mm512_sub_epi64(
+                    _mm512_slli_epi64::<3>(fours),
+                    _mm512_slli_epi64::<4>(eights),
+                ),
+            );
+            let balance = _mm512_cvtepi64_ps(_mm512_sub_epi64(sum, total));
+            fetch(factors.as_ptr(), ahead);
+            fetch(offsets.as_ptr(), ahead);
+            // SAFETY: eight numbers are as many bytes as the register has.
+            let (factors, offsets) = unsafe {
+                (
+                    _mm256_loadu_ps(factors.as_ptr()),
+                    _mm256_loadu_ps(offsets.as_ptr()),
+                )
+            };
+            let estimate = _mm256_add_ps(
+                _mm256_mul_ps(_mm256_mul_ps(balance, step), factors),
+                offsets,
+            );
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), estimate) };
+            let above = _mm256_cmp_ps_mask::<_CMP_GT_OQ>(estimate, least);
+            passed |= u64::from(above) << (at * BLOCK);
+        }
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::testing::Random;
+
+    #[test]
+    fn every_processor_multiplies_alike() {
+        let random = &mut Random::new(3);
+        for stride in [64, 128, 384, 4096] {
+            let question: Vec<_> = (0..stride)
+                .map(|_| (random.next() % 8000) as i16 - 4000)
+                .collect();
+            let row: Vec<_> = (0..stride).map(|_| random.next() as i8).collect();
+            let sum = Kernels::portable().dot(&question, &row);
+            for kernels in Kernels::all() {
+                let name = kernels.name;
+                assert_eq!(kernels.dot(&question, &row), sum, "{name} {stride}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_processor_estimates_alike() {
+        let random = &mut Random::new(4);
+        for count in [1, 2, 6, 33, 64] {
+            let words: Vec<_> = (0..count * GROUP).map(|_| random.next()).collect();
+            let factors: [f32; GROUP] = std::array::from_fn(|_| random.float());
+            let offsets: [f32; GROUP] = std::array::from_fn(|_| random.float());
+            let group = Group {
+                words: &words,
+                factors: &factors,
+                offsets: &offsets,
+            };
+            let question = BitQuestion {
+                planes: (0..count)
+                    .map(|_| std::array::from_fn(|_| random.next()))
+                    .collect(),
+                total: random.next() as i32 % 1000,
+                step: 0.01,
+                base: 0.0,
+            };
+            let mut expected = [0.0; GROUP];
+            let passed = Kernels::portable().pass(group, &question, 0.1, &mut expected);
+            assert!(passed != 0 && passed != u64::MAX);
+            for kernels in Kernels::all() {
+                let mut estimates = [0.0; GROUP];
+                let name = kernels.name;
+                assert_eq!(
+                    kernels.pass(group, &question, 0.1, &mut estimates),
+                    passed,
+                    "{name} {count}"
+                );
+                assert_eq!(estimates, expected, "{name} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sum_is_that_of_the_numbers_whose_bit_is_set() {
+        // Numbers 1, -8 and 7 at the first three places; rows with one bit each and with all.
+        let planes = vec![[0b101, 0b100, 0b100, 0b010]];
+        let mut words = vec![0; GROUP];
+        (words[0], words[1], words[2], words[3]) = (1, 2, 4, 7);
+        let group = Group {
+            words: &words,
+            factors: &[1.0; GROUP],
+            offsets: &[0.5; GROUP],
+        };
+        let question = BitQuestion {
+            planes,
+            total: 0,
+            step: 0.5,
+            base: 0.0,
+        };
+        for kernels in Kernels::all() {
+            let mut estimates = [0.0; GROUP];
+            let passed = kernels.pass(group, &question, 1.0, &mut estimates);
+            assert_eq!(
+                estimates[..5],
+                [1.5, -7.5, 7.5, 0.5, 0.5],
+                "{}",
+                kernels.name
+            );
+            assert_eq!(passed, 0b101);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! How much a segment holds into where each of its parts stands in the file.
+//!
+//! Numbers are written as the machine has them in memory, since the file is read in place. A file
+//! from a machine of the other byte order is told by its first word.
+
+use std::ops::Range;
+
+use super::{MAX_BATCH_DOCUMENTS, MAX_DIMENSIONS, MAX_SEGMENT_ROWS};
+
+/// The first word of every segment.
+pub(super) const MAGIC: u64 = 0x3130_4345_5644_4344;
+
+/// Counts up whenever a segment written before would be misread.
+pub(super) const FORMAT: u32 = 1;
+
+/// Each part begins at a multiple of this, the width of the widest register and of a cache line.
+pub(super) const ALIGN: usize = 64;
+
+pub(super) const HEADER_BYTES: usize = ALIGN;
+
+/// The sum at the very end.
+pub(super) const SUM_BYTES: usize = 4;
+
+/// How many rows share one group of codes: as many as a word of the row mask has bits.
+pub(super) const GROUP: usize = 64;
+
+/// Factors and offsets, the two numbers of each row in a group, stand behind the group's bits.
+pub(super) const GROUP_TAIL: usize = 2 * GROUP * size_of::<f32>();
+
+/// The most documents of a segment. Those without a passage have no row that would count.
+pub(super) const MAX_SEGMENT_DOCUMENTS: usize = MAX_SEGMENT_ROWS + MAX_BATCH_DOCUMENTS;
+
+/// What the first bytes of a segment say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub dims: u32,
+    pub documents: u32,
+    pub rows: u32,
+    /// The hash of the model's fingerprint.
+    pub model: u64,
+}
+
+impl Header {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend(MAGIC.to_ne_bytes());
+        bytes.extend(self.model.to_ne_bytes());
+        for number in [FORMAT, self.dims, self.documents, self.rows] {
+            bytes.extend(number.to_ne_bytes());
+        }
+        bytes.resize(HEADER_BYTES, 0);
+        bytes
+    }
+
+    /// Nothing when the bytes are no header of ours.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (model, rest) = rest.split_first_chunk()?;
+        let (format, rest) = rest.split_first_chunk()?;
+        let (dims, rest) = rest.split_first_chunk()?;
+        let (documents, rest) = rest.split_first_chunk()?;
+        let (rows, _) = rest.split_first_chunk()?;
+        let is_ours = u64::from_ne_bytes(*magic) == MAGIC && u32::from_ne_bytes(*format) == FORMAT;
+        is_ours.then_some(Self {
+            dims: u32::from_ne_bytes(*dims),
+            documents: u32::from_ne_bytes(*documents),
+            rows: u32::from_ne_bytes(*rows),
+            model: u64::from_ne_bytes(*model),
+        })
+    }
+}
+
+/// Where the parts of a segment stand, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub dims: usize,
+    /// The bytes of one row of eight-bit numbers: the dimensions, filled up with zeros.
+    pub stride: usize,
+    pub documents: usize,
+    pub rows: usize,
+    /// The key of each document, ascending.
+    pub keys: Range<usize>,
+    /// The row behind the last of each document.
+    pub ends: Range<usize>,
+    /// Where in its document's text each row begins and ends.
+    pub places: Range<usize>,
+    /// What one step of each row's eight-bit numbers is worth.
+    pub scales: Range<usize>,
+    /// The mean of all rows.
+    pub mean: Range<usize>,
+    /// The eight-bit numbers of each row.
+    pub codes: Range<usize>,
+    /// The one-bit numbers of each row, in groups.
+    pub groups: Range<usize>,
+    /// The bytes of one group.
+    pub group: usize,
+    /// The bytes before the sum.
+    pub summed: usize,
+}
+
+impl Layout {
+    /// Nothing when one of the numbers is over its bound.
+    pub(super) fn new(header: &Header) -> Option<Self> {
+        let dims = usize::try_from(header.dims).ok()?;
+        let documents = usize::try_from(header.documents).ok()?;
+        let rows = usize::try_from(header.rows).ok()?;
+        if dims == 0
+            || dims > MAX_DIMENSIONS
+            || documents > MAX_SEGMENT_DOCUMENTS
+            || rows > MAX_SEGMENT_ROWS
+        {
+            return None;
+        }
+        let stride = dims.next_multiple_of(ALIGN);
+        let group = stride / 8 * GROUP + GROUP_TAIL;
+        let mut at = HEADER_BYTES;
+        let mut part = |count: usize, each: usize| {
+            let start = at;
+            let end = start.checked_add(count.checked_mul(each)?)?;
+            at = end.checked_next_multiple_of(ALIGN)?;
+            Some(start..end)
+        };
+        Some(Self {
+            dims,
+            stride,
+            documents,
+            rows,
+            keys: part(documents, size_of::<u128>())?,
+            ends: part(documents, size_of::<u32>())?,
+            places: part(rows, 2 * size_of::<u32>())?,
+            scales: part(rows, size_of::<f32>())?,
+            mean: part(stride, size_of::<f32>())?,
+            codes: part(rows, stride)?,
+            groups: part(rows.div_ceil(GROUP), group)?,
+            group,
+            summed: at,
+        })
+    }
+
+    /// The length of the whole file.
+    pub(super) fn file_bytes(&self) -> usize {
+        self.summed.saturating_add(SUM_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header = Header {
+        dims: 384,
+        documents: 3,
+        rows: 70,
+        model: 7,
+    };
+
+    #[test]
+    fn a_header_comes_back_as_it_was() {
+        let mut bytes = HEADER.to_bytes();
+        assert_eq!(bytes.len(), HEADER_BYTES);
+        assert_eq!(Header::from_bytes(&bytes), Some(HEADER));
+        bytes[0] ^= 1;
+        assert_eq!(Header::from_bytes(&bytes), None);
+        assert_eq!(Header::from_bytes(&bytes[..20]), None);
+    }
+
+    #[test]
+    fn parts_follow_each_other_on_their_boundaries() {
+        let layout = Layout::new(&HEADER).unwrap();
+        let parts = [
+            &layout.keys,
+            &layout.ends,
+            &layout.places,
+            &layout.scales,
+            &layout.mean,
+            &layout.codes,
+            &layout.groups,
+        ];
+        let mut before = HEADER_BYTES;
+        for part in parts {
+            assert_eq!(part.start, before.next_multiple_of(ALIGN));
+            before = part.end;
+        }
+        assert_eq!(layout.codes.len(), 70 * 384);
+        assert_eq!(layout.groups.len(), 2 * (384 / 8 * 64 + 512));
+        assert_eq!(layout.file_bytes(), before.next_multiple_of(ALIGN) + 4);
+    }
+
+    #[test]
+    fn what_is_over_its_bound_has_no_layout() {
+        let most = Header {
+            dims: MAX_DIMENSIONS as u32,
+            documents: MAX_SEGMENT_DOCUMENTS as u32,
+            rows: MAX_SEGMENT_ROWS as u32,
+            model: 0,
+        };
+        assert!(Layout::new(&most).is_some());
+        let over = [
+            Header { dims: 0, ..most },
+            Header {
+                dims: most.dims + 1,
+                ..most
+            },
+            Header {
+                documents: most.documents + 1,
+                ..most
+            },
+            Header {
+                rows: most.rows + 1,
+                ..most
+            },
+        ];
+        for header in over {
+            assert_eq!(Layout::new(&header), None, "{header:?}");
+        }
+    }
+}

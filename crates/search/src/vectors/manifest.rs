@@ -1,0 +1,232 @@
+//! The one file that says which segments there are, and its replacement as a whole.
+//!
+//! The first line is its content, the second the sum of the first. A segment that it does not name
+//! does not exist, whatever lies in the folder.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_FINGERPRINT_BYTES, MAX_ROWS, MAX_SEGMENTS};
+use crate::error::Error;
+
+pub(super) const NAME: &str = "manifest.json";
+
+/// The next manifest while it is being written.
+pub(super) const COMING: &str = "manifest.tmp";
+
+/// How the name of every segment ends.
+pub(super) const SEGMENT_ENDING: &str = ".seg";
+
+/// Counts up whenever a manifest written before would be misread.
+pub(super) const FORMAT: u32 = 1;
+
+/// A full manifest has a hundred bytes for each segment.
+const MAX_MANIFEST_BYTES: u64 = 256 * 1024;
+
+/// One segment as the manifest knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub number: u64,
+    pub rows: usize,
+    pub bytes: u64,
+    pub sum: u32,
+}
+
+impl Entry {
+    pub(super) fn file_name(&self) -> String {
+        file_name(self.number)
+    }
+}
+
+pub(super) fn file_name(number: u64) -> String {
+    format!("{number:016x}{SEGMENT_ENDING}")
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub format: u32,
+    pub fingerprint: String,
+    pub dims: usize,
+    /// The number the next segment gets. Numbers are never used twice.
+    pub next: u64,
+    /// Oldest first.
+    pub segments: Vec<Entry>,
+}
+
+impl Manifest {
+    /// Says no when something in it is over its bound.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let rows = self
+            .segments
+            .iter()
+            .fold(0_usize, |sum, segment| sum.saturating_add(segment.rows));
+        let sizes = [
+            ("the number of segments", self.segments.len(), MAX_SEGMENTS),
+            ("the number of vectors", rows, MAX_ROWS),
+            (
+                "the name of the model",
+                self.fingerprint.len(),
+                MAX_FINGERPRINT_BYTES,
+            ),
+        ];
+        for (what, size, limit) in sizes {
+            if size > limit {
+                return Err(Error::TooLarge {
+                    what: what.to_owned(),
+                    size,
+                    limit,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the manifest of `dir`. Nothing when there is none.
+    pub(super) fn read(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = dir.join(NAME);
+        let mut text = String::new();
+        let read = File::open(&path)
+            .and_then(|file| file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text));
+        match read {
+            Ok(_) => {}
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) if source.kind() == io::ErrorKind::InvalidData => text.clear(),
+            Err(source) => return Err(Error::io(&path, source)),
+        }
+        if text.len() as u64 > MAX_MANIFEST_BYTES {
+            return Err(Error::corrupt(dir, format!("`{NAME}` is too large")));
+        }
+        Self::parse(&text, dir).map(Some)
+    }
+
+    fn parse(text: &str, dir: &Path) -> Result<Self, Error> {
+        let damaged = || Error::corrupt(dir, format!("the sum of `{NAME}` does not match"));
+        let (content, rest) = text.split_once('\n').ok_or_else(damaged)?;
+        if rest != format!("{:08x}\n", crc32fast::hash(content.as_bytes())) {
+            return Err(damaged());
+        }
+        let manifest: Self = serde_json::from_str(content)
+            .map_err(|_| Error::corrupt(dir, format!("`{NAME}` cannot be read")))?;
+        if manifest.format != FORMAT {
+            return Err(Error::Format {
+                path: dir.to_owned(),
+                found: manifest.format.to_string(),
+                expected: FORMAT,
+            });
+        }
+        manifest
+            .check()
+            .map_err(|error| Error::corrupt(dir, error.to_string()))?;
+        Ok(manifest)
+    }
+
+    /// The bytes of the file.
+    fn print(&self) -> Result<Vec<u8>, Error> {
+        let mut text = serde_json::to_string(self).map_err(Error::engine)?;
+        let sum = crc32fast::hash(text.as_bytes());
+        text.push_str(&format!("\n{sum:08x}\n"));
+        Ok(text.into_bytes())
+    }
+
+    /// Writes the manifest beside the present one, where it does not count yet.
+    pub(super) fn prepare(&self, dir: &Path) -> Result<(), Error> {
+        self.check()?;
+        let text = self.print()?;
+        let path = dir.join(COMING);
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&text)?;
+            file.sync_all()
+        };
+        write().map_err(|source| Error::io(&path, source))
+    }
+
+    /// Puts the manifest that was prepared in the place of the present one.
+    pub(super) fn put_in_place(dir: &Path) -> Result<(), Error> {
+        let path = dir.join(NAME);
+        fs::rename(dir.join(COMING), &path)
+            .and_then(|()| sync_folder(dir))
+            .map_err(|source| Error::io(&path, source))
+    }
+}
+
+/// Makes the names in a folder last.
+pub(super) fn sync_folder(dir: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
+    if cfg!(unix) {
+        File::open(dir)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(segments: usize, rows: usize) -> Manifest {
+        let entry = Entry {
+            number: u64::MAX,
+            rows,
+            bytes: u64::MAX,
+            sum: u32::MAX,
+        };
+        Manifest {
+            format: FORMAT,
+            fingerprint: "model".to_owned(),
+            dims: 4,
+            next: u64::MAX,
+            segments: vec![entry; segments],
+        }
+    }
+
+    fn write(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
+        manifest.prepare(dir)?;
+        Manifest::put_in_place(dir)
+    }
+
+    #[test]
+    fn the_largest_manifest_comes_back_and_one_more_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut most = manifest(MAX_SEGMENTS, MAX_ROWS / MAX_SEGMENTS);
+        most.fingerprint = "\u{1}".repeat(MAX_FINGERPRINT_BYTES);
+        write(dir.path(), &most).unwrap();
+        assert_eq!(Manifest::read(dir.path()).unwrap(), Some(most.clone()));
+        let mut long = most.clone();
+        long.fingerprint.push('x');
+        let over = [
+            manifest(MAX_SEGMENTS + 1, 1),
+            manifest(1, MAX_ROWS + 1),
+            manifest(2, usize::MAX),
+            long,
+        ];
+        for manifest in over {
+            let error = write(dir.path(), &manifest).unwrap_err();
+            assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        }
+        assert_eq!(Manifest::read(dir.path()).unwrap(), Some(most));
+    }
+
+    #[test]
+    fn a_file_over_its_bound_is_not_read_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "x".repeat(MAX_MANIFEST_BYTES as usize + 1);
+        fs::write(dir.path().join(NAME), text).unwrap();
+        let error = Manifest::read(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("too large"), "{error}");
+    }
+
+    #[test]
+    fn another_format_is_told_apart_from_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut other = manifest(0, 0);
+        other.format = FORMAT + 1;
+        write(dir.path(), &other).unwrap();
+        let error = Manifest::read(dir.path()).unwrap_err();
+        assert!(matches!(error, Error::Format { .. }), "{error}");
+        assert_eq!(Manifest::read(&dir.path().join("none")).unwrap(), None);
+    }
+}

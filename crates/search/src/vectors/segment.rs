@@ -1,0 +1,135 @@
+//! A file of rows into rows that can be trusted.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::Path;
+
+use super::code::Group;
+use super::layout::{GROUP, Header, Layout, SUM_BYTES};
+use super::manifest::Entry;
+use super::map::Map;
+use crate::error::Error;
+
+/// One row in eight bits, wherever it is kept.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'r> {
+    pub codes: &'r [i8],
+    pub scale: f32,
+    /// Where in its document's text it begins and ends.
+    pub place: [u32; 2],
+}
+
+/// Something that has rows, by their numbers.
+pub(super) trait Rows {
+    fn row(&self, at: usize) -> Option<Row<'_>>;
+}
+
+/// A segment on disk that passed every check.
+pub(super) struct Segment {
+    pub entry: Entry,
+    map: Map,
+    pub layout: Layout,
+}
+
+impl Segment {
+    /// Opens the segment that `entry` describes in `dir` and checks each of its bytes.
+    pub(super) fn open(dir: &Path, entry: Entry, model: u64) -> Result<Self, Error> {
+        let path = dir.join(entry.file_name());
+        let damaged = |what: &str| Error::corrupt(dir, format!("`{}` {what}", entry.file_name()));
+        let map = Map::open(&path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => damaged("is missing"),
+            _ => Error::io(&path, source),
+        })?;
+        let bytes = map.bytes();
+        if bytes.len() as u64 != entry.bytes {
+            return Err(damaged("has another length"));
+        }
+        let (content, sum) = bytes
+            .split_last_chunk::<SUM_BYTES>()
+            .ok_or_else(|| damaged("is cut short"))?;
+        let found = crc32fast::hash(content);
+        if found != u32::from_ne_bytes(*sum) || found != entry.sum {
+            return Err(damaged("has a sum that does not match"));
+        }
+        let header = Header::from_bytes(content).ok_or_else(|| damaged("is no segment"))?;
+        let layout = Layout::new(&header).ok_or_else(|| damaged("is over its limits"))?;
+        if header.model != model || layout.file_bytes() != bytes.len() {
+            return Err(damaged("does not fit its folder"));
+        }
+        let segment = Self { entry, map, layout };
+        if segment.is_in_order() {
+            Ok(segment)
+        } else {
+            Err(damaged("is not in order"))
+        }
+    }
+
+    /// What a search relies on: keys ascend, and rows belong to one document after the other.
+    fn is_in_order(&self) -> bool {
+        let (keys, ends) = (self.keys(), self.ends());
+        let last = ends.last().map_or(0, |end| *end as usize);
+        keys.len() == self.layout.documents
+            && ends.len() == self.layout.documents
+            && keys.is_sorted_by(|left, right| left < right)
+            && ends.is_sorted()
+            && last == self.layout.rows
+    }
+
+    /// The keys of the documents, ascending.
+    pub(super) fn keys(&self) -> &[u128] {
+        self.map.numbers(&self.layout.keys)
+    }
+
+    /// The row behind the last of each document.
+    pub(super) fn ends(&self) -> &[u32] {
+        self.map.numbers(&self.layout.ends)
+    }
+
+    /// The rows of the document at a place among the keys.
+    pub(super) fn rows_of(&self, document: usize) -> Range<usize> {
+        let ends = self.ends();
+        let end = |at: usize| ends.get(at).map_or(0, |end| *end as usize);
+        let start = document.checked_sub(1).map_or(0, end);
+        start..end(document)
+    }
+
+    /// The rows of the document that a row belongs to.
+    pub(super) fn rows_around(&self, row: usize) -> Range<usize> {
+        self.rows_of(self.ends().partition_point(|end| *end as usize <= row))
+    }
+
+    /// The mean of all rows.
+    pub(super) fn mean(&self) -> &[f32] {
+        self.map.numbers(&self.layout.mean)
+    }
+
+    /// The one-bit numbers of 64 rows.
+    pub(super) fn group(&self, at: usize) -> Option<Group<'_>> {
+        let layout = &self.layout;
+        let start = layout.groups.start + at * layout.group;
+        let tail = start + layout.stride / 8 * GROUP;
+        let end = start + layout.group;
+        let (factors, offsets) = self
+            .map
+            .numbers::<f32>(&(tail..end))
+            .split_first_chunk::<GROUP>()?;
+        Some(Group {
+            words: self.map.numbers(&(start..tail)),
+            factors,
+            offsets: offsets.first_chunk()?,
+        })
+    }
+}
+
+impl Rows for Segment {
+    fn row(&self, at: usize) -> Option<Row<'_>> {
+        let layout = &self.layout;
+        let start = layout.codes.start + at * layout.stride;
+        let places = self.map.numbers::<u32>(&layout.places);
+        Some(Row {
+            codes: self.map.numbers(&(start..start + layout.stride)),
+            scale: *self.map.numbers::<f32>(&layout.scales).get(at)?,
+            place: *places.as_chunks::<2>().0.get(at)?,
+        })
+    }
+}

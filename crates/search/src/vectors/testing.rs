@@ -1,0 +1,155 @@
+//! What the tests of this folder share: vectors, stores, and a search that looks at everything.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "what stands beside a test fails with it"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::code::{Question, encode};
+use super::kernels::Kernels;
+use super::rotation::Rotation;
+use super::{Allowed, Embedded, Found, Live, Model, Near, PASSAGES_SHOWN, Passage, Store};
+
+/// Numbers that look random and come back with the same seed.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Between minus one and one.
+    pub(super) fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        (self.next() >> 11) as usize % bound
+    }
+}
+
+pub(super) fn shortened(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    for number in &mut vector {
+        *number /= length.max(f32::MIN_POSITIVE);
+    }
+    vector
+}
+
+/// A vector of length one.
+pub(super) fn unit(random: &mut Random, dims: usize) -> Vec<f32> {
+    shortened((0..dims).map(|_| random.float()).collect())
+}
+
+/// A vector of length one near another; the nearer, the smaller `far` is.
+pub(super) fn near(random: &mut Random, vector: &[f32], far: f32) -> Vec<f32> {
+    let apart = unit(random, vector.len());
+    let moved = vector.iter().zip(apart).map(|(x, by)| x + by * far);
+    shortened(moved.collect())
+}
+
+/// A document with so many passages of ten bytes each.
+pub(super) fn document(random: &mut Random, dims: usize, key: u128, count: usize) -> Embedded {
+    let passage = |at: usize| Passage {
+        start: at as u32 * 10,
+        end: at as u32 * 10 + 10,
+        vector: unit(random, dims),
+    };
+    Embedded {
+        key,
+        passages: (0..count).map(passage).collect(),
+    }
+}
+
+pub(super) fn model(dims: usize) -> Model {
+    Model::new("a model of the tests", dims).unwrap()
+}
+
+pub(super) fn open(root: &Path, dims: usize) -> Store {
+    Store::open(root, model(dims)).unwrap()
+}
+
+/// Every key is live, and its ordinal is the key itself.
+pub(super) fn all_of(keys: impl IntoIterator<Item = u128>) -> Live {
+    Live::new(keys.into_iter().map(|key| (key, key as u32)).collect())
+}
+
+/// The folder of the only model.
+pub(super) fn folder(root: &Path) -> std::path::PathBuf {
+    let mut entries = std::fs::read_dir(root).unwrap();
+    entries.next().unwrap().unwrap().path()
+}
+
+/// What a store should hold, and what should be found in it.
+#[derive(Clone, Default)]
+pub(super) struct Oracle {
+    pub documents: BTreeMap<u128, Vec<Passage>>,
+}
+
+impl Oracle {
+    pub(super) fn put(&mut self, documents: &[Embedded]) {
+        for document in documents {
+            let passages = document.passages.clone();
+            self.documents.insert(document.key, passages);
+        }
+    }
+
+    pub(super) fn live(&self) -> Live {
+        all_of(self.documents.keys().copied())
+    }
+
+    /// Scores everything, then filters, then sorts, then cuts.
+    pub(super) fn search(
+        &self,
+        question: &[f32],
+        wanted: usize,
+        allowed: Option<&Allowed>,
+    ) -> Vec<Found> {
+        let dims = question.len();
+        let stride = dims.next_multiple_of(64);
+        let rotation = Rotation::new(dims);
+        let mut turned = question.to_vec();
+        rotation.turn(&mut turned);
+        let question = Question::new(turned, stride);
+        let score = |passage: &Passage| {
+            let (mut turned, mut codes) = (passage.vector.clone(), vec![0; stride]);
+            rotation.turn(&mut turned);
+            let scale = encode(&turned, &mut codes);
+            question.score(&Kernels::portable(), &codes, scale)
+        };
+        let mut found = Vec::new();
+        for (key, passages) in &self.documents {
+            let near = |(number, passage): (u32, &Passage)| Near {
+                number,
+                start: passage.start,
+                end: passage.end,
+                score: score(passage),
+            };
+            let mut passages: Vec<_> = (0..).zip(passages).map(near).collect();
+            passages.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));
+            passages.truncate(PASSAGES_SHOWN);
+            if let Some(best) = passages.first() {
+                found.push(Found {
+                    ordinal: *key as u32,
+                    score: best.score,
+                    passages,
+                });
+            }
+        }
+        found.retain(|one| allowed.is_none_or(|allowed| allowed.contains(one.ordinal)));
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.ordinal.cmp(&b.ordinal)));
+        found.truncate(wanted);
+        found
+    }
+}

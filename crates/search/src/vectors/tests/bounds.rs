@@ -1,0 +1,151 @@
+//! Each bound holds at its value and refuses one more.
+
+use super::super::testing::{Random, all_of, document, model, open, unit};
+use super::super::{
+    Embedded, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS, MAX_DOCUMENTS,
+    MAX_FINGERPRINT_BYTES, MAX_PASSAGES, Model, Passage, Store, View, Wanted,
+};
+use super::ALL;
+use crate::error::Error;
+
+fn too_large<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::TooLarge { .. }))
+}
+
+/// A document of so many passages of one number each.
+fn small(key: u128, count: usize) -> Embedded {
+    let passage = Passage {
+        start: 0,
+        end: 0,
+        vector: vec![1.0],
+    };
+    Embedded {
+        key,
+        passages: vec![passage; count],
+    }
+}
+
+#[test]
+fn a_batch_has_bounds() {
+    let root = tempfile::tempdir().unwrap();
+    let mut store = open(root.path(), 1);
+    assert!(too_large(&store.append(&[small(1, MAX_PASSAGES + 1)])));
+    let rows = [
+        small(1, MAX_BATCH_ROWS / 2),
+        small(2, MAX_BATCH_ROWS / 2 + 1),
+    ];
+    assert!(too_large(&store.append(&rows)));
+    let documents: Vec<_> = (0..=MAX_BATCH_DOCUMENTS as u128)
+        .map(|key| small(key, 0))
+        .collect();
+    assert!(too_large(&store.append(&documents)));
+    assert_eq!((store.rows(), store.segment_count()), (0, 0));
+    store.append(&documents[1..]).unwrap();
+    store.append(&[small(1, MAX_PASSAGES)]).unwrap();
+    assert_eq!((store.rows(), store.segment_count()), (MAX_PASSAGES, 2));
+    drop(store);
+    assert_eq!(open(root.path(), 1).rows(), MAX_PASSAGES);
+}
+
+#[test]
+fn a_model_has_bounds() {
+    let root = tempfile::tempdir().unwrap();
+    assert!(too_large(&Model::new("m", MAX_DIMENSIONS + 1)));
+    assert!(Model::new("m", 0).is_err());
+    let longest = "m".repeat(MAX_FINGERPRINT_BYTES);
+    assert!(too_large(&Model::new(&format!("{longest}m"), 1)));
+    let model = Model::new(&longest, MAX_DIMENSIONS).unwrap();
+    let mut store = Store::open(root.path(), model).unwrap();
+    let random = &mut Random::new(1);
+    let documents: Vec<_> = (0..3)
+        .map(|key| document(random, MAX_DIMENSIONS, key, 2))
+        .collect();
+    store.append(&documents).unwrap();
+    let view = View::new(&store, &all_of(0..3));
+    let question = documents[2].passages[1].vector.clone();
+    let found = view.search(&question, &ALL).unwrap();
+    assert_eq!((found[0].ordinal, found[0].passages[0].number), (2, 1));
+    assert!((found[0].score - 1.0).abs() < 0.001, "{}", found[0].score);
+}
+
+#[test]
+fn a_search_has_bounds() {
+    let root = tempfile::tempdir().unwrap();
+    let store = open(root.path(), 4);
+    let view = View::new(&store, &all_of(0..3));
+    let question = unit(&mut Random::new(1), 4);
+    let wanted = |documents| Wanted { documents, ..ALL };
+    assert!(view.search(&question, &wanted(MAX_DOCUMENTS)).is_ok());
+    assert!(too_large(
+        &view.search(&question, &wanted(MAX_DOCUMENTS + 1))
+    ));
+    assert_eq!(view.search(&question, &wanted(0)).unwrap(), []);
+    let ordinals: Vec<u32> = (0..=MAX_DOCUMENTS as u32).collect();
+    assert!(view.score(&question, &ordinals[1..]).is_ok());
+    assert!(too_large(&view.score(&question, &ordinals)));
+}
+
+#[test]
+fn what_is_no_vector_of_the_model_is_refused_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let mut store = open(root.path(), 4);
+    let random = &mut Random::new(2);
+    let good = document(random, 4, 1, 1);
+    let bad = [
+        vec![],
+        vec![1.0, 0.0, 0.0],
+        vec![1.0, 0.0, 0.0, 0.0, 0.0],
+        vec![0.0; 4],
+        vec![1.0; 4],
+        vec![f32::NAN; 4],
+        vec![f32::INFINITY, 0.0, 0.0, 0.0],
+    ];
+    for vector in bad {
+        let passage = Passage {
+            start: 0,
+            end: 1,
+            vector: vector.clone(),
+        };
+        let bad = Embedded {
+            key: 2,
+            passages: vec![passage],
+        };
+        assert!(store.append(&[good.clone(), bad]).is_err(), "{vector:?}");
+        let view = View::new(&store, &all_of(0..3));
+        assert!(view.search(&vector, &ALL).is_err(), "{vector:?}");
+    }
+    let mut crooked = document(random, 4, 3, 1);
+    crooked.passages[0].start = 11;
+    assert!(store.append(&[crooked]).is_err());
+    assert_eq!((store.rows(), store.segment_count()), (0, 0));
+}
+
+#[test]
+fn only_one_writes_and_any_number_read() {
+    let root = tempfile::tempdir().unwrap();
+    let missing = Store::open_read_only(root.path(), model(4));
+    assert!(matches!(missing, Err(Error::Missing { .. })));
+    let mut writer = open(root.path(), 4);
+    let random = &mut Random::new(3);
+    writer.append(&[document(random, 4, 1, 2)]).unwrap();
+    let second = Store::open(root.path(), model(4));
+    assert!(matches!(second, Err(Error::Locked { .. })));
+    let readers: Vec<_> = (0..2)
+        .map(|_| Store::open_read_only(root.path(), model(4)).unwrap())
+        .collect();
+    writer.append(&[document(random, 4, 2, 2)]).unwrap();
+    writer.maintain(&all_of([2])).unwrap();
+    for mut reader in readers {
+        let view = View::new(&reader, &all_of(1..3));
+        let found = view.search(&unit(random, 4), &ALL).unwrap();
+        assert_eq!(found.len(), 1);
+        let refused = reader.append(&[document(random, 4, 3, 1)]);
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+        let refused = reader.maintain(&all_of([]));
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+    }
+    assert_eq!(
+        Store::open_read_only(root.path(), model(4)).unwrap().rows(),
+        2
+    );
+}

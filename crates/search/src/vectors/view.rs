@@ -1,0 +1,224 @@
+//! A store and the live documents into something that can be searched.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::allowed::Allowed;
+use super::kernels::Kernels;
+use super::layout::GROUP;
+use super::live::{Live, NOBODY};
+use super::rotation::Rotation;
+use super::segment::Segment;
+use super::store::Store;
+
+/// One in so many documents or fewer are few.
+const FEW: usize = 16;
+
+/// The vectors of one generation, as one answer sees them from beginning to end. What happens to
+/// the store later does not reach it.
+pub struct View {
+    pub(super) dims: usize,
+    pub(super) parts: Vec<Part>,
+    pub(super) rotation: Arc<Rotation>,
+    pub(super) kernels: Kernels,
+    missing: Vec<u32>,
+    rows: usize,
+    /// By ordinal, ascending.
+    homes: Vec<Home>,
+}
+
+/// Where a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Home {
+    ordinal: u32,
+    part: u32,
+    document: u32,
+}
+
+/// One segment and whose its rows are.
+pub(super) struct Part {
+    pub segment: Arc<Segment>,
+    /// The ordinal of each row's document.
+    pub owners: Vec<u32>,
+    /// One bit for each row, set when its document is live.
+    pub live: Vec<u64>,
+    /// How many rows the parts before it have.
+    pub before: usize,
+}
+
+impl View {
+    /// Sees what is in `store` for the documents that are in `live`.
+    pub fn new(store: &Store, live: &Live) -> Self {
+        let (owners, missing) = live.owners(store.segments());
+        let homes = homes(&owners);
+        let segments = store.segments().iter().zip(owners);
+        let mut before = 0;
+        let parts: Vec<_> = segments
+            .map(|(segment, owners)| {
+                let part = Part::new(segment.clone(), &owners, before);
+                before += part.owners.len();
+                part
+            })
+            .collect();
+        let words = parts.iter().flat_map(|part| &part.live);
+        Self {
+            dims: store.model().dims(),
+            rows: words.map(|word| word.count_ones() as usize).sum(),
+            parts,
+            rotation: store.rotation.clone(),
+            kernels: store.kernels,
+            missing,
+            homes,
+        }
+    }
+
+    /// The ordinals of the live documents that have no vectors yet.
+    pub fn missing(&self) -> &[u32] {
+        &self.missing
+    }
+
+    /// How many vectors belong to live documents.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+/// The live documents with a place, by their ordinals.
+fn homes(owners: &[Vec<u32>]) -> Vec<Home> {
+    let mut homes = Vec::new();
+    for (part, owners) in (0..).zip(owners) {
+        let live = (0..).zip(owners).filter(|(_, owner)| **owner != NOBODY);
+        homes.extend(live.map(|(document, owner)| Home {
+            ordinal: *owner,
+            part,
+            document,
+        }));
+    }
+    homes.sort_unstable();
+    homes
+}
+
+impl Part {
+    fn new(segment: Arc<Segment>, owners: &[u32], before: usize) -> Self {
+        let mut rows = Vec::with_capacity(segment.layout.rows);
+        for (owner, end) in owners.iter().zip(segment.ends()) {
+            rows.resize(*end as usize, *owner);
+        }
+        let live = mask(&rows, |owner| u64::from(owner != NOBODY));
+        Self {
+            segment,
+            owners: rows,
+            live,
+            before,
+        }
+    }
+
+    pub(super) fn owner(&self, row: usize) -> u32 {
+        self.owners.get(row).copied().unwrap_or(NOBODY)
+    }
+}
+
+fn mask(owners: &[u32], bit: impl Fn(u32) -> u64) -> Vec<u64> {
+    let word = |owners: &[u32]| {
+        let bits = owners.iter().enumerate();
+        bits.fold(0, |word, (at, owner)| word | bit(*owner) << at)
+    };
+    owners.chunks(GROUP).map(word).collect()
+}
+
+/// A stretch of rows of one part. It begins and ends between two documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub part: usize,
+    pub rows: Range<usize>,
+}
+
+impl View {
+    /// The rows of a document. Nothing when it is not live or has no vectors.
+    pub(super) fn home(&self, ordinal: u32) -> Option<Stretch> {
+        let is_it = |home: &&Home| home.ordinal == ordinal;
+        // Where every document has its vectors, each stands at its own ordinal.
+        let guess = self.homes.get(ordinal as usize).filter(is_it);
+        let home = guess.or_else(|| {
+            let at = self
+                .homes
+                .binary_search_by_key(&ordinal, |home| home.ordinal);
+            self.homes.get(at.ok()?)
+        })?;
+        let part = home.part as usize;
+        let rows = self
+            .parts
+            .get(part)?
+            .segment
+            .rows_of(home.document as usize);
+        Some(Stretch { part, rows })
+    }
+
+    /// Whether so few are allowed that going to each is faster than asking for each row.
+    pub(super) fn are_few(&self, allowed: &Allowed) -> bool {
+        allowed.count() <= self.homes.len() / FEW
+    }
+
+    /// For each part one bit for each row, set when its document is live and allowed.
+    pub(super) fn masks(&self, allowed: &Allowed) -> Vec<Vec<u64>> {
+        if !self.are_few(allowed) {
+            let mask = |part: &Part| mask(&part.owners, |owner| allowed.bit(owner));
+            return self.parts.iter().map(mask).collect();
+        }
+        let empty = |part: &Part| vec![0; part.live.len()];
+        let mut masks: Vec<_> = self.parts.iter().map(empty).collect();
+        for stretch in allowed.iter().filter_map(|ordinal| self.home(ordinal)) {
+            let Some(mask) = masks.get_mut(stretch.part) else {
+                continue;
+            };
+            for row in stretch.rows {
+                if let Some(word) = mask.get_mut(row / GROUP) {
+                    *word |= 1 << (row % GROUP);
+                }
+            }
+        }
+        masks
+    }
+
+    /// All rows, cut into about `count` equal shares for as many threads.
+    pub(super) fn shares(&self, count: usize) -> Vec<Vec<Stretch>> {
+        let all: usize = self.parts.iter().map(|part| part.owners.len()).sum();
+        let each = all.div_ceil(count.max(1)).max(1);
+        let mut shares = vec![Vec::new()];
+        let mut room = each;
+        for (part, rows) in self.parts.iter().map(|part| part.owners.len()).enumerate() {
+            let mut start = 0;
+            while start < rows {
+                let end = self.cut(part, start, room);
+                let stretch = Stretch {
+                    part,
+                    rows: start..end,
+                };
+                room = room.saturating_sub(end - start);
+                if let Some(share) = shares.last_mut() {
+                    share.push(stretch);
+                }
+                if room == 0 {
+                    shares.push(Vec::new());
+                    room = each;
+                }
+                start = end;
+            }
+        }
+        shares.retain(|share| !share.is_empty());
+        shares
+    }
+
+    /// The end of the document that row `start + room` would cut in two.
+    fn cut(&self, part: usize, start: usize, room: usize) -> usize {
+        let Some(part) = self.parts.get(part) else {
+            return start + room;
+        };
+        let last = start + room - 1;
+        if last >= part.owners.len() {
+            part.owners.len()
+        } else {
+            part.segment.rows_around(last).end
+        }
+    }
+}

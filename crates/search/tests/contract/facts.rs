@@ -1,0 +1,198 @@
+//! What every engine does with fields: filters, lists by day, counts and the catalog.
+
+use docent_search::{Engine, Facet, Kind, Query, Reader, Sort, Value};
+
+use crate::shelf::{ask, ids, put, put_facts, remove};
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn list(items: &[&str]) -> Value {
+    Value::List(items.iter().map(|item| (*item).to_owned()).collect())
+}
+
+async fn debates(engine: &dyn Engine) {
+    let party = |name: &str| ("party", text(name));
+    let rows = vec![
+        put_facts(
+            "a",
+            "Housing on the island is dear.",
+            "2024-05-01",
+            &[
+                party("Labor"),
+                ("tags", list(&["housing", "budget"])),
+                ("words", Value::Number(120.0)),
+            ],
+        ),
+        put_facts(
+            "b",
+            "Housing needs land.",
+            "2024-06-15",
+            &[
+                party("Greens"),
+                ("tags", list(&["housing"])),
+                ("words", Value::Number(80.5)),
+            ],
+        ),
+        put_facts(
+            "c",
+            "The ferry to the island is late, and housing waits.",
+            "2023-12-24",
+            &[
+                party("labor"),
+                ("urgent", Value::Bool(true)),
+                ("words", Value::Number(-3.0)),
+            ],
+        ),
+        put_facts("d", "The ferry sank.", "", &[party("Libéral")]),
+    ];
+    engine.apply(rows).await.unwrap();
+}
+
+async fn check(engine: &dyn Engine, written: &str, expected: &[&str]) {
+    let found = ask(engine, written).await;
+    let mut names = ids(&found);
+    names.sort_unstable();
+    assert_eq!(names, expected, "{written}");
+}
+
+pub(crate) async fn filters_narrow(engine: &dyn Engine) {
+    debates(engine).await;
+    for (written, expected) in [
+        ("housing", &["a", "b", "c"][..]),
+        ("housing party:Labor", &["a", "c"]),
+        ("housing party:LABOR,greens", &["a", "b", "c"]),
+        ("housing -party:labor", &["b"]),
+        ("ferry party:liberal", &["d"]),
+        ("housing tags:budget", &["a"]),
+        ("housing -tags:budget", &["b", "c"]),
+        ("housing date:2024-05..2024-06", &["a", "b"]),
+        ("housing date:2024-05", &["a"]),
+        ("housing since:30d", &["b"]),
+        ("housing words:>=80.5", &["a", "b"]),
+        ("housing words:-5..0", &["c"]),
+        ("housing urgent:true", &["c"]),
+        ("(party:greens OR tags:budget) housing", &["a", "b"]),
+        ("island \"the island is\"", &["a", "c"]),
+        ("\"island is late\"", &["c"]),
+        ("housing -ferry", &["a", "b"]),
+        ("housing -\"needs land\"", &["a", "c"]),
+    ] {
+        check(engine, written, expected).await;
+    }
+    engine
+        .apply(vec![remove("a"), put("b", "T", "housing")])
+        .await
+        .unwrap();
+    check(engine, "housing party:labor", &["c"]).await;
+}
+
+pub(crate) async fn a_filter_alone_lists_the_latest_first(engine: &dyn Engine) {
+    debates(engine).await;
+    let found = ask(engine, "party:labor,greens,liberal").await;
+    assert_eq!(ids(&found), ["b", "a", "c", "d"]);
+    assert_eq!(found.total, Some(4));
+    assert!(
+        found
+            .hits
+            .iter()
+            .all(|hit| hit.score > 0.0 && hit.score <= 1.0)
+    );
+}
+
+pub(crate) async fn hits_can_be_in_the_order_of_days(engine: &dyn Engine) {
+    debates(engine).await;
+    for (sort, expected) in [
+        (Sort::Newest, ["a", "c", "d"]),
+        (Sort::Oldest, ["c", "a", "d"]),
+    ] {
+        let query = Query::new("island ferry", 10, Reader::everyone()).sort(sort);
+        let found = engine.search(query).await.unwrap();
+        assert_eq!(ids(&found), expected, "{sort:?}");
+    }
+    let query = Query::new("island ferry", 1, Reader::everyone()).sort(Sort::Newest);
+    let found = engine.search(query.offset(1)).await.unwrap();
+    assert_eq!(ids(&found), ["c"]);
+}
+
+pub(crate) async fn everything_is_counted(engine: &dyn Engine) {
+    debates(engine).await;
+    let query = Query::new("housing", 1, Reader::everyone());
+    let names = ["party", "tags", "words", "nothing"].map(str::to_owned);
+    let found = engine
+        .search(query.counted().facets(names.to_vec()))
+        .await
+        .unwrap();
+    assert_eq!((found.hits.len(), found.total), (1, Some(3)));
+    let value = |name: &str, count| (name.to_owned(), count);
+    let facet = |field: &str, values| Facet {
+        field: field.to_owned(),
+        values,
+        more: false,
+    };
+    let expected = [
+        facet(
+            "party",
+            vec![value("Greens", 1), value("Labor", 1), value("labor", 1)],
+        ),
+        facet("tags", vec![value("housing", 2), value("budget", 1)]),
+        facet(
+            "words",
+            vec![value("-3", 1), value("120", 1), value("80.5", 1)],
+        ),
+        facet("nothing", vec![]),
+    ];
+    assert_eq!(found.facets, expected);
+}
+
+pub(crate) async fn the_catalog_names_the_fields(engine: &dyn Engine) {
+    debates(engine).await;
+    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+    assert_eq!(catalog.documents, 4);
+    let kinds: Vec<_> = catalog
+        .fields
+        .iter()
+        .map(|field| (field.name.as_str(), field.kind, field.documents))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("party", Kind::Keyword, 4),
+            ("date", Kind::Date, 3),
+            ("words", Kind::Number, 3),
+            ("tags", Kind::List, 2),
+            ("urgent", Kind::Bool, 1),
+        ]
+    );
+    engine.apply(vec![remove("c")]).await.unwrap();
+    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+    assert_eq!(catalog.documents, 3);
+    assert!(catalog.field("urgent").is_none());
+}
+
+pub(crate) async fn hits_can_be_passed_over(engine: &dyn Engine) {
+    debates(engine).await;
+    let all = ask(engine, "housing").await;
+    for offset in 0..4 {
+        let query = Query::new("housing", 2, Reader::everyone()).offset(offset);
+        let found = engine.search(query).await.unwrap();
+        let expected: Vec<_> = ids(&all).into_iter().skip(offset).take(2).collect();
+        assert_eq!(ids(&found), expected);
+    }
+}
+
+pub(crate) async fn excerpts_come_when_asked_for(engine: &dyn Engine) {
+    debates(engine).await;
+    let query = Query::new("ferry", 1, Reader::everyone());
+    let found = engine.search(query.clone()).await.unwrap();
+    assert!(found.hits[0].excerpts.is_empty());
+    let found = engine.search(query.excerpts()).await.unwrap();
+    let excerpt = &found.hits[0].excerpts[0];
+    let document = &found.hits[0].document;
+    assert_eq!(
+        (excerpt.index, excerpt.text.as_str()),
+        (0, document.text.as_str())
+    );
+    assert_eq!(excerpt.range, 0..document.text.len());
+}

@@ -1,0 +1,158 @@
+//! What every engine does with a model, shown with one whose vectors can be worked out by hand.
+
+use std::sync::Arc;
+
+use docent_search::{Embedder, Engine, Error, Method, PartState, Query, Reader, Scale, Settled};
+
+use crate::shelf::{fill, ids, put, remove};
+
+/// Knows three topics by their words, and that a boat is a ferry.
+pub(crate) struct Topics;
+
+const TOPICS: [&[&str]; 3] = [
+    &["ferry", "boat", "ship"],
+    &["house", "home"],
+    &["tax", "levy"],
+];
+
+impl Topics {
+    fn vector(text: &str) -> Vec<f32> {
+        let text = text.to_lowercase();
+        let count = |words: &[&str]| {
+            let found: usize = words.iter().map(|word| text.matches(word).count()).sum();
+            found as f32
+        };
+        let mut vector: Vec<f32> = TOPICS.iter().map(|words| count(words)).collect();
+        // Texts about nothing point somewhere too.
+        vector.push(0.1);
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        vector.iter().map(|x| x / length).collect()
+    }
+}
+
+impl Embedder for Topics {
+    fn fingerprint(&self) -> &str {
+        "topics/1"
+    }
+
+    fn dimensions(&self) -> usize {
+        TOPICS.len() + 1
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::GRANITE
+    }
+
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        Ok(texts.iter().map(|text| Self::vector(text)).collect())
+    }
+
+    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+        Ok(Self::vector(text))
+    }
+}
+
+pub(crate) fn topics() -> Arc<dyn Embedder> {
+    Arc::new(Topics)
+}
+
+async fn settle(engine: &dyn Engine) {
+    while engine.settle(2).await.unwrap().left > 0 {}
+}
+
+async fn found(engine: &dyn Engine, text: &str, method: Method) -> Vec<String> {
+    let query = Query::new(text, 10, Reader::everyone()).method(method);
+    let found = engine.search(query).await.unwrap();
+    ids(&found).into_iter().map(str::to_owned).collect()
+}
+
+pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+    fill(engine, &["A ferry.", "A house.", "A levy."]).await;
+    let left = |done, left| PartState::Building(Settled { done, left });
+    assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
+    assert_eq!(found(engine, "ferry", Method::Hybrid).await, ["d0"]);
+    assert_eq!(
+        engine.settle(2).await.unwrap(),
+        Settled { done: 2, left: 1 }
+    );
+    assert_eq!(
+        engine.settle(2).await.unwrap(),
+        Settled { done: 3, left: 0 }
+    );
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+    engine
+        .apply(vec![put("d1", "T", "A home."), remove("d2")])
+        .await
+        .unwrap();
+    assert_eq!(engine.status().await.unwrap().vectors, left(1, 1));
+    settle(engine).await;
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+}
+
+pub(crate) async fn meanings_find_what_words_do_not(engine: &dyn Engine) {
+    fill(
+        engine,
+        &["A ferry sails.", "A house stands.", "A levy is due."],
+    )
+    .await;
+    settle(engine).await;
+    assert!(found(engine, "boat", Method::Lexical).await.is_empty());
+    for method in [Method::Hybrid, Method::Semantic, Method::Fixed(0.5)] {
+        assert_eq!(found(engine, "boat", method).await[0], "d0", "{method:?}");
+    }
+    assert_eq!(found(engine, "levy", Method::Lexical).await, ["d2"]);
+}
+
+pub(crate) async fn both_halves_together_come_first(engine: &dyn Engine) {
+    fill(
+        engine,
+        &[
+            "The boat of the house of the levy.",
+            "A boat, a boat!",
+            "A ship and a ferry.",
+            "Rain.",
+        ],
+    )
+    .await;
+    settle(engine).await;
+    let order = found(engine, "boat", Method::Hybrid).await;
+    assert_eq!(order[0], "d1");
+    // Rain is not near enough to be worth showing.
+    assert_eq!(order.len(), 3);
+}
+
+pub(crate) async fn what_is_gone_is_not_found_by_meaning(engine: &dyn Engine) {
+    fill(engine, &["A ferry.", "A ship.", "A house."]).await;
+    settle(engine).await;
+    engine
+        .apply(vec![remove("d0"), put("d1", "T", "A levy.")])
+        .await
+        .unwrap();
+    settle(engine).await;
+    assert_eq!(found(engine, "boat", Method::Semantic).await[0], "d1");
+    let all = found(engine, "boat", Method::Semantic).await;
+    assert!(!all.contains(&"d0".to_owned()));
+    let why = engine
+        .search(Query::new("boat", 10, Reader::everyone()))
+        .await
+        .unwrap();
+    assert!(why.hits.iter().all(|hit| hit.why.semantic.unwrap() < 0.9));
+}
+
+pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
+    let filler = "Nothing of note was said in the chamber on that day. ".repeat(20);
+    let text =
+        format!("# One\n\n{filler}\n\n# Two\n\nA ship sank. {filler}\n\n# Three\n\n{filler}");
+    fill(engine, &[&text, "A levy."]).await;
+    settle(engine).await;
+    let query = Query::new("boat", 1, Reader::everyone()).excerpts();
+    let hit = engine.search(query).await.unwrap().hits.remove(0);
+    assert_eq!(hit.id.as_str(), "d0");
+    assert_eq!(hit.excerpts[0].path, "Two");
+    assert!(
+        hit.snippet.starts_with("…# Two A ship sank."),
+        "{}",
+        hit.snippet
+    );
+}
