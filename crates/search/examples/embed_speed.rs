@@ -1,6 +1,8 @@
 //! How fast the embedding model inside the program is on this machine, for every set of vector
 //! instructions it has: `cargo run --release -p docent-search --example embed_speed`.
 
+#![allow(clippy::print_stdout, reason = "an example shows what it measured")]
+
 use std::time::{Duration, Instant};
 
 use docent_search::{Embedder, Error, Granite};

@@ -25,8 +25,10 @@ use crate::analysis::{Script, script};
 use crate::hit::Why;
 
 /// What a point of BM25 adds to the odds. The same value fitted three embedders of very different
-/// quality; half or twice as much costs .007 or .008.
-const POINT: f32 = 0.05;
+/// quality: .05 is best in the mean of the twelve collections, and half or twice as much costs .007 or
+/// .008. It is less than that because no half alone should be better anywhere: through the real
+/// server SciFact has .747 and CoSQA .636 (meanings alone .634), with .05 they have .751 and .616.
+const POINT: f32 = 0.032;
 
 /// How much more words count in a short question, which gives a model of meaning little to go on:
 /// 17 times for a single word such as an identifier, 3 times for two, as usual from six words on.
@@ -365,9 +367,9 @@ mod tests {
             &["both", "meaning", "words", "neither"],
         );
         let best = fused(&signals(9), &given).remove(0).parts;
-        assert!((best.lexical - 0.05 * 18.0 * (1.0 + 16.0 / 729.0)).abs() < 1e-5);
+        assert!((best.lexical - POINT * 18.0 * (1.0 + SHORT / 729.0)).abs() < 1e-5);
         assert!((best.semantic - (7.9 - 9.3)).abs() < 1e-5);
-        assert!((best.score - 0.38).abs() < 0.01, "{best:?}");
+        assert!((best.score - 0.31).abs() < 0.02, "{best:?}");
     }
 
     #[test]
@@ -400,7 +402,7 @@ mod tests {
     fn a_weak_embedder_leaves_more_to_the_words() {
         let given = [
             ("meaning", Some(2.0), Some(0.80)),
-            ("words", Some(12.0), Some(0.62)),
+            ("words", Some(20.0), Some(0.62)),
         ];
         check(&signals(9), &given, &["meaning", "words"]);
         let weak = Signals {

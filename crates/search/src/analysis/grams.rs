@@ -10,6 +10,7 @@ use std::ops::Range;
 use icu_segmenter::options::WordBreakInvariantOptions;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 
+use super::stop::Silent;
 use super::{Kind, MAX_TERM_CHARS, Purpose};
 
 /// Some neighbouring characters of the run.
@@ -96,19 +97,20 @@ impl Grams {
     /// What is worth asking for: the words of the run, and the net under them and between them.
     fn list_wanted(&mut self) {
         let is_alone = self.run.len() == 1;
-        for word in &self.words {
-            let first = self.run.get(word.start).map_or(' ', |(c, _)| *c);
+        for (at, word) in self.words.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| self.words.get(at));
+            let after = self.words.get(at + 1);
+            let first = self.first_char(word);
+            let is_lone = !before.into_iter().chain(after).any(|it| self.is_stray(it));
             let is_word = match word.len() {
-                1 => is_alone || is_telling_alone(first),
+                1 => is_alone || (self.is_stray(word) && is_lone),
                 2 => true,
                 length => length <= MAX_TERM_CHARS && !is_korean(first),
             };
             if is_word {
-                self.grams.push(Gram {
-                    from: word.start,
-                    to: word.end,
-                    kind: Kind::Segment,
-                });
+                let (from, to) = (word.start, word.end);
+                let kind = Kind::Segment;
+                self.grams.push(Gram { from, to, kind });
             }
             // Of a word of two characters only the pair that leads out of it is not yet listed.
             let inside = if word.len() > 2 {
@@ -117,7 +119,11 @@ impl Grams {
                 word.end - 1
             };
             for from in (inside..word.end).filter(|from| from + 1 < self.run.len()) {
-                let kind = if is_korean(first) && from + 1 < word.end {
+                // Characters that are no word with their neighbours are a name the dictionary does
+                // not know. A Korean word has its particles with it.
+                let is_name = self.is_stray(word) && after.is_some_and(|it| self.is_stray(it));
+                let is_korean = is_korean(first) && from + 1 < word.end;
+                let kind = if is_name || is_korean {
                     Kind::Segment
                 } else {
                     Kind::Net
@@ -126,6 +132,20 @@ impl Grams {
                 self.grams.push(Gram { from, to, kind });
             }
         }
+    }
+
+    /// Whether a word is one character that says something.
+    fn is_stray(&self, word: &Range<usize>) -> bool {
+        let c = self.first_char(word);
+        let is_silent = || {
+            let silent = Silent::find(c.encode_utf8(&mut [0; 4]));
+            silent.is_some_and(Silent::is_unspaced)
+        };
+        word.len() == 1 && is_telling_alone(c) && !is_silent()
+    }
+
+    fn first_char(&self, word: &Range<usize>) -> char {
+        self.run.get(word.start).map_or(' ', |(c, _)| *c)
     }
 
     /// Whether there is a run that was not let go of.

@@ -87,8 +87,10 @@ pub(crate) struct Terms<'t> {
     at: usize,
     /// The position of the next word.
     position: usize,
-    /// Where the compound ends whose parts are being given out.
+    /// Where the compound ends whose words are being given out, and where the word of it ends
+    /// whose parts are.
     compound_end: usize,
+    word_end: usize,
     /// What of a run of unspaced script is still to be given out.
     grams: Grams,
     /// The bytes of the last word, when it is to be given out once more without its accents.
@@ -106,6 +108,7 @@ impl<'t> Terms<'t> {
             at: 0,
             position: 0,
             compound_end: 0,
+            word_end: 0,
             grams: Grams::default(),
             plain_is_due: None,
             word: String::new(),
@@ -168,7 +171,7 @@ impl<'t> Terms<'t> {
             Script::Unspaced => run_length(tail),
             Script::Spaced => {
                 let mut length = word_length(tail);
-                if start < self.compound_end {
+                if start < self.word_end {
                     let word = tail.get(..length).unwrap_or_default();
                     length = compound::first_part(word).unwrap_or(length);
                 }
@@ -179,13 +182,22 @@ impl<'t> Terms<'t> {
         Some((script, start..start + length))
     }
 
-    /// How far the compound goes that begins with this word, if one does. Its parts come next.
+    /// How far the compound goes that begins with this word, if one does: first the words that are
+    /// joined, then each of them that capitals part. What it is made of comes next.
     fn begin_compound(&mut self, first: &Range<usize>) -> Option<Range<usize>> {
-        if first.start < self.compound_end {
+        let end = if first.start >= self.compound_end
+            && let Some(end) = compound::end(self.text, first)
+        {
+            self.compound_end = end;
+            end
+        } else if first.start >= self.word_end
+            && compound::first_part(self.text.get(first.clone())?).is_some()
+        {
+            self.word_end = first.end;
+            first.end
+        } else {
             return None;
-        }
-        let end = compound::end(self.text, first)?;
-        self.compound_end = end;
+        };
         self.at = first.start;
         Some(first.start..end)
     }
@@ -350,6 +362,7 @@ mod tests {
             &[
                 ("stdhttpserver2", 0),
                 ("std", 0),
+                ("httpserver2", 1),
                 ("http", 1),
                 ("server2", 2),
             ],

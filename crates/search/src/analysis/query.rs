@@ -164,7 +164,7 @@ impl<'q> Reader<'q> {
 
     fn read(&mut self, term: &Term<'_>) -> QueryTerm {
         if term.kind == Kind::Whole {
-            self.whole_end = term.span.end;
+            self.whole_end = self.whole_end.max(term.span.end);
         }
         let (forms, readings) = match term.kind {
             Kind::Word | Kind::Whole => self.forms(term),
