@@ -100,8 +100,9 @@ impl<'de> Visitor<'de> for Both {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
         let mut numbers = Vec::new();
-        while let Some(number) = list.next_element::<f32>()? {
-            numbers.push(number);
+        // As double precision first: whether a number is out of range is for the check below to say.
+        while let Some(number) = list.next_element::<f64>()? {
+            numbers.push(number as f32);
         }
         Ok(Numbers(numbers))
     }
