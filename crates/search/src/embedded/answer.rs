@@ -195,23 +195,29 @@ impl Inner {
         let near = view.search(
             &question,
             &vectors::Wanted {
-                documents: most,
+                documents: most.min(vectors::MAX_DOCUMENTS),
                 allowed: allowed.as_ref(),
                 threads: THREADS,
             },
         )?;
         let mut found: HashMap<u32, vectors::Found> =
             near.into_iter().map(|one| (one.ordinal, one)).collect();
-        let mut alone = vectors::Allowed::new(snapshot.ordinals());
-        let mut missing = 0;
+        let mut alone = Vec::new();
         for one in ranked.iter_mut() {
             let ordinal = snapshot.ordinal(one.candidate.at);
             match found.remove(&ordinal) {
                 Some(near) => one.take(&near),
-                None => {
-                    alone.insert(ordinal);
-                    missing += 1;
-                }
+                None => alone.push(ordinal),
+            }
+        }
+        let mut rest = HashMap::new();
+        for ordinals in alone.chunks(vectors::MAX_DOCUMENTS) {
+            let scored = view.score(&question, ordinals)?;
+            rest.extend(scored.into_iter().map(|one| (one.ordinal, one)));
+        }
+        for one in ranked.iter_mut().filter(|one| one.semantic.is_none()) {
+            if let Some(near) = rest.get(&snapshot.ordinal(one.candidate.at)) {
+                one.take(near);
             }
         }
         let mut only: Vec<lexical::Candidate> = Vec::new();
@@ -231,23 +237,6 @@ impl Inner {
             one.take(&near);
             one
         }));
-        if missing > 0 {
-            let rest = view.search_exactly(
-                &question,
-                &vectors::Wanted {
-                    documents: missing,
-                    allowed: Some(&alone),
-                    threads: THREADS,
-                },
-            )?;
-            let rest: HashMap<u32, vectors::Found> =
-                rest.into_iter().map(|one| (one.ordinal, one)).collect();
-            for one in ranked.iter_mut().filter(|one| one.semantic.is_none()) {
-                if let Some(near) = rest.get(&snapshot.ordinal(one.candidate.at)) {
-                    one.take(near);
-                }
-            }
-        }
         Ok(())
     }
 }

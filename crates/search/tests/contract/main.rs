@@ -112,6 +112,7 @@ macro_rules! with_a_model {
 
 with_a_model![
     vectors_follow_the_words,
+    a_far_page_is_empty_and_no_failure,
     meanings_find_what_words_do_not,
     both_halves_together_come_first,
     what_is_gone_is_not_found_by_meaning,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use docent_search::{Embedder, Engine, Error, Method, PartState, Query, Reader, Scale, Settled};
+use docent_search::{
+    Embedder, Engine, Error, MAX_OFFSET, Method, PartState, Query, Reader, Scale, Settled,
+};
 
 use crate::shelf::{fill, ids, put, remove};
 
@@ -88,6 +90,18 @@ pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {
     assert_eq!(engine.status().await.unwrap().vectors, left(1, 1));
     settle(engine).await;
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+}
+
+pub(crate) async fn a_far_page_is_empty_and_no_failure(engine: &dyn Engine) {
+    fill(engine, &["A ferry.", "A boat.", "A levy."]).await;
+    settle(engine).await;
+    for offset in [2, 499, 501, MAX_OFFSET] {
+        let query = Query::new("boat", 100, Reader::everyone()).offset(offset);
+        assert!(
+            engine.search(query).await.unwrap().hits.is_empty(),
+            "{offset}"
+        );
+    }
 }
 
 pub(crate) async fn meanings_find_what_words_do_not(engine: &dyn Engine) {
