@@ -17,10 +17,13 @@ pub(crate) const HEAD_BYTES: usize = 8 * 1024;
 
 /// One format: how to know it and how to read it.
 pub(crate) struct Format {
+    /// What reports call it.
+    pub name: &'static str,
     /// Extensions in lower case, without the dot. The empty one stands for a name without extension.
+    /// They decide for texts, where no beginning gave the format away.
     pub extensions: &'static [&'static str],
-    /// The bytes its files start with; `None` for plain text, which starts with anything.
-    pub magic: Option<&'static [u8]>,
+    /// Whether the first [`HEAD_BYTES`] of a file give it away, whatever its name is.
+    pub begins: fn(&[u8]) -> bool,
     /// Reads a whole file. It gets bytes and gives documents and touches nothing else, so that it can
     /// move into a child process as it is.
     pub parse: fn(&Input<'_>) -> Result<Parsed, Reason>,
@@ -50,6 +53,11 @@ pub(crate) struct Parsed {
     pub warnings: Vec<Warning>,
 }
 
+/// For formats that are plain text inside, which begin with anything.
+pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
+    false
+}
+
 /// Starts of files that are no text, or text for machines, and are not read so far.
 const FOREIGN: &[(&[u8], &str)] = &[
     (b"%PDF-", "pdf"),
@@ -68,8 +76,7 @@ const FOREIGN: &[(&[u8], &str)] = &[
 
 /// The format of a file that starts with `head` and whose name ends in `extension`.
 pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Reason> {
-    let by_content = |format: &&Format| format.magic.is_some_and(|magic| head.starts_with(magic));
-    if let Some(format) = FORMATS.iter().find(by_content) {
+    if let Some(format) = FORMATS.iter().find(|format| (format.begins)(head)) {
         return Ok(format);
     }
     if let Some((_, kind)) = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)) {
@@ -80,8 +87,7 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Re
     if text::is_binary(head) {
         return Err(Reason::Binary);
     }
-    let by_name =
-        |format: &&Format| format.magic.is_none() && format.extensions.contains(&extension);
+    let by_name = |format: &&Format| format.extensions.contains(&extension);
     let unsupported = || Reason::Unsupported {
         kind: extension.to_owned(),
     };
@@ -96,7 +102,7 @@ mod tests {
         let found = detect(head, extension);
         let found = found
             .as_ref()
-            .map(|format| format.extensions[0])
+            .map(|format| format.name)
             .map_err(|reason| reason.code());
         assert_eq!(
             found,
@@ -117,11 +123,11 @@ mod tests {
 
     #[test]
     fn names_tell_texts_apart() {
-        check(b"# a", "md", Ok("md"));
+        check(b"# a", "md", Ok("markdown"));
         check(b"{}", "ndjson", Ok("jsonl"));
-        check(b"a", "", Ok("txt"));
-        check(b"", "txt", Ok("txt"));
-        check(b"\xFF\xFEa\0", "txt", Ok("txt"));
+        check(b"a", "", Ok("text"));
+        check(b"", "txt", Ok("text"));
+        check(b"\xFF\xFEa\0", "txt", Ok("text"));
         check(b"body {}", "css", Err("unsupported"));
     }
 

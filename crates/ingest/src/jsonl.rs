@@ -3,18 +3,19 @@
 use docent_search::{DocId, Document, Error};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean, clean_line, cut};
+use crate::clean::{clean, cut};
 use crate::digest::sha256;
 use crate::entry::shorten;
 use crate::error::{Reason, Skipped, Warning};
 use crate::fields::{Facts, Keys, facts, take};
-use crate::format::{Format, Input, Parsed};
+use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::report::{Problem as _, Reported};
 use crate::text::{characters, is_utf16, title_from_name};
 
 pub(crate) const FORMAT: Format = Format {
+    name: "jsonl",
     extensions: &["jsonl", "ndjson"],
-    magic: None,
+    begins: begins_with_anything,
     parse,
 };
 
@@ -163,23 +164,11 @@ fn names_a_page(id: &str) -> bool {
     id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
 }
 
-/// The start of the text, or else the file's name and which record this is.
+/// A record with a text needs no title of our making. One without is named after its file and which
+/// record it is.
 fn title(input: &Input<'_>, facts: &Facts, id: Option<&DocId>, number: u64) -> String {
-    const ENOUGH: usize = 80;
-    let first_line = facts
-        .text
-        .as_deref()
-        .and_then(|text| text.lines().map(clean_line).find(|line| !line.is_empty()));
-    let mut title = match (first_line, id) {
-        (Some(mut line), _) => {
-            if cut(&mut line, ENOUGH) {
-                let words = line
-                    .rsplit_once(' ')
-                    .map_or(line.as_str(), |(words, _)| words);
-                line = format!("{words}…");
-            }
-            line
-        }
+    let mut title = match (&facts.text, id) {
+        (Some(_), _) => String::new(),
         (None, Some(id)) => format!("{} {id}", title_from_name(input)),
         (None, None) => format!("{}, line {number}", title_from_name(input)),
     };
@@ -262,7 +251,7 @@ mod tests {
         ] {
             check(
                 &format!("{{\"id\":{id},\"text\":\"x\"}}\n{{\"id\":1,\"text\":\"y\"}}"),
-                &["1|y|y", "1:bad-id"],
+                &["1||y", "1:bad-id"],
             );
         }
         let exact = "x".repeat(512);
@@ -277,8 +266,8 @@ mod tests {
         check(
             "{\"id\":1,\"text\":\"x\"}\n{broken\n[1]\n\"s\"\n{}\n{\"id\":2}\n{\"id\":3,\"text\":\"y\"}",
             &[
-                "1|x|x",
-                "3|y|y",
+                "1||x",
+                "3||y",
                 "2:bad-json",
                 "3:not-an-object",
                 "4:not-an-object",
@@ -287,7 +276,7 @@ mod tests {
             ],
         );
         let bytes = b"{\"id\":1,\"text\":\"\xFF\"}\n{\"id\":2,\"text\":\"y\"}";
-        assert_eq!(show(bytes, &Limits::default()), ["2|y|y", "1:bad-json"]);
+        assert_eq!(show(bytes, &Limits::default()), ["2||y", "1:bad-json"]);
         let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
         check(&deep, &["1:bad-json"]);
         check("", &["empty"]);
@@ -305,21 +294,7 @@ mod tests {
             r#"{"make":"Orrin"}"#,
             &["r.jsonl#L1|Hull records, line 1|make: Orrin\n"],
         );
-        let words = "ten chars ".repeat(9);
-        check(
-            &format!(r#"{{"id":1,"text":"{words}"}}"#),
-            &[&format!("1|{}…|{words}", ["ten chars"; 8].join(" "))],
-        );
-    }
-
-    #[test]
-    fn a_long_first_line_is_cut_between_words() {
-        let words = "seven s ".repeat(11);
-        let title = format!("{}…", ["seven s"; 9].join(" ") + " seven");
-        check(
-            &format!(r#"{{"id":1,"text":"x{words}"}}"#),
-            &[&format!("1|x{title}|x{words}")],
-        );
+        check(r#"{"id":1,"text":"first\nsecond"}"#, &["1||first\nsecond"]);
     }
 
     #[test]
@@ -327,10 +302,10 @@ mod tests {
         let text = "{\"id\":1,\"text\":\"ü\"}";
         let mut utf16 = vec![0xFF, 0xFE];
         utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-        assert_eq!(show(&utf16, &Limits::default()), ["1|ü|ü"]);
+        assert_eq!(show(&utf16, &Limits::default()), ["1||ü"]);
         assert_eq!(
             show(format!("\u{FEFF}{text}").as_bytes(), &Limits::default()),
-            ["1|ü|ü"]
+            ["1||ü"]
         );
     }
 
@@ -342,7 +317,7 @@ mod tests {
             max_line_bytes: line.len(),
             ..Limits::default()
         };
-        assert_eq!(with(line_limits.clone(), line), ["1|xx|xx"]);
+        assert_eq!(with(line_limits.clone(), line), ["1||xx"]);
         assert_eq!(
             with(line_limits, r#"{"id":1,"text":"xxx"}"#),
             ["1:line-too-long"]
@@ -354,13 +329,13 @@ mod tests {
         let three = [r#"{"id":1,"text":"a"}"#, "{", r#"{"id":3,"text":"c"}"#].join("\n");
         assert_eq!(
             with(records, &three),
-            ["1|a|a", "2:bad-json", "3:too-many-records"]
+            ["1||a", "2:bad-json", "3:too-many-records"]
         );
         let chars = Limits {
             max_text_chars: 2,
             ..Limits::default()
         };
-        assert_eq!(with(chars.clone(), line), ["1|xx|xx"]);
+        assert_eq!(with(chars.clone(), line), ["1||xx"]);
         assert_eq!(with(chars, r#"{"id":1,"text":"xxx"}"#), ["1:text-too-long"]);
         let reported = Limits {
             max_reported: 1,
@@ -374,12 +349,12 @@ mod tests {
             ..Limits::default()
         };
         let two = "{\"id\":1,\"text\":\"a\",\"f\":\"xx\"}\n".repeat(2);
-        assert_eq!(with(cut, &two), ["1|a|a", "1|a|a", "1:cut", "0:more"]);
+        assert_eq!(with(cut, &two), ["1||a", "1||a", "1:cut", "0:more"]);
         let title = Limits {
             max_title_chars: 1,
             ..Limits::default()
         };
-        assert_eq!(with(title, line), ["1|x|xx"]);
+        assert_eq!(with(title, line), ["1||xx"]);
     }
 
     #[test]

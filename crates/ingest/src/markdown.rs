@@ -6,14 +6,15 @@ use docent_search::Document;
 use crate::clean::{clean_line, cut};
 use crate::error::{Reason, Warning};
 use crate::fields::{Facts, Keys, facts};
-use crate::format::{Format, Input, Parsed};
+use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::front_matter::{Start, read};
 use crate::report::{Problem as _, Reported};
 use crate::text::{decode, file_id, title_from_name};
 
 pub(crate) const FORMAT: Format = Format {
+    name: "markdown",
     extensions: &["md", "markdown", "mdown", "mkd", "mdx"],
-    magic: None,
+    begins: begins_with_anything,
     parse,
 };
 

@@ -27,6 +27,8 @@ pub struct Source {
 /// What one file gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
+    /// What kind of file it is.
+    pub format: &'static str,
     /// Its documents, in the order of the file.
     pub documents: Vec<Document>,
     /// Lines that gave no document.
@@ -70,6 +72,7 @@ impl Source {
         })?;
         let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
         Ok(Reading {
+            format: format.name,
             documents,
             skipped,
             warnings,

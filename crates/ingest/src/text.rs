@@ -6,13 +6,14 @@ use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
 use crate::clean::{clean, clean_line, cut};
 use crate::dates;
 use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use crate::format::{Format, Input, Parsed, begins_with_anything};
 
 pub(crate) const FORMAT: Format = Format {
+    name: "text",
     extensions: &[
         "txt", "text", "log", "rst", "adoc", "asciidoc", "org", "tex", "",
     ],
-    magic: None,
+    begins: begins_with_anything,
     parse,
 };
 

@@ -25,6 +25,9 @@ pub const MAX_URL_BYTES: usize = 8_192;
 /// The most fields one document may carry.
 pub const MAX_FIELDS: usize = 256;
 
+/// The most characters of a text that become the name of a document without a title.
+const MAX_NAME_CHARS: usize = 80;
+
 /// The field that stands for the document's own day.
 pub(crate) const DATE: &str = "date";
 
@@ -66,7 +69,7 @@ impl fmt::Display for DocId {
 pub struct Document {
     /// The name it is fetched by.
     pub id: DocId,
-    /// What a reader would call it.
+    /// What its source calls it; empty where that gives it no name. See [`Document::name`].
     pub title: String,
     /// Its whole text.
     pub text: String,
@@ -129,6 +132,24 @@ impl Document {
 }
 
 impl Document {
+    /// What a reader would call it: its title, or else how its text begins, or else its id.
+    ///
+    /// A beginning made into a title is for people alone. Counted as one when ranking, it says
+    /// some words of the text twice: on CoSQA, whose functions have no titles, that cost words
+    /// alone .017 of nDCG@10.
+    pub fn name(&self) -> Cow<'_, str> {
+        let first = |text: &str| {
+            let mut lines = text.lines().map(str::trim);
+            lines
+                .find(|line| !line.is_empty())
+                .map(|line| beginning(line).into_owned())
+        };
+        match self.title.trim() {
+            "" => first(&self.text).map_or(Cow::Borrowed(self.id.as_str()), Cow::Owned),
+            title => Cow::Borrowed(title),
+        }
+    }
+
     /// The fields, and the document's own day as the field `date` unless it has one of that name.
     pub(crate) fn facts(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
         let own = self
@@ -155,6 +176,17 @@ impl Document {
             }
         }
     }
+}
+
+/// A line, or as many of its first words as make a name.
+fn beginning(line: &str) -> Cow<'_, str> {
+    let Some((end, _)) = line.char_indices().nth(MAX_NAME_CHARS) else {
+        return Cow::Borrowed(line);
+    };
+    let (start, _) = line.split_at(end);
+    let words = start.rsplit_once(char::is_whitespace);
+    let words = words.map_or(start, |(words, _)| words.trim_end());
+    Cow::Owned(format!("{words}…"))
 }
 
 /// One field's value.
@@ -227,6 +259,30 @@ mod tests {
                 matches!(DocId::parse(bad), Err(Error::Id { .. })),
                 "{bad:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_document_always_has_a_name() {
+        let full = "eight ch ".repeat(9);
+        let cut = format!("{}…", ["eight ch"; 8].join(" ") + " eight");
+        for (title, text, name) in [
+            ("Title", "Text", "Title"),
+            ("  ", "\n \n  First line \nsecond", "First line"),
+            ("", "", "a"),
+            ("", " \n ", "a"),
+            ("", full.get(..80).unwrap(), full.get(..80).unwrap()),
+            ("", &full, &cut),
+            ("", &"x".repeat(80), &"x".repeat(80)),
+            ("", &"ü".repeat(81), &format!("{}…", "ü".repeat(80))),
+        ] {
+            let (title, text) = (title.to_owned(), text.to_owned());
+            let document = Document {
+                title,
+                text,
+                ..document()
+            };
+            assert_eq!(document.name(), name);
         }
     }
 

@@ -37,7 +37,7 @@ impl Mapped {
         let flat = flat(&document.text);
         let language = detect(&document.title, &document.text);
         Self {
-            title: line(&self::flat(&document.title), 0, MAX_TITLE_CHARS),
+            title: line(&self::flat(&document.name()), 0, MAX_TITLE_CHARS),
             map: TermMap::of(&flat, language),
             language,
             flat,

@@ -80,7 +80,7 @@ async fn title(engine: &dyn Engine, id: &str) -> Result<String, Error> {
     let document = engine.fetch(id, Reader::everyone()).await?;
     Ok(document.map_or_else(
         || "not in the index".to_owned(),
-        |found| found.title.clone(),
+        |found| found.name().into_owned(),
     ))
 }
 

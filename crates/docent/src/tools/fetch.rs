@@ -196,7 +196,7 @@ impl Part {
 
     /// What the document is called, which is never nothing.
     pub(super) fn title(&self) -> String {
-        let title = one_line(&self.document.title, MAX_TITLE_CHARS);
+        let title = one_line(&self.document.name(), MAX_TITLE_CHARS);
         if title.is_empty() {
             return self.document.id.as_str().to_owned();
         }

@@ -70,7 +70,7 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
 
 fn check_document(document: &Document, limits: &Limits) {
     let chars = |text: &str| text.chars().count();
-    assert!(chars(&document.title) <= limits.max_title_chars && !document.title.is_empty());
+    assert!(chars(&document.title) <= limits.max_title_chars && !document.name().is_empty());
     assert!(chars(&document.text) <= limits.max_text_chars);
     assert!(document.fields.len() <= limits.max_fields);
     assert!(
