@@ -41,7 +41,8 @@ impl Template {
 
     /// The address for an id; none when the id would walk out of the template's path.
     fn fill(&self, id: &str) -> Option<String> {
-        if id.split('/').any(|part| part == "." || part == "..") {
+        let mut parts = id.as_bytes().split(|byte| *byte == b'/');
+        if parts.any(|part| part == b"." || part == b"..") {
             return None;
         }
         let mut url = String::with_capacity(self.before.len() + id.len() + self.after.len());

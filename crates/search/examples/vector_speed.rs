@@ -168,12 +168,15 @@ fn searches(view: &View, (rows, settings): (&[f32], &Settings), percent: u64) ->
                     threads,
                 };
                 let start = Instant::now();
+                let question = view.question(question)?;
                 let found = if is_exact {
-                    view.search_exactly(question, &wanted)?
+                    view.search_exactly(&question, &wanted)?
                 } else {
-                    view.search(question, &wanted)?
+                    view.search(&question, &wanted)?
                 };
                 times.push(start.elapsed());
+                let mut found = found;
+                found.sort_by(|a, b| b.score.total_cmp(&a.score));
                 let Some(truth) = truths.get(number / 2).filter(|_| number % 2 == 0) else {
                     continue;
                 };

@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_document_always_has_a_name() {
-        let full = "eight ch ".repeat(9);
+        let full = "eight ch ".repeat(10);
         let cut = format!("{}…", ["eight ch"; 8].join(" ") + " eight");
         for (title, text, name) in [
             ("Title", "Text", "Title"),

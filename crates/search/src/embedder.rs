@@ -25,9 +25,9 @@ pub trait Embedder: Send + Sync + 'static {
     /// The vectors of passages, in their order, each of length one.
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error>;
 
-    /// The vector of a question if it costs nothing to give.
-    fn recall(&self, _text: &str) -> Option<Vec<f32>> {
-        None
+    /// Whether a question takes so little that nobody need wait elsewhere for it.
+    fn is_instant(&self) -> bool {
+        false
     }
 
     /// The vector of a question, of length one.

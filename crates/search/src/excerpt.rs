@@ -14,9 +14,10 @@ const MAX_SEARCHED: usize = 64;
 /// document with text has at least one.
 pub(crate) fn best(document: &Document, language: Language, shown: &Shown<'_>) -> Vec<Excerpt> {
     let all = passages(document);
+    let near = (shown.near)();
     let nearest = |passage: &Passage| {
-        let mut near = shown.near.iter();
-        near.position(|range| *range == passage.range)
+        near.iter()
+            .position(|range| *range == passage.range)
             .unwrap_or(usize::MAX)
     };
     let mut found: Vec<_> = all
@@ -81,7 +82,7 @@ mod tests {
             Language::English,
             &Shown {
                 score: 1.0,
-                near: &near,
+                near: &|| near.clone(),
                 excerpts: true,
                 wanted: &Wanted::of(wanted),
                 why: Why::default(),

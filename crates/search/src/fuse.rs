@@ -21,6 +21,8 @@
 //! (coverage, gaps, overlap, peaks) gained .003 where they were learnt and lost .003 elsewhere, so
 //! there are none.
 
+use std::cmp::Ordering;
+
 use crate::analysis::{Script, script};
 use crate::hit::Why;
 
@@ -28,7 +30,7 @@ use crate::hit::Why;
 /// quality: .05 is best in the mean of the twelve collections, and half or twice as much costs .007 or
 /// .008. It is less than that because no half alone should be better anywhere: through the real
 /// server SciFact has .747 and CoSQA .636 (meanings alone .634), with .05 they have .751 and .616.
-const POINT: f32 = 0.032;
+const POINT: f32 = 0.04;
 
 /// How much more words count in a short question, which gives a model of meaning little to go on:
 /// 17 times for a single word such as an identifier, 3 times for two, as usual from six words on.
@@ -47,10 +49,6 @@ const ALONE: Scale = Scale {
 /// the vectors missing it gives .605, .544 and .506, the middle candidate .592, .485 and .430, and
 /// words alone .504.
 const ONE_IN: usize = 20;
-
-/// The share of the last score of a full list that a candidate outside it is taken to have. Where
-/// the true score was used, CoSQA had .633; half of the last gave .631, nothing .625.
-const OUTSIDE: f32 = 0.5;
 
 /// What has none of the words and less of a chance than this is not shown. Of such candidates one
 /// in thirty was judged relevant, and the small corpus that has no better ones is better served by
@@ -102,9 +100,6 @@ pub(crate) struct Signals {
     pub words: usize,
     /// What the cosines are worth.
     pub scale: Scale,
-    /// The least score of the list of words, if that list was full: what is not in it may have
-    /// matched all the same.
-    pub tail: Option<f32>,
     pub weighing: Weighing,
 }
 
@@ -188,23 +183,29 @@ pub(crate) fn words(text: &str) -> usize {
     text.split_whitespace().map(count).sum::<usize>().max(1)
 }
 
-/// Gives every candidate its parts and puts the best first; equals stay in the order they came in.
-pub(crate) fn fuse<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+/// Gives every candidate its parts and puts the best first; `tie` says which of two equals that is.
+pub(crate) fn fuse<T>(
+    signals: &Signals,
+    candidates: &mut [Candidate<T>],
+    tie: impl Fn(&T, &T) -> Ordering,
+) {
     match signals.weighing {
         Weighing::Adaptive => weigh(signals, candidates),
         Weighing::Fixed(share) => stretch(share, candidates),
     }
     // By the odds, because scores close to 1 can no longer be told apart.
-    candidates.sort_by(|left, right| right.parts.odds().total_cmp(&left.parts.odds()));
+    candidates.sort_unstable_by(|left, right| {
+        let by_odds = right.parts.odds().total_cmp(&left.parts.odds());
+        by_odds.then_with(|| tie(&left.item, &right.item))
+    });
 }
 
 fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     let words = signals.words.max(1) as f32;
     let short = 1.0 + SHORT / (words * words * words);
-    let outside = signals.tail.filter(|tail| tail.is_finite()).unwrap_or(0.0) * OUTSIDE;
     let typical = typical(candidates);
     for candidate in candidates {
-        let raw = candidate.lexical.unwrap_or(outside) * short;
+        let raw = candidate.lexical.unwrap_or(0.0) * short;
         let (lexical, semantic) = match typical {
             None => (raw * ALONE.slope, -ALONE.offset),
             Some(typical) => {
@@ -226,8 +227,12 @@ fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
 /// The cosine that a candidate without a vector is taken to have; nothing if no candidate has one.
 fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
     let mut known: Vec<f32> = candidates.iter().filter_map(|c| c.semantic).collect();
-    known.sort_by(|left, right| right.total_cmp(left));
-    known.get(known.len() / ONE_IN).or(known.last()).copied()
+    let at = known.len() / ONE_IN;
+    if known.is_empty() {
+        return None;
+    }
+    let (_, typical, _) = known.select_nth_unstable_by(at, |left, right| right.total_cmp(left));
+    Some(*typical)
 }
 
 /// Odds into a chance. Never 0, because that would say that it was not found at all.
@@ -330,7 +335,6 @@ mod tests {
         Signals {
             words,
             scale: Scale::GRANITE,
-            tail: None,
             weighing: Weighing::Adaptive,
         }
     }
@@ -340,7 +344,7 @@ mod tests {
             .iter()
             .map(|(item, lexical, semantic)| Candidate::new(*item, *lexical, *semantic))
             .collect();
-        fuse(signals, &mut candidates);
+        fuse(signals, &mut candidates, Ord::cmp);
         for candidate in &candidates {
             let score = candidate.parts.score;
             assert!(score > 0.0 && score <= 1.0, "{candidate:?}");
@@ -423,41 +427,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_a_full_list_of_words_has_half_of_its_last() {
-        let full = Signals {
-            tail: Some(8.0),
-            ..signals(9)
-        };
-        let given = [
-            ("listed", Some(10.0), Some(0.70)),
-            ("not listed", None, Some(0.71)),
-            ("no word", Some(0.0), Some(0.71)),
-        ];
-        let found = fused(&full, &given);
-        let lexical: Vec<_> = found.iter().map(|c| (c.item, c.parts.lexical)).collect();
-        let point = POINT * (1.0 + SHORT / 729.0);
-        assert_eq!(
-            lexical,
-            [
-                ("listed", 10.0 * point),
-                ("not listed", 4.0 * point),
-                ("no word", 0.0)
-            ]
-        );
-        let odd = Signals {
-            tail: Some(f32::NAN),
-            ..full
-        };
-        check(&odd, &given, &["listed", "not listed", "no word"]);
-    }
-
-    #[test]
     fn a_document_without_a_vector_stands_with_the_nearer_ones() {
         let mut candidates: Vec<_> = (0..100u8)
             .map(|n| Candidate::new(n, Some(5.0), Some(f32::from(n) / 100.0)))
             .collect();
         candidates.push(Candidate::new(200, Some(5.0), None));
-        fuse(&signals(9), &mut candidates);
+        fuse(&signals(9), &mut candidates, Ord::cmp);
         let place = candidates.iter().position(|c| c.item == 200);
         // The cosines fall from .99, so the sixth of them is .94, and equals keep their order.
         assert_eq!(place, Some(6));
@@ -587,7 +562,7 @@ mod tests {
             let mut candidates: Vec<_> = (0..count)
                 .map(|n| Candidate::new(n, Some(1.0), Some(0.5)))
                 .collect();
-            fuse(&signals(9), &mut candidates);
+            fuse(&signals(9), &mut candidates, Ord::cmp);
             // The last one alone is unlike the first.
             let likeness = |left: &usize, right: &usize| {
                 f32::from(u8::from((*left == count - 1) == (*right == count - 1)))

@@ -39,7 +39,7 @@ pub use document::{
 pub use embed::Granite;
 #[cfg(feature = "table")]
 pub use embed::Table;
-pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES, Remembering};
+pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
 pub use embedder::Embedder;
 pub use engine::{Change, Engine, Generation, Held, MAX_CHANGES, PartState, Settled, Status};

@@ -364,15 +364,15 @@ impl Shelf {
             one.is_candidate |= one.semantic.is_some();
         }
         all.retain(|one| one.is_candidate);
-        all.sort_by(|left, right| left.id().cmp(right.id()));
         let mut candidates: Vec<_> = all.into_iter().map(Ranked::weighed).collect();
         let signals = Signals {
             words: fuse::words(&query.text),
             scale: self.scale.unwrap_or(Scale::GRANITE),
-            tail: None,
             weighing: query.method.weighing(),
         };
-        fuse::fuse(&signals, &mut candidates);
+        fuse::fuse(&signals, &mut candidates, |left, right| {
+            left.id().cmp(right.id())
+        });
         candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         fuse::vary(
             &mut candidates,

@@ -28,7 +28,7 @@ const MAX_GAP: usize = 3;
 
 /// How many documents each half of a search brings at least, and for each hit wanted: more than
 /// are shown, because what one half puts far down the other may lift.
-const MIN_CANDIDATES: usize = 200;
+const MIN_CANDIDATES: usize = 50;
 const CANDIDATES_PER_HIT: usize = 2;
 
 /// How many documents each half brings for this many hits.

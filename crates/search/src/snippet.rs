@@ -72,7 +72,8 @@ impl Mapped {
                 MAX_SNIPPET_CHARS,
             );
         }
-        let nearest = shown.near.first().filter(|range| range.start > 0);
+        let near = (shown.near)();
+        let nearest = near.first().filter(|range| range.start > 0);
         match nearest.and_then(|range| self.document.text.get(range.clone())) {
             Some(passage) => {
                 let text = line(&flat(passage), 0, MAX_SNIPPET_CHARS - 1);
@@ -108,8 +109,9 @@ impl Mapped {
 /// What is known about a document that becomes a hit.
 pub(crate) struct Shown<'a> {
     pub score: f32,
-    /// The passages of its text that are nearest in meaning, nearest first.
-    pub near: &'a [Range<usize>],
+    /// Works out the passages of its text that are nearest in meaning, nearest first. Where its
+    /// words are shown nobody asks for them.
+    pub near: &'a dyn Fn() -> Vec<Range<usize>>,
     /// Whether its best passages are shown too.
     pub excerpts: bool,
     pub wanted: &'a Wanted,
@@ -309,12 +311,13 @@ fn ends_sentence(c: char, next: char) -> bool {
 }
 
 /// Whether a line may be cut between two characters without cutting a word.
+#[inline]
 fn may_part(left: char, right: char) -> bool {
+    if left.is_ascii() && right.is_ascii() {
+        return left.is_ascii_whitespace() || right.is_ascii_whitespace();
+    }
     if left.is_whitespace() || right.is_whitespace() {
         return true;
-    }
-    if left.is_ascii() && right.is_ascii() {
-        return false;
     }
     let unspaced = |c| script(c) == Some(Script::Unspaced);
     (unspaced(left) || unspaced(right)) && !joins_the_previous(right)

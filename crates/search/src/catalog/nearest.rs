@@ -1,6 +1,8 @@
 //! A name or value as a reader wrote it into the one that the documents have, or the one that was
 //! meant.
 
+use std::cell::OnceCell;
+
 use super::builder::MAX_CATALOG_FIELDS;
 use super::{Catalog, Field};
 use crate::analysis::is_stop_word;
@@ -9,28 +11,40 @@ use crate::filter::folded;
 /// The longest word that is compared letter by letter with others.
 const MAX_COMPARED_CHARS: usize = 64;
 
-/// The names of the fields, ready to be looked up.
+/// The names of the fields, ready to be looked up again and again.
 pub(crate) struct Names<'c> {
-    fields: Vec<(String, &'c Field)>,
+    catalog: &'c Catalog,
+    /// Worked out when the first name is asked for that no field is called by to the letter: most
+    /// questions name no field at all.
+    keys: OnceCell<Vec<(String, &'c Field)>>,
 }
 
 impl<'c> Names<'c> {
     pub(crate) fn of(catalog: &'c Catalog) -> Self {
-        let fields = catalog.fields.iter().take(MAX_CATALOG_FIELDS);
         Self {
-            fields: fields.map(|field| (key(&field.name), field)).collect(),
+            catalog,
+            keys: OnceCell::new(),
         }
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'c Field> + use<'c> {
+        self.catalog.fields.iter().take(MAX_CATALOG_FIELDS)
+    }
+
+    fn keys(&self) -> &[(String, &'c Field)] {
+        let keyed = |field: &'c Field| (key(&field.name), field);
+        self.keys.get_or_init(|| self.fields().map(keyed).collect())
     }
 
     /// The field of this name; the one written the same way comes before those that only mean it.
     pub(crate) fn find(&self, name: &str) -> Option<&'c Field> {
-        let wanted = key(name);
-        if wanted.is_empty() {
-            return None;
+        if let Some(same) = self.fields().find(|field| field.name == name) {
+            return Some(same);
         }
-        let same = self.fields.iter().find(|(_, field)| field.name == name);
-        let like = || self.fields.iter().find(|(key, _)| *key == wanted);
-        same.or_else(like).map(|(_, field)| *field)
+        let wanted = key(name);
+        let like = || self.keys().iter().find(|(key, _)| *key == wanted);
+        let like = if wanted.is_empty() { None } else { like() };
+        like.map(|(_, field)| *field)
     }
 
     /// The one field whose name is a letter or two away, or has this name as one of its words.
@@ -38,7 +52,7 @@ impl<'c> Names<'c> {
         let wanted = key(name);
         let close = closest(
             &wanted,
-            self.fields
+            self.keys()
                 .iter()
                 .map(|(key, field)| (key.as_str(), *field)),
         );
@@ -49,7 +63,7 @@ impl<'c> Names<'c> {
                 let mut words = name.split(is_separator);
                 words.any(|word| word.strip_suffix('s').unwrap_or(word) == singular)
             };
-            let mut fitting = self.fields.iter().filter(has_word);
+            let mut fitting = self.keys().iter().filter(has_word);
             let (_, field) = fitting.next().filter(|_| singular.len() > 1)?;
             fitting.next().is_none().then_some(*field)
         })

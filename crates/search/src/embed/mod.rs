@@ -10,6 +10,6 @@ mod table;
 pub use endpoint::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 #[cfg(feature = "granite")]
 pub use granite::Granite;
-pub use remember::Remembering;
+pub(crate) use remember::Remembered;
 #[cfg(feature = "table")]
 pub use table::Table;

@@ -1,112 +1,100 @@
-//! Questions asked before into the vectors they got then, so that a repeated search costs no model.
+//! Questions asked before into what was made of them then, so that a repeated search costs no model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::embedder::Embedder;
 use crate::error::Error;
-use crate::fuse::Scale;
 
 /// The most questions that are remembered: a busy day's worth of repeated ones.
 const MAX_ENTRIES: usize = 2_048;
-/// The most bytes that questions, vectors and their keeping may take together.
+/// The most bytes that questions, what was made of them and their keeping may take together.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// A longer question is unlikely to come again, and is not remembered.
 const MAX_TEXT_BYTES: usize = 1_024;
-/// What the two maps need for an entry besides the text and the vector, roughly.
+/// What the two maps need for an entry besides the text and what was made of it, roughly.
 const ENTRY_BYTES: usize = 160;
 
-/// An embedder that asks the one inside only for questions it does not remember.
-///
-/// Passages pass through: each is embedded once anyway. A failure is not remembered.
-pub struct Remembering {
-    inner: Arc<dyn Embedder>,
-    memory: Mutex<Memory>,
+/// What was made of the questions asked last. A failure is not remembered.
+pub(crate) struct Remembered<V> {
+    /// How many bytes one of them takes.
+    size: fn(&V) -> usize,
+    memory: Mutex<Memory<V>>,
 }
 
-impl Remembering {
-    /// Puts a memory in front of an embedder.
-    pub fn new(inner: Arc<dyn Embedder>) -> Self {
+impl<V> Remembered<V> {
+    /// An empty memory.
+    pub(crate) fn new(size: fn(&V) -> usize) -> Self {
         Self {
-            inner,
-            memory: Mutex::new(Memory::default()),
+            size,
+            memory: Mutex::new(Memory {
+                entries: HashMap::new(),
+                order: BTreeMap::new(),
+                clock: 0,
+                bytes: 0,
+            }),
         }
     }
-}
 
-impl Embedder for Remembering {
-    fn fingerprint(&self) -> &str {
-        self.inner.fingerprint()
+    /// Whether this was asked before.
+    pub(crate) fn knows(&self, text: &str) -> bool {
+        self.recall(text).is_some()
     }
 
-    fn dimensions(&self) -> usize {
-        self.inner.dimensions()
-    }
-
-    fn scale(&self) -> Scale {
-        self.inner.scale()
-    }
-
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
-        self.inner.passages(texts)
-    }
-
-    fn recall(&self, text: &str) -> Option<Vec<f32>> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = memory.recall(text).map(|vector| vector.to_vec());
-        drop(memory);
-        known.or_else(|| self.inner.recall(text))
-    }
-
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
-        if text.len() > MAX_TEXT_BYTES {
-            return self.inner.query(text);
-        }
-        // A memory whose last user panicked is still a memory: every step leaves it whole.
-        let known = {
-            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            memory.recall(text)
-        };
-        if let Some(vector) = known {
-            return Ok(vector.to_vec());
+    /// What was made of a question, or is made of it now.
+    pub(crate) fn get(
+        &self,
+        text: &str,
+        make: impl FnOnce() -> Result<V, Error>,
+    ) -> Result<Arc<V>, Error> {
+        if let Some(known) = self.recall(text) {
+            return Ok(known);
         }
         // Nobody else waits while the model works; two who ask the same at once both pay for it.
-        let vector = self.inner.query(text)?;
-        let kept = Arc::from(vector.as_slice());
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.keep(Arc::from(text), kept);
-        Ok(vector)
+        let made = Arc::new(make()?);
+        if text.len() <= MAX_TEXT_BYTES {
+            let size = text.len() + (self.size)(&made) + ENTRY_BYTES;
+            self.memory().keep(Arc::from(text), &made, size);
+        }
+        Ok(made)
+    }
+
+    fn recall(&self, text: &str) -> Option<Arc<V>> {
+        self.memory().recall(text)
+    }
+
+    /// A memory whose last user panicked is still a memory: every step leaves it whole.
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory<V>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Questions with their vectors, the least recently asked first to go.
-#[derive(Default)]
-struct Memory {
-    entries: HashMap<Arc<str>, Entry>,
+/// Questions, the least recently asked first to go.
+struct Memory<V> {
+    entries: HashMap<Arc<str>, Entry<V>>,
     /// Which question was asked when, oldest first.
     order: BTreeMap<u64, Arc<str>>,
     clock: u64,
     bytes: usize,
 }
 
-struct Entry {
-    vector: Arc<[f32]>,
+struct Entry<V> {
+    made: Arc<V>,
+    size: usize,
     asked: u64,
 }
 
-impl Memory {
-    fn recall(&mut self, text: &str) -> Option<Arc<[f32]>> {
+impl<V> Memory<V> {
+    fn recall(&mut self, text: &str) -> Option<Arc<V>> {
         let entry = self.entries.get_mut(text)?;
         self.clock += 1;
         if let Some(text) = self.order.remove(&entry.asked) {
             self.order.insert(self.clock, text);
         }
         entry.asked = self.clock;
-        Some(Arc::clone(&entry.vector))
+        Some(Arc::clone(&entry.made))
     }
 
-    fn keep(&mut self, text: Arc<str>, vector: Arc<[f32]>) {
-        let size = size(&text, &vector);
+    fn keep(&mut self, text: Arc<str>, made: &Arc<V>, size: usize) {
         if size > MAX_BYTES || self.entries.contains_key(&text) {
             return;
         }
@@ -115,21 +103,19 @@ impl Memory {
                 return;
             };
             if let Some(entry) = self.entries.remove(&oldest) {
-                self.bytes = self
-                    .bytes
-                    .saturating_sub(self::size(&oldest, &entry.vector));
+                self.bytes = self.bytes.saturating_sub(entry.size);
             }
         }
         self.clock += 1;
         self.bytes += size;
         self.order.insert(self.clock, Arc::clone(&text));
-        let asked = self.clock;
-        self.entries.insert(text, Entry { vector, asked });
+        let entry = Entry {
+            made: Arc::clone(made),
+            size,
+            asked: self.clock,
+        };
+        self.entries.insert(text, entry);
     }
-}
-
-fn size(text: &str, vector: &[f32]) -> usize {
-    text.len() + size_of_val(vector) + ENTRY_BYTES
 }
 
 #[cfg(test)]
@@ -138,97 +124,85 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often it is asked; the vector tells the question's length.
+    /// Counts how often something had to be made; that tells the question's length.
     struct Counting {
         asked: AtomicUsize,
         width: usize,
+        memory: Remembered<Vec<f32>>,
     }
 
-    impl Embedder for Counting {
-        fn fingerprint(&self) -> &str {
-            "counting"
-        }
-
-        fn dimensions(&self) -> usize {
-            self.width
-        }
-
-        fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
-            texts.iter().map(|text| self.query(text)).collect()
-        }
-
-        fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            if text == "fail" {
-                return Err(Error::engine("no"));
+    impl Counting {
+        fn new(width: usize) -> Self {
+            Self {
+                asked: AtomicUsize::new(0),
+                width,
+                memory: Remembered::new(|made| made.len() * size_of::<f32>()),
             }
-            Ok(vec![text.len() as f32; self.width])
         }
-    }
 
-    fn counting(width: usize) -> (Arc<Counting>, Remembering) {
-        let inner = Arc::new(Counting {
-            asked: AtomicUsize::new(0),
-            width,
-        });
-        let outer = Remembering::new(Arc::clone(&inner) as Arc<dyn Embedder>);
-        (inner, outer)
-    }
+        fn query(&self, text: &str) -> Result<Arc<Vec<f32>>, Error> {
+            self.memory.get(text, || {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                if text == "fail" {
+                    return Err(Error::engine("no"));
+                }
+                Ok(vec![text.len() as f32; self.width])
+            })
+        }
 
-    fn asked(inner: &Counting) -> usize {
-        inner.asked.load(Ordering::Relaxed)
+        fn asked(&self) -> usize {
+            self.asked.load(Ordering::Relaxed)
+        }
     }
 
     #[test]
     fn a_repeated_question_costs_nothing() {
-        let (inner, outer) = counting(2);
-        assert_eq!(outer.query("why").unwrap(), [3.0, 3.0]);
-        assert_eq!(outer.query("why").unwrap(), [3.0, 3.0]);
-        assert_eq!(asked(&inner), 1);
+        let outer = Counting::new(2);
+        assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
+        assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
+        assert_eq!(outer.asked(), 1);
         outer.query("how?").unwrap();
-        assert_eq!(asked(&inner), 2);
-        assert_eq!((outer.fingerprint(), outer.dimensions()), ("counting", 2));
+        assert_eq!(outer.asked(), 2);
+        assert!(outer.memory.knows("why") && !outer.memory.knows("who"));
     }
 
     #[test]
-    fn failures_and_passages_are_not_remembered() {
-        let (inner, outer) = counting(2);
+    fn failures_are_not_remembered() {
+        let outer = Counting::new(2);
         assert!(outer.query("fail").is_err());
         assert!(outer.query("fail").is_err());
-        outer.passages(&["a"]).unwrap();
-        outer.passages(&["a"]).unwrap();
-        assert_eq!(asked(&inner), 4);
+        assert_eq!(outer.asked(), 2);
     }
 
     #[test]
     fn the_least_recently_asked_question_goes_first() {
-        let (inner, outer) = counting(1);
+        let outer = Counting::new(1);
         for at in 0..MAX_ENTRIES {
             outer.query(&at.to_string()).unwrap();
         }
         outer.query("0").unwrap();
-        assert_eq!(asked(&inner), MAX_ENTRIES);
+        assert_eq!(outer.asked(), MAX_ENTRIES);
         outer.query("one more").unwrap();
-        assert_eq!(outer.memory.lock().unwrap().entries.len(), MAX_ENTRIES);
+        assert_eq!(outer.memory.memory().entries.len(), MAX_ENTRIES);
         outer.query("0").unwrap();
-        assert_eq!(asked(&inner), MAX_ENTRIES + 1);
+        assert_eq!(outer.asked(), MAX_ENTRIES + 1);
         outer.query("1").unwrap();
-        assert_eq!(asked(&inner), MAX_ENTRIES + 2);
+        assert_eq!(outer.asked(), MAX_ENTRIES + 2);
     }
 
     #[test]
     fn the_memory_stays_within_its_bytes() {
         // Four entries fill it to the last byte, and one byte more makes one of them go.
         let width = (MAX_BYTES / 4 - ENTRY_BYTES - 4) / size_of::<f32>();
-        let (inner, outer) = counting(width);
+        let outer = Counting::new(width);
         for text in ["aaaa", "bbbb", "cccc", "dddd"] {
             outer.query(text).unwrap();
         }
-        assert_eq!(outer.memory.lock().unwrap().bytes, MAX_BYTES);
+        assert_eq!(outer.memory.memory().bytes, MAX_BYTES);
         outer.query("aaaa").unwrap();
-        assert_eq!(asked(&inner), 4);
+        assert_eq!(outer.asked(), 4);
         outer.query("eeeee").unwrap();
-        let memory = outer.memory.lock().unwrap();
+        let memory = outer.memory.memory();
         assert!(memory.bytes <= MAX_BYTES);
         assert_eq!(memory.entries.len(), 3);
         assert_eq!(memory.entries.len(), memory.order.len());
@@ -237,37 +211,37 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_the_memory_is_not_kept() {
-        let (inner, outer) = counting(MAX_BYTES / size_of::<f32>());
+        let outer = Counting::new(MAX_BYTES / size_of::<f32>());
         outer.query("a").unwrap();
         outer.query("a").unwrap();
-        assert_eq!(asked(&inner), 2);
-        assert_eq!(outer.memory.lock().unwrap().bytes, 0);
+        assert_eq!(outer.asked(), 2);
+        assert_eq!(outer.memory.memory().bytes, 0);
     }
 
     #[test]
     fn a_question_over_the_limit_is_answered_and_forgotten() {
-        let (inner, outer) = counting(1);
+        let outer = Counting::new(1);
         let longest = "x".repeat(MAX_TEXT_BYTES);
         let longer = "x".repeat(MAX_TEXT_BYTES + 1);
         for text in [&longest, &longest, &longer, &longer] {
             outer.query(text).unwrap();
         }
-        assert_eq!(asked(&inner), 3);
+        assert_eq!(outer.asked(), 3);
     }
 
     #[test]
     fn many_threads_get_the_same_answers() {
-        let (inner, outer) = counting(1);
+        let outer = Counting::new(1);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for at in 0..100 {
                         let text = "x".repeat(at % 10);
-                        assert_eq!(outer.query(&text).unwrap(), [(at % 10) as f32]);
+                        assert_eq!(*outer.query(&text).unwrap(), [(at % 10) as f32]);
                     }
                 });
             }
         });
-        assert!((10..=40).contains(&asked(&inner)));
+        assert!((10..=40).contains(&outer.asked()));
     }
 }

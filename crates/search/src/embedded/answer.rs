@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Inner;
 use super::lexical::{self, Lexical};
@@ -13,11 +14,11 @@ use super::words::Words;
 use crate::error::Error;
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
-use crate::query::{Asked, Method, Query, Sort};
+use crate::query::{Method, Query, Sort};
 use crate::ranking;
 use crate::snippet::{Shown, Wanted};
 use crate::spelling;
-use crate::vectors;
+use crate::vectors::{self, View};
 
 /// The most documents that are compared with each other for variety.
 const MAX_VARIED: usize = 200;
@@ -29,8 +30,6 @@ const THREADS: usize = 2;
 struct Ranked {
     candidate: lexical::Candidate,
     semantic: Option<f32>,
-    /// Its passages nearest to the question.
-    near: Vec<Range<usize>>,
 }
 
 impl Inner {
@@ -40,7 +39,7 @@ impl Inner {
             .meaning
             .as_ref()
             .filter(|_| query.method != Method::Lexical);
-        meaning.is_none_or(|meaning| meaning.recall(&query.text).is_some())
+        meaning.is_none_or(|meaning| meaning.knows(&query.text))
     }
 
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
@@ -66,10 +65,23 @@ impl Inner {
         } else {
             None
         };
+        let question = if is_list || terms.is_empty() {
+            None
+        } else {
+            self.question(&snapshot, query)
+        };
         let mut ranked = match &set {
             Some(set) if is_list => listed(&snapshot, set, query),
             _ if terms.is_empty() => Vec::new(),
-            _ => self.ranked(&snapshot, query, &asked, allowed.as_ref())?,
+            _ => {
+                let lexical = Lexical {
+                    snapshot: &snapshot,
+                    fields: &self.fields,
+                    terms: &asked.terms,
+                    allowed: allowed.as_ref(),
+                };
+                self.ranked(&lexical, query, question.as_ref())?
+            }
         };
         if query.diversity > 0.0 && !is_list {
             self.vary(&snapshot, query, &mut ranked)?;
@@ -77,10 +89,14 @@ impl Inner {
         let wanted = Wanted::new(&terms);
         let shown = ranked.into_iter().skip(query.offset).take(query.limit);
         let hits = shown.map(|one| {
-            let mapped = self.mapped(&snapshot, one.item.candidate.at)?;
-            Ok(mapped.hit(&Shown {
+            let at = one.item.candidate.at;
+            let near = || match &question {
+                Some(question) => question.passages(snapshot.ordinal(at)),
+                None => Vec::new(),
+            };
+            Ok(self.mapped(&snapshot, at)?.hit(&Shown {
                 score: one.parts.score,
-                near: &one.item.near,
+                near: &near,
                 excerpts: query.excerpts,
                 wanted: &wanted,
                 why: one.why(one.item.candidate.pairs),
@@ -98,33 +114,39 @@ impl Inner {
         })
     }
 
+    /// What the model makes of the question, where there is a model and vectors to ask.
+    fn question<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Question<'s>> {
+        let (meaning, view) = (self.meaning.as_ref()?, snapshot.vectors.as_ref()?);
+        if query.method == Method::Lexical || view.rows() == 0 {
+            return None;
+        }
+        match meaning.question(&query.text, view) {
+            Ok(asked) => Some(Question { asked, view }),
+            // Words alone are a worse answer than both, and a better one than none.
+            Err(error) => {
+                tracing::warn!(%error, "a question could not be turned into a vector");
+                None
+            }
+        }
+    }
+
     /// The best documents, best first, as many as have to be known for the hits asked for.
     fn ranked(
         &self,
-        snapshot: &Snapshot,
+        lexical: &Lexical<'_>,
         query: &Query,
-        asked: &Asked,
-        allowed: Option<&Allowed>,
+        question: Option<&Question<'_>>,
     ) -> Result<Vec<Candidate<Ranked>>, Error> {
-        let known = |source| self.known(source);
         let most = ranking::candidates(query.depth());
-        let lexical = Lexical {
-            snapshot,
-            fields: &self.fields,
-            terms: &asked.terms,
-            allowed,
-        };
-        let mut ranked: Vec<Ranked> = lexical
-            .best(most)
-            .map_err(known)?
-            .into_iter()
-            .map(Ranked::from)
-            .collect();
-        self.add_meanings(&lexical, query, most, &mut ranked)?;
-        // Equals stay in the order they come in.
-        ranked.sort_by(|left, right| left.candidate.by_id(&right.candidate, snapshot));
+        let best = lexical.best(most).map_err(|source| self.known(source))?;
+        let mut ranked: Vec<Ranked> = best.into_iter().map(Ranked::from).collect();
+        if let Some(question) = question {
+            self.add_meanings(lexical, question, most, &mut ranked)?;
+        }
         let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
-        fuse::fuse(&self.signals(query), &mut candidates);
+        fuse::fuse(&self.signals(query), &mut candidates, |left, right| {
+            left.candidate.by_id(&right.candidate, lexical.snapshot)
+        });
         candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         Ok(candidates)
     }
@@ -133,7 +155,6 @@ impl Inner {
         Signals {
             words: fuse::words(&query.text),
             scale: self.meaning.as_ref().map_or(Scale::GRANITE, Meaning::scale),
-            tail: None,
             weighing: query.method.weighing(),
         }
     }
@@ -166,25 +187,11 @@ impl Inner {
     fn add_meanings(
         &self,
         lexical: &Lexical<'_>,
-        query: &Query,
+        question: &Question<'_>,
         most: usize,
         ranked: &mut Vec<Ranked>,
     ) -> Result<(), Error> {
         let snapshot = lexical.snapshot;
-        let (Some(meaning), Some(view)) = (&self.meaning, &snapshot.vectors) else {
-            return Ok(());
-        };
-        if query.method == Method::Lexical || view.rows() == 0 {
-            return Ok(());
-        }
-        let question = match meaning.question(&query.text) {
-            Ok(question) => question,
-            // Words alone are a worse answer than both, and a better one than none.
-            Err(error) => {
-                tracing::warn!(%error, "a question could not be turned into a vector");
-                return Ok(());
-            }
-        };
         let allowed = lexical.allowed.map(|allowed| {
             let mut set = vectors::Allowed::new(snapshot.ordinals());
             allowed
@@ -192,52 +199,63 @@ impl Inner {
                 .for_each(|at| set.insert(snapshot.ordinal(at)));
             set
         });
-        let near = view.search(
-            &question,
-            &vectors::Wanted {
-                documents: most.min(vectors::MAX_DOCUMENTS),
-                allowed: allowed.as_ref(),
-                threads: THREADS,
-            },
-        )?;
-        let mut found: HashMap<u32, vectors::Found> =
-            near.into_iter().map(|one| (one.ordinal, one)).collect();
-        let mut alone = Vec::new();
+        let wanted = vectors::Wanted {
+            documents: most.min(vectors::MAX_DOCUMENTS),
+            allowed: allowed.as_ref(),
+            threads: THREADS,
+        };
+        let near = question.view.search(&question.asked, &wanted)?;
+        let mut is_new = vec![true; near.len()];
+        // Where the list of words is not full, what is not in it has none of them.
+        let is_full = ranked.len() >= most;
         for one in ranked.iter_mut() {
             let ordinal = snapshot.ordinal(one.candidate.at);
-            match found.remove(&ordinal) {
-                Some(near) => one.take(&near),
-                None => alone.push(ordinal),
-            }
+            let place = near.binary_search_by_key(&ordinal, |found| found.ordinal);
+            one.semantic = match place
+                .ok()
+                .and_then(|at| near.get(at).zip(is_new.get_mut(at)))
+            {
+                Some((found, is_new)) => {
+                    *is_new = false;
+                    Some(found.score)
+                }
+                None => question.view.score(&question.asked, ordinal),
+            };
         }
-        let mut rest = HashMap::new();
-        for ordinals in alone.chunks(vectors::MAX_DOCUMENTS) {
-            let scored = view.score(&question, ordinals)?;
-            rest.extend(scored.into_iter().map(|one| (one.ordinal, one)));
-        }
-        for one in ranked.iter_mut().filter(|one| one.semantic.is_none()) {
-            if let Some(near) = rest.get(&snapshot.ordinal(one.candidate.at)) {
-                one.take(near);
-            }
-        }
-        let mut only: Vec<lexical::Candidate> = Vec::new();
-        let mut more = Vec::new();
-        for (ordinal, near) in found {
-            if let Some(at) = snapshot.address(ordinal) {
+        let new = near.iter().zip(is_new).filter(|(_, is_new)| *is_new);
+        let (mut only, mut scores) = (Vec::new(), Vec::new());
+        for (found, _) in new {
+            if let Some(at) = snapshot.address(found.ordinal) {
                 only.push(lexical::Candidate::new(snapshot, at, 0.0));
-                more.push((at, near));
+                scores.push(found.score);
             }
         }
-        lexical
-            .score(&mut only)
-            .map_err(|source| self.known(source))?;
-        more.sort_unstable_by_key(|(at, _)| *at);
-        ranked.extend(only.into_iter().zip(more).map(|(candidate, (_, near))| {
-            let mut one = Ranked::from(candidate);
-            one.take(&near);
-            one
+        // They are in the order of their addresses, and stay so.
+        if is_full {
+            let scored = lexical.score(&mut only);
+            scored.map_err(|source| self.known(source))?;
+        }
+        let only = only.into_iter().zip(scores);
+        ranked.extend(only.map(|(candidate, score)| Ranked {
+            candidate,
+            semantic: Some(score),
         }));
         Ok(())
+    }
+}
+
+/// A question as the vectors of one generation are asked.
+struct Question<'s> {
+    asked: Arc<vectors::Question>,
+    view: &'s View,
+}
+
+impl Question<'_> {
+    /// The passages of a document nearest to it, the nearest first.
+    fn passages(&self, ordinal: u32) -> Vec<Range<usize>> {
+        let near = self.view.passages(&self.asked, ordinal).into_iter();
+        near.map(|one| one.start as usize..one.end as usize)
+            .collect()
     }
 }
 
@@ -254,20 +272,11 @@ impl From<lexical::Candidate> for Ranked {
         Self {
             candidate,
             semantic: None,
-            near: Vec::new(),
         }
     }
 }
 
 impl Ranked {
-    fn take(&mut self, near: &vectors::Found) {
-        self.semantic = Some(near.score);
-        let ranges = near.passages.iter();
-        self.near = ranges
-            .map(|one| one.start as usize..one.end as usize)
-            .collect();
-    }
-
     fn weighed(self) -> Candidate<Self> {
         let (lexical, semantic) = (self.candidate.raw, self.semantic);
         Candidate::new(self, Some(lexical), semantic)

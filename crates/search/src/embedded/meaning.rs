@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::snapshot::Snapshot;
 use crate::document::Document;
-use crate::embed::Remembering;
+use crate::embed::Remembered;
 use crate::embedder::Embedder;
 use crate::engine::Settled;
 use crate::error::Error;
 use crate::fuse::Scale;
 use crate::passage::{embedded_text, passages};
-use crate::vectors::{self, Live, Model, Store, View};
+use crate::vectors::{self, Live, Model, Question, Store, View};
 
 /// The folder of the vectors inside the folder of the index.
 const FOLDER: &str = "vectors";
@@ -22,7 +22,8 @@ const PASSAGES_AT_ONCE: usize = 512;
 
 /// The vectors of an index and the model that makes them.
 pub(super) struct Meaning {
-    embedder: Remembering,
+    embedder: Arc<dyn Embedder>,
+    questions: Remembered<Question>,
     store: Mutex<Store>,
     read_only: bool,
 }
@@ -49,7 +50,8 @@ impl Meaning {
             }
         };
         Ok(Self {
-            embedder: Remembering::new(embedder),
+            embedder,
+            questions: Remembered::new(Question::bytes),
             store: Mutex::new(store),
             read_only,
         })
@@ -66,14 +68,15 @@ impl Meaning {
         self.embedder.scale()
     }
 
-    /// The vector of a question if it was asked before.
-    pub(super) fn recall(&self, text: &str) -> Option<Vec<f32>> {
-        self.embedder.recall(text)
+    /// Whether a question costs next to nothing.
+    pub(super) fn knows(&self, text: &str) -> bool {
+        self.embedder.is_instant() || self.questions.knows(text)
     }
 
-    /// The vector of a question.
-    pub(super) fn question(&self, text: &str) -> Result<Vec<f32>, Error> {
-        self.embedder.query(text)
+    /// A text as a question to the vectors of `view`.
+    pub(super) fn question(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
+        self.questions
+            .get(text, || view.question(&self.embedder.query(text)?))
     }
 
     /// Makes vectors for some of the documents that have none, at least for one, and for `most` at

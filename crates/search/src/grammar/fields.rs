@@ -45,22 +45,26 @@ pub(super) struct Refused {
 /// The fields of a catalog, ready to be looked up again and again.
 pub(super) struct Fields<'c> {
     pub names: Names<'c>,
-    date: Option<&'c Field>,
+    catalog: &'c Catalog,
     values: BTreeMap<&'c str, Values<'c>>,
     today: Day,
 }
 
 impl<'c> Fields<'c> {
     pub(super) fn new(catalog: &'c Catalog, today: Day) -> Self {
-        let names = Names::of(catalog);
-        let is_date = |field: &&Field| field.kind == Kind::Date;
-        let named = names.find("date").filter(is_date);
         Self {
-            date: named.or_else(|| catalog.fields.iter().find(is_date)),
-            names,
+            names: Names::of(catalog),
+            catalog,
             values: BTreeMap::new(),
             today,
         }
+    }
+
+    /// The field that words about time are about.
+    fn date(&self) -> Option<&'c Field> {
+        let is_date = |field: &&Field| field.kind == Kind::Date;
+        let named = self.names.find("date").filter(is_date);
+        named.or_else(|| self.catalog.fields.iter().find(is_date))
     }
 
     /// What a name stands for: a field, or else a word about the date.
@@ -73,14 +77,14 @@ impl<'c> Fields<'c> {
         }
         Some(Target {
             compare: Some(about_dates(name)?),
-            field: self.date?,
+            field: self.date()?,
         })
     }
 
     /// Whether this would be about the date if there were one.
     pub(super) fn misses_a_date(&self, name: &str, value: &str) -> bool {
         let is_date = || range::days(value, self.today).is_some();
-        self.date.is_none() && about_dates(name).is_some() && is_date()
+        about_dates(name).is_some() && self.date().is_none() && is_date()
     }
 
     /// The field that was meant by a name that none has. A date is not meant by what is no date.

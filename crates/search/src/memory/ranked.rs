@@ -56,7 +56,7 @@ impl<'s> Ranked<'s> {
 pub(super) fn hit(one: &Candidate<Ranked<'_>>, query: &Query, wanted: &Wanted) -> Hit {
     one.item.entry.mapped.hit(&Shown {
         score: one.parts.score,
-        near: &one.item.near,
+        near: &|| one.item.near.clone(),
         excerpts: query.excerpts,
         wanted,
         why: one.why(one.item.pairs),

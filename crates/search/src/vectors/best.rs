@@ -51,6 +51,20 @@ impl<T> Best<T> {
         }
     }
 
+    /// The best of several such streams.
+    pub(super) fn joined(streams: impl IntoIterator<Item = Self>) -> Option<Self> {
+        streams.into_iter().reduce(|mut all, one| {
+            one.found.into_iter().for_each(|one| all.push(one));
+            all
+        })
+    }
+
+    /// The best, in no order.
+    pub(super) fn into_unsorted(mut self) -> Vec<Scored<T>> {
+        self.cut();
+        self.found
+    }
+
     /// The best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored<T>> {
         self.cut();

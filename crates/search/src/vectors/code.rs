@@ -6,6 +6,7 @@
 
 use super::kernels::Kernels;
 use super::layout::GROUP;
+use crate::error::Error;
 
 /// The largest eight-bit number, used on both sides of zero.
 const MOST_CODE: f32 = 127.0;
@@ -112,8 +113,9 @@ fn signs(numbers: &[f32]) -> u64 {
     numbers.iter().enumerate().map(bit).fold(0, |a, b| a | b)
 }
 
-/// A question, turned as the rows are, ready to be held against eight-bit rows.
-pub(super) struct Question {
+/// A question, turned as the rows of a model are, ready to be held against them.
+pub struct Question {
+    dims: usize,
     /// Filled up with zeros to the length of a row.
     turned: Vec<f32>,
     /// The same in sixteen bits: so fine that only the rows' own rounding counts.
@@ -123,13 +125,35 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn new(mut turned: Vec<f32>, stride: usize) -> Self {
+        let dims = turned.len();
         turned.resize(stride, 0.0);
         // So many that no sum of products leaves an `i32`.
         let most = (i32::MAX as f32 / (MOST_CODE * stride as f32)).min(f32::from(i16::MAX));
         let step = largest(&turned) / most.floor();
         let per = inverse(step);
         let wide = turned.iter().map(|x| (x * per).round() as i16).collect();
-        Self { turned, wide, step }
+        Self {
+            dims,
+            turned,
+            wide,
+            step,
+        }
+    }
+
+    /// Refuses a question to vectors of another length.
+    pub(super) fn check(&self, dims: usize) -> Result<(), Error> {
+        if self.dims == dims {
+            return Ok(());
+        }
+        Err(Error::engine(format!(
+            "a question has {} numbers, the vectors have {dims}",
+            self.dims
+        )))
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.turned.len() * (size_of::<f32>() + size_of::<i16>()) + size_of::<Self>()
     }
 
     /// The product with a row.

@@ -3,7 +3,6 @@
 //! The rows of a document stand together in a segment and no thread gets a part of a document, so
 //! what is best in a document is known when the next one begins.
 
-use super::PASSAGES_SHOWN;
 use super::best::{Best, Scored};
 use super::live::NOBODY;
 
@@ -17,19 +16,12 @@ pub(super) struct At {
     pub row: usize,
 }
 
-/// A row and its score.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
-    pub score: f32,
-    pub at: At,
-}
-
-/// Scored rows, document after document, into the best documents with their best rows.
+/// Scored rows, document after document, into the best documents.
 pub(super) struct Documents {
-    best: Best<Vec<Passed>>,
+    best: Best<()>,
     owner: u32,
-    /// The best rows of the document at hand, the best first.
-    rows: Vec<Passed>,
+    /// The best score of the document at hand.
+    score: f32,
 }
 
 impl Documents {
@@ -37,40 +29,33 @@ impl Documents {
         Self {
             best: Best::new(wanted),
             owner: NOBODY,
-            rows: Vec::with_capacity(PASSAGES_SHOWN + 1),
+            score: f32::NEG_INFINITY,
         }
     }
 
-    pub(super) fn push(&mut self, owner: u32, row: Passed) {
+    pub(super) fn push(&mut self, owner: u32, score: f32) {
         if owner != self.owner {
             self.close();
             self.owner = owner;
         }
-        let is_better = |kept: &Passed| kept.score >= row.score;
-        let at = self.rows.partition_point(is_better);
-        if at < PASSAGES_SHOWN {
-            self.rows.insert(at, row);
-            self.rows.truncate(PASSAGES_SHOWN);
-        }
+        self.score = self.score.max(score);
     }
 
     /// The document at hand is complete.
     fn close(&mut self) {
-        if let Some(score) = self.rows.first().map(|best| best.score) {
-            if score >= self.best.least() {
-                self.best.push(Scored {
-                    score,
-                    order: self.owner,
-                    thing: self.rows.clone(),
-                });
-            }
-            self.rows.clear();
+        if self.owner != NOBODY {
+            self.best.push(Scored {
+                score: self.score,
+                order: self.owner,
+                thing: (),
+            });
+            self.score = f32::NEG_INFINITY;
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Scored<Vec<Passed>>> {
+    pub(super) fn finish(mut self) -> Best<()> {
         self.close();
-        self.best.into_sorted()
+        self.best
     }
 }
 
@@ -117,8 +102,8 @@ impl Picks {
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Scored<At>> {
+    pub(super) fn finish(mut self) -> Best<At> {
         self.close();
-        self.best.into_sorted()
+        self.best
     }
 }

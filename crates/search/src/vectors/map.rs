@@ -49,6 +49,7 @@ impl Map {
 
     /// The numbers in a range of bytes. Empty when the range is not in the file or its ends do not
     /// fall between two numbers.
+    #[inline]
     pub(super) fn numbers<T: Plain>(&self, range: &Range<usize>) -> &[T] {
         let bytes = self.0.get(range.clone()).unwrap_or_default();
         // SAFETY: `T` is plain, so whatever the bytes are, they are values of it; `align_to` sees

@@ -29,6 +29,7 @@ mod view;
 
 pub use allowed::Allowed;
 pub use batch::{Embedded, Passage};
+pub use code::Question;
 pub use live::Live;
 pub use merge::Maintained;
 pub use search::{Found, Near, Wanted};

@@ -13,15 +13,15 @@
 use std::borrow::Cow;
 use std::thread;
 
-use super::MAX_DOCUMENTS;
 use super::allowed::Allowed;
 use super::batch::checked;
 use super::best::{Best, Scored};
 use super::code::Question;
-use super::collect::{At, Documents, Passed, Picks};
+use super::collect::{At, Documents, Picks};
 use super::layout::{ALIGN, GROUP};
-use super::segment::Rows;
+use super::segment::Rows as _;
 use super::view::{Stretch, View};
+use super::{MAX_DOCUMENTS, PASSAGES_SHOWN};
 use crate::error::Error;
 
 /// How much is done for an answer.
@@ -64,14 +64,12 @@ pub struct Wanted<'a> {
 }
 
 /// A document that was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     /// The ordinal it has among the live documents.
     pub ordinal: u32,
     /// The score of its best passage: the cosine of the angle to the question, one at best.
     pub score: f32,
-    /// Its best passages, the best first, at most [`PASSAGES_SHOWN`].
-    pub passages: Vec<Near>,
 }
 
 /// A passage that was found.
@@ -88,15 +86,22 @@ pub struct Near {
 }
 
 impl View {
-    /// The best documents for a question, the best first. Of many rows nearly all of the best.
-    pub fn search(&self, question: &[f32], wanted: &Wanted<'_>) -> Result<Vec<Found>, Error> {
+    /// A vector as a question to these vectors and to later ones of the same model.
+    pub fn question(&self, vector: &[f32]) -> Result<Question, Error> {
+        let mut turned = checked(vector, self.dims)?;
+        self.rotation.turn(&mut turned);
+        Ok(Question::new(turned, self.dims.next_multiple_of(ALIGN)))
+    }
+
+    /// The best documents for a question, by their ordinals. Of many rows nearly all of the best.
+    pub fn search(&self, question: &Question, wanted: &Wanted<'_>) -> Result<Vec<Found>, Error> {
         self.search_with(question, wanted, USUAL)
     }
 
-    /// The best documents for a question, with every allowed row scored.
+    /// The best documents for a question, by their ordinals, with every allowed row scored.
     pub fn search_exactly(
         &self,
-        question: &[f32],
+        question: &Question,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Found>, Error> {
         let exact_rows = usize::MAX;
@@ -110,47 +115,64 @@ impl View {
         )
     }
 
-    /// The given documents as a search would find them, the best first. Those without vectors are
-    /// left out. At most [`MAX_DOCUMENTS`].
-    pub fn score(&self, question: &[f32], ordinals: &[u32]) -> Result<Vec<Found>, Error> {
-        check_count(ordinals.len())?;
-        let search = Search {
-            view: self,
-            question: self.question(question)?,
-            masks: Vec::new(),
-            late: None,
-            rows: 0,
-            wanted: ordinals.len(),
-            threads: 1,
-            effort: USUAL,
-        };
-        let mut ordinals = ordinals.to_vec();
-        ordinals.sort_unstable();
-        ordinals.dedup();
-        let mut documents = Documents::new(search.wanted);
-        for stretch in ordinals.iter().filter_map(|ordinal| self.home(*ordinal)) {
-            for row in stretch.rows {
-                search.take(&mut documents, stretch.part, row);
-            }
-        }
-        Ok(search.report(documents.finish()))
+    /// How near a document is. Nothing when it has no vectors.
+    pub fn score(&self, question: &Question, ordinal: u32) -> Option<f32> {
+        let rows = self.scored(question, ordinal);
+        rows.map(|(_, score)| score).max_by(f32::total_cmp)
     }
 
-    /// The question, once it is known to be one for these vectors.
-    fn question(&self, question: &[f32]) -> Result<Question, Error> {
-        let mut turned = checked(question, self.dims)?;
-        self.rotation.turn(&mut turned);
-        Ok(Question::new(turned, self.dims.next_multiple_of(ALIGN)))
+    /// The passages of a document that are nearest to the question, the best first, at most
+    /// [`PASSAGES_SHOWN`].
+    pub fn passages(&self, question: &Question, ordinal: u32) -> Vec<Near> {
+        let mut best: Vec<(At, f32)> = Vec::with_capacity(PASSAGES_SHOWN + 1);
+        for (at, score) in self.scored(question, ordinal) {
+            let place = best.partition_point(|(_, kept)| *kept >= score);
+            if place < PASSAGES_SHOWN {
+                best.insert(place, (at, score));
+                best.truncate(PASSAGES_SHOWN);
+            }
+        }
+        let near = best.into_iter();
+        near.filter_map(|(at, score)| self.near(at, score))
+            .collect()
+    }
+
+    /// The rows of a document with their scores.
+    fn scored(&self, question: &Question, ordinal: u32) -> impl Iterator<Item = (At, f32)> {
+        let home = self.home(ordinal).into_iter();
+        let rows = home.flat_map(|Stretch { part, rows }| rows.map(move |row| At { part, row }));
+        rows.filter_map(|at| {
+            let (codes, scale) = self.parts.get(at.part)?.segment.codes(at.row)?;
+            Some((at, question.score(&self.kernels, codes, scale)))
+        })
+    }
+
+    fn near(&self, At { part, row }: At, score: f32) -> Option<Near> {
+        let segment = &self.parts.get(part)?.segment;
+        let [start, end] = segment.row(row)?.place;
+        let number = row - segment.rows_around(row).start;
+        Some(Near {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            start,
+            end,
+            score,
+        })
     }
 
     pub(super) fn search_with(
         &self,
-        question: &[f32],
+        question: &Question,
         wanted: &Wanted<'_>,
         effort: Effort,
     ) -> Result<Vec<Found>, Error> {
-        check_count(wanted.documents)?;
-        let question = self.question(question)?;
+        if wanted.documents > MAX_DOCUMENTS {
+            return Err(Error::TooLarge {
+                what: "the number of documents to find".to_owned(),
+                size: wanted.documents,
+                limit: MAX_DOCUMENTS,
+            });
+        }
+        question.check(self.dims)?;
         // Of many rows few are picked, and asking for these is less than asking for all.
         let is_late =
             |allowed: &&Allowed| self.rows() > effort.exact_rows && !self.are_few(allowed);
@@ -182,20 +204,9 @@ impl View {
     }
 }
 
-fn check_count(documents: usize) -> Result<(), Error> {
-    if documents > MAX_DOCUMENTS {
-        return Err(Error::TooLarge {
-            what: "the number of documents to find".to_owned(),
-            size: documents,
-            limit: MAX_DOCUMENTS,
-        });
-    }
-    Ok(())
-}
-
 struct Search<'v> {
     view: &'v View,
-    question: Question,
+    question: &'v Question,
     /// For each part, one bit for each row that may be returned.
     masks: Vec<Cow<'v, [u64]>>,
     /// How many these are.
@@ -221,33 +232,27 @@ impl Search<'_> {
             }
             documents.finish()
         })?;
-        let mut best = Best::new(self.wanted);
-        found.into_iter().flatten().for_each(|one| best.push(one));
-        Ok(self.report(best.into_sorted()))
+        Ok(report(Best::joined(found)))
     }
 
     /// Scores the rows that one bit a number picks.
     fn picked(&self) -> Result<Vec<Found>, Error> {
         let most = (self.wanted * CANDIDATES_A_DOCUMENT).max(self.effort.candidates);
         let picked = self.spread(self.effort.picked_a_thread, |share| self.pick(share, most))?;
-        let mut best = Best::new(most);
-        picked.into_iter().flatten().for_each(|one| best.push(one));
-        let mut rows: Vec<At> = best.into_sorted().iter().map(|one| one.thing).collect();
+        let picked = Best::joined(picked).map(Best::into_unsorted);
+        let mut rows: Vec<At> = picked.iter().flatten().map(|one| one.thing).collect();
         // In the order of the file: rows of a document come together, and pages once.
         rows.sort_unstable();
         let mut documents = Documents::new(self.wanted);
         for at in rows {
             self.take(&mut documents, at.part, at.row);
         }
-        let mut best = Best::new(self.wanted);
-        for found in self.complete(documents.finish()) {
-            best.push(found);
-        }
-        Ok(self.report(best.into_sorted()))
+        let found = self.complete(documents.finish());
+        Ok(report(Some(found)))
     }
 
     /// Picks the rows of a share that look best.
-    fn pick(&self, share: &[Stretch], most: usize) -> Vec<Scored<At>> {
+    fn pick(&self, share: &[Stretch], most: usize) -> Best<At> {
         let mut picks = Picks::new(most);
         let mut estimates = [0.0; GROUP];
         for stretch in share {
@@ -279,41 +284,30 @@ impl Search<'_> {
         picks.finish()
     }
 
-    /// Gives the found documents the passages that were not picked, while there are not too many.
-    fn complete(&self, mut found: Vec<Scored<Vec<Passed>>>) -> Vec<Scored<Vec<Passed>>> {
+    /// Looks at the passages of the found documents that were not picked too, while there are not
+    /// too many: one of them may be nearer.
+    fn complete(&self, found: Best<()>) -> Best<()> {
         let mut room = MAX_MORE_ROWS;
-        for document in &mut found {
-            let Some(at) = document.thing.first().map(|best| best.at) else {
-                continue;
-            };
-            let Some(part) = self.view.parts.get(at.part) else {
-                continue;
-            };
-            let rows = part.segment.rows_around(at.row);
-            let Some(rest) = room.checked_sub(rows.len()) else {
-                continue;
-            };
-            room = rest;
-            let mut whole = Documents::new(1);
-            for row in rows {
-                self.take(&mut whole, at.part, row);
+        let mut best = Best::new(self.wanted);
+        for mut one in found.into_sorted() {
+            let rows = self.view.home(one.order).map_or(0, |home| home.rows.len());
+            if let Some(rest) = room.checked_sub(rows) {
+                room = rest;
+                let whole = self.view.score(self.question, one.order);
+                one.score = whole.unwrap_or(one.score);
             }
-            if let Some(whole) = whole.finish().pop() {
-                *document = whole;
-            }
+            best.push(one);
         }
-        found
+        best
     }
 
     /// Scores a row.
     fn take(&self, documents: &mut Documents, part: usize, row: usize) {
-        let at = At { part, row };
         if let Some(part) = self.view.parts.get(part)
-            && let Some(found) = part.segment.row(row)
+            && let Some((codes, scale)) = part.segment.codes(row)
         {
-            let kernels = &self.view.kernels;
-            let score = self.question.score(kernels, found.codes, found.scale);
-            documents.push(part.owner(row), Passed { score, at });
+            let score = self.question.score(&self.view.kernels, codes, scale);
+            documents.push(part.owner(row), score);
         }
     }
 
@@ -368,28 +362,17 @@ impl Search<'_> {
             Ok(results)
         })
     }
+}
 
-    fn report(&self, found: Vec<Scored<Vec<Passed>>>) -> Vec<Found> {
-        let report = |one: Scored<Vec<Passed>>| Found {
-            ordinal: one.order,
-            score: one.score,
-            passages: one.thing.iter().filter_map(|p| self.near(p)).collect(),
-        };
-        found.into_iter().map(report).collect()
-    }
-
-    fn near(&self, passed: &Passed) -> Option<Near> {
-        let At { part, row } = passed.at;
-        let segment = &self.view.parts.get(part)?.segment;
-        let [start, end] = segment.row(row)?.place;
-        let number = row - segment.rows_around(row).start;
-        Some(Near {
-            number: u32::try_from(number).unwrap_or(u32::MAX),
-            start,
-            end,
-            score: passed.score,
-        })
-    }
+fn report(found: Option<Best<()>>) -> Vec<Found> {
+    let found = found.map(Best::into_unsorted).into_iter().flatten();
+    let report = |one: Scored<()>| Found {
+        ordinal: one.order,
+        score: one.score,
+    };
+    let mut found: Vec<Found> = found.map(report).collect();
+    found.sort_unstable_by_key(|found| found.ordinal);
+    found
 }
 
 fn each_bit(mut word: u64, mut act: impl FnMut(usize)) {

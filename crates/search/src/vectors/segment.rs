@@ -121,14 +121,25 @@ impl Segment {
     }
 }
 
-impl Rows for Segment {
-    fn row(&self, at: usize) -> Option<Row<'_>> {
+impl Segment {
+    /// The eight-bit numbers of a row and what one step of them is worth. A search asks for this
+    /// more often than for anything else.
+    #[inline]
+    pub(super) fn codes(&self, at: usize) -> Option<(&[i8], f32)> {
         let layout = &self.layout;
         let start = layout.codes.start + at * layout.stride;
-        let places = self.map.numbers::<u32>(&layout.places);
+        let scale = *self.map.numbers::<f32>(&layout.scales).get(at)?;
+        Some((self.map.numbers(&(start..start + layout.stride)), scale))
+    }
+}
+
+impl Rows for Segment {
+    fn row(&self, at: usize) -> Option<Row<'_>> {
+        let (codes, scale) = self.codes(at)?;
+        let places = self.map.numbers::<u32>(&self.layout.places);
         Some(Row {
-            codes: self.map.numbers(&(start..start + layout.stride)),
-            scale: *self.map.numbers::<f32>(&layout.scales).get(at)?,
+            codes,
+            scale,
             place: *places.as_chunks::<2>().0.get(at)?,
         })
     }

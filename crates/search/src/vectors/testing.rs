@@ -12,7 +12,10 @@ use std::path::Path;
 use super::code::{Question, encode};
 use super::kernels::Kernels;
 use super::rotation::Rotation;
-use super::{Allowed, Embedded, Found, Live, Model, Near, PASSAGES_SHOWN, Passage, Store};
+use super::search::Effort;
+use super::{
+    Allowed, Embedded, Found, Live, Model, Near, PASSAGES_SHOWN, Passage, Store, View, Wanted,
+};
 
 /// Numbers that look random and come back with the same seed.
 pub(super) struct Random(u64);
@@ -91,6 +94,36 @@ pub(super) fn folder(root: &Path) -> std::path::PathBuf {
     entries.next().unwrap().unwrap().path()
 }
 
+/// A document that was found, with the passages that are shown of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Told {
+    pub ordinal: u32,
+    pub score: f32,
+    pub passages: Vec<Near>,
+}
+
+/// What a search with this effort finds, with the passages of each document.
+pub(super) fn told(
+    view: &View,
+    vector: &[f32],
+    wanted: &Wanted<'_>,
+    effort: Option<Effort>,
+) -> Vec<Told> {
+    let question = view.question(vector).unwrap();
+    let found = match effort {
+        Some(effort) => view.search_with(&question, wanted, effort),
+        None => view.search(&question, wanted),
+    };
+    let tell = |found: Found| Told {
+        ordinal: found.ordinal,
+        score: found.score,
+        passages: view.passages(&question, found.ordinal),
+    };
+    let mut told: Vec<_> = found.unwrap().into_iter().map(tell).collect();
+    told.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.ordinal.cmp(&b.ordinal)));
+    told
+}
+
 /// What a store should hold, and what should be found in it.
 #[derive(Clone, Default)]
 pub(super) struct Oracle {
@@ -115,7 +148,7 @@ impl Oracle {
         question: &[f32],
         wanted: usize,
         allowed: Option<&Allowed>,
-    ) -> Vec<Found> {
+    ) -> Vec<Told> {
         let dims = question.len();
         let stride = dims.next_multiple_of(64);
         let rotation = Rotation::new(dims);
@@ -140,7 +173,7 @@ impl Oracle {
             passages.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));
             passages.truncate(PASSAGES_SHOWN);
             if let Some(best) = passages.first() {
-                found.push(Found {
+                found.push(Told {
                     ordinal: *key as u32,
                     score: best.score,
                     passages,

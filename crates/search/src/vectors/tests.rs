@@ -13,7 +13,7 @@ mod model;
 use proptest::prelude::*;
 
 use super::search::Effort;
-use super::testing::{Oracle, Random, all_of, document, near, open, unit};
+use super::testing::{Oracle, Random, all_of, document, near, open, told, unit};
 use super::{Allowed, Embedded, Passage, View, Wanted};
 
 const ALL: Wanted<'_> = Wanted {
@@ -100,20 +100,18 @@ proptest! {
             let expected = oracle.search(&question, documents, allowed);
             for threads in [1, 3] {
                 let wanted = Wanted { documents, allowed, threads };
-                let found = view.search_exactly(&question, &wanted).unwrap();
-                prop_assert_eq!(&found, &expected);
                 let exact = Effort { exact_rows: usize::MAX, ..PICKED };
-                let found = view.search_with(&question, &wanted, exact).unwrap();
-                prop_assert_eq!(&found, &expected);
-                let found = view.search_with(&question, &wanted, PICKED).unwrap();
-                prop_assert_eq!(&found, &expected);
+                for effort in [None, Some(exact), Some(PICKED)] {
+                    prop_assert_eq!(&told(&view, &question, &wanted, effort), &expected);
+                }
             }
         }
-        let some: Vec<_> = (0..310).filter(|ordinal| some.contains(*ordinal)).collect();
-        let named = view.score(&question, &[&some[..], &some[..some.len().min(1)], &[305, u32::MAX]].concat());
-        let mut one_by_one = oracle.search(&question, 1_000, None);
-        one_by_one.retain(|found| some.contains(&found.ordinal));
-        prop_assert_eq!(named.unwrap(), one_by_one);
+        let asked = view.question(&question).unwrap();
+        let expected = oracle.search(&question, 1_000, None);
+        for ordinal in (0..310).chain([u32::MAX]) {
+            let known = expected.iter().find(|found| found.ordinal == ordinal);
+            prop_assert_eq!(view.score(&asked, ordinal), known.map(|found| found.score));
+        }
     }
 }
 
@@ -125,7 +123,7 @@ fn scores_are_those_of_the_vectors_themselves() {
     store.append(&documents).unwrap();
     let view = View::new(&store, &all_of(0..50));
     let question = unit(random, 384);
-    let found = view.search(&question, &ALL).unwrap();
+    let found = told(&view, &question, &ALL, None);
     assert_eq!(found.len(), 50);
     for one in found {
         let vector = &documents[one.ordinal as usize].passages[0].vector;
@@ -177,8 +175,9 @@ fn few_candidates_hold_nearly_all_of_the_best() {
         };
         let (mut right, mut all) = (0, 0);
         for question in &questions {
-            let exact = view.search_exactly(question, &wanted).unwrap();
-            let found = view.search_with(question, &wanted, effort).unwrap();
+            let question = view.question(question).unwrap();
+            let exact = view.search_exactly(&question, &wanted).unwrap();
+            let found = view.search_with(&question, &wanted, effort).unwrap();
             all += exact.len();
             right += found.iter().filter(|one| exact.contains(one)).count();
         }
@@ -211,7 +210,7 @@ fn a_long_document_does_not_hide_the_others() {
         candidates: 1,
         ..PICKED
     };
-    let found = view.search_with(&question, &wanted, few).unwrap();
+    let found = told(&view, &question, &wanted, Some(few));
     assert_eq!(found.len(), 10);
     assert_eq!(found[0], oracle.search(&question, 1, None)[0]);
 }
@@ -226,16 +225,16 @@ fn a_view_stays_as_it_was_whatever_the_store_does() {
     }
     let question = unit(random, 64);
     let view = View::new(&store, &all_of(0..40));
-    let before = view.search(&question, &ALL).unwrap();
+    let before = told(&view, &question, &ALL, None);
     assert_eq!((before.len(), view.rows()), (40, 80));
     let done = store.maintain(&all_of(0..10)).unwrap();
     assert_eq!(done.dropped, 60);
-    assert_eq!(view.search(&question, &ALL).unwrap(), before);
+    assert_eq!(told(&view, &question, &ALL, None), before);
     assert_eq!((store.rows(), store.segment_count()), (20, 3));
     store.maintain(&all_of([])).unwrap();
     assert_eq!((store.rows(), store.segment_count()), (0, 0));
     drop(store);
-    assert_eq!(view.search(&question, &ALL).unwrap(), before);
+    assert_eq!(told(&view, &question, &ALL, None), before);
 }
 
 #[test]
@@ -250,7 +249,7 @@ fn a_view_says_which_documents_have_no_vectors_yet() {
     let view = View::new(&store, &live);
     assert_eq!(view.missing(), [0, 2, 3, 5]);
     assert!(store.contains(4) && !store.contains(5));
-    assert_eq!(view.search(&unit(random, 8), &ALL).unwrap().len(), 1);
+    assert_eq!(told(&view, &unit(random, 8), &ALL, None).len(), 1);
 }
 
 #[test]
@@ -261,8 +260,8 @@ fn an_empty_store_finds_nothing() {
     assert_eq!(store.segment_count(), 0);
     let view = View::new(&store, &all_of(0..3));
     let question = unit(&mut Random::new(1), 8);
-    assert_eq!(view.search(&question, &ALL).unwrap(), []);
-    assert_eq!(view.search_with(&question, &ALL, PICKED).unwrap(), []);
+    assert_eq!(told(&view, &question, &ALL, None), []);
+    assert_eq!(told(&view, &question, &ALL, Some(PICKED)), []);
 }
 
 #[test]
@@ -280,5 +279,5 @@ fn batches_without_end_leave_few_segments() {
     let view = View::new(&store, &oracle.live());
     let question = unit(random, 8);
     let expected = oracle.search(&question, 1_000, None);
-    assert_eq!(view.search(&question, &ALL).unwrap(), expected);
+    assert_eq!(told(&view, &question, &ALL, None), expected);
 }

@@ -1,6 +1,7 @@
 //! Each bound holds at its value and refuses one more.
 
-use super::super::testing::{Random, all_of, document, model, open, unit};
+use super::super::code::Question;
+use super::super::testing::{Random, all_of, document, model, open, told, unit};
 use super::super::{
     Embedded, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS, MAX_DOCUMENTS,
     MAX_FINGERPRINT_BYTES, MAX_PASSAGES, Model, Passage, Store, View, Wanted,
@@ -63,7 +64,7 @@ fn a_model_has_bounds() {
     store.append(&documents).unwrap();
     let view = View::new(&store, &all_of(0..3));
     let question = documents[2].passages[1].vector.clone();
-    let found = view.search(&question, &ALL).unwrap();
+    let found = told(&view, &question, &ALL, None);
     assert_eq!((found[0].ordinal, found[0].passages[0].number), (2, 1));
     assert!((found[0].score - 1.0).abs() < 0.001, "{}", found[0].score);
 }
@@ -73,16 +74,15 @@ fn a_search_has_bounds() {
     let root = tempfile::tempdir().unwrap();
     let store = open(root.path(), 4);
     let view = View::new(&store, &all_of(0..3));
-    let question = unit(&mut Random::new(1), 4);
+    let question = view.question(&unit(&mut Random::new(1), 4)).unwrap();
     let wanted = |documents| Wanted { documents, ..ALL };
     assert!(view.search(&question, &wanted(MAX_DOCUMENTS)).is_ok());
     assert!(too_large(
         &view.search(&question, &wanted(MAX_DOCUMENTS + 1))
     ));
     assert_eq!(view.search(&question, &wanted(0)).unwrap(), []);
-    let ordinals: Vec<u32> = (0..=MAX_DOCUMENTS as u32).collect();
-    assert!(view.score(&question, &ordinals[1..]).is_ok());
-    assert!(too_large(&view.score(&question, &ordinals)));
+    let other = Question::new(vec![1.0; 5], 64);
+    assert!(view.search(&other, &ALL).is_err());
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_is_no_vector_of_the_model_is_refused_whole() {
         };
         assert!(store.append(&[good.clone(), bad]).is_err(), "{vector:?}");
         let view = View::new(&store, &all_of(0..3));
-        assert!(view.search(&vector, &ALL).is_err(), "{vector:?}");
+        assert!(view.question(&vector).is_err(), "{vector:?}");
     }
     let mut crooked = document(random, 4, 3, 1);
     crooked.passages[0].start = 11;
@@ -137,7 +137,7 @@ fn only_one_writes_and_any_number_read() {
     writer.maintain(&all_of([2])).unwrap();
     for mut reader in readers {
         let view = View::new(&reader, &all_of(1..3));
-        let found = view.search(&unit(random, 4), &ALL).unwrap();
+        let found = told(&view, &unit(random, 4), &ALL, None);
         assert_eq!(found.len(), 1);
         let refused = reader.append(&[document(random, 4, 3, 1)]);
         assert!(matches!(refused, Err(Error::ReadOnly { .. })));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::testing::{Oracle, Random, document, folder, model, open, unit};
+use super::super::testing::{Oracle, Random, document, folder, model, open, told, unit};
 use super::super::{Embedded, Store, View};
 use super::ALL;
 use crate::error::Error;
@@ -49,7 +49,7 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
     let mut store = open(root, DIMS);
     let view = View::new(&store, &oracle.live());
     let expected = oracle.search(&question, 1_000, None);
-    assert_eq!(view.search(&question, &ALL).unwrap(), expected, "{state}");
+    assert_eq!(told(&view, &question, &ALL, None), expected, "{state}");
     assert_eq!(view.rows(), store.rows(), "{state}");
     assert_eq!(
         files(&folder(root)).len(),
@@ -63,7 +63,7 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
     let expected = oracle.search(&question, 1_000, None);
     drop(store);
     let view = View::new(&open(root, DIMS), &oracle.live());
-    assert_eq!(view.search(&question, &ALL).unwrap(), expected, "{state}");
+    assert_eq!(told(&view, &question, &ALL, None), expected, "{state}");
 }
 
 /// All states of the disk between before and after: first the new segment grows, then the coming

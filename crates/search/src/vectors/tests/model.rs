@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::testing::{Random, all_of, document, folder, model, open, unit};
+use super::super::testing::{Random, all_of, document, folder, model, open, told, unit};
 use super::super::{Model, Store, View};
 use super::ALL;
 use crate::error::Error;
@@ -18,10 +18,15 @@ fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
     new.append(&[document(random, 16, 1, 3)]).unwrap();
 
     // Both are searched, each with its own questions.
-    let found = View::new(&old, &all_of([1])).search(&unit(random, 8), &ALL);
-    assert_eq!(found.unwrap().len(), 1);
-    let found = View::new(&new, &all_of([1])).search(&unit(random, 16), &ALL);
-    assert_eq!(found.unwrap().len(), 1);
+    let found = told(&View::new(&old, &all_of([1])), &unit(random, 8), &ALL, None);
+    assert_eq!(found.len(), 1);
+    let found = told(
+        &View::new(&new, &all_of([1])),
+        &unit(random, 16),
+        &ALL,
+        None,
+    );
+    assert_eq!(found.len(), 1);
 
     // Whoever writes to the old one keeps it.
     fs::create_dir(root.path().join("not ours")).unwrap();
