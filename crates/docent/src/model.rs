@@ -94,6 +94,14 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
     })
 }
 
+/// The models inside the program: one of them may have made the vectors that are still there.
+#[must_use]
+pub fn built_in() -> Vec<Arc<dyn Embedder>> {
+    let granite: Arc<dyn Embedder> = Arc::new(Granite::with_threads(Cores::Half.count()));
+    let table = Table::new().ok().map(|table| Arc::new(table) as _);
+    std::iter::once(granite).chain(table).collect()
+}
+
 /// A prefix, parted from what follows: settings lose the blank at their end.
 fn before(prefix: &str) -> String {
     if prefix.is_empty() {

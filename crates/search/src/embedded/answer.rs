@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::Inner;
 use super::lexical::{self, Lexical};
 use super::listing;
-use super::meaning::Meaning;
+use super::meaning::Asked;
 use super::narrow::{self, Allowed};
 use super::snapshot::Snapshot;
 use super::words::Words;
@@ -18,7 +17,7 @@ use crate::query::{Method, Query, Sort};
 use crate::ranking;
 use crate::snippet::{Shown, Wanted};
 use crate::spelling;
-use crate::vectors::{self, View};
+use crate::vectors;
 
 /// The most documents that are compared with each other for variety.
 const MAX_VARIED: usize = 200;
@@ -35,11 +34,11 @@ struct Ranked {
 impl Inner {
     /// Whether the answer needs no model, or one that has seen the question before.
     pub(super) fn is_known(&self, query: &Query) -> bool {
-        let meaning = self
-            .meaning
-            .as_ref()
-            .filter(|_| query.method != Method::Lexical);
-        meaning.is_none_or(|meaning| meaning.knows(&query.text))
+        let snapshot = self.snapshot();
+        let (Some(meaning), Some(views)) = (&self.meaning, &snapshot.vectors) else {
+            return true;
+        };
+        query.method == Method::Lexical || meaning.knows(&query.text, views)
     }
 
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
@@ -115,13 +114,13 @@ impl Inner {
     }
 
     /// What the model makes of the question, where there is a model and vectors to ask.
-    fn question<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Question<'s>> {
-        let (meaning, view) = (self.meaning.as_ref()?, snapshot.vectors.as_ref()?);
-        if query.method == Method::Lexical || view.rows() == 0 {
+    fn question<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Asked<'s>> {
+        let (meaning, views) = (self.meaning.as_ref()?, snapshot.vectors.as_ref()?);
+        if query.method == Method::Lexical {
             return None;
         }
-        match meaning.question(&query.text, view) {
-            Ok(asked) => Some(Question { asked, view }),
+        match meaning.question(&query.text, views) {
+            Ok(asked) => Some(asked).filter(|asked| asked.view.rows() > 0),
             // Words alone are a worse answer than both, and a better one than none.
             Err(error) => {
                 tracing::warn!(%error, "a question could not be turned into a vector");
@@ -135,7 +134,7 @@ impl Inner {
         &self,
         lexical: &Lexical<'_>,
         query: &Query,
-        question: Option<&Question<'_>>,
+        question: Option<&Asked<'_>>,
     ) -> Result<Vec<Candidate<Ranked>>, Error> {
         let most = ranking::candidates(query.depth());
         let best = lexical.best(most).map_err(|source| self.known(source))?;
@@ -144,19 +143,16 @@ impl Inner {
             self.add_meanings(lexical, question, most, &mut ranked)?;
         }
         let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
-        fuse::fuse(&self.signals(query), &mut candidates, |left, right| {
+        let signals = Signals {
+            words: fuse::words(&query.text),
+            scale: question.map_or(Scale::GRANITE, |question| question.scale),
+            weighing: query.method.weighing(),
+        };
+        fuse::fuse(&signals, &mut candidates, |left, right| {
             left.candidate.by_id(&right.candidate, lexical.snapshot)
         });
         candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         Ok(candidates)
-    }
-
-    fn signals(&self, query: &Query) -> Signals {
-        Signals {
-            words: fuse::words(&query.text),
-            scale: self.meaning.as_ref().map_or(Scale::GRANITE, Meaning::scale),
-            weighing: query.method.weighing(),
-        }
     }
 
     /// Puts variety into the hits that are shown.
@@ -187,7 +183,7 @@ impl Inner {
     fn add_meanings(
         &self,
         lexical: &Lexical<'_>,
-        question: &Question<'_>,
+        question: &Asked<'_>,
         most: usize,
         ranked: &mut Vec<Ranked>,
     ) -> Result<(), Error> {
@@ -204,7 +200,7 @@ impl Inner {
             allowed: allowed.as_ref(),
             threads: THREADS,
         };
-        let near = question.view.search(&question.asked, &wanted)?;
+        let near = question.view.search(&question.question, &wanted)?;
         let mut is_new = vec![true; near.len()];
         // Where the list of words is not full, what is not in it has none of them.
         let is_full = ranked.len() >= most;
@@ -219,7 +215,7 @@ impl Inner {
                     *is_new = false;
                     Some(found.score)
                 }
-                None => question.view.score(&question.asked, ordinal),
+                None => question.view.score(&question.question, ordinal),
             };
         }
         let new = near.iter().zip(is_new).filter(|(_, is_new)| *is_new);
@@ -244,16 +240,10 @@ impl Inner {
     }
 }
 
-/// A question as the vectors of one generation are asked.
-struct Question<'s> {
-    asked: Arc<vectors::Question>,
-    view: &'s View,
-}
-
-impl Question<'_> {
+impl Asked<'_> {
     /// The passages of a document nearest to it, the nearest first.
     fn passages(&self, ordinal: u32) -> Vec<Range<usize>> {
-        let near = self.view.passages(&self.asked, ordinal).into_iter();
+        let near = self.view.passages(&self.question, ordinal).into_iter();
         near.map(|one| one.start as usize..one.end as usize)
             .collect()
     }

@@ -40,6 +40,8 @@ pub(super) fn terms(document: &Document) -> Vec<String> {
                 terms.push(format!("{start}{LIST}"));
                 terms.extend(items.iter().map(|item| text_term(&start, ITEM, item)));
             }
+            // What is no number passes no test, and would sort behind all that are.
+            Value::Number(number) if number.is_nan() => {}
             Value::Number(number) => terms.push(format!("{start}{NUMBER}{}", sortable(*number))),
             Value::Date(day) => {
                 let day = Day::parse(day).map(|day| format!("{start}{DATE}{day}"));
@@ -76,6 +78,9 @@ pub(super) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
             };
             vec![one(TEXT), one(ITEM)]
         }
+        Test::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
+            Vec::new()
+        }
         Test::Number { from, to } => {
             let from = from.map_or(String::new(), sortable);
             // One more sign makes the end belong to the range.
@@ -83,8 +88,15 @@ pub(super) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
             vec![format!("{start}{NUMBER}{from}")..format!("{start}{NUMBER}{to}")]
         }
         Test::Date { from, to } => {
-            let from = from.as_deref().map_or(String::new(), clean);
-            let to = to.as_deref().map_or("~".to_owned(), |to| clean(to) + " ");
+            let day = |bound: &Option<String>| match bound {
+                Some(bound) => Day::parse(bound).map(|day| Some(day.to_string())),
+                None => Some(None),
+            };
+            let (Some(from), Some(to)) = (day(from), day(to)) else {
+                return Vec::new();
+            };
+            let to = to.map_or("~".to_owned(), |to| to + " ");
+            let from = from.unwrap_or_default();
             vec![format!("{start}{DATE}{from}")..format!("{start}{DATE}{to}")]
         }
         Test::Bool(flag) => {

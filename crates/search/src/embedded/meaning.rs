@@ -1,11 +1,11 @@
 //! Passages into vectors beside the index, and a question into the documents nearest to it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::former::{Asker, Former};
 use super::snapshot::Snapshot;
 use crate::document::Document;
-use crate::embed::Remembered;
 use crate::embedder::Embedder;
 use crate::engine::Settled;
 use crate::error::Error;
@@ -20,12 +20,37 @@ const FOLDER: &str = "vectors";
 /// than this, and each writing costs a file.
 const PASSAGES_AT_ONCE: usize = 512;
 
+/// The models of an index.
+pub(super) struct Models {
+    /// The one in use.
+    pub newest: Arc<dyn Embedder>,
+    /// Those that may have been in use before.
+    pub former: Vec<Arc<dyn Embedder>>,
+}
+
 /// The vectors of an index and the model that makes them.
 pub(super) struct Meaning {
-    embedder: Arc<dyn Embedder>,
-    questions: Remembered<Question>,
+    asker: Asker,
     store: Mutex<Store>,
+    /// Answers until the vectors of this model are made.
+    former: RwLock<Option<Former>>,
     read_only: bool,
+}
+
+/// The vectors of the documents of one generation.
+pub(super) struct Views {
+    /// Those of the model in use.
+    pub own: View,
+    /// Those of the model used before, while they know more of the documents.
+    former: Option<View>,
+}
+
+/// A question as the vectors of one generation are asked.
+pub(super) struct Asked<'s> {
+    pub question: Arc<Question>,
+    pub view: &'s View,
+    /// What the cosines are worth.
+    pub scale: Scale,
 }
 
 impl Meaning {
@@ -33,9 +58,12 @@ impl Meaning {
     /// damaged or of another version are thrown away.
     pub(super) fn open(
         dir: &Path,
-        embedder: Arc<dyn Embedder>,
+        Models { newest, former }: Models,
         read_only: bool,
     ) -> Result<Self, Error> {
+        let embedder = newest;
+        let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
+        let former = former.into_iter().filter(is_other).collect();
         let root = dir.join(FOLDER);
         let model = Model::new(embedder.fingerprint(), embedder.dimensions())?;
         let store = if read_only {
@@ -50,33 +78,49 @@ impl Meaning {
             }
         };
         Ok(Self {
-            embedder,
-            questions: Remembered::new(Question::bytes),
+            asker: Asker::new(embedder),
             store: Mutex::new(store),
+            former: RwLock::new(Former::find(&root, former)),
             read_only,
         })
     }
 
     /// The vectors of the documents of a generation.
-    pub(super) fn view(&self, live: &Live) -> View {
+    pub(super) fn views(&self, live: &Live) -> Views {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        View::new(&store, live)
-    }
-
-    /// What the cosines of the model are worth.
-    pub(super) fn scale(&self) -> Scale {
-        self.embedder.scale()
+        let own = View::new(&store, live);
+        drop(store);
+        let left = own.missing().len();
+        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
+        let former = former.as_ref().filter(|_| left > 0);
+        let former = former.map(|former| former.view(live));
+        Views {
+            former: former.filter(|view| view.missing().len() < left),
+            own,
+        }
     }
 
     /// Whether a question costs next to nothing.
-    pub(super) fn knows(&self, text: &str) -> bool {
-        self.embedder.is_instant() || self.questions.knows(text)
+    pub(super) fn knows(&self, text: &str, views: &Views) -> bool {
+        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
+        match (&*former, &views.former) {
+            (Some(former), Some(_)) => former.asker.knows(text),
+            _ => self.asker.knows(text),
+        }
     }
 
-    /// A text as a question to the vectors of `view`.
-    pub(super) fn question(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
-        self.questions
-            .get(text, || view.question(&self.embedder.query(text)?))
+    /// A text as a question to the vectors that know most.
+    pub(super) fn question<'s>(&self, text: &str, views: &'s Views) -> Result<Asked<'s>, Error> {
+        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
+        let (asker, view) = match (&*former, &views.former) {
+            (Some(former), Some(view)) => (&former.asker, view),
+            _ => (&self.asker, &views.own),
+        };
+        Ok(Asked {
+            question: asker.question(text, view)?,
+            view,
+            scale: asker.embedder.scale(),
+        })
     }
 
     /// Makes vectors for some of the documents that have none, at least for one, and for `most` at
@@ -101,7 +145,7 @@ impl Meaning {
             }
         }
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut made = self.embedder.passages(&texts)?.into_iter();
+        let mut made = self.asker.embedder.passages(&texts)?.into_iter();
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let documents: Vec<_> = batch
             .into_iter()
@@ -127,6 +171,7 @@ impl Meaning {
     pub(super) fn tidy(&self, live: &Live) -> Result<(), Error> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.maintain(live)?;
+        *self.former.write().unwrap_or_else(PoisonError::into_inner) = None;
         store.remove_other_models();
         Ok(())
     }
@@ -141,7 +186,7 @@ pub(super) fn settled(snapshot: &Snapshot) -> Settled {
     let left = snapshot
         .vectors
         .as_ref()
-        .map_or(0, |view| view.missing().len() as u64);
+        .map_or(0, |views| views.own.missing().len() as u64);
     Settled {
         done: snapshot.searcher.num_docs().saturating_sub(left),
         left,

@@ -5,6 +5,7 @@ mod bits;
 mod cache;
 mod disk;
 mod facets;
+mod former;
 mod frequency;
 mod lexical;
 mod listing;
@@ -26,7 +27,7 @@ use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, Tan
 use tokio::runtime::Handle;
 
 use self::cache::Cache;
-use self::meaning::Meaning;
+use self::meaning::{Meaning, Models};
 use self::recover::{Access, Opened};
 use self::schema::Fields;
 use self::snapshot::Snapshot;
@@ -83,20 +84,34 @@ impl Embedded {
 
     /// The same, with a model that makes documents findable by their meaning.
     pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
-        Self::with_access(dir, Access::Write, Some(embedder))
+        Self::open_after(dir, embedder, Vec::new())
+    }
+
+    /// The same, where one of the models in `former` may have been in use before. Its vectors
+    /// answer until those of the new model are made.
+    pub fn open_after(
+        dir: &Path,
+        embedder: Arc<dyn Embedder>,
+        former: Vec<Arc<dyn Embedder>>,
+    ) -> Result<Self, Error> {
+        let models = Models {
+            newest: embedder,
+            former,
+        };
+        Self::with_access(dir, Access::Write, Some(models))
     }
 
     /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
     /// committed there later is not seen.
     pub fn open_read_only(dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Result<Self, Error> {
-        Self::with_access(dir, Access::Read, embedder)
+        let models = embedder.map(|newest| Models {
+            newest,
+            former: Vec::new(),
+        });
+        Self::with_access(dir, Access::Read, models)
     }
 
-    fn with_access(
-        dir: &Path,
-        access: Access,
-        embedder: Option<Arc<dyn Embedder>>,
-    ) -> Result<Self, Error> {
+    fn with_access(dir: &Path, access: Access, models: Option<Models>) -> Result<Self, Error> {
         let Opened {
             index,
             fields,
@@ -108,9 +123,9 @@ impl Embedded {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(known)?;
-        let meaning = match embedder {
+        let meaning = match models {
             None => None,
-            Some(embedder) => match Meaning::open(dir, embedder, access == Access::Read) {
+            Some(models) => match Meaning::open(dir, models, access == Access::Read) {
                 // Nobody has made vectors yet, and a reader does not.
                 Err(Error::Missing { .. }) if access == Access::Read => None,
                 other => Some(other?),
@@ -118,7 +133,7 @@ impl Embedded {
         };
         let mut snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
         if let Some(meaning) = &meaning {
-            snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
         }
         let writer = (access == Access::Write).then(|| Writer::new(index.clone(), fields));
         Ok(Self(Arc::new(Inner {
@@ -204,7 +219,7 @@ impl Engine for Embedded {
             lexical: PartState::Ready,
             vectors: match &snapshot.vectors {
                 None => PartState::Absent,
-                Some(view) if view.missing().is_empty() => PartState::Ready,
+                Some(views) if views.own.missing().is_empty() => PartState::Ready,
                 Some(_) => PartState::Building(meaning::settled(&snapshot)),
             },
         };
@@ -247,9 +262,9 @@ impl Inner {
         };
         let _one = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.snapshot();
-        if let Some(view) = snapshot
-            .vectors
-            .as_ref()
+        let views = snapshot.vectors.as_ref();
+        if let Some(view) = views
+            .map(|views| &views.own)
             .filter(|view| !view.missing().is_empty())
         {
             meaning.settle(view, most, |ordinal| {
@@ -270,15 +285,21 @@ impl Inner {
 
     /// Shows the vectors there are with the newest generation.
     fn show(&self, meaning: &Meaning) -> Settled {
-        let mut newest = self
-            .snapshot
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut snapshot = Snapshot::clone(&newest);
-        snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
-        let settled = meaning::settled(&snapshot);
-        *newest = Arc::new(snapshot);
-        settled
+        loop {
+            // With many documents this takes a while, in which nobody shall wait for an answer.
+            let newest = self.snapshot();
+            let mut snapshot = Snapshot::clone(&newest);
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
+            let settled = meaning::settled(&snapshot);
+            let mut shown = self
+                .snapshot
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&shown, &newest) {
+                *shown = Arc::new(snapshot);
+                return settled;
+            }
+        }
     }
 
     fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
@@ -334,7 +355,7 @@ impl Inner {
         writer.commit(changes, next).map_err(known)?;
         let mut snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
         if let Some(meaning) = &self.meaning {
-            snapshot.vectors = Some(Arc::new(meaning.view(&snapshot.live())));
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
         }
         tracing::debug!(generation = next.0, changes = changes.len(), "committed");
         *self

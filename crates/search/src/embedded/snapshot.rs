@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
+use tantivy::postings::TermInfo;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
-    DocAddress, DocSet, Index, IndexReader, Searcher, SegmentReader, TERMINATED, TantivyError, Term,
+    DocAddress, DocSet, Index, IndexReader, InvertedIndexReader, Searcher, SegmentReader,
+    TERMINATED, TantivyError, Term,
 };
 
+use super::meaning::Views;
 use super::schema::{DAY, Fields, HASH, ID, KEY, LANGUAGE, SOURCE};
 use super::writer;
 use crate::analysis::Language;
 use crate::document::DocId;
 use crate::engine::{Generation, Held};
-use crate::vectors::{Live, View};
+use crate::vectors::Live;
 
 /// How often a reader starts again because another process committed while it was opening.
 const MAX_RELOADS: usize = 8;
@@ -27,7 +30,7 @@ pub(super) struct Snapshot {
     /// The languages of its documents, those of most documents first.
     pub languages: Arc<[Language]>,
     /// The vectors of its documents, for an index with a model.
-    pub vectors: Option<Arc<View>>,
+    pub vectors: Option<Arc<Views>>,
 }
 
 /// What is known of every document without reading it, by segment.
@@ -195,11 +198,32 @@ fn languages(searcher: &Searcher) -> tantivy::Result<Vec<Language>> {
     for segment in searcher.segment_readers() {
         let index = segment.inverted_index(field)?;
         for language in Language::ALL {
-            let documents = index.doc_freq(&Term::from_field_text(field, language.code()))?;
-            counts.push((language, u64::from(documents)));
+            let term = Term::from_field_text(field, language.code());
+            let documents = match (index.get_term_info(&term)?, segment.alive_bitset()) {
+                (None, _) => 0,
+                (Some(info), None) => u64::from(info.doc_freq),
+                // A language whose last document is gone is no longer asked for.
+                (Some(info), Some(_)) => alive(segment, &index, &info)?,
+            };
+            counts.push((language, documents));
         }
     }
     Ok(Language::ranked(counts))
+}
+
+/// How many documents that are not gone have a term.
+pub(super) fn alive(
+    segment: &SegmentReader,
+    index: &InvertedIndexReader,
+    term: &TermInfo,
+) -> tantivy::Result<u64> {
+    let mut postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+    let mut count = 0;
+    while postings.doc() != TERMINATED {
+        count += u64::from(!segment.is_deleted(postings.doc()));
+        postings.advance();
+    }
+    Ok(count)
 }
 
 fn columns(searcher: &Searcher, name: &str) -> tantivy::Result<Vec<StrColumn>> {

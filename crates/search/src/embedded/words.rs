@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tantivy::{TantivyError, Term};
+use tantivy::postings::TermInfo;
+use tantivy::{InvertedIndexReader, SegmentReader, TantivyError, Term};
 
 use super::schema::Fields;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, alive};
 use crate::spelling::{Dictionary, MAX_COMPARED};
 
 pub(super) struct Words<'s> {
@@ -19,7 +20,10 @@ impl Dictionary for Words<'_> {
     fn knows(&self, term: &str) -> tantivy::Result<bool> {
         let term = Term::from_field_text(self.fields.body, term);
         for segment in self.snapshot.searcher.segment_readers() {
-            if segment.inverted_index(self.fields.body)?.doc_freq(&term)? > 0 {
+            let index = segment.inverted_index(self.fields.body)?;
+            if let Some(info) = index.get_term_info(&term)?
+                && documents(segment, &index, &info)? > 0
+            {
                 return Ok(true);
             }
         }
@@ -36,12 +40,29 @@ impl Dictionary for Words<'_> {
                 if !stream.key().starts_with(start.as_bytes()) {
                     break;
                 }
-                if let Ok(term) = std::str::from_utf8(stream.key()) {
-                    *found.entry(term.to_owned()).or_default() +=
-                        u64::from(stream.value().doc_freq);
+                let documents = documents(segment, &index, stream.value())?;
+                if let Ok(term) = std::str::from_utf8(stream.key())
+                    && documents > 0
+                {
+                    *found.entry(term.to_owned()).or_default() += documents;
                 }
             }
         }
         Ok(found)
+    }
+}
+
+/// How many documents of a segment have a term. Those that are gone stay in its lists until it is
+/// merged, and are counted only where all that have the term may be gone.
+fn documents(
+    segment: &SegmentReader,
+    index: &InvertedIndexReader,
+    term: &TermInfo,
+) -> tantivy::Result<u64> {
+    let may_be_gone = segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
+    if may_be_gone {
+        alive(segment, index, term)
+    } else {
+        Ok(u64::from(term.doc_freq))
     }
 }

@@ -12,11 +12,13 @@ mod bombs;
 mod cases;
 mod disk;
 mod facts;
+mod filtered;
 mod languages;
 mod meanings;
 mod properties;
 mod shelf;
 mod spelling;
+mod swap;
 
 /// Runs each case on a fresh engine of every kind.
 macro_rules! contract {

@@ -1,0 +1,62 @@
+//! The vectors of the model used before into answers, until those of the new one are made.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::embed::Remembered;
+use crate::embedder::Embedder;
+use crate::error::Error;
+use crate::vectors::{Live, Model, Question, Store, View};
+
+/// A model, and what was made of the questions to its vectors.
+pub(super) struct Asker {
+    pub embedder: Arc<dyn Embedder>,
+    questions: Remembered<Question>,
+}
+
+impl Asker {
+    pub(super) fn new(embedder: Arc<dyn Embedder>) -> Self {
+        Self {
+            embedder,
+            questions: Remembered::new(Question::bytes),
+        }
+    }
+
+    /// Whether a question costs next to nothing.
+    pub(super) fn knows(&self, text: &str) -> bool {
+        self.embedder.is_instant() || self.questions.knows(text)
+    }
+
+    /// A text as a question to the vectors of `view`.
+    pub(super) fn question(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
+        self.questions
+            .get(text, || view.question(&self.embedder.query(text)?))
+    }
+}
+
+/// A model that is no longer the one to be used, with the vectors it left behind.
+pub(super) struct Former {
+    pub asker: Asker,
+    store: Store,
+}
+
+impl Former {
+    /// The one of these models that left most vectors below `root`.
+    pub(super) fn find(root: &Path, models: Vec<Arc<dyn Embedder>>) -> Option<Self> {
+        let left = models.into_iter().filter_map(|embedder| {
+            let model = Model::new(embedder.fingerprint(), embedder.dimensions()).ok()?;
+            // What cannot be opened helps nobody, and is removed when the new vectors are made.
+            let store = Store::open_read_only(root, model).ok()?;
+            Some(Self {
+                asker: Asker::new(embedder),
+                store,
+            })
+        });
+        left.filter(|former| former.store.rows() > 0)
+            .max_by_key(|former| former.store.rows())
+    }
+
+    pub(super) fn view(&self, live: &Live) -> View {
+        View::new(&self.store, live)
+    }
+}

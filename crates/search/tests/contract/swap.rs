@@ -1,0 +1,96 @@
+//! Another model: its vectors are made beside the old ones, which answer until the new are whole.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use docent_search::{Embedded, Embedder, Engine, Error, Method, PartState, Query, Reader, Settled};
+
+use crate::meanings::topics;
+use crate::shelf::{fill, ids, put};
+
+/// A model to which everything means the same.
+struct Dull;
+
+impl Embedder for Dull {
+    fn fingerprint(&self) -> &str {
+        "dull/1"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
+    }
+
+    fn query(&self, _text: &str) -> Result<Vec<f32>, Error> {
+        Ok(vec![1.0, 0.0])
+    }
+}
+
+async fn filled(dir: &Path) {
+    let engine = Embedded::open_with(dir, topics()).unwrap();
+    fill(&engine, &["A ferry.", "A house.", "A levy."]).await;
+    while engine.settle(2).await.unwrap().left > 0 {}
+}
+
+/// How near the first hit for a boat is, and which it is.
+async fn boat(engine: &dyn Engine) -> Option<(String, f32)> {
+    let query = Query::new("boat", 1, Reader::everyone()).method(Method::Semantic);
+    let found = engine.search(query).await.unwrap();
+    let name = ids(&found).first().map(|name| (*name).to_owned())?;
+    Some((name, found.hits[0].why.semantic?))
+}
+
+fn folders(dir: &Path) -> usize {
+    std::fs::read_dir(dir.join("vectors")).unwrap().count()
+}
+
+#[tokio::test]
+async fn the_former_model_answers_until_the_new_one_can() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), vec![topics()]).unwrap();
+    let left = |done, left| PartState::Building(Settled { done, left });
+    assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
+    let (name, near) = boat(&engine).await.unwrap();
+    assert!(name == "d0" && near > 0.98, "{name} {near}");
+
+    // A document that changes meanwhile has neither, and the old one still knows more.
+    engine.apply(vec![put("d1", "T", "A ship.")]).await.unwrap();
+    assert_eq!(boat(&engine).await.unwrap().0, "d0");
+    engine.settle(1).await.unwrap();
+    assert_eq!(boat(&engine).await.unwrap().0, "d0");
+    assert_eq!(folders(dir.path()), 2);
+
+    while engine.settle(1).await.unwrap().left > 0 {}
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+    // To the new one all are as near.
+    let (name, near) = boat(&engine).await.unwrap();
+    assert!(name == "d0" && near > 0.999, "{name} {near}");
+    assert_eq!(folders(dir.path()), 1);
+}
+
+#[tokio::test]
+async fn without_the_former_model_words_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let engine = Embedded::open_with(dir.path(), Arc::new(Dull)).unwrap();
+    assert_eq!(boat(&engine).await, None);
+    let query = Query::new("levy", 10, Reader::everyone());
+    let found = engine.search(query).await.unwrap();
+    assert_eq!(ids(&found), ["d2"]);
+}
+
+#[tokio::test]
+async fn going_back_before_the_new_one_is_whole_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), vec![topics()]).unwrap();
+    engine.settle(1).await.unwrap();
+    drop(engine);
+    let engine = Embedded::open_with(dir.path(), topics()).unwrap();
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+    assert_eq!(boat(&engine).await.unwrap().0, "d0");
+}
