@@ -27,9 +27,10 @@ use crate::analysis::{Script, script};
 use crate::hit::Why;
 
 /// What a point of BM25 adds to the odds. The same value fitted three embedders of very different
-/// quality: .05 is best in the mean of the twelve collections, and half or twice as much costs .007 or
-/// .008. It is less than that because no half alone should be better anywhere: through the real
-/// server SciFact has .747 and CoSQA .636 (meanings alone .634), with .05 they have .751 and .616.
+/// quality. Over the twelve collections .05 is best in the mean, .04 is .001 below it, and half or
+/// twice as much cost .007 or .008. Of the two the smaller was taken, so that no half alone is better
+/// anywhere: through the real server SciFact has .750 (words .703, meanings .716) and CoSQA .642
+/// (.392, .633).
 const POINT: f32 = 0.04;
 
 /// How much more words count in a short question, which gives a model of meaning little to go on:
@@ -103,7 +104,7 @@ pub(crate) struct Signals {
     pub weighing: Weighing,
 }
 
-/// One candidate, and after [`fuse`] what became of it.
+/// One candidate, and after [`weigh`] what became of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate<T> {
     pub item: T,
@@ -183,24 +184,33 @@ pub(crate) fn words(text: &str) -> usize {
     text.split_whitespace().map(count).sum::<usize>().max(1)
 }
 
-/// Gives every candidate its parts and puts the best first; `tie` says which of two equals that is.
-pub(crate) fn fuse<T>(
-    signals: &Signals,
-    candidates: &mut [Candidate<T>],
-    tie: impl Fn(&T, &T) -> Ordering,
-) {
+/// Gives every candidate its parts.
+pub(crate) fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     match signals.weighing {
-        Weighing::Adaptive => weigh(signals, candidates),
+        Weighing::Adaptive => add_up(signals, candidates),
         Weighing::Fixed(share) => stretch(share, candidates),
     }
-    // By the odds, because scores close to 1 can no longer be told apart.
-    candidates.sort_unstable_by(|left, right| {
-        let by_odds = right.parts.odds().total_cmp(&left.parts.odds());
-        by_odds.then_with(|| tie(&left.item, &right.item))
-    });
 }
 
-fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+/// Leaves the best `keep` candidates, the best first; `tie` says which of two equals that is.
+pub(crate) fn best<T>(
+    candidates: &mut Vec<Candidate<T>>,
+    keep: usize,
+    tie: impl Fn(&T, &T) -> Ordering,
+) {
+    // By the odds, because scores close to 1 can no longer be told apart.
+    let better = |left: &Candidate<T>, right: &Candidate<T>| {
+        let by_odds = right.parts.odds().total_cmp(&left.parts.odds());
+        by_odds.then_with(|| tie(&left.item, &right.item))
+    };
+    if keep < candidates.len() {
+        candidates.select_nth_unstable_by(keep, better);
+        candidates.truncate(keep);
+    }
+    candidates.sort_unstable_by(better);
+}
+
+fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     let words = signals.words.max(1) as f32;
     let short = 1.0 + SHORT / (words * words * words);
     let typical = typical(candidates);
@@ -344,7 +354,8 @@ mod tests {
             .iter()
             .map(|(item, lexical, semantic)| Candidate::new(*item, *lexical, *semantic))
             .collect();
-        fuse(signals, &mut candidates, Ord::cmp);
+        weigh(signals, &mut candidates);
+        best(&mut candidates, usize::MAX, Ord::cmp);
         for candidate in &candidates {
             let score = candidate.parts.score;
             assert!(score > 0.0 && score <= 1.0, "{candidate:?}");
@@ -432,7 +443,8 @@ mod tests {
             .map(|n| Candidate::new(n, Some(5.0), Some(f32::from(n) / 100.0)))
             .collect();
         candidates.push(Candidate::new(200, Some(5.0), None));
-        fuse(&signals(9), &mut candidates, Ord::cmp);
+        weigh(&signals(9), &mut candidates);
+        best(&mut candidates, usize::MAX, Ord::cmp);
         let place = candidates.iter().position(|c| c.item == 200);
         // The cosines fall from .99, so the sixth of them is .94, and equals keep their order.
         assert_eq!(place, Some(6));
@@ -506,6 +518,28 @@ mod tests {
     }
 
     #[test]
+    fn the_best_are_those_that_sorting_all_puts_first() {
+        let make = || {
+            let numbers = (0..40u8).map(|n| {
+                // Few different scores, so that many are equal.
+                Candidate::new(n, Some(f32::from(n % 5)), Some(0.7))
+            });
+            let mut candidates: Vec<_> = numbers.collect();
+            weigh(&signals(9), &mut candidates);
+            candidates
+        };
+        let items = |keep| {
+            let mut candidates = make();
+            best(&mut candidates, keep, Ord::cmp);
+            candidates.iter().map(|c| c.item).collect::<Vec<_>>()
+        };
+        let all = items(usize::MAX);
+        for keep in [0, 1, 7, 39, 40, 41] {
+            assert_eq!(items(keep), all[..keep.min(40)], "{keep}");
+        }
+    }
+
+    #[test]
     fn strangers_are_not_shown() {
         let given = [
             ("near", Some(0.0), Some(0.70)),
@@ -562,7 +596,8 @@ mod tests {
             let mut candidates: Vec<_> = (0..count)
                 .map(|n| Candidate::new(n, Some(1.0), Some(0.5)))
                 .collect();
-            fuse(&signals(9), &mut candidates, Ord::cmp);
+            weigh(&signals(9), &mut candidates);
+            best(&mut candidates, usize::MAX, Ord::cmp);
             // The last one alone is unlike the first.
             let likeness = |left: &usize, right: &usize| {
                 f32::from(u8::from((*left == count - 1) == (*right == count - 1)))

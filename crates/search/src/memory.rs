@@ -370,10 +370,11 @@ impl Shelf {
             scale: self.scale.unwrap_or(Scale::GRANITE),
             weighing: query.method.weighing(),
         };
-        fuse::fuse(&signals, &mut candidates, |left, right| {
+        fuse::weigh(&signals, &mut candidates);
+        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        fuse::best(&mut candidates, usize::MAX, |left, right| {
             left.id().cmp(right.id())
         });
-        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         fuse::vary(
             &mut candidates,
             query.diversity,

@@ -285,6 +285,11 @@ fn begin(text: &str, first: usize, most: usize) -> usize {
         most.saturating_sub(after.chars().count())
     };
     let reach = LEAD_CHARS.max(left_over.saturating_sub(2));
+    if left_over == 0
+        && let Some(start) = begin_in_ascii(before, after)
+    {
+        return start;
+    }
     let mut start = first;
     let mut next = after.chars().next().unwrap_or(' ');
     for (steps, (offset, c)) in before.char_indices().rev().enumerate() {
@@ -300,6 +305,29 @@ fn begin(text: &str, first: usize, most: usize) -> usize {
         next = c;
     }
     0
+}
+
+/// The same where the reach is plain English, which is most of what is shown, and no line has to be
+/// filled: bytes are characters there, and only blanks part.
+fn begin_in_ascii(before: &str, after: &str) -> Option<usize> {
+    let reach = before.as_bytes();
+    let reach = reach.get(reach.len().checked_sub(LEAD_CHARS + 1)?..)?;
+    let mut next = *after.as_bytes().first()?;
+    if !reach.is_ascii() || !next.is_ascii() {
+        return None;
+    }
+    let offset = before.len() - reach.len();
+    let mut start = before.len();
+    for (at, byte) in reach.iter().enumerate().rev() {
+        if byte.is_ascii_whitespace() || next.is_ascii_whitespace() {
+            start = offset + at + 1;
+        }
+        if *byte == b'\n' || (b".!?".contains(byte) && next.is_ascii_whitespace()) {
+            return Some(start);
+        }
+        next = *byte;
+    }
+    Some(start)
 }
 
 fn ends_sentence(c: char, next: char) -> bool {

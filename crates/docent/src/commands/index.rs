@@ -14,7 +14,7 @@ use crate::output::{self, Progress};
 use crate::problem::Problem;
 
 /// How many documents are made findable by their meaning between two looks at the progress.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 8_192;
 
 pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     let dir = desk.place.made()?;

@@ -148,10 +148,17 @@ impl Inner {
             scale: question.map_or(Scale::GRANITE, |question| question.scale),
             weighing: query.method.weighing(),
         };
-        fuse::fuse(&signals, &mut candidates, |left, right| {
+        fuse::weigh(&signals, &mut candidates);
+        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        // Variety is sought among more than are shown.
+        let keep = if query.diversity > 0.0 {
+            MAX_VARIED.max(query.depth())
+        } else {
+            query.depth()
+        };
+        fuse::best(&mut candidates, keep, |left, right| {
             left.candidate.by_id(&right.candidate, lexical.snapshot)
         });
-        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         Ok(candidates)
     }
 
@@ -160,9 +167,8 @@ impl Inner {
         &self,
         snapshot: &Snapshot,
         query: &Query,
-        ranked: &mut Vec<Candidate<Ranked>>,
+        ranked: &mut [Candidate<Ranked>],
     ) -> Result<(), Error> {
-        ranked.truncate(MAX_VARIED.max(query.depth()));
         let pool = ranked.iter().take(MAX_VARIED);
         let mapped = pool.map(|one| {
             let at = one.item.candidate.at;

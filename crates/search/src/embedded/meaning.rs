@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use super::former::{Asker, Former};
 use super::snapshot::Snapshot;
@@ -18,7 +19,11 @@ const FOLDER: &str = "vectors";
 
 /// How many passages are turned into vectors before they are written. A crash costs no more work
 /// than this, and each writing costs a file.
-const PASSAGES_AT_ONCE: usize = 512;
+const PASSAGES_AT_ONCE: usize = 256;
+
+/// How long vectors are made before they are shown. Showing takes longer the more documents there
+/// are, and whoever waits wants to see how far it is.
+const SLICE: Duration = Duration::from_millis(500);
 
 /// The models of an index.
 pub(super) struct Models {
@@ -123,17 +128,30 @@ impl Meaning {
         })
     }
 
-    /// Makes vectors for some of the documents that have none, at least for one, and for `most` at
-    /// most. `read` brings a document by its ordinal.
+    /// Makes vectors for the documents of these ordinals until [`SLICE`] has passed, at least for
+    /// one. `read` brings a document by its ordinal.
     pub(super) fn settle(
         &self,
-        view: &View,
-        most: usize,
+        ordinals: &[u32],
+        read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        let mut left = ordinals.iter();
+        while left.len() > 0 && (left.len() == ordinals.len() || start.elapsed() < SLICE) {
+            self.settle_some(&mut left, &read)?;
+        }
+        Ok(())
+    }
+
+    /// The same for as many as are written at once.
+    fn settle_some(
+        &self,
+        ordinals: &mut std::slice::Iter<'_, u32>,
         read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
     ) -> Result<(), Error> {
         let mut batch = Vec::new();
         let mut texts = Vec::new();
-        for ordinal in view.missing().iter().take(most.max(1)) {
+        for ordinal in ordinals {
             let Some(document) = read(*ordinal)? else {
                 continue;
             };

@@ -267,7 +267,9 @@ impl Inner {
             .map(|views| &views.own)
             .filter(|view| !view.missing().is_empty())
         {
-            meaning.settle(view, most, |ordinal| {
+            let missing = view.missing();
+            let some = missing.get(..most.max(1)).unwrap_or(missing);
+            meaning.settle(some, |ordinal| {
                 let Some(at) = snapshot.address(ordinal) else {
                     return Ok(None);
                 };

@@ -9,7 +9,7 @@ use super::step::Parts;
 use crate::output::{self, Progress};
 
 /// How many documents are settled at a time. Between two times the server can be stopped.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 8_192;
 
 /// How long to wait after a failure, such as of a model behind an address, at first and at most.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
