@@ -7,10 +7,11 @@ use docent_search::Document;
 
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
-use crate::{jsonl, markdown, text};
+use crate::options::Options;
+use crate::{csv, jsonl, markdown, text};
 
 /// Every format that can be read.
-const FORMATS: &[Format] = &[markdown::FORMAT, jsonl::FORMAT, text::FORMAT];
+const FORMATS: &[Format] = &[markdown::FORMAT, jsonl::FORMAT, csv::FORMAT, text::FORMAT];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
@@ -43,6 +44,8 @@ pub(crate) struct Input<'a> {
     pub sha256: &'a str,
     /// The bounds to keep.
     pub limits: &'a Limits,
+    /// What the owner asked for, format by format.
+    pub options: &'a Options,
 }
 
 /// What a parser made of one file.
@@ -95,8 +98,27 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Re
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Hands a parser a file that exists only for a test.
+    pub(crate) fn with_input<T>(
+        path: &str,
+        bytes: &[u8],
+        limits: &Limits,
+        parse: impl FnOnce(&Input<'_>) -> T,
+    ) -> T {
+        let (stem, _) = crate::entry::stem_and_extension(path.as_ref());
+        parse(&Input {
+            id: path,
+            path,
+            stem: &stem,
+            bytes,
+            sha256: "",
+            limits,
+            options: &Options::default(),
+        })
+    }
 
     fn check(head: &[u8], extension: &str, expect: Result<&str, &str>) {
         let found = detect(head, extension);

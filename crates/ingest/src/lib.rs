@@ -8,6 +8,8 @@
 //! and its text is cleaned of characters that nobody sees.
 
 mod clean;
+mod columns;
+mod csv;
 mod dates;
 mod dedup;
 mod digest;
@@ -18,7 +20,11 @@ mod format;
 mod front_matter;
 mod jsonl;
 mod limits;
+mod lists;
 mod markdown;
+mod numbers;
+mod options;
+mod records;
 mod report;
 mod source;
 mod text;
@@ -29,5 +35,6 @@ pub use dedup::Dedup;
 pub use entry::{Entry, Fingerprint};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
+pub use options::{Options, SqliteOptions};
 pub use source::{Reading, Source};
 pub use walk::Listing;

@@ -13,6 +13,7 @@ fn limits() -> Limits {
         max_text_chars: 300,
         max_records: 6,
         max_line_bytes: 120,
+        max_columns: 5,
         max_front_matter_bytes: 120,
         max_fields: 4,
         max_field_depth: 2,
@@ -52,6 +53,16 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"{",
         b"\n",
         b"\r\n",
+        b"a,b,c\n1,2,3\n",
+        b"id;name\n",
+        b"\"",
+        b",",
+        b";",
+        b"\t",
+        b"|",
+        b"12/03/2024,",
+        b"1.234,5;",
+        b"+/v8",
         b"\xFF\xFE",
         b"\xEF\xBB\xBF",
         b"\0",
@@ -112,7 +123,7 @@ proptest! {
     #[test]
     fn any_bytes_as_any_format(
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
-        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf"]),
+        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv"]),
     ) {
         let folder = Folder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };
