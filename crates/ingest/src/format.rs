@@ -8,10 +8,18 @@ use docent_search::Document;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::{csv, jsonl, markdown, text};
+use crate::{code, csv, json, jsonl, markdown, notebook, text};
 
 /// Every format that can be read.
-const FORMATS: &[Format] = &[markdown::FORMAT, jsonl::FORMAT, csv::FORMAT, text::FORMAT];
+const FORMATS: &[Format] = &[
+    markdown::FORMAT,
+    jsonl::FORMAT,
+    csv::FORMAT,
+    json::FORMAT,
+    notebook::FORMAT,
+    code::FORMAT,
+    text::FORMAT,
+];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
@@ -150,7 +158,10 @@ pub(crate) mod tests {
         check(b"a", "", Ok("text"));
         check(b"", "txt", Ok("text"));
         check(b"\xFF\xFEa\0", "txt", Ok("text"));
-        check(b"body {}", "css", Err("unsupported"));
+        check(b"body {}", "css", Ok("code"));
+        check(b"{}", "ipynb", Ok("notebook"));
+        check(b"#!/bin/sh", "", Ok("code"));
+        check(b"a", "xyz", Err("unsupported"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! and its text is cleaned of characters that nobody sees.
 
 mod clean;
+mod code;
 mod columns;
 mod csv;
 mod dates;
@@ -18,10 +19,12 @@ mod error;
 mod fields;
 mod format;
 mod front_matter;
+mod json;
 mod jsonl;
 mod limits;
 mod lists;
 mod markdown;
+mod notebook;
 mod numbers;
 mod options;
 mod records;

@@ -12,16 +12,9 @@ pub(crate) enum Lists {
 }
 
 /// Columns whose cells are lists even when only commas part their values.
+#[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "tags",
-    "keywords",
-    "labels",
-    "topics",
-    "categories",
-    "genres",
-    "authors",
-    "subjects",
-    "skills",
+    "tags", "keywords", "labels", "topics", "categories", "genres", "authors", "subjects", "skills",
     "languages",
 ];
 

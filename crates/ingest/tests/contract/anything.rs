@@ -63,6 +63,11 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"12/03/2024,",
         b"1.234,5;",
         b"+/v8",
+        b"{\"items\":[{\"text\":\"x\"},",
+        b"{\"type\":\"FeatureCollection\",\"features\":[{\"geometry\":{\"coordinates\":[1,2]}}",
+        b"{\"nbformat\":4,\"cells\":[{\"cell_type\":\"code\",\"source\":[\"x\"]}",
+        b"]}",
+        b"#!/bin/sh\n",
         b"\xFF\xFE",
         b"\xEF\xBB\xBF",
         b"\0",
@@ -123,7 +128,7 @@ proptest! {
     #[test]
     fn any_bytes_as_any_format(
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
-        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv"]),
+        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv", "json", "geojson", "ipynb", "rs"]),
     ) {
         let folder = Folder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };

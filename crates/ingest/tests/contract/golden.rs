@@ -66,6 +66,21 @@ fn tables_of_separated_values() {
     check("csv");
 }
 
+#[test]
+fn json_files() {
+    check("json");
+}
+
+#[test]
+fn notebooks() {
+    check("notebook");
+}
+
+#[test]
+fn source_code() {
+    check("code");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
