@@ -126,6 +126,9 @@ pub enum Reason {
     /// A file that opens with a password only.
     #[error("it is encrypted or protected by a password")]
     Encrypted,
+    /// A part that its owner does not show.
+    #[error("it is hidden")]
+    Hidden,
     /// A small file that becomes a very large one.
     #[error("it holds more than {limit} bytes when unpacked")]
     TooMuchInside {
@@ -233,6 +236,7 @@ impl Reason {
             Self::TooManyColumns { .. } => "too-many-columns",
             Self::Damaged { .. } => "damaged",
             Self::Encrypted => "encrypted",
+            Self::Hidden => "hidden",
             Self::TooMuchInside { .. } => "too-much-inside",
             Self::Query { .. } => "query",
             Self::Generated { .. } => "generated",
@@ -276,6 +280,7 @@ impl Reason {
             Self::TooNested { .. } => "flatten the data",
             Self::TooManyColumns { .. } => "turn columns into rows, or raise `ingest.max_columns`",
             Self::Damaged { .. } => "open and save it again with the program that wrote it",
+            Self::Hidden => "show it if it is to be found",
             Self::Encrypted => "save it without a password",
             Self::TooMuchInside { .. } => "split the file, or raise `ingest.max_unpacked_bytes`",
             Self::Query { .. } => "check `sqlite.table` and `sqlite.query`",

@@ -8,7 +8,7 @@ use docent_search::Document;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::{code, csv, json, jsonl, markdown, notebook, text};
+use crate::{code, csv, json, jsonl, markdown, notebook, sheet, text};
 
 /// Every format that can be read.
 const FORMATS: &[Format] = &[
@@ -18,6 +18,7 @@ const FORMATS: &[Format] = &[
     json::FORMAT,
     notebook::FORMAT,
     code::FORMAT,
+    sheet::FORMAT,
     text::FORMAT,
 ];
 
@@ -72,9 +73,7 @@ pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
 /// Starts of files that are no text, or text for machines, and are not read so far.
 const FOREIGN: &[(&[u8], &str)] = &[
     (b"%PDF-", "pdf"),
-    (b"PK\x03\x04", "zip or office"),
     (b"PK\x05\x06", "zip or office"),
-    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "old office"),
     (b"{\\rtf", "rtf"),
     (b"\x1F\x8B", "gzip"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
@@ -145,7 +144,8 @@ pub(crate) mod tests {
     #[test]
     fn content_speaks_before_the_name() {
         check(b"%PDF-1.7", "md", Err("unsupported"));
-        check(b"PK\x03\x04", "txt", Err("unsupported"));
+        check(b"PK\x03\x04", "txt", Ok("spreadsheet"));
+        check(b"PK\x05\x06", "txt", Err("unsupported"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
         check(b"plain", "pdf", Err("unsupported"));

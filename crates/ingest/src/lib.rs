@@ -29,6 +29,7 @@ mod numbers;
 mod options;
 mod records;
 mod report;
+mod sheet;
 mod source;
 mod text;
 mod walk;

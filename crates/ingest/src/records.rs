@@ -35,6 +35,8 @@ pub(crate) enum Place<'a> {
         row: u64,
         /// What tells the row apart inside its table; the row's number where nothing better does.
         key: Option<&'a str>,
+        /// Whether it is the only table, so that the ids of its own records are enough.
+        sole: bool,
     },
 }
 
@@ -49,7 +51,9 @@ impl Place<'_> {
     fn fragment(self) -> String {
         match self {
             Self::Line(number) | Self::Row(number) => format!("L{number}"),
-            Self::Table { table, row, key } => {
+            Self::Table {
+                table, row, key, ..
+            } => {
                 let table = percent_encode(table.as_bytes());
                 match key {
                     Some(key) => format!("{table}/{}", percent_encode(key.as_bytes())),
@@ -62,8 +66,10 @@ impl Place<'_> {
     fn words(self) -> String {
         match self {
             Self::Line(number) => format!("line {number}"),
-            Self::Row(number) => format!("row {number}"),
-            Self::Table { table, row, key } => match key {
+            Self::Row(row) | Self::Table { row, sole: true, .. } => format!("row {row}"),
+            Self::Table {
+                table, row, key, ..
+            } => match key {
                 Some(key) => clean_line(&format!("{table} {key}")),
                 None => clean_line(&format!("{table}, row {row}")),
             },
@@ -184,8 +190,8 @@ fn document(
     let hash = hash.unwrap_or_else(|| fingerprint(&keys));
     // Tables of one file count their rows alike, so a row's id names its table too.
     let own_id = match place {
-        Place::Table { .. } => None,
-        Place::Line(_) | Place::Row(_) => own_id(&mut keys)?,
+        Place::Table { sole: false, .. } => None,
+        Place::Table { .. } | Place::Line(_) | Place::Row(_) => own_id(&mut keys)?,
     };
     let mut facts = facts(keys, &KEYS, input.limits);
     if facts.title.is_none() && facts.text.is_none() && facts.fields.is_empty() {
@@ -317,7 +323,12 @@ mod tests {
     }
 
     fn table<'a>(table: &'a str, row: u64, key: Option<&'a str>) -> Place<'a> {
-        Place::Table { table, row, key }
+        Place::Table {
+            table,
+            row,
+            key,
+            sole: false,
+        }
     }
 
     #[test]

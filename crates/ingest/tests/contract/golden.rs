@@ -81,6 +81,11 @@ fn source_code() {
     check("code");
 }
 
+#[test]
+fn spreadsheets() {
+    check("sheet");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
