@@ -8,7 +8,7 @@ use docent_search::Document;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::{code, csv, json, jsonl, markdown, notebook, sheet, text};
+use crate::{code, csv, json, jsonl, markdown, notebook, parquet, sheet, sqlite, text};
 
 /// Every format that can be read.
 const FORMATS: &[Format] = &[
@@ -19,6 +19,8 @@ const FORMATS: &[Format] = &[
     notebook::FORMAT,
     code::FORMAT,
     sheet::FORMAT,
+    sqlite::FORMAT,
+    parquet::FORMAT,
     text::FORMAT,
 ];
 

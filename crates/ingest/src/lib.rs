@@ -27,10 +27,12 @@ mod markdown;
 mod notebook;
 mod numbers;
 mod options;
+mod parquet;
 mod records;
 mod report;
 mod sheet;
 mod source;
+mod sqlite;
 mod text;
 mod walk;
 

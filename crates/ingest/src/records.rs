@@ -66,7 +66,10 @@ impl Place<'_> {
     fn words(self) -> String {
         match self {
             Self::Line(number) => format!("line {number}"),
-            Self::Row(row) | Self::Table { row, sole: true, .. } => format!("row {row}"),
+            Self::Row(row)
+            | Self::Table {
+                row, sole: true, ..
+            } => format!("row {row}"),
             Self::Table {
                 table, row, key, ..
             } => match key {

@@ -15,6 +15,8 @@ use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
 use grid::Book;
 
+pub(crate) use grid::as_number;
+
 pub(crate) const FORMAT: Format = Format {
     name: "spreadsheet",
     extensions: &[],

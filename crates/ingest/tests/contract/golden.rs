@@ -86,6 +86,11 @@ fn spreadsheets() {
     check("sheet");
 }
 
+#[test]
+fn databases() {
+    check("sqlite");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
