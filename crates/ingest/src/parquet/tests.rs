@@ -14,7 +14,7 @@ use crate::format::tests::with_input;
 use crate::limits::Limits;
 
 /// Three rows of every kind of column.
-pub(crate) fn berths(codec: Compression) -> Vec<u8> {
+fn berths(codec: Compression) -> Vec<u8> {
     let schema = "message berths {
         REQUIRED BYTE_ARRAY id (UTF8);
         OPTIONAL BYTE_ARRAY name (UTF8);
@@ -29,7 +29,10 @@ pub(crate) fn berths(codec: Compression) -> Vec<u8> {
         REQUIRED BYTE_ARRAY raw;
     }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
-    let properties = WriterProperties::builder().set_compression(codec).build();
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_created_by("a test".to_owned())
+        .build();
     let mut out = Vec::new();
     let mut file = SerializedFileWriter::new(&mut out, schema, Arc::new(properties)).unwrap();
     let mut group = file.next_row_group().unwrap();
@@ -101,6 +104,20 @@ fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
         .iter()
         .map(|s| format!("{}:{}:{}", s.path, s.line.unwrap_or(0), s.reason.code()));
     documents.chain(skipped).collect()
+}
+
+/// Writes the golden file where there is none; see the README beside it.
+#[test]
+fn the_golden_file_is_there() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/parquet");
+    let path = format!("{folder}/berths.parquet");
+    if std::env::var_os("DOCENT_WRITE_GOLDEN").is_some() && std::fs::metadata(&path).is_err() {
+        std::fs::write(&path, berths(Compression::SNAPPY)).unwrap();
+    }
+    assert_eq!(
+        show(&std::fs::read(&path).unwrap(), &Limits::default()).len(),
+        3
+    );
 }
 
 fn codecs() -> [Compression; 5] {

@@ -5,6 +5,8 @@ use std::io::{Cursor, Read as _, Write as _};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::format::tests::with_input;
 use crate::limits::Limits;
@@ -296,5 +298,90 @@ fn days_are_those_that_spreadsheets_show() {
     assert_eq!(shown(43_901.0, true), "2024-03-12");
     for strange in [-1.0e300, f64::NAN, f64::INFINITY, 2_958_466.0] {
         assert!(shown(strange, false).starts_with("Number"), "{strange}");
+    }
+}
+
+/// Pieces of the XML of sheets in any order.
+fn soup(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        12 => prop::sample::select(pieces).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+const XLSX_PIECES: &[&str] = &[
+    "<row r=\"1\">",
+    "<row>",
+    "</row>",
+    "<c r=\"A1\">",
+    "<c>",
+    "<c t=\"s\">",
+    "<c t=\"b\" r=\"XFD9\">",
+    "</c>",
+    "<c r=\"A99999999999\">",
+    "<c r=\"ZZZZZZZZ1\">",
+    "<c t=\"inlineStr\"><is><t>",
+    "</t></is></c>",
+    "<v>",
+    "</v>",
+    "0",
+    "1e308",
+    "<c t=\"d\"><v>2024-03-12</v></c>",
+    "<c t=\"e\">",
+    "<c s=\"99\">",
+    "<f>",
+    "&amp;",
+    "&#0;",
+    "&x;",
+    "<![CDATA[",
+    "]]>",
+    "-->",
+    "<row r=\"1048576\">",
+    "<row r=\"4294967295\">",
+    "<c r=\"XFD1048576\"><v>1</v></c>",
+    "<dimension ref=\"B2:A1\"/>",
+    "name",
+];
+
+const ODS_PIECES: &[&str] = &[
+    "<table:table-row>",
+    "</table:table-row>",
+    "<table:table-row table:number-rows-repeated=\"999999999\">",
+    "<table:table-cell>",
+    "<table:table-cell office:value-type=\"float\" office:value=\"1e999\">",
+    "</table:table-cell>",
+    "<table:table-cell table:number-columns-repeated=\"999999\">",
+    "<text:p>",
+    "</text:p>",
+    "words",
+    "<text:s/>",
+    "&lt;",
+    "<office:annotation>",
+    "</office:annotation>",
+    "<table:table table:name=\"p2\">",
+    "</table:table>",
+    "<table:covered-table-cell/>",
+    "<table:table-cell office:value-type=\"date\" office:date-value=\"2024-03-12\">",
+    "<table:table-cell office:value-type=\"boolean\">",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn any_sheet_stays_within_its_bounds(rows in soup(XLSX_PIECES), cells in soup(ODS_PIECES)) {
+        let limits = Limits {
+            max_records: 5,
+            max_columns: 20,
+            max_text_chars: 1_000,
+            ..Limits::default()
+        };
+        for bytes in [xlsx("<sst><si><t>s</t></si></sst>", &rows), ods(&cells)] {
+            if let Ok(parsed) = with_input("b.xlsx", &bytes, &limits, parse) {
+                let rows = parsed.documents.iter().filter(|d| !d.id.as_str().ends_with("/text"));
+                prop_assert!(rows.count() <= 6);
+                prop_assert!(parsed.documents.iter().all(|d| d.text.chars().count() <= 1_000));
+            }
+        }
     }
 }

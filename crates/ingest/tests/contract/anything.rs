@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::{Folder, find};
 
 /// Small bounds, so that small inputs reach them.
-fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits {
         max_file_bytes: 600,
         max_text_chars: 300,
@@ -68,6 +68,10 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"{\"nbformat\":4,\"cells\":[{\"cell_type\":\"code\",\"source\":[\"x\"]}",
         b"]}",
         b"#!/bin/sh\n",
+        b"PK\x03\x04",
+        b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
+        b"SQLite format 3\0",
+        b"PAR1",
         b"\xFF\xFE",
         b"\xEF\xBB\xBF",
         b"\0",
@@ -84,7 +88,7 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-fn check_document(document: &Document, limits: &Limits) {
+pub(crate) fn check_document(document: &Document, limits: &Limits) {
     let chars = |text: &str| text.chars().count();
     assert!(chars(&document.title) <= limits.max_title_chars && !document.name().is_empty());
     assert!(chars(&document.text) <= limits.max_text_chars);
@@ -128,7 +132,7 @@ proptest! {
     #[test]
     fn any_bytes_as_any_format(
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
-        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv", "json", "geojson", "ipynb", "rs"]),
+        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv", "json", "geojson", "ipynb", "rs", "xlsx", "db"]),
     ) {
         let folder = Folder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };

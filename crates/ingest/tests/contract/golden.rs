@@ -91,6 +91,11 @@ fn databases() {
     check("sqlite");
 }
 
+#[test]
+fn columnar_files() {
+    check("parquet");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
