@@ -23,6 +23,9 @@ const DELIMITERS: &[u8] = b",;\t|";
 /// Rows that are looked at before the first is read.
 const SAMPLE_ROWS: usize = 1_000;
 
+/// Cells that are looked at before the first row is read; they are all held at once.
+const SAMPLE_CELLS: usize = 500_000;
+
 /// Bytes that are looked at to find the delimiter.
 const SAMPLE_BYTES: usize = 256 * 1024;
 
@@ -37,13 +40,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     };
     let head = Head::find(body, delimiter, input.limits.max_columns)?;
     let mut records = Records::new(input);
-    let mut rows = Rows::new(body, delimiter);
-    let mut row = 0;
-    while let Some(found) = rows.next() {
-        row += 1;
-        if row <= head.rows {
-            continue;
-        }
+    for found in Rows::new(body, delimiter).skip(head.rows) {
         let place = Place::Line(found.line + skipped_lines);
         let cells = found.cells.map(|cells| Cells { cells, head: &head });
         if cells.as_ref().is_ok_and(|cells| cells.are_blank()) {
@@ -124,13 +121,19 @@ struct Head {
 impl Head {
     fn find(body: &str, delimiter: u8, limit: usize) -> Result<Self, Reason> {
         let mut sample = Vec::new();
+        let mut seen = 0;
         for row in Rows::new(body, delimiter).take(SAMPLE_ROWS) {
             // A bad row keeps its place, so that rows are counted alike here and when they are read.
             let cells = row.cells.unwrap_or_default();
             if cells.len() > limit {
                 return Err(Reason::TooManyColumns { limit });
             }
+            seen += cells.len();
             sample.push(cells);
+            // Two rows tell a header, so a table of any width is looked at that far.
+            if seen > SAMPLE_CELLS && sample.len() > 1 {
+                break;
+            }
         }
         let widths: Vec<_> = sample.iter().map(ByteRecord::len).collect();
         let width = most_common(&widths).ok_or(Reason::Empty)?;
@@ -440,7 +443,7 @@ mod tests {
             max_columns,
             ..Limits::default()
         };
-        let wide = format!("{}\n{}\n", vec!["a"; 3].join(","), vec!["1"; 3].join(","));
+        let wide = format!("{}\n{}\n", ["a"; 3].join(","), ["1"; 3].join(","));
         assert_eq!(with(columns(3), &wide).len(), 1);
         assert_eq!(with(columns(2), &wide), ["too-many-columns"]);
         let million = ",".repeat(1_000_000);

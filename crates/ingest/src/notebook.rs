@@ -1,8 +1,12 @@
 //! Jupyter notebooks into one document each: prose as it is, code in fences, and of what the code printed
 //! the beginning. Pictures are left out.
 
+use std::fmt;
+
 use docent_search::{Document, Value};
 use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::clean::{clean, clean_line, cut};
 use crate::error::{Reason, Warning};
@@ -23,27 +27,30 @@ pub(crate) const FORMAT: Format = Format {
 const MOST_OUTPUT_CHARS: usize = 1_000;
 const MOST_OUTPUT_LINES: usize = 20;
 
+/// Outputs of one cell; a loop that prints makes one after the other.
+const MOST_OUTPUTS: usize = 50;
+
 /// Cells of one notebook.
 const MOST_CELLS: usize = 20_000;
 
 #[derive(Deserialize)]
-struct Cell {
+struct Cell<'a> {
     #[serde(default)]
     cell_type: String,
     /// Old notebooks call the source of code its input.
     #[serde(default, alias = "input")]
     source: Source,
-    #[serde(default)]
-    outputs: Vec<Output>,
+    /// Left as text: a cell may have any number of outputs, and pictures among them.
+    #[serde(borrow)]
+    outputs: Option<&'a RawValue>,
     /// Headings of old notebooks are cells of their own.
     level: Option<u8>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Output {
-    #[serde(default)]
     text: Source,
-    #[serde(default)]
     data: Data,
     ename: Option<String>,
     evalue: Option<String>,
@@ -55,26 +62,45 @@ struct Data {
     plain: Source,
 }
 
-/// A text, whole or in lines.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Source {
-    Whole(String),
-    Lines(Vec<String>),
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self::Whole(String::new())
-    }
-}
+/// A text that stands whole or in lines, put together as it is read.
+#[derive(Default)]
+struct Source(String);
 
 impl Source {
     fn text(&self) -> String {
-        match self {
-            Self::Whole(text) => clean(text),
-            Self::Lines(lines) => clean(&lines.concat()),
+        clean(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = Source;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or its lines")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Source, E> {
+        Ok(Source(text.to_owned()))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Source, E> {
+        Ok(Source::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<Source, A::Error> {
+        let mut text = String::new();
+        while let Some(line) = lines.next_element::<String>()? {
+            text.push_str(&line);
         }
+        Ok(Source(text))
     }
 }
 
@@ -145,7 +171,7 @@ impl Pages {
     fn read(&mut self, cells: &str) -> Result<(), Reason> {
         elements(cells, |raw| {
             self.cells += 1;
-            match serde_json::from_str::<Cell>(raw.get()) {
+            match serde_json::from_str::<Cell<'_>>(raw.get()) {
                 Ok(cell) => self.add(&cell),
                 Err(_) => self.bad += 1,
             }
@@ -154,16 +180,15 @@ impl Pages {
         })
     }
 
-    fn add(&mut self, cell: &Cell) {
+    fn add(&mut self, cell: &Cell<'_>) {
         let source = cell.source.text();
         let source = source.trim_matches('\n');
         match cell.cell_type.as_str() {
             "code" => {
                 let language = self.language.clone();
                 self.fenced(&language, source);
-                for output in &cell.outputs {
-                    let shown = output.shown();
-                    self.fenced("output", &shown);
+                if let Some(outputs) = cell.outputs {
+                    self.add_outputs(outputs.get());
                 }
             }
             "heading" => {
@@ -172,6 +197,19 @@ impl Pages {
             }
             _ => self.block(source),
         }
+    }
+
+    fn add_outputs(&mut self, outputs: &str) {
+        let mut count = 0;
+        let read = elements(outputs, |raw| {
+            count += 1;
+            match serde_json::from_str::<Output>(raw.get()) {
+                Ok(output) => self.fenced("output", &output.shown()),
+                Err(_) => self.bad += 1,
+            }
+            count < MOST_OUTPUTS
+        });
+        self.bad += usize::from(read.is_err());
     }
 
     fn block(&mut self, text: &str) {
@@ -320,7 +358,7 @@ mod tests {
     #[test]
     fn outputs_and_texts_end_at_their_bounds() {
         let shown = |text: String| {
-            let text = Source::Whole(text);
+            let text = Source(text);
             Output {
                 text,
                 data: Data::default(),
@@ -348,9 +386,19 @@ mod tests {
     }
 
     #[test]
+    fn outputs_are_counted() {
+        let outputs = r#"{"text":"x"},"#.repeat(MOST_OUTPUTS + 1);
+        let json = format!(
+            r#"{{"cells":[{{"cell_type":"code","source":"a","outputs":[{outputs}{{}}]}}]}}"#
+        );
+        let parsed = with_input("a.ipynb", json.as_bytes(), &Limits::default(), parse).unwrap();
+        assert_eq!(parsed.documents[0].text.matches('x').count(), MOST_OUTPUTS);
+    }
+
+    #[test]
     fn cells_are_counted() {
         let cells = r#"{"cell_type":"markdown","source":"a"},"#.repeat(MOST_CELLS + 1);
-        let json = format!(r#"{{"cells":[{}{{}}]}}"#, cells);
+        let json = format!(r#"{{"cells":[{cells}{{}}]}}"#);
         let parsed = with_input("a.ipynb", json.as_bytes(), &Limits::default(), parse).unwrap();
         assert_eq!(parsed.documents[0].text.matches('a').count(), MOST_CELLS);
         assert_eq!(parsed.warnings[0].reason.code(), "too-many-records");

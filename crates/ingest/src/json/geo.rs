@@ -10,7 +10,8 @@ use crate::jsonl;
 
 #[derive(Deserialize)]
 struct Feature<'a> {
-    id: Option<Raw>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     #[serde(borrow)]
     properties: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -24,6 +25,9 @@ struct Geometry<'a> {
     coordinates: Option<&'a RawValue>,
 }
 
+/// What is longer is no id, nor the place of a point.
+const MOST_ID_BYTES: usize = 4_096;
+
 /// The keys and values of one feature.
 pub(super) fn feature(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reason> {
     let Ok(feature) = serde_json::from_str::<Feature<'_>>(raw) else {
@@ -36,14 +40,17 @@ pub(super) fn feature(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reaso
         }
         _ => Map::new(),
     };
-    if let Some(id) = feature.id {
+    let id = feature.id.filter(|raw| raw.get().len() <= MOST_ID_BYTES);
+    if let Some(id) = id.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
         keys.entry("id").or_insert(id);
     }
     if let Some(geometry) = feature.geometry {
         if let Some(kind) = geometry.r#type {
             keys.entry("geometry").or_insert(Raw::String(kind));
         }
-        let place = geometry.coordinates.filter(|raw| raw.get().len() < 256);
+        let place = geometry
+            .coordinates
+            .filter(|raw| raw.get().len() <= MOST_ID_BYTES);
         let place = place.and_then(|raw| serde_json::from_str::<Vec<f64>>(raw.get()).ok());
         if let Some([longitude, latitude, ..]) = place.as_deref() {
             keys.entry("longitude").or_insert((*longitude).into());

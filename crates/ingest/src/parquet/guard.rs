@@ -106,7 +106,13 @@ pub(super) fn check_pages(
 ) -> Result<(), Reason> {
     let limit = limits.max_unpacked_bytes;
     let mut left = limit;
+    let mut rows = 0_u64;
     for group in metadata.row_groups() {
+        // What comes after the last record that may be read is never unpacked.
+        if rows > limits.max_records as u64 {
+            break;
+        }
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
         for column in group.columns() {
             let (start, length) = column.byte_range();
             let chunk = usize::try_from(start).ok().and_then(|start| {
@@ -114,7 +120,13 @@ pub(super) fn check_pages(
                 rest.get(..usize::try_from(length).ok()?)
             });
             let chunk = chunk.ok_or_else(|| damaged("footer"))?;
-            left = pages_of(chunk, column.compression(), left)
+            let chunk = Chunk {
+                pages: chunk,
+                codec: column.compression(),
+                repeats: column.column_descr().max_rep_level() > 0,
+            };
+            left = chunk
+                .unpacked(left)
                 .ok_or_else(|| damaged("page header"))?
                 .ok_or(Reason::TooMuchInside { limit })?;
         }
@@ -122,27 +134,44 @@ pub(super) fn check_pages(
     Ok(())
 }
 
-/// What of `left` the pages of a chunk leave over: nothing inside when it is not enough, nothing at all
-/// when they cannot be read.
-pub(super) fn pages_of(chunk: &[u8], codec: Compression, left: u64) -> Option<Option<u64>> {
-    let (mut rest, mut left) = (chunk, left);
-    while !rest.is_empty() {
-        let mut compact = Compact::new(rest);
-        let page = Page::read(&mut compact)?;
-        let from = rest.len() - compact.left();
-        let content = rest.get(from..from.checked_add(page.compressed)?)?;
-        // A dictionary has no more values than bits.
-        if page.dictionary_values > page.unpacked.saturating_mul(8) {
-            return None;
+/// The pages of one column in one group of rows.
+pub(super) struct Chunk<'a> {
+    pub pages: &'a [u8],
+    pub codec: Compression,
+    /// Whether a row may have many values, which a page can claim by the thousand million in a few bytes.
+    pub repeats: bool,
+}
+
+/// What a value of a list takes in memory while its row is put together.
+const VALUE_BYTES: u64 = 32;
+
+impl Chunk<'_> {
+    /// What of `left` the pages leave over: nothing inside when it is not enough, nothing at all when they
+    /// cannot be read.
+    pub(super) fn unpacked(&self, mut left: u64) -> Option<Option<u64>> {
+        let mut rest = self.pages;
+        while !rest.is_empty() {
+            let mut compact = Compact::new(rest);
+            let page = Page::read(&mut compact)?;
+            let from = rest.len() - compact.left();
+            let content = rest.get(from..from.checked_add(page.compressed)?)?;
+            // A dictionary has no more values than bits.
+            if page.dictionary_values > page.unpacked.saturating_mul(8) {
+                return None;
+            }
+            let bytes = page.unpacked.max(unpacked(content, self.codec, left));
+            let values = if self.repeats { page.values } else { 0 };
+            let cost = bytes
+                .saturating_add(values.saturating_mul(VALUE_BYTES))
+                .saturating_add(PAGE_BYTES);
+            let Some(after) = left.checked_sub(cost) else {
+                return Some(None);
+            };
+            left = after;
+            rest = rest.get(from + page.compressed..)?;
         }
-        let unpacked = page.unpacked.max(unpacked(content, codec, left));
-        let Some(after) = left.checked_sub(unpacked.saturating_add(PAGE_BYTES)) else {
-            return Some(None);
-        };
-        left = after;
-        rest = rest.get(from + page.compressed..)?;
+        Some(Some(left))
     }
-    Some(Some(left))
 }
 
 /// How many bytes come out of a page, counted up to a little more than `left`; 0 where the reader itself
@@ -166,6 +195,8 @@ fn unpacked(content: &[u8], codec: Compression, left: u64) -> u64 {
 struct Page {
     unpacked: u64,
     compressed: usize,
+    /// Values of a page of data.
+    values: u64,
     dictionary_values: u64,
 }
 
@@ -173,10 +204,13 @@ impl Page {
     fn read(compact: &mut Compact<'_>) -> Option<Self> {
         const UNPACKED: i64 = 2;
         const COMPRESSED: i64 = 3;
+        const DATA: i64 = 5;
         const DICTIONARY: i64 = 7;
+        const DATA_2: i64 = 8;
         let mut page = Self {
             unpacked: 0,
             compressed: 0,
+            values: 0,
             dictionary_values: 0,
         };
         let mut before = 0;
@@ -185,6 +219,7 @@ impl Page {
             match number {
                 UNPACKED => page.unpacked = compact.number()?.try_into().ok()?,
                 COMPRESSED => page.compressed = compact.number()?.try_into().ok()?,
+                DATA | DATA_2 if kind == STRUCT => page.values = first_number(compact)?,
                 DICTIONARY if kind == STRUCT => page.dictionary_values = first_number(compact)?,
                 _ => compact.skip(kind)?,
             }

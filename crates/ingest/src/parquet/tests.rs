@@ -213,8 +213,33 @@ fn a_page_that_lies_about_its_size_is_counted() {
     chunk.extend([left as u8, 0]);
     chunk.extend(gzip);
     let codec = Compression::GZIP(GzipLevel::default());
-    assert_eq!(guard::pages_of(&chunk, codec, 1_000_064), Some(Some(0)));
-    assert_eq!(guard::pages_of(&chunk, codec, 1_000_063), Some(None));
+    let chunk = guard::Chunk {
+        pages: &chunk,
+        codec,
+        repeats: false,
+    };
+    assert_eq!(chunk.unpacked(1_000_064), Some(Some(0)));
+    assert_eq!(chunk.unpacked(1_000_063), Some(None));
+}
+
+#[test]
+fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
+    // An empty page of data whose own header claims a thousand values, and a dictionary alike.
+    let pages = [0x15, 0, 0x15, 0, 0x15, 0, 0x2C, 0x15, 0xD0, 0x0F, 0, 0];
+    let chunk = |repeats| guard::Chunk {
+        pages: &pages,
+        codec: Compression::UNCOMPRESSED,
+        repeats,
+    };
+    assert_eq!(chunk(false).unpacked(64), Some(Some(0)));
+    assert_eq!(chunk(true).unpacked(64 + 32_000), Some(Some(0)));
+    assert_eq!(chunk(true).unpacked(64 + 31_999), Some(None));
+    let dictionary = [0x15, 4, 0x15, 0, 0x15, 0, 0x4C, 0x15, 0xD0, 0x0F, 0, 0];
+    let chunk = guard::Chunk {
+        pages: &dictionary,
+        ..chunk(false)
+    };
+    assert_eq!(chunk.unpacked(1 << 20), None);
 }
 
 /// A footer whose schema is so many groups inside each other.

@@ -123,7 +123,7 @@ impl Cursor {
                 });
             }
             "office:annotation" | "draw:frame" | "draw:custom-shape" | "table:shapes" => {
-                self.aside = 1
+                self.aside = 1;
             }
             "text:p" | "text:h" => {
                 if let Some(cell) = &mut self.cell {

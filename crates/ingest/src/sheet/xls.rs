@@ -1,6 +1,8 @@
 //! Workbooks of Excel 5 to 2003 into grids of cells. Only what a reader sees is read: values, dates and
 //! the names of sheets.
 
+use std::collections::HashMap;
+
 use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
 
 use super::cfb::{Compound, f64_at, u16_at, u32_at};
@@ -126,7 +128,7 @@ impl Workbook {
             encoding: WINDOWS_1252,
             is_unicode: true,
         };
-        let mut formats = Vec::new();
+        let mut formats = HashMap::new();
         let mut style_formats = Vec::new();
         let mut records = Stream::new(stream);
         while let Some(record) = records.next() {
@@ -148,8 +150,8 @@ impl Workbook {
         workbook.styles = style_formats
             .into_iter()
             .map(|number| {
-                let own = formats.iter().rev().find(|(known, _)| *known == number);
-                own.map_or_else(|| built_in(number), |(_, meaning)| *meaning)
+                let own = formats.get(&number).copied();
+                own.unwrap_or_else(|| built_in(number))
             })
             .collect();
         Ok(workbook)
