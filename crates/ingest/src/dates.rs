@@ -1,5 +1,186 @@
 //! Text into days of the calendar, written `YYYY-MM-DD`.
 
+use crate::clean::clean_line;
+
+/// The order in which a column writes the parts of its days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `2024-03-12`, and with slashes or points.
+    YearFirst,
+    /// `12.03.2024`, `12/03/2024`
+    DayFirst,
+    /// `03/12/2024`
+    MonthFirst,
+    /// `12 Mar 2024`, `March 12, 2024`
+    Named,
+}
+
+/// A day, and the time of day where one was written that is not midnight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub day: String,
+    pub time: Option<String>,
+}
+
+impl Order {
+    /// The one order in which every cell is a day. `03/04/2024` is a day in two orders, so some cell must
+    /// prove which; points are only ever written after the day.
+    pub(crate) fn of(cells: &[&str]) -> Option<Self> {
+        let all = |order| cells.iter().all(|cell| read(cell, order).is_some());
+        if all(Self::YearFirst) {
+            return Some(Self::YearFirst);
+        }
+        match (all(Self::DayFirst), all(Self::MonthFirst)) {
+            (true, true) if cells.iter().all(|cell| cell.contains('.')) => Some(Self::DayFirst),
+            (true, true) => None,
+            (true, false) => Some(Self::DayFirst),
+            (false, true) => Some(Self::MonthFirst),
+            (false, false) => all(Self::Named).then_some(Self::Named),
+        }
+    }
+}
+
+/// A cell as a day, with the time that follows it.
+pub(crate) fn read(cell: &str, order: Order) -> Option<Moment> {
+    /// No day and time is longer than this.
+    const MOST_BYTES: usize = 48;
+    if cell.len() > MOST_BYTES || !cell.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (date, time) = match cell.find(':') {
+        // The hour stands before the first colon.
+        Some(colon) => {
+            let before = cell.get(..colon)?;
+            let at = before.rfind(['T', 't', ' '])?;
+            (cell.get(..at)?, cell.get(at + 1..))
+        }
+        None => (cell, None),
+    };
+    let day = match order {
+        Order::Named => named(date.trim().trim_end_matches(','))?,
+        _ => numbered(date.trim(), order)?,
+    };
+    match time {
+        None => Some(Moment { day, time: None }),
+        Some(time) => Some(Moment {
+            day,
+            time: clock(time)?,
+        }),
+    }
+}
+
+/// The time of day as it was written, nothing where it is midnight; no value where it is no time.
+fn clock(time: &str) -> Option<Option<String>> {
+    let mut parts = time.splitn(3, ':');
+    let two = |part: Option<&str>| -> Option<u32> { part?.get(..2).or(part)?.parse().ok() };
+    let (hour, minute) = (two(parts.next())?, two(parts.next())?);
+    let known = |c: char| c.is_ascii_digit() || ":.+- ZzAaPpMm".contains(c);
+    if hour > 24 || minute > 59 || !time.chars().all(known) {
+        return None;
+    }
+    let zeros = |c: char| "0:. Zz".contains(c);
+    let midnight = time
+        .split('+')
+        .next()
+        .is_some_and(|time| time.chars().all(zeros));
+    Some((!midnight).then(|| clean_line(time)))
+}
+
+fn numbered(date: &str, order: Order) -> Option<String> {
+    let mark = date.chars().find(|c| "-/.".contains(*c))?;
+    let parts: Vec<&str> = date.split(mark).collect();
+    let [a, b, c] = parts.as_slice() else {
+        return None;
+    };
+    let (year, month, day) = match order {
+        Order::YearFirst => (a, b, c),
+        Order::DayFirst => (c, b, a),
+        Order::MonthFirst => (c, a, b),
+        Order::Named => return None,
+    };
+    of_parts(year, number(month)?, day)
+}
+
+/// The parts of a day with the month as a word, in either order, years last.
+fn named(date: &str) -> Option<String> {
+    const MONTHS: &[&str] = &[
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let parts: Vec<&str> = date
+        .split([' ', '-', ',', '.'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    let [a, b, year] = parts.as_slice() else {
+        return None;
+    };
+    let (word, day) = if a.starts_with(|c: char| c.is_ascii_digit()) {
+        (b, a)
+    } else {
+        (a, b)
+    };
+    let word = word.to_lowercase();
+    let is =
+        |name: &&&str| word == **name || (name.starts_with(&word) && (3..=4).contains(&word.len()));
+    let month = (1..).zip(MONTHS).find(|(_, name)| is(name))?.0;
+    of_parts(year, month, day)
+}
+
+fn of_parts(year: &str, month: u32, day: &str) -> Option<String> {
+    let (full, short) = (year.len() == 4, (1..=2).contains(&day.len()));
+    let (year, day) = (number(year)?, number(day)?);
+    (full && short && exists(year, month, day)).then(|| format!("{year:04}-{month:02}-{day:02}"))
+}
+
+fn number(digits: &str) -> Option<u32> {
+    let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if all { digits.parse().ok() } else { None }
+}
+
+/// The day that lies so many days after 1 January 1970.
+pub(crate) fn from_days(days: i64) -> Option<String> {
+    // The calendar repeats every 400 years, which are this many days.
+    const CYCLE: i64 = 146_097;
+    // Counted from 1 March of the year 0, so that a leap day is the last of its year.
+    let since = days.checked_add(719_468)?;
+    let (cycle, day) = (since.div_euclid(CYCLE), since.rem_euclid(CYCLE));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = cycle * 400 + year + i64::from(month <= 2);
+    (1..=9_999)
+        .contains(&year)
+        .then(|| format!("{year:04}-{month:02}-{day:02}"))
+}
+
+/// The moment so many milliseconds after the start of 1970, the time to the second.
+pub(crate) fn from_millis(millis: i64) -> Option<Moment> {
+    const DAY: i64 = 86_400_000;
+    let day = from_days(millis.div_euclid(DAY))?;
+    let seconds = millis.rem_euclid(DAY) / 1_000;
+    let time = (seconds > 0).then(|| {
+        format!(
+            "{:02}:{:02}:{:02}",
+            seconds / 3_600,
+            seconds / 60 % 60,
+            seconds % 60
+        )
+    });
+    Some(Moment { day, time })
+}
+
 /// The text itself when it is a day that exists, such as `2024-02-29`.
 pub(crate) fn day(text: &str) -> Option<&str> {
     let (found, rest) = leading(text)?;
@@ -31,14 +212,6 @@ fn leading(text: &str) -> Option<(&str, &str)> {
     if found.get(4..5)? != "-" || found.get(7..8)? != "-" {
         return None;
     }
-    let number = |digits: &str| {
-        let all = digits.bytes().all(|byte| byte.is_ascii_digit());
-        if all {
-            digits.parse::<u32>().ok()
-        } else {
-            None
-        }
-    };
     exists(number(year)?, number(month)?, number(day)?).then_some((found, rest))
 }
 
@@ -103,6 +276,100 @@ mod tests {
         ] {
             assert_eq!(day_of_moment(text), None, "{text}");
         }
+    }
+
+    fn check(cells: &[&str], expect: Option<&[&str]>) {
+        let found = Order::of(cells).map(|order| {
+            let show = |cell: &&str| {
+                let moment = read(cell, order).unwrap();
+                [Some(moment.day), moment.time]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            cells.iter().map(show).collect::<Vec<_>>()
+        });
+        let expect = expect.map(|days| days.iter().map(|day| (*day).to_owned()).collect());
+        assert_eq!(found, expect, "{cells:?}");
+    }
+
+    #[test]
+    fn days_are_read_in_the_order_of_their_column() {
+        check(
+            &["2024-03-12", "2024/3/1"],
+            Some(&["2024-03-12", "2024-03-01"]),
+        );
+        check(
+            &["03.04.2024", "1.12.1999 08:15"],
+            Some(&["2024-04-03", "1999-12-01 08:15"]),
+        );
+        check(
+            &["03/04/2024", "13/04/2024"],
+            Some(&["2024-04-03", "2024-04-13"]),
+        );
+        check(
+            &["3/4/2024 5:04 PM", "4/13/2024 12:00:00"],
+            Some(&["2024-03-04 5:04 PM", "2024-04-13 12:00:00"]),
+        );
+        check(
+            &["12 Mar 2024", "March 3, 2024", "1-sept-2023"],
+            Some(&["2024-03-12", "2024-03-03", "2023-09-01"]),
+        );
+        check(
+            &["2024-03-12T10:30:00.5+02:00"],
+            Some(&["2024-03-12 10:30:00.5+02:00"]),
+        );
+        check(
+            &["2024-03-12T00:00:00Z", "2024-03-12 00:00"],
+            Some(&["2024-03-12"; 2]),
+        );
+    }
+
+    #[test]
+    fn what_is_unclear_is_no_day() {
+        for cells in [
+            &["03/04/2024", "04/05/2024"][..],
+            &["13/04/2024", "04/13/2024"],
+            &["12.03.24"],
+            &["2023-02-29"],
+            &["2024-03-12 to 2024-03-14"],
+            &["12 Ma 2024"],
+            &["May"],
+            &["1.2.3"],
+            &["2024-03-12Tnoon:00"],
+            &["2024-03-12 25:00"],
+            &["10:30"],
+            &["1-2"],
+            &["-/."],
+        ] {
+            check(cells, None);
+        }
+    }
+
+    #[test]
+    fn days_are_counted_from_1970() {
+        for (days, text) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (11_016, "2000-02-29"),
+            (19_794, "2024-03-12"),
+            (-25_509, "1900-02-28"),
+            (-25_508, "1900-03-01"),
+            (2_932_896, "9999-12-31"),
+            (-719_162, "0001-01-01"),
+        ] {
+            assert_eq!(from_days(days).as_deref(), Some(text), "{days}");
+        }
+        for days in [2_932_897, -719_163, i64::MAX, i64::MIN] {
+            assert_eq!(from_days(days), None, "{days}");
+        }
+        let moment = from_millis(1_710_239_405_999).unwrap();
+        assert_eq!(
+            (moment.day.as_str(), moment.time.as_deref()),
+            ("2024-03-12", Some("10:30:05"))
+        );
+        assert_eq!(from_millis(-1).unwrap().day, "1969-12-31");
     }
 
     #[test]

@@ -60,7 +60,9 @@ impl Place {
         Self {
             relative: relative.to_path_buf(),
             shown: join(parts().map(printable)),
-            id: shorten(join(parts().map(percent_encode))),
+            id: shorten(join(
+                parts().map(|part| percent_encode(part.as_encoded_bytes())),
+            )),
         }
     }
 }
@@ -84,7 +86,8 @@ pub(crate) fn printable(name: &OsStr) -> String {
     name.chars().map(mark).collect()
 }
 
-fn percent_encode(name: &OsStr) -> String {
+/// A name for use inside an id: every byte outside `A-Za-z0-9._-` as `%XX`.
+pub(crate) fn percent_encode(name: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |nibble: u8| {
         HEX.get(usize::from(nibble))
@@ -92,7 +95,7 @@ fn percent_encode(name: &OsStr) -> String {
             .map_or('0', char::from)
     };
     let mut out = String::new();
-    for &byte in name.as_encoded_bytes() {
+    for &byte in name {
         if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
             out.push(char::from(byte));
         } else {

@@ -94,15 +94,59 @@ pub enum Reason {
         /// The most bytes of a line.
         limit: usize,
     },
-    /// A line that is not JSON.
-    #[error("the line is not valid JSON, at column {column}")]
+    /// A line or a file that is not JSON.
+    #[error("{}", bad_json(*line, *column))]
     BadJson {
+        /// The line of the file, counted from 1; none where a line alone was to be JSON.
+        line: Option<usize>,
         /// Where reading stopped, counted from 1.
         column: usize,
     },
-    /// A line that is JSON but not an object.
-    #[error("the line is not a JSON object")]
+    /// A record that is JSON but not an object.
+    #[error("the record is not a JSON object")]
     NotAnObject,
+    /// Values inside values inside values.
+    #[error("it is nested more than {limit} levels deep")]
+    TooNested {
+        /// The most levels.
+        limit: usize,
+    },
+    /// A table with too many columns.
+    #[error("there are more than {limit} columns")]
+    TooManyColumns {
+        /// The most columns.
+        limit: usize,
+    },
+    /// A part that cannot be read as what it claims to be.
+    #[error("the {what} is damaged and cannot be read")]
+    Damaged {
+        /// The format, or the part of it.
+        what: String,
+    },
+    /// A file that opens with a password only.
+    #[error("it is encrypted or protected by a password")]
+    Encrypted,
+    /// A part that its owner does not show.
+    #[error("it is hidden")]
+    Hidden,
+    /// A small file that becomes a very large one.
+    #[error("it holds more than {limit} bytes when unpacked")]
+    TooMuchInside {
+        /// The most bytes inside.
+        limit: u64,
+    },
+    /// A query that the settings ask for and the database refuses.
+    #[error("the query cannot be run: {why}")]
+    Query {
+        /// What the database answered.
+        why: String,
+    },
+    /// A file that machines write for machines.
+    #[error("it is {what}")]
+    Generated {
+        /// What gave it away.
+        what: &'static str,
+    },
     /// More records than allowed.
     #[error("there are more than {limit} records; the rest is left out")]
     TooManyRecords {
@@ -154,6 +198,13 @@ pub enum Reason {
     },
 }
 
+fn bad_json(line: Option<usize>, column: usize) -> String {
+    match line {
+        Some(line) => format!("it is not valid JSON, at line {line}, column {column}"),
+        None => format!("the line is not valid JSON, at column {column}"),
+    }
+}
+
 fn at_line(line: Option<u64>) -> String {
     line.map(|line| format!(", at line {line}"))
         .unwrap_or_default()
@@ -181,6 +232,14 @@ impl Reason {
             Self::LineTooLong { .. } => "line-too-long",
             Self::BadJson { .. } => "bad-json",
             Self::NotAnObject => "not-an-object",
+            Self::TooNested { .. } => "too-nested",
+            Self::TooManyColumns { .. } => "too-many-columns",
+            Self::Damaged { .. } => "damaged",
+            Self::Encrypted => "encrypted",
+            Self::Hidden => "hidden",
+            Self::TooMuchInside { .. } => "too-much-inside",
+            Self::Query { .. } => "query",
+            Self::Generated { .. } => "generated",
             Self::TooManyRecords { .. } => "too-many-records",
             Self::BadId { .. } => "bad-id",
             Self::DuplicateId { .. } => "duplicate-id",
@@ -204,7 +263,7 @@ impl Reason {
             Self::Unreadable { .. } => "check the permissions of the file",
             Self::Gone => "index again",
             Self::TooLarge { .. } => "split the file, or raise `ingest.max_file_bytes`",
-            Self::Unsupported { .. } => "supported are Markdown, plain text and JSON lines",
+            Self::Unsupported { .. } => "the formats that are read stand in docs/formats.md",
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
             Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
@@ -215,7 +274,17 @@ impl Reason {
                 "close the block, or raise `ingest.max_front_matter_bytes`; until then the whole file is indexed as text"
             }
             Self::LineTooLong { .. } => "shorten the record, or raise `ingest.max_line_bytes`",
-            Self::BadJson { .. } | Self::NotAnObject => "write one JSON object per line",
+            Self::BadJson { line: None, .. } => "write one JSON object per line",
+            Self::BadJson { line: Some(_), .. } => "check the file with a JSON validator",
+            Self::NotAnObject => "write every record as a JSON object",
+            Self::TooNested { .. } => "flatten the data",
+            Self::TooManyColumns { .. } => "turn columns into rows, or raise `ingest.max_columns`",
+            Self::Damaged { .. } => "open and save it again with the program that wrote it",
+            Self::Hidden => "show it if it is to be found",
+            Self::Encrypted => "save it without a password",
+            Self::TooMuchInside { .. } => "split the file, or raise `ingest.max_unpacked_bytes`",
+            Self::Query { .. } => "check `sqlite.table` and `sqlite.query`",
+            Self::Generated { .. } => "index what it was made from",
             Self::TooManyRecords { .. } => "split the file, or raise `ingest.max_records`",
             Self::BadId { .. } => {
                 "use 1 to 512 bytes without control or invisible characters, not ending in `#p` and a number"

@@ -7,10 +7,22 @@ use docent_search::Document;
 
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
-use crate::{jsonl, markdown, text};
+use crate::options::Options;
+use crate::{code, csv, json, jsonl, markdown, notebook, parquet, sheet, sqlite, text};
 
 /// Every format that can be read.
-const FORMATS: &[Format] = &[markdown::FORMAT, jsonl::FORMAT, text::FORMAT];
+const FORMATS: &[Format] = &[
+    markdown::FORMAT,
+    jsonl::FORMAT,
+    csv::FORMAT,
+    json::FORMAT,
+    notebook::FORMAT,
+    code::FORMAT,
+    sheet::FORMAT,
+    sqlite::FORMAT,
+    parquet::FORMAT,
+    text::FORMAT,
+];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
@@ -43,6 +55,8 @@ pub(crate) struct Input<'a> {
     pub sha256: &'a str,
     /// The bounds to keep.
     pub limits: &'a Limits,
+    /// What the owner asked for, format by format.
+    pub options: &'a Options,
 }
 
 /// What a parser made of one file.
@@ -61,9 +75,7 @@ pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
 /// Starts of files that are no text, or text for machines, and are not read so far.
 const FOREIGN: &[(&[u8], &str)] = &[
     (b"%PDF-", "pdf"),
-    (b"PK\x03\x04", "zip or office"),
     (b"PK\x05\x06", "zip or office"),
-    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "old office"),
     (b"{\\rtf", "rtf"),
     (b"\x1F\x8B", "gzip"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
@@ -95,8 +107,27 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Re
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Hands a parser a file that exists only for a test.
+    pub(crate) fn with_input<T>(
+        path: &str,
+        bytes: &[u8],
+        limits: &Limits,
+        parse: impl FnOnce(&Input<'_>) -> T,
+    ) -> T {
+        let (stem, _) = crate::entry::stem_and_extension(path.as_ref());
+        parse(&Input {
+            id: path,
+            path,
+            stem: &stem,
+            bytes,
+            sha256: "",
+            limits,
+            options: &Options::default(),
+        })
+    }
 
     fn check(head: &[u8], extension: &str, expect: Result<&str, &str>) {
         let found = detect(head, extension);
@@ -115,7 +146,8 @@ mod tests {
     #[test]
     fn content_speaks_before_the_name() {
         check(b"%PDF-1.7", "md", Err("unsupported"));
-        check(b"PK\x03\x04", "txt", Err("unsupported"));
+        check(b"PK\x03\x04", "txt", Ok("spreadsheet"));
+        check(b"PK\x05\x06", "txt", Err("unsupported"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
         check(b"plain", "pdf", Err("unsupported"));
@@ -128,7 +160,10 @@ mod tests {
         check(b"a", "", Ok("text"));
         check(b"", "txt", Ok("text"));
         check(b"\xFF\xFEa\0", "txt", Ok("text"));
-        check(b"body {}", "css", Err("unsupported"));
+        check(b"body {}", "css", Ok("code"));
+        check(b"{}", "ipynb", Ok("notebook"));
+        check(b"#!/bin/sh", "", Ok("code"));
+        check(b"a", "xyz", Err("unsupported"));
     }
 
     #[test]

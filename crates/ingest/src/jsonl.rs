@@ -1,16 +1,12 @@
 //! Files of records, one JSON object a line, into one document a record. A bad line costs only itself.
 
-use docent_search::{DocId, Document, Error};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean, cut};
 use crate::digest::sha256;
-use crate::entry::shorten;
-use crate::error::{Reason, Skipped, Warning};
-use crate::fields::{Facts, Keys, facts, take};
+use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::report::{Problem as _, Reported};
-use crate::text::{characters, is_utf16, title_from_name};
+use crate::records::{Place, Records};
+use crate::text::{characters, is_utf16};
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
@@ -19,14 +15,11 @@ pub(crate) const FORMAT: Format = Format {
     parse,
 };
 
-const KEYS: Keys = Keys {
-    title: &["title", "name", "subject"],
-    text: &["text", "content", "body"],
-    url: &["url", "link"],
-};
+/// The most levels of nesting that the parser reads.
+pub(crate) const MAX_NESTING: usize = 127;
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    // JSON is UTF-8, so a line in another encoding is a bad line; only the mark of UTF-16 is believed.
+pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    // JSON is UTF-8, so a line in another encoding is a bad line; only UTF-16 is known by its zeros.
     let utf16 = if is_utf16(input.bytes) {
         Some(characters(input.bytes)?)
     } else {
@@ -34,172 +27,53 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     };
     let bytes = utf16.as_ref().map_or(input.bytes, |text| text.as_bytes());
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let mut documents = Vec::new();
-    let mut skipped = Reported::new(input.limits.max_reported);
-    let mut warnings = Reported::new(input.limits.max_reported);
-    let mut records = 0;
+    let mut records = Records::new(input);
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
         let line = line.trim_ascii();
         if line.is_empty() {
             continue;
         }
-        records += 1;
-        if records > input.limits.max_records {
-            let limit = input.limits.max_records;
-            skipped.push(Skipped::new(
-                input.path,
-                Some(number),
-                Reason::TooManyRecords { limit },
-            ));
+        let place = Place::Line(number);
+        if !records.begin(place) {
             break;
         }
-        match record(input, number, line) {
-            Ok((document, reasons)) => {
-                documents.push(document);
-                for reason in reasons {
-                    warnings.push(Warning::new(input.path, Some(number), reason));
-                }
-            }
-            Err(reason) => skipped.push(Skipped::new(input.path, Some(number), reason)),
+        match object(line, input.limits.max_line_bytes) {
+            Ok(keys) => records.add(place, keys, Some(sha256(line))),
+            Err(reason) => records.skip(place, reason),
         }
     }
-    if records == 0 {
-        return Err(Reason::Empty);
-    }
-    let (skipped, warnings) = (skipped.finish(input.path), warnings.finish(input.path));
-    Ok(Parsed {
-        documents,
-        skipped,
-        warnings,
-    })
+    records.finish()
 }
 
-fn record(input: &Input<'_>, number: u64, line: &[u8]) -> Result<(Document, Vec<Reason>), Reason> {
-    let mut map = object(line, input.limits.max_line_bytes)?;
-    let own_id = own_id(&mut map)?;
-    let mut facts = facts(map, &KEYS, input.limits);
-    if facts.title.is_none() && facts.text.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
-    }
-    let title = facts
-        .title
-        .take()
-        .unwrap_or_else(|| title(input, &facts, own_id.as_ref(), number));
-    let text = facts.text.take().unwrap_or_else(|| text_of_fields(&facts));
-    let limit = input.limits.max_text_chars;
-    if text.chars().nth(limit).is_some() {
-        return Err(Reason::TextTooLong { limit });
-    }
-    let id = match own_id {
-        Some(id) => id,
-        None => document_id(&shorten(format!("{}#L{number}", input.id)))?,
-    };
-    let document = Document {
-        id,
-        title,
-        text,
-        url: facts.url,
-        date: facts.date,
-        fields: facts.fields,
-        source: input.path.to_owned(),
-        hash: sha256(line),
-    };
-    Ok((document, facts.warnings))
-}
-
-fn object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, Reason> {
+/// The keys and values of one record.
+pub(crate) fn object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, Reason> {
     if line.len() > limit {
         return Err(Reason::LineTooLong { limit });
     }
-    // The parser itself refuses more than 128 levels.
     match serde_json::from_slice(line) {
         Ok(Raw::Object(map)) => Ok(map),
         Ok(_) => Err(Reason::NotAnObject),
+        Err(error) if is_too_nested(&error) => Err(Reason::TooNested { limit: MAX_NESTING }),
         Err(error) => Err(Reason::BadJson {
+            line: None,
             column: error.column(),
         }),
     }
 }
 
-/// The record's own id. It must come back from a client exactly as it went out, so it is taken as it is
-/// or not at all.
-fn own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, Reason> {
-    let text = match take(map, &["id"], |raw| Some(raw.clone())) {
-        None | Some(Raw::Null) => return Ok(None),
-        Some(Raw::String(text)) => text,
-        // Beyond this many digits two numbers can be read as the same one.
-        Some(Raw::Number(number))
-            if number.is_f64() && number.as_f64().is_none_or(|n| n.abs() >= 9e15) =>
-        {
-            return Err(bad_id("it is too large a number to be exact"));
-        }
-        Some(Raw::Number(number)) => number.to_string(),
-        Some(_) => return Err(bad_id("it is neither text nor a number")),
-    };
-    if clean(&text) != text {
-        return Err(bad_id("it holds a control or invisible character"));
-    }
-    if names_a_page(&text) {
-        return Err(bad_id("it ends like the id of a continuation page"));
-    }
-    document_id(&text).map(Some)
-}
-
-fn document_id(text: &str) -> Result<DocId, Reason> {
-    DocId::parse(text).map_err(|error| match error {
-        Error::Id { reason } => bad_id(reason),
-        other => bad_id(&other.to_string()),
-    })
-}
-
-fn bad_id(why: &str) -> Reason {
-    Reason::BadId {
-        why: why.to_owned(),
-    }
-}
-
-/// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
-fn names_a_page(id: &str) -> bool {
-    let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
-    id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
-}
-
-/// A record with a text needs no title of our making. One without is named after its file and which
-/// record it is.
-fn title(input: &Input<'_>, facts: &Facts, id: Option<&DocId>, number: u64) -> String {
-    let mut title = match (&facts.text, id) {
-        (Some(_), _) => String::new(),
-        (None, Some(id)) => format!("{} {id}", title_from_name(input)),
-        (None, None) => format!("{}, line {number}", title_from_name(input)),
-    };
-    cut(&mut title, input.limits.max_title_chars);
-    title
-}
-
-/// A record without a text is read as the list of its fields.
-fn text_of_fields(facts: &Facts) -> String {
-    facts
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}\n"))
-        .collect()
+/// The parser refuses deep nesting with an error that only its message tells apart.
+pub(crate) fn is_too_nested(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit exceeded")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::tests::with_input;
     use crate::limits::Limits;
 
     fn parsed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Reason> {
-        let input = Input {
-            id: "r.jsonl",
-            path: "r.jsonl",
-            stem: "hull_records",
-            bytes,
-            sha256: "",
-            limits,
-        };
-        parse(&input)
+        with_input("hull_records.jsonl", bytes, limits, parse)
     }
 
     /// `id|title|text` for a document, `line:code` for a skipped line.
@@ -230,9 +104,12 @@ mod tests {
         check(r#"{"id":1.5,"title":"T","text":"x"}"#, &["1.5|T|x"]);
         check(
             "\n\r\n{\"title\":\"T\",\"text\":\"x\"}\r\n",
-            &["r.jsonl#L3|T|x"],
+            &["hull_records.jsonl#L3|T|x"],
         );
-        check(r#"{"id":null,"title":"T","text":"x"}"#, &["r.jsonl#L1|T|x"]);
+        check(
+            r#"{"id":null,"title":"T","text":"x"}"#,
+            &["hull_records.jsonl#L1|T|x"],
+        );
         check(r#"{"id":"a#p","title":"T","text":"x"}"#, &["a#p|T|x"]);
     }
 
@@ -278,7 +155,9 @@ mod tests {
         let bytes = b"{\"id\":1,\"text\":\"\xFF\"}\n{\"id\":2,\"text\":\"y\"}";
         assert_eq!(show(bytes, &Limits::default()), ["2||y", "1:bad-json"]);
         let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
-        check(&deep, &["1:bad-json"]);
+        check(&deep, &["1:too-nested"]);
+        let deepest = format!("{}1{}", "{\"a\":".repeat(127), "}".repeat(127));
+        check(&deepest, &["1:empty"]);
         check("", &["empty"]);
         check("\n\n", &["empty"]);
     }
@@ -292,7 +171,7 @@ mod tests {
         );
         check(
             r#"{"make":"Orrin"}"#,
-            &["r.jsonl#L1|Hull records, line 1|make: Orrin\n"],
+            &["hull_records.jsonl#L1|Hull records, line 1|make: Orrin\n"],
         );
         check(r#"{"id":1,"text":"first\nsecond"}"#, &["1||first\nsecond"]);
     }

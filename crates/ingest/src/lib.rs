@@ -8,6 +8,9 @@
 //! and its text is cleaned of characters that nobody sees.
 
 mod clean;
+mod code;
+mod columns;
+mod csv;
 mod dates;
 mod dedup;
 mod digest;
@@ -16,11 +19,20 @@ mod error;
 mod fields;
 mod format;
 mod front_matter;
+mod json;
 mod jsonl;
 mod limits;
+mod lists;
 mod markdown;
+mod notebook;
+mod numbers;
+mod options;
+mod parquet;
+mod records;
 mod report;
+mod sheet;
 mod source;
+mod sqlite;
 mod text;
 mod walk;
 
@@ -29,5 +41,6 @@ pub use dedup::Dedup;
 pub use entry::{Entry, Fingerprint};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
+pub use options::{Options, SqliteOptions};
 pub use source::{Reading, Source};
 pub use walk::Listing;

@@ -15,8 +15,12 @@ pub struct Limits {
     pub max_path_bytes: usize,
     /// Records in one file of records.
     pub max_records: usize,
-    /// Bytes of one line of a file of records.
+    /// Bytes of one line of a file of records, or of one row of a table.
     pub max_line_bytes: usize,
+    /// Columns of one table; as many as a spreadsheet can have.
+    pub max_columns: usize,
+    /// Bytes that one file may become: the parts of a package unpacked, or all its documents together.
+    pub max_unpacked_bytes: u64,
     /// Bytes of a front matter block, its fences not counted.
     pub max_front_matter_bytes: usize,
     /// Fields of one document.
@@ -49,6 +53,8 @@ impl Default for Limits {
             max_path_bytes: 1_024,
             max_records: 500_000,
             max_line_bytes: 1024 * 1024,
+            max_columns: 16_384,
+            max_unpacked_bytes: 512 * 1024 * 1024,
             max_front_matter_bytes: 64 * 1024,
             max_fields: 64,
             max_field_depth: 8,

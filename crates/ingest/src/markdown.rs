@@ -65,7 +65,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 }
 
 /// The words of the first heading of the first level, `# so` or underlined with `=`, outside code.
-fn heading(body: &str, max_chars: usize) -> Option<String> {
+pub(crate) fn heading(body: &str, max_chars: usize) -> Option<String> {
     let mut fence: Option<&str> = None;
     let mut above = "";
     for line in body.lines() {

@@ -15,6 +15,7 @@ use crate::entry::{Entry, Fingerprint, stem_and_extension};
 use crate::error::{Reason, Skipped, Warning};
 use crate::format::{HEAD_BYTES, Input, detect};
 use crate::limits::Limits;
+use crate::options::Options;
 use crate::walk::{Listing, unreadable, walk};
 
 /// A folder whose files become documents.
@@ -22,6 +23,7 @@ use crate::walk::{Listing, unreadable, walk};
 pub struct Source {
     root: Dir,
     limits: Limits,
+    options: Options,
 }
 
 /// What one file gave.
@@ -46,7 +48,17 @@ impl Source {
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| Reason::Root {
                 cause: error.kind(),
             })?;
-        Ok(Self { root, limits })
+        Ok(Self {
+            root,
+            limits,
+            options: Options::default(),
+        })
+    }
+
+    /// The same folder, its files read the way their owner asked for.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 
     /// The files below the folder, sorted by id, and what was left out.
@@ -69,6 +81,7 @@ impl Source {
             bytes: &bytes,
             sha256: &fingerprint.sha256,
             limits: &self.limits,
+            options: &self.options,
         })?;
         let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
         Ok(Reading {

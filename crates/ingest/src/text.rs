@@ -1,7 +1,8 @@
 //! Plain text files into one document each, and the bytes of any text format into characters.
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use docent_search::{DocId, Document};
-use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::clean::{clean, clean_line, cut};
 use crate::dates;
@@ -79,7 +80,7 @@ pub(crate) fn title_from_name(input: &Input<'_>) -> String {
     title
 }
 
-/// Clean characters out of the bytes of a text file: UTF-8, UTF-16 with a byte order mark, or Windows-1252.
+/// Clean characters out of the bytes of a text file, in whichever encoding they are.
 pub(crate) fn decode(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
     let text = characters(bytes)?;
     // Cleaning only ever makes a text shorter, so counting first bounds the work too.
@@ -89,22 +90,24 @@ pub(crate) fn decode(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
     Ok(clean(&text))
 }
 
+/// The characters of a text: UTF-8, UTF-16 with or without a byte order mark, or else the old encoding
+/// that the bytes look like most. UTF-7 is refused: it hides any character in harmless ones.
 pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
-    if is_binary(bytes) {
-        return Err(Reason::Binary);
-    }
-    let utf16 = if is_utf16_le(bytes) {
-        UTF_16LE
-    } else {
-        UTF_16BE
-    };
-    if is_utf16(bytes) {
+    if let Some(utf16) = utf16(bytes) {
         let (text, _) = utf16.decode_with_bom_removal(bytes);
         return if text.contains('\0') {
             Err(Reason::Binary)
         } else {
             Ok(text.into_owned())
         };
+    }
+    if is_binary(bytes) {
+        return Err(Reason::Binary);
+    }
+    if UTF7_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err(Reason::Unsupported {
+            kind: "utf-7".to_owned(),
+        });
     }
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -116,24 +119,80 @@ pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
     if is_damaged_utf8(bytes) {
         return Ok(String::from_utf8_lossy(bytes).into_owned());
     }
-    Ok(WINDOWS_1252
-        .decode_without_bom_handling(bytes)
-        .0
-        .into_owned())
+    let (text, _) = guess(bytes).decode_without_bom_handling(bytes);
+    Ok(text.into_owned())
 }
 
-/// A NUL is in no text, except in UTF-16, which must say so by its byte order mark.
+/// The byte order mark as UTF-7 writes it, with each of the characters that may end it.
+const UTF7_MARKS: &[&[u8]] = &[b"+/v8", b"+/v9", b"+/v+", b"+/v/"];
+
+/// The old encoding that bytes look like most. ISO-2022-JP is never guessed: its escapes make ASCII mean
+/// other letters, which hides text from every filter before this one.
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    /// As much as decides; the detector weighs every byte, at some tens of megabytes a second.
+    const SAMPLE: usize = 1024 * 1024;
+    let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
+    let sample = bytes.get(first.saturating_sub(1024)..).unwrap_or_default();
+    let sample = sample.get(..SAMPLE).unwrap_or(sample);
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(sample, true);
+    let found = detector.guess(None, Utf8Detection::Deny);
+    let (_, bad) = found.decode_without_bom_handling(bytes);
+    // The old encoding of the west has a character for every byte.
+    if bad { WINDOWS_1252 } else { found }
+}
+
+/// A NUL is in no text, except in UTF-16.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0) && !is_utf16(bytes)
 }
 
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
-    is_utf16_le(bytes) || bytes.starts_with(b"\xFE\xFF")
+    utf16(bytes).is_some()
 }
 
-/// Four bytes that start like UTF-16 and go on with two NULs are UTF-32.
-fn is_utf16_le(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\xFF\xFE") && !bytes.starts_with(b"\xFF\xFE\0\0")
+fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    // Four bytes that start like UTF-16 and go on with two NULs are UTF-32.
+    if bytes.starts_with(b"\xFF\xFE") && !bytes.starts_with(b"\xFF\xFE\0\0") {
+        return Some(UTF_16LE);
+    }
+    if bytes.starts_with(b"\xFE\xFF") {
+        return Some(UTF_16BE);
+    }
+    unmarked_utf16(bytes)
+}
+
+/// UTF-16 without its mark: the zeros of ASCII, spaces at least, all stand on the same side, and the rest
+/// are characters that texts have.
+fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    /// An even number, as much as decides.
+    const SAMPLE: usize = 16 * 1024;
+    if !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    let sample = bytes.get(..SAMPLE).unwrap_or(bytes);
+    let (mut first, mut second) = (0_usize, 0_usize);
+    for (at, _) in sample.iter().enumerate().filter(|(_, byte)| **byte == 0) {
+        if at.is_multiple_of(2) {
+            first += 1;
+        } else {
+            second += 1;
+        }
+    }
+    let encoding = match (first, second) {
+        (0, 1..) => UTF_16LE,
+        (1.., 0) => UTF_16BE,
+        _ => return None,
+    };
+    let enough = (first + second) * 40 >= sample.len();
+    let in_text = |c: char| {
+        let private = matches!(c, '\u{E000}'..='\u{F8FF}' | '\u{FFF0}'..='\u{FFFF}');
+        "\t\n\r".contains(c) || !(c.is_control() || private)
+    };
+    // A sample may end inside a pair; what is cut off there reads as U+FFFD.
+    let (text, _) = encoding.decode_without_bom_handling(sample);
+    let text = text.strip_suffix('\u{FFFD}').unwrap_or(&text);
+    (enough && text.chars().all(in_text)).then_some(encoding)
 }
 
 /// One control character in a hundred bytes. Text has next to none; compressed data has about ten.
@@ -157,6 +216,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::limits::Limits;
+    use crate::options::Options;
 
     fn check(bytes: &[u8], expect: Result<&str, &str>) {
         let found = decode(bytes, 1_000);
@@ -175,6 +235,49 @@ mod tests {
     }
 
     #[test]
+    fn utf16_is_known_without_its_mark() {
+        check(b"T\0\xD6\0", Ok("TÖ"));
+        check(b"\0T\0\xD6", Ok("TÖ"));
+        let cyrillic = "Пристань у маяка открыта с мая";
+        let little: Vec<_> = cyrillic.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        check(&little, Ok(cyrillic));
+        let big: Vec<_> = cyrillic.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        check(&big, Ok(cyrillic));
+    }
+
+    #[test]
+    fn old_encodings_are_guessed() {
+        for (encoding, text) in [
+            (
+                encoding_rs::WINDOWS_1251,
+                "Паром идёт от пристани до маяка каждый день.",
+            ),
+            (
+                encoding_rs::SHIFT_JIS,
+                "渡し船は毎日、灯台の桟橋から出ます。",
+            ),
+            (encoding_rs::GBK, "渡轮每天从灯塔码头出发。"),
+            (
+                encoding_rs::WINDOWS_1253,
+                "Το πλοίο φεύγει κάθε μέρα από την προβλήτα.",
+            ),
+            (encoding_rs::EUC_KR, "배는 매일 등대 부두에서 떠납니다."),
+            (
+                encoding_rs::WINDOWS_1252,
+                "Die Fähre fährt täglich vom Leuchtturm.",
+            ),
+        ] {
+            check(&encoding.encode(text).0, Ok(text));
+        }
+    }
+
+    #[test]
+    fn utf7_is_refused_and_never_guessed() {
+        check(b"+/v8-Hi", Err("unsupported"));
+        check(b"+ADw-script+AD4-", Ok("+ADw-script+AD4-"));
+    }
+
+    #[test]
     fn damaged_utf8_loses_only_the_damage() {
         let mut bytes = "übermäßig schön".as_bytes().to_vec();
         bytes.extend_from_slice(b"\xC3");
@@ -186,7 +289,9 @@ mod tests {
         check(b"a\0b", Err("binary"));
         check(b"\xFF\xFE\0\0a\0\0\0", Err("binary"));
         check(b"\xFF\xFEa\0\0\0", Err("binary"));
-        check(b"T\0e\0x\0t\0", Err("binary"));
+        check(b"T\0e\0x\0t\0\0T", Err("binary"));
+        check(b"T\0e\0x\0t", Err("binary"));
+        check(b"\x01\0\x02\0", Err("binary"));
         check(&[0x01, 0x02, 0xFF, 0xFE, 0x80, 0x05], Err("binary"));
     }
 
@@ -203,6 +308,7 @@ mod tests {
             ..Limits::default()
         };
         let title = |stem: &str| {
+            let options = Options::default();
             let input = Input {
                 id: "x",
                 path: "dir/x",
@@ -210,6 +316,7 @@ mod tests {
                 bytes: b"",
                 sha256: "",
                 limits: &limits,
+                options: &options,
             };
             title_from_name(&input)
         };

@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use crate::{Folder, find};
 
 /// Small bounds, so that small inputs reach them.
-fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits {
         max_file_bytes: 600,
         max_text_chars: 300,
         max_records: 6,
         max_line_bytes: 120,
+        max_columns: 5,
         max_front_matter_bytes: 120,
         max_fields: 4,
         max_field_depth: 2,
@@ -52,6 +53,25 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"{",
         b"\n",
         b"\r\n",
+        b"a,b,c\n1,2,3\n",
+        b"id;name\n",
+        b"\"",
+        b",",
+        b";",
+        b"\t",
+        b"|",
+        b"12/03/2024,",
+        b"1.234,5;",
+        b"+/v8",
+        b"{\"items\":[{\"text\":\"x\"},",
+        b"{\"type\":\"FeatureCollection\",\"features\":[{\"geometry\":{\"coordinates\":[1,2]}}",
+        b"{\"nbformat\":4,\"cells\":[{\"cell_type\":\"code\",\"source\":[\"x\"]}",
+        b"]}",
+        b"#!/bin/sh\n",
+        b"PK\x03\x04",
+        b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
+        b"SQLite format 3\0",
+        b"PAR1",
         b"\xFF\xFE",
         b"\xEF\xBB\xBF",
         b"\0",
@@ -68,7 +88,7 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-fn check_document(document: &Document, limits: &Limits) {
+pub(crate) fn check_document(document: &Document, limits: &Limits) {
     let chars = |text: &str| text.chars().count();
     assert!(chars(&document.title) <= limits.max_title_chars && !document.name().is_empty());
     assert!(chars(&document.text) <= limits.max_text_chars);
@@ -112,7 +132,7 @@ proptest! {
     #[test]
     fn any_bytes_as_any_format(
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
-        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf"]),
+        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv", "json", "geojson", "ipynb", "rs", "xlsx", "db"]),
     ) {
         let folder = Folder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };

@@ -9,6 +9,7 @@
 mod anything;
 mod folder;
 mod golden;
+mod mutated;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,205 @@
+//! JSON files into documents: a list of objects into one document an object, wherever in the file the list
+//! stands; any other object into one document. Lists are read element by element, never as a whole.
+
+mod geo;
+mod lines;
+mod walk;
+
+use docent_search::{DocId, Document};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value as Raw};
+
+use crate::digest::sha256;
+use crate::error::{Reason, Warning};
+use crate::fields::facts;
+use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::records::{KEYS, Place, Records, own_id};
+use crate::report::{Problem as _, Reported};
+use crate::text::{characters, file_id, title_from_name};
+use crate::{code, jsonl, notebook};
+
+pub(crate) use walk::{Entry, elements, entries};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "json",
+    extensions: &["json", "geojson"],
+    begins: begins_with_anything,
+    parse,
+};
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    code::refuse_lock_file(input)?;
+    let text = characters(input.bytes)?;
+    let text = text.trim();
+    match text.as_bytes().first() {
+        None => Err(Reason::Empty),
+        Some(b'[') if holds_objects(text) => records(input, text, jsonl_object),
+        Some(b'[') => one_document(input, text, &[]),
+        Some(b'{') => object(input, text),
+        Some(_) => Err(Reason::NotAnObject),
+    }
+}
+
+fn object(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
+    let (entries, rest) = entries(text)?;
+    if !rest.trim().is_empty() {
+        // Objects that follow each other are lines of records under another name.
+        return jsonl::parse(input);
+    }
+    let named = |name: &str| entries.iter().find(|entry| entry.name == name);
+    let is = |entry: Option<&Entry<'_>>, word: &str| {
+        entry.is_some_and(|entry| entry.raw.get().trim_matches('"') == word)
+    };
+    if named("nbformat").is_some() && (named("cells").is_some() || named("worksheets").is_some()) {
+        return notebook::of_entries(input, &entries);
+    }
+    if is(named("type"), "FeatureCollection")
+        && let Some(features) = named("features")
+    {
+        return records(input, features.raw.get(), geo::feature);
+    }
+    match list_inside(&entries) {
+        Some(list) => records(input, list.get(), jsonl_object),
+        None => one_document(input, text, &entries),
+    }
+}
+
+/// Names under which programs wrap their records.
+#[rustfmt::skip]
+const WRAPPERS: &[&str] = &[
+    "data", "items", "records", "results", "rows", "entries", "documents", "docs", "objects",
+    "hits", "list", "values", "elements", "result", "response", "payload", "content",
+];
+
+/// The list of objects that an object is there to carry: the only one under a usual name, or the only one
+/// at all where nothing says that the object is itself a document.
+fn list_inside<'a>(entries: &[Entry<'a>]) -> Option<&'a RawValue> {
+    /// Wrappers inside wrappers.
+    const MOST_LEVELS: usize = 4;
+    let mut inner = Vec::new();
+    let mut entries = entries;
+    for _ in 0..MOST_LEVELS {
+        let is_any = |names: &[&str], entry: &Entry<'_>| {
+            names
+                .iter()
+                .any(|name| entry.name.eq_ignore_ascii_case(name))
+        };
+        let lists: Vec<_> = entries
+            .iter()
+            .filter(|entry| holds_objects(entry.raw.get()))
+            .collect();
+        let wrapped: Vec<_> = lists
+            .iter()
+            .filter(|entry| is_any(WRAPPERS, entry))
+            .collect();
+        let is_document = entries.iter().any(|entry| {
+            is_any(KEYS.title, entry)
+                || is_any(KEYS.text, entry) && entry.raw.get().starts_with('"')
+        });
+        match (wrapped.as_slice(), lists.as_slice()) {
+            ([one], _) => return Some(one.raw),
+            ([], [one]) if !is_document => return Some(one.raw),
+            ([], []) => {}
+            _ => return None,
+        }
+        let mut objects = entries
+            .iter()
+            .filter(|entry| is_any(WRAPPERS, entry) && entry.raw.get().starts_with('{'));
+        let (Some(wrapper), None) = (objects.next(), objects.next()) else {
+            return None;
+        };
+        inner = walk::entries(wrapper.raw.get()).ok()?.0;
+        entries = &inner;
+    }
+    drop(inner);
+    None
+}
+
+/// Whether a value is a list whose first element is an object.
+fn holds_objects(raw: &str) -> bool {
+    let inside = raw.strip_prefix('[').map(str::trim_start);
+    inside.is_some_and(|inside| inside.starts_with('{'))
+}
+
+type ReadRecord = fn(&str, usize) -> Result<Map<String, Raw>, Reason>;
+
+fn jsonl_object(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reason> {
+    jsonl::object(raw.as_bytes(), limit)
+}
+
+fn records(input: &Input<'_>, list: &str, read: ReadRecord) -> Result<Parsed, Reason> {
+    let mut records = Records::new(input);
+    let mut number = 0;
+    let outcome = elements(list, |raw| {
+        number += 1;
+        let place = Place::Row(number);
+        if !records.begin(place) {
+            return false;
+        }
+        match read(raw.get(), input.limits.max_line_bytes) {
+            Ok(keys) => records.add(place, keys, Some(sha256(raw.get().as_bytes()))),
+            Err(reason) => records.skip(place, reason),
+        }
+        true
+    });
+    if let Err(reason) = outcome {
+        if number == 0 {
+            return Err(reason);
+        }
+        records.skip(Place::Row(number + 1), reason);
+    }
+    records.finish()
+}
+
+/// An object that is a document of its own: what it says about itself are the fields, and all of it the
+/// text.
+fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
+    let lines = lines::of(text, input.limits.max_text_chars)?;
+    let mut keys = small_entries(entries, input.limits.max_line_bytes);
+    let mut warnings = Reported::new(input.limits.max_reported);
+    let id: Option<DocId> = own_id(&mut keys).unwrap_or_else(|reason| {
+        warnings.push(Warning::new(input.path, None, reason));
+        None
+    });
+    let facts = facts(keys, &KEYS, input.limits);
+    if lines.trim().is_empty() {
+        return Err(Reason::Empty);
+    }
+    for reason in facts.warnings {
+        warnings.push(Warning::new(input.path, None, reason));
+    }
+    let document = Document {
+        id: id.map_or_else(|| file_id(input), Ok)?,
+        title: facts.title.unwrap_or_else(|| title_from_name(input)),
+        text: facts.text.unwrap_or(lines),
+        url: facts.url,
+        date: facts.date,
+        fields: facts.fields,
+        source: input.path.to_owned(),
+        hash: input.sha256.to_owned(),
+    };
+    Ok(Parsed {
+        documents: vec![document],
+        skipped: Vec::new(),
+        warnings: warnings.finish(input.path),
+    })
+}
+
+/// The entries of an object that together have no more bytes than a record may have.
+fn small_entries(entries: &[Entry<'_>], limit: usize) -> Map<String, Raw> {
+    let mut left = limit;
+    let mut keys = Map::new();
+    for entry in entries {
+        let raw = entry.raw.get();
+        if raw.len() <= left
+            && let Ok(value) = serde_json::from_str(raw)
+        {
+            left -= raw.len();
+            keys.entry(entry.name.clone()).or_insert(value);
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests;

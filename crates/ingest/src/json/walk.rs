@@ -1,0 +1,121 @@
+//! JSON text into its outermost parts, one after the other, each left as text until somebody needs it.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::Reason;
+use crate::jsonl::{MAX_NESTING, is_too_nested};
+
+/// One key of an object and its value.
+pub(crate) struct Entry<'a> {
+    pub name: String,
+    pub raw: &'a RawValue,
+}
+
+/// Keys of an object that are kept; an object with more is a table under another name.
+const MOST_ENTRIES: usize = 10_000;
+
+/// The first entries of an object, and the text after it.
+pub(crate) fn entries(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {
+    let mut found = Vec::new();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Entries(&mut found)
+        .deserialize(&mut reader)
+        .map_err(|error| bad_json(&error))?;
+    let mut rest = reader.into_iter::<IgnoredAny>();
+    // The stream stands where the object ended.
+    let end = rest.byte_offset();
+    drop(rest.next());
+    Ok((found, text.get(end..).unwrap_or_default()))
+}
+
+/// Hands over the elements of a list until `each` has had enough. What follows the list must be blank.
+pub(crate) fn elements<'a>(
+    text: &'a str,
+    each: impl FnMut(&'a RawValue) -> bool,
+) -> Result<(), Reason> {
+    let mut stopped = false;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let list = Elements {
+        each,
+        stopped: &mut stopped,
+    };
+    let read = list.deserialize(&mut reader).and_then(|()| reader.end());
+    match read {
+        // A list that was left in its middle always looks broken.
+        Err(error) if !stopped => Err(bad_json(&error)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn bad_json(error: &serde_json::Error) -> Reason {
+    if is_too_nested(error) {
+        return Reason::TooNested { limit: MAX_NESTING };
+    }
+    Reason::BadJson {
+        line: Some(error.line()),
+        column: error.column(),
+    }
+}
+
+struct Entries<'v, 'de>(&'v mut Vec<Entry<'de>>);
+
+impl<'de> DeserializeSeed<'de> for Entries<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while self.0.len() < MOST_ENTRIES {
+            let Some((name, raw)) = map.next_entry()? else {
+                return Ok(());
+            };
+            self.0.push(Entry { name, raw });
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+}
+
+struct Elements<'s, F> {
+    each: F,
+    stopped: &'s mut bool,
+}
+
+impl<'de, F: FnMut(&'de RawValue) -> bool> DeserializeSeed<'de> for Elements<'_, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_seq(self)
+    }
+}
+
+impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(raw) = list.next_element()? {
+            if !(self.each)(raw) {
+                *self.stopped = true;
+                break;
+            }
+        }
+        Ok(())
+    }
+}

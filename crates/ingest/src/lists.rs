@@ -1,0 +1,137 @@
+//! Cells that hold several values into lists of them.
+
+use serde_json::Value as Raw;
+
+/// How a column writes its lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// `["a", "b"]`, or with the single quotes of Python.
+    Bracketed,
+    /// `a; b`, with this mark between the values.
+    Separated(char),
+}
+
+/// Columns whose cells are lists even when only commas part their values.
+#[rustfmt::skip]
+const NAMES: &[&str] = &[
+    "tags", "keywords", "labels", "topics", "categories", "genres", "authors", "subjects", "skills",
+    "languages",
+];
+
+/// Longer parts are sentences with a semicolon in them.
+const MOST_CHARS: usize = 60;
+
+impl Lists {
+    /// The way in which the cells are lists: all of them in brackets, or two of them and at least half with
+    /// the same mark between short values.
+    pub(crate) fn of(name: &str, cells: &[&str]) -> Option<Self> {
+        let all = |lists: Self| cells.iter().all(|cell| lists.read(cell).is_some());
+        if all(Self::Bracketed) {
+            return Some(Self::Bracketed);
+        }
+        let named = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let marks: &[char] = if named { &['|', ';', ','] } else { &['|', ';'] };
+        marks.iter().copied().find_map(|mark| {
+            let with_mark = cells.iter().filter(|cell| cell.contains(mark)).count();
+            let lists = Self::Separated(mark);
+            let often = with_mark > usize::from(!named) && with_mark * 2 >= cells.len();
+            (often && all(lists)).then_some(lists)
+        })
+    }
+
+    pub(crate) fn read(self, cell: &str) -> Option<Raw> {
+        match self {
+            Self::Bracketed => bracketed(cell),
+            Self::Separated(mark) => {
+                let parts: Vec<_> = cell.split(mark).map(str::trim).collect();
+                let short =
+                    |part: &&str| part.chars().nth(MOST_CHARS).is_none() && !part.contains(". ");
+                parts.iter().all(short).then(|| {
+                    let parts = parts.into_iter().filter(|part| !part.is_empty());
+                    parts.map(|part| Raw::String(part.to_owned())).collect()
+                })
+            }
+        }
+    }
+}
+
+fn bracketed(cell: &str) -> Option<Raw> {
+    let inner = cell.strip_prefix('[')?.strip_suffix(']')?;
+    match serde_json::from_str(cell) {
+        Ok(Raw::Array(values)) => Some(Raw::Array(values)),
+        _ => single_quoted(inner),
+    }
+}
+
+/// `'a', 'b\'s', "c's"`: what Python writes.
+fn single_quoted(inner: &str) -> Option<Raw> {
+    let mut values = Vec::new();
+    let mut chars = inner.trim().chars();
+    loop {
+        let quote = chars.next().filter(|c| "'\"".contains(*c))?;
+        let mut value = String::new();
+        loop {
+            match chars.next()? {
+                '\\' => value.push(chars.next()?),
+                c if c == quote => break,
+                c => value.push(c),
+            }
+        }
+        values.push(Raw::String(value));
+        chars = match chars.as_str().trim_start().strip_prefix(',') {
+            Some(rest) => rest.trim_start().chars(),
+            None if chars.as_str().trim().is_empty() => return Some(Raw::Array(values)),
+            None => return None,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, cells: &[&str], expect: Option<&[&str]>) {
+        let found = Lists::of(name, cells).map(|lists| {
+            let list = |cell: &&str| lists.read(cell).unwrap().to_string();
+            cells.iter().map(list).collect::<Vec<_>>()
+        });
+        let expect = expect.map(|lists| lists.iter().map(|list| (*list).to_owned()).collect());
+        assert_eq!(found, expect, "{cells:?}");
+    }
+
+    #[test]
+    fn lists_are_known_by_their_marks() {
+        check("x", &[r#"["a", 2]"#, "[]"], Some(&[r#"["a",2]"#, "[]"]));
+        check(
+            "x",
+            &["['a', \"b's\"]", r"['c\'d']"],
+            Some(&[r#"["a","b's"]"#, r#"["c'd"]"#]),
+        );
+        check(
+            "x",
+            &["a; b", "c", "d; e"],
+            Some(&[r#"["a","b"]"#, r#"["c"]"#, r#"["d","e"]"#]),
+        );
+        check(
+            "x",
+            &["a|b|", "c|d"],
+            Some(&[r#"["a","b"]"#, r#"["c","d"]"#]),
+        );
+        check("Tags", &["a, b", "c"], Some(&[r#"["a","b"]"#, r#"["c"]"#]));
+    }
+
+    #[test]
+    fn texts_are_no_lists() {
+        check("x", &["a, b", "c"], None);
+        check("x", &["a; b", "c"], None);
+        check("x", &["a; b", "a; c", "d", "e", "f"], None);
+        check("x", &["[a", "[b]"], None);
+        check("x", &["['a' 'b']"], None);
+        check("x", &["['a"], None);
+        check("x", &["['a',]"], None);
+        let exact = "x".repeat(60);
+        assert!(Lists::of("x", &[&format!("a; {exact}"), "a; b"]).is_some());
+        check("x", &[&format!("a; {exact}x"), "a; b"], None);
+        check("x", &["It rained. Then; it stopped.", "a; b"], None);
+    }
+}

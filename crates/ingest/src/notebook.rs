@@ -1,0 +1,406 @@
+//! Jupyter notebooks into one document each: prose as it is, code in fences, and of what the code printed
+//! the beginning. Pictures are left out.
+
+use std::fmt;
+
+use docent_search::{Document, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::clean::{clean, clean_line, cut};
+use crate::error::{Reason, Warning};
+use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::json::{Entry, elements, entries};
+use crate::markdown::heading;
+use crate::report::{Problem as _, Reported};
+use crate::text::{characters, file_id, title_from_name};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "notebook",
+    extensions: &["ipynb"],
+    begins: begins_with_anything,
+    parse,
+};
+
+/// Characters and lines of one output that are kept: enough to see what it was.
+const MOST_OUTPUT_CHARS: usize = 1_000;
+const MOST_OUTPUT_LINES: usize = 20;
+
+/// Outputs of one cell; a loop that prints makes one after the other.
+const MOST_OUTPUTS: usize = 50;
+
+/// Cells of one notebook.
+const MOST_CELLS: usize = 20_000;
+
+#[derive(Deserialize)]
+struct Cell<'a> {
+    #[serde(default)]
+    cell_type: String,
+    /// Old notebooks call the source of code its input.
+    #[serde(default, alias = "input")]
+    source: Source,
+    /// Left as text: a cell may have any number of outputs, and pictures among them.
+    #[serde(borrow)]
+    outputs: Option<&'a RawValue>,
+    /// Headings of old notebooks are cells of their own.
+    level: Option<u8>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Output {
+    text: Source,
+    data: Data,
+    ename: Option<String>,
+    evalue: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Data {
+    #[serde(default, rename = "text/plain")]
+    plain: Source,
+}
+
+/// A text that stands whole or in lines, put together as it is read.
+#[derive(Default)]
+struct Source(String);
+
+impl Source {
+    fn text(&self) -> String {
+        clean(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = Source;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or its lines")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Source, E> {
+        Ok(Source(text.to_owned()))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Source, E> {
+        Ok(Source::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<Source, A::Error> {
+        let mut text = String::new();
+        while let Some(line) = lines.next_element::<String>()? {
+            text.push_str(&line);
+        }
+        Ok(Source(text))
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Metadata {
+    kernelspec: Named,
+    language_info: Named,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Named {
+    language: Option<String>,
+    name: Option<String>,
+}
+
+impl Metadata {
+    fn language(self) -> Option<String> {
+        let language = self.language_info.name.or(self.kernelspec.language)?;
+        let mut language = clean_line(&language).to_lowercase();
+        cut(&mut language, 32);
+        (!language.is_empty()).then_some(language)
+    }
+}
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    let text = characters(input.bytes)?;
+    let (entries, _) = entries(text.trim())?;
+    of_entries(input, &entries)
+}
+
+/// A notebook by the keys of its outermost object.
+pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
+    let named = |name: &str| entries.iter().find(|entry| entry.name == name);
+    let metadata = named("metadata").and_then(|entry| serde_json::from_str(entry.raw.get()).ok());
+    let language = metadata.unwrap_or_else(Metadata::default).language();
+    let mut pages = Pages {
+        text: String::new(),
+        language: language.clone().unwrap_or_default(),
+        cells: 0,
+        bad: 0,
+        limit: input.limits.max_text_chars,
+    };
+    if let Some(cells) = named("cells") {
+        pages.read(cells.raw.get())?;
+    } else if let Some(sheets) = named("worksheets") {
+        elements(sheets.raw.get(), |sheet| {
+            let cells = crate::json::entries(sheet.get()).map(|(entries, _)| entries);
+            let cells = cells.unwrap_or_default();
+            let cells = cells.iter().find(|entry| entry.name == "cells");
+            cells.is_none_or(|cells| pages.read(cells.raw.get()).is_ok())
+        })?;
+    }
+    pages.into_document(input, language)
+}
+
+/// The text of a notebook as it grows cell by cell.
+struct Pages {
+    text: String,
+    language: String,
+    cells: usize,
+    bad: usize,
+    limit: usize,
+}
+
+impl Pages {
+    fn read(&mut self, cells: &str) -> Result<(), Reason> {
+        elements(cells, |raw| {
+            self.cells += 1;
+            match serde_json::from_str::<Cell<'_>>(raw.get()) {
+                Ok(cell) => self.add(&cell),
+                Err(_) => self.bad += 1,
+            }
+            // Bytes are no fewer than characters, so a text that is too long is always seen.
+            self.cells < MOST_CELLS && self.text.len() / 4 <= self.limit
+        })
+    }
+
+    fn add(&mut self, cell: &Cell<'_>) {
+        let source = cell.source.text();
+        let source = source.trim_matches('\n');
+        match cell.cell_type.as_str() {
+            "code" => {
+                let language = self.language.clone();
+                self.fenced(&language, source);
+                if let Some(outputs) = cell.outputs {
+                    self.add_outputs(outputs.get());
+                }
+            }
+            "heading" => {
+                let level = usize::from(cell.level.unwrap_or(1).clamp(1, 6));
+                self.block(&format!("{} {source}", "#".repeat(level)));
+            }
+            _ => self.block(source),
+        }
+    }
+
+    fn add_outputs(&mut self, outputs: &str) {
+        let mut count = 0;
+        let read = elements(outputs, |raw| {
+            count += 1;
+            match serde_json::from_str::<Output>(raw.get()) {
+                Ok(output) => self.fenced("output", &output.shown()),
+                Err(_) => self.bad += 1,
+            }
+            count < MOST_OUTPUTS
+        });
+        self.bad += usize::from(read.is_err());
+    }
+
+    fn block(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn fenced(&mut self, word: &str, text: &str) {
+        if !text.trim().is_empty() {
+            let fence = fence_for(text);
+            self.block(&format!("{fence}{word}\n{text}\n{fence}"));
+        }
+    }
+
+    fn into_document(self, input: &Input<'_>, language: Option<String>) -> Result<Parsed, Reason> {
+        let limit = self.limit;
+        if self.text.trim().is_empty() {
+            return Err(Reason::Empty);
+        }
+        if self.text.chars().nth(limit).is_some() {
+            return Err(Reason::TextTooLong { limit });
+        }
+        let mut warnings = Reported::new(input.limits.max_reported);
+        if self.bad > 0 {
+            let what = format!("content of {} cells", self.bad);
+            warnings.push(Warning::new(input.path, None, Reason::Damaged { what }));
+        }
+        if self.cells >= MOST_CELLS {
+            let limit = MOST_CELLS;
+            warnings.push(Warning::new(
+                input.path,
+                None,
+                Reason::TooManyRecords { limit },
+            ));
+        }
+        let title = heading(&self.text, input.limits.max_title_chars);
+        let language = language.map(|name| ("language".to_owned(), Value::Text(name)));
+        let document = Document {
+            id: file_id(input)?,
+            title: title.unwrap_or_else(|| title_from_name(input)),
+            text: self.text,
+            url: None,
+            date: None,
+            fields: language.into_iter().take(input.limits.max_fields).collect(),
+            source: input.path.to_owned(),
+            hash: input.sha256.to_owned(),
+        };
+        Ok(Parsed {
+            documents: vec![document],
+            skipped: Vec::new(),
+            warnings: warnings.finish(input.path),
+        })
+    }
+}
+
+impl Output {
+    /// What was printed, shortened.
+    fn shown(&self) -> String {
+        let mut text = self.text.text();
+        if text.is_empty() {
+            text = self.data.plain.text();
+        }
+        if text.is_empty()
+            && let Some(error) = &self.ename
+        {
+            let why = self.evalue.as_deref().unwrap_or_default();
+            text = clean(&format!("{error}: {why}"));
+        }
+        let lines: Vec<_> = text
+            .trim_matches('\n')
+            .lines()
+            .take(MOST_OUTPUT_LINES + 1)
+            .collect();
+        let mut short = lines.get(..MOST_OUTPUT_LINES).unwrap_or(&lines).join("\n");
+        let longer = lines.len() > MOST_OUTPUT_LINES;
+        if cut(&mut short, MOST_OUTPUT_CHARS) || longer {
+            short.push_str("\n…");
+        }
+        short
+    }
+}
+
+/// Marks around code that the code itself does not use.
+pub(crate) fn fence_for(code: &str) -> &'static str {
+    let used = code
+        .lines()
+        .any(|line| line.trim_start().starts_with("```"));
+    if used { "~~~" } else { "```" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::with_input;
+    use crate::limits::Limits;
+
+    fn check(json: &str, limits: &Limits, expect: Result<(&str, &str), &str>) {
+        let found = with_input("tide_study.ipynb", json.as_bytes(), limits, parse);
+        let found = found.map(|parsed| {
+            let document = parsed.documents.into_iter().next().unwrap();
+            (document.title, document.text)
+        });
+        let found = found
+            .as_ref()
+            .map(|(title, text)| (title.as_str(), text.as_str()));
+        assert_eq!(found.map_err(Reason::code), expect, "{json}");
+    }
+
+    #[test]
+    fn cells_follow_each_other() {
+        check(
+            r##"{"nbformat":4,"metadata":{"language_info":{"name":"Python"}},"cells":[
+                {"cell_type":"markdown","source":["# Tides\n","of Ellin"]},
+                {"cell_type":"code","source":"print(1)","outputs":[{"output_type":"stream","text":["1\n"]},
+                    {"output_type":"display_data","data":{"image/png":"AAAA","text/plain":["<Figure>"]}},
+                    {"output_type":"error","ename":"ValueError","evalue":"no tide"}]},
+                {"cell_type":"code","source":"x = '''\n```\n'''"},
+                {"cell_type":"raw","source":""}, 7]}"##,
+            &Limits::default(),
+            Ok((
+                "Tides",
+                "# Tides\nof Ellin\n\n```python\nprint(1)\n```\n\n```output\n1\n```\n\n```output\n<Figure>\n```\n\n```output\nValueError: no tide\n```\n\n~~~python\nx = '''\n```\n'''\n~~~\n",
+            )),
+        );
+    }
+
+    #[test]
+    fn old_notebooks_are_read() {
+        check(
+            r#"{"nbformat":3,"worksheets":[{"cells":[{"cell_type":"heading","level":2,"source":"Fares"},
+                {"cell_type":"code","language":"python","input":["f = 3"],"outputs":[{"text":"3"}]}]}]}"#,
+            &Limits::default(),
+            Ok((
+                "Tide study",
+                "## Fares\n\n```\nf = 3\n```\n\n```output\n3\n```\n",
+            )),
+        );
+    }
+
+    #[test]
+    fn outputs_and_texts_end_at_their_bounds() {
+        let shown = |text: String| {
+            let text = Source(text);
+            Output {
+                text,
+                data: Data::default(),
+                ename: None,
+                evalue: None,
+            }
+            .shown()
+        };
+        assert_eq!(shown("x".repeat(1_000)), "x".repeat(1_000));
+        assert_eq!(
+            shown("x".repeat(1_001)),
+            format!("{}\n…", "x".repeat(1_000))
+        );
+        assert_eq!(shown("x\n".repeat(20)).lines().count(), 20);
+        assert_eq!(shown("x\n".repeat(21)).lines().last(), Some("…"));
+        let limits = |max_text_chars| Limits {
+            max_text_chars,
+            ..Limits::default()
+        };
+        let json = r#"{"cells":[{"cell_type":"markdown","source":"abc"}]}"#;
+        check(json, &limits(4), Ok(("Tide study", "abc\n")));
+        check(json, &limits(3), Err("text-too-long"));
+        check(r#"{"cells":[]}"#, &limits(3), Err("empty"));
+        check(r#"{"cells":7}"#, &limits(3), Err("bad-json"));
+    }
+
+    #[test]
+    fn outputs_are_counted() {
+        let outputs = r#"{"text":"x"},"#.repeat(MOST_OUTPUTS + 1);
+        let json = format!(
+            r#"{{"cells":[{{"cell_type":"code","source":"a","outputs":[{outputs}{{}}]}}]}}"#
+        );
+        let parsed = with_input("a.ipynb", json.as_bytes(), &Limits::default(), parse).unwrap();
+        assert_eq!(parsed.documents[0].text.matches('x').count(), MOST_OUTPUTS);
+    }
+
+    #[test]
+    fn cells_are_counted() {
+        let cells = r#"{"cell_type":"markdown","source":"a"},"#.repeat(MOST_CELLS + 1);
+        let json = format!(r#"{{"cells":[{cells}{{}}]}}"#);
+        let parsed = with_input("a.ipynb", json.as_bytes(), &Limits::default(), parse).unwrap();
+        assert_eq!(parsed.documents[0].text.matches('a').count(), MOST_CELLS);
+        assert_eq!(parsed.warnings[0].reason.code(), "too-many-records");
+    }
+}

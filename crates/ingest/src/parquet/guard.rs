@@ -1,0 +1,243 @@
+//! What a Parquet file says about itself, checked before its reader believes it: how deep the schema is,
+//! how much the pages hold when they are unpacked, how many values a dictionary claims.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaData;
+
+use super::damaged;
+use super::thrift::{Compact, STRUCT};
+use crate::error::Reason;
+use crate::limits::Limits;
+
+/// Groups inside groups of a schema.
+const MOST_LEVELS: usize = 32;
+
+/// What a page costs besides its content, so that pages of nothing are bounded too.
+const PAGE_BYTES: u64 = 64;
+
+/// Reads the footer as far as the schema goes: a reader that follows it level by level must not be led
+/// deeper than its stack.
+pub(super) fn check_schema(bytes: &[u8], limits: &Limits) -> Result<(), Reason> {
+    let footer = footer(bytes).ok_or_else(|| damaged("footer"))?;
+    let depth_and_count = schema(footer).ok_or_else(|| damaged("footer"))?;
+    let (depth, count) = depth_and_count;
+    if depth > MOST_LEVELS {
+        return Err(Reason::TooNested { limit: MOST_LEVELS });
+    }
+    // Every group is an element of the schema too, and no honest column lies in many of its own.
+    let limit = limits.max_columns;
+    if count > (limit as u64).saturating_mul(4).saturating_add(1) {
+        return Err(Reason::TooManyColumns { limit });
+    }
+    Ok(())
+}
+
+fn footer(bytes: &[u8]) -> Option<&[u8]> {
+    let (rest, tail) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
+    let (length, mark) = tail.split_at_checked(4)?;
+    let length = u32::from_le_bytes(length.try_into().ok()?);
+    let start = rest.len().checked_sub(usize::try_from(length).ok()?)?;
+    (mark == b"PAR1").then(|| rest.get(start..))?
+}
+
+/// The depth of the schema and how many elements it has.
+fn schema(footer: &[u8]) -> Option<(usize, u64)> {
+    const SCHEMA: i64 = 2;
+    let mut compact = Compact::new(footer);
+    let mut before = 0;
+    while let Some((number, kind)) = compact.field(before)? {
+        before = number;
+        if number != SCHEMA {
+            compact.skip(kind)?;
+            continue;
+        }
+        let (count, kind) = compact.list()?;
+        if kind != STRUCT {
+            return None;
+        }
+        // How many children each open group still has.
+        let mut open: Vec<i64> = Vec::new();
+        let mut deepest = 0;
+        for _ in 0..count {
+            let children = children(&mut compact)?;
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            if let Some(left) = open.last_mut() {
+                *left -= 1;
+            }
+            if children > 0 {
+                open.push(children);
+            }
+            deepest = deepest.max(open.len());
+            if deepest > MOST_LEVELS {
+                break;
+            }
+        }
+        return Some((deepest, count));
+    }
+    None
+}
+
+/// The number of children of one element of the schema.
+fn children(compact: &mut Compact<'_>) -> Option<i64> {
+    const CHILDREN: i64 = 5;
+    let (mut before, mut children) = (0, 0);
+    while let Some((number, kind)) = compact.field(before)? {
+        before = number;
+        if number == CHILDREN {
+            children = compact.number()?;
+        } else {
+            compact.skip(kind)?;
+        }
+    }
+    Some(children.max(0))
+}
+
+/// Walks over all pages and adds up what they hold. Where the reader would unpack without looking at the
+/// size that was announced, the page is unpacked here first and counted.
+pub(super) fn check_pages(
+    bytes: &[u8],
+    metadata: &ParquetMetaData,
+    limits: &Limits,
+) -> Result<(), Reason> {
+    let limit = limits.max_unpacked_bytes;
+    let mut left = limit;
+    let mut rows = 0_u64;
+    for group in metadata.row_groups() {
+        // What comes after the last record that may be read is never unpacked.
+        if rows > limits.max_records as u64 {
+            break;
+        }
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+        for column in group.columns() {
+            let (start, length) = column.byte_range();
+            let chunk = usize::try_from(start).ok().and_then(|start| {
+                let rest = bytes.get(start..)?;
+                rest.get(..usize::try_from(length).ok()?)
+            });
+            let chunk = chunk.ok_or_else(|| damaged("footer"))?;
+            let chunk = Chunk {
+                pages: chunk,
+                codec: column.compression(),
+                repeats: column.column_descr().max_rep_level() > 0,
+            };
+            left = chunk
+                .unpacked(left)
+                .ok_or_else(|| damaged("page header"))?
+                .ok_or(Reason::TooMuchInside { limit })?;
+        }
+    }
+    Ok(())
+}
+
+/// The pages of one column in one group of rows.
+pub(super) struct Chunk<'a> {
+    pub pages: &'a [u8],
+    pub codec: Compression,
+    /// Whether a row may have many values, which a page can claim by the thousand million in a few bytes.
+    pub repeats: bool,
+}
+
+/// What a value of a list takes in memory while its row is put together.
+const VALUE_BYTES: u64 = 32;
+
+impl Chunk<'_> {
+    /// What of `left` the pages leave over: nothing inside when it is not enough, nothing at all when they
+    /// cannot be read.
+    pub(super) fn unpacked(&self, mut left: u64) -> Option<Option<u64>> {
+        let mut rest = self.pages;
+        while !rest.is_empty() {
+            let mut compact = Compact::new(rest);
+            let page = Page::read(&mut compact)?;
+            let from = rest.len() - compact.left();
+            let content = rest.get(from..from.checked_add(page.compressed)?)?;
+            // A dictionary has no more values than bits.
+            if page.dictionary_values > page.unpacked.saturating_mul(8) {
+                return None;
+            }
+            let bytes = page.unpacked.max(unpacked(content, self.codec, left));
+            let values = if self.repeats { page.values } else { 0 };
+            let cost = bytes
+                .saturating_add(values.saturating_mul(VALUE_BYTES))
+                .saturating_add(PAGE_BYTES);
+            let Some(after) = left.checked_sub(cost) else {
+                return Some(None);
+            };
+            left = after;
+            rest = rest.get(from + page.compressed..)?;
+        }
+        Some(Some(left))
+    }
+}
+
+/// How many bytes come out of a page, counted up to a little more than `left`; 0 where the reader itself
+/// keeps to the size that was announced.
+fn unpacked(content: &[u8], codec: Compression, left: u64) -> u64 {
+    let count = |reader: &mut dyn Read| {
+        let mut counted = reader.take(left.saturating_add(1));
+        // A page that breaks off is as long as what came out of it.
+        let _ = std::io::copy(&mut counted, &mut std::io::sink());
+        left.saturating_add(1) - counted.limit()
+    };
+    match codec {
+        Compression::GZIP(_) => count(&mut MultiGzDecoder::new(content)),
+        Compression::BROTLI(_) => {
+            count(&mut brotli_decompressor::Decompressor::new(content, 4_096))
+        }
+        _ => 0,
+    }
+}
+
+struct Page {
+    unpacked: u64,
+    compressed: usize,
+    /// Values of a page of data.
+    values: u64,
+    dictionary_values: u64,
+}
+
+impl Page {
+    fn read(compact: &mut Compact<'_>) -> Option<Self> {
+        const UNPACKED: i64 = 2;
+        const COMPRESSED: i64 = 3;
+        const DATA: i64 = 5;
+        const DICTIONARY: i64 = 7;
+        const DATA_2: i64 = 8;
+        let mut page = Self {
+            unpacked: 0,
+            compressed: 0,
+            values: 0,
+            dictionary_values: 0,
+        };
+        let mut before = 0;
+        while let Some((number, kind)) = compact.field(before)? {
+            before = number;
+            match number {
+                UNPACKED => page.unpacked = compact.number()?.try_into().ok()?,
+                COMPRESSED => page.compressed = compact.number()?.try_into().ok()?,
+                DATA | DATA_2 if kind == STRUCT => page.values = first_number(compact)?,
+                DICTIONARY if kind == STRUCT => page.dictionary_values = first_number(compact)?,
+                _ => compact.skip(kind)?,
+            }
+        }
+        Some(page)
+    }
+}
+
+/// The first field of a struct, which is a number.
+fn first_number(compact: &mut Compact<'_>) -> Option<u64> {
+    let (mut before, mut found) = (0, 0);
+    while let Some((number, kind)) = compact.field(before)? {
+        before = number;
+        if number == 1 {
+            found = compact.number()?.try_into().ok()?;
+        } else {
+            compact.skip(kind)?;
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,236 @@
+//! Parquet files into one document a row. Nested columns become nested values, and so dotted names; days
+//! and moments become days; decimals become numbers.
+
+mod guard;
+mod thrift;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use parquet::basic::{LogicalType, TimeUnit};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::reader::RowIter;
+use parquet::record::{Field, Row};
+use parquet::schema::types::Type;
+use serde_json::{Map, Value as Raw};
+
+use crate::columns::put_moment;
+use crate::dates::{self, Moment, from_days, from_millis};
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed};
+use crate::records::{Place, Records};
+use crate::sheet::as_number;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "parquet",
+    extensions: &[],
+    begins: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
+    parse,
+};
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    if input.bytes.starts_with(b"PARE") {
+        return Err(Reason::Encrypted);
+    }
+    guard::check_schema(input.bytes, input.limits)?;
+    let mut records = Records::new(input);
+    // The reader trusts what pages say about themselves. Where that makes it panic, what was read before
+    // is whole.
+    let read = catch_unwind(AssertUnwindSafe(|| read(input, &mut records)));
+    let outcome = read.unwrap_or_else(|_| Err(damaged("column")));
+    match outcome {
+        Ok(()) => records.finish(),
+        Err(reason) => {
+            records.skip_part("rows", reason.clone());
+            let parsed = records.finish()?;
+            if parsed.documents.is_empty() {
+                return Err(reason);
+            }
+            Ok(parsed)
+        }
+    }
+}
+
+fn damaged(what: &str) -> Reason {
+    Reason::Damaged {
+        what: what.to_owned(),
+    }
+}
+
+fn read(input: &Input<'_>, records: &mut Records<'_>) -> Result<(), Reason> {
+    let bytes = Bytes::copy_from_slice(input.bytes);
+    let reader = SerializedFileReader::new(bytes).map_err(|_| damaged("footer"))?;
+    guard::check_pages(input.bytes, reader.metadata(), input.limits)?;
+    let nanos = nanosecond_columns(reader.metadata().file_metadata().schema());
+    let rows = RowIter::from_file(None, &reader).map_err(|_| damaged("schema"))?;
+    for (number, row) in (1..).zip(rows) {
+        let place = Place::Row(number);
+        if !records.begin(place) {
+            break;
+        }
+        // Columns are read side by side, so behind a bad value no row is whole.
+        let row = row.map_err(|_| damaged("column"))?;
+        match keys(row, &nanos, input) {
+            Ok(keys) => records.add(place, keys, None),
+            Err(reason) => records.skip(place, reason),
+        }
+    }
+    Ok(())
+}
+
+/// Columns of moments in a unit that older files did not have, which come as bare numbers.
+fn nanosecond_columns(schema: &Type) -> Vec<String> {
+    let is_nanos = |column: &&parquet::schema::types::TypePtr| {
+        let kind = column.get_basic_info().logical_type_ref();
+        matches!(kind, Some(LogicalType::Timestamp(stamp)) if stamp.unit == TimeUnit::NANOS)
+    };
+    let columns = schema.get_fields().iter().filter(is_nanos);
+    columns.map(|column| column.name().to_owned()).collect()
+}
+
+fn keys(row: Row, nanos: &[String], input: &Input<'_>) -> Result<Map<String, Raw>, Reason> {
+    let mut keys = Map::new();
+    let mut left = Left {
+        bytes: input.limits.max_line_bytes,
+    };
+    let too_long = || Reason::LineTooLong {
+        limit: input.limits.max_line_bytes,
+    };
+    for (name, field) in row.into_columns() {
+        let moment = match &field {
+            Field::Long(value) if nanos.contains(&name) => from_millis(value.div_euclid(1_000_000)),
+            other => moment(other),
+        };
+        match moment {
+            Some(moment) => put_moment(&mut keys, &name, moment),
+            None => {
+                let value = value(field, &mut left).ok_or_else(too_long)?;
+                if value != Raw::Null {
+                    keys.insert(name, value);
+                }
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// Bytes that a row may still have.
+struct Left {
+    bytes: usize,
+}
+
+impl Left {
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.bytes = self.bytes.checked_sub(bytes)?;
+        Some(())
+    }
+}
+
+fn moment(field: &Field) -> Option<Moment> {
+    match field {
+        Field::Date(days) => from_days(i64::from(*days)).map(|day| Moment { day, time: None }),
+        Field::TimestampMillis(millis) => from_millis(*millis),
+        Field::TimestampMicros(micros) => from_millis(micros.div_euclid(1_000)),
+        _ => None,
+    }
+}
+
+/// A value as JSON; nothing when the row grows too long. It calls itself once per level of the schema,
+/// whose levels are bounded.
+fn value(field: Field, left: &mut Left) -> Option<Raw> {
+    left.take(size_of::<u64>())?;
+    if let Some(moment) = moment(&field) {
+        let parts = [Some(moment.day), moment.time];
+        return Some(
+            parts
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .into(),
+        );
+    }
+    Some(match field {
+        Field::Bool(flag) => Raw::Bool(flag),
+        Field::Byte(number) => number.into(),
+        Field::Short(number) => number.into(),
+        Field::Int(number) => number.into(),
+        Field::Long(number) => number.into(),
+        Field::UByte(number) => number.into(),
+        Field::UShort(number) => number.into(),
+        Field::UInt(number) => number.into(),
+        Field::ULong(number) => number.into(),
+        Field::Float16(number) => as_number(f64::from(number.to_f32())),
+        // Through its shortest text, so that 0.1 does not become 0.10000000149.
+        Field::Float(number) => number.to_string().parse().map_or(Raw::Null, as_number),
+        Field::Double(number) => as_number(number),
+        Field::Decimal(decimal) => {
+            let sound = decimal.scale() >= 0 && decimal.precision() >= decimal.scale();
+            if sound && decimal.data().len() <= 32 {
+                decimal_value(&Field::Decimal(decimal).to_string())
+            } else {
+                Raw::Null
+            }
+        }
+        Field::Str(text) => {
+            left.take(text.len())?;
+            text.into()
+        }
+        // Old writers do not say that bytes are text.
+        Field::Bytes(bytes) => match std::str::from_utf8(bytes.data()) {
+            Ok(text) if !text.contains('\0') => {
+                left.take(text.len())?;
+                text.into()
+            }
+            _ => Raw::Null,
+        },
+        Field::TimeMillis(millis) => time_of_day(i64::from(millis)),
+        Field::TimeMicros(micros) => time_of_day(micros.div_euclid(1_000)),
+        Field::Group(row) => {
+            let mut map = Map::new();
+            for (name, field) in row.into_columns() {
+                map.insert(name, value(field, left)?);
+            }
+            Raw::Object(map)
+        }
+        Field::ListInternal(list) => {
+            let values = list.elements().iter();
+            values
+                .map(|field| value(field.clone(), left))
+                .collect::<Option<Vec<_>>>()?
+                .into()
+        }
+        Field::MapInternal(entries) => {
+            let mut map = Map::new();
+            for (key, field) in entries.entries() {
+                let key = match value(key.clone(), left)? {
+                    Raw::String(text) => text,
+                    other => other.to_string(),
+                };
+                map.insert(key, value(field.clone(), left)?);
+            }
+            Raw::Object(map)
+        }
+        Field::Null | Field::Date(_) | Field::TimestampMillis(_) | Field::TimestampMicros(_) => {
+            Raw::Null
+        }
+    })
+}
+
+/// A decimal as a number, where a number holds all its digits.
+fn decimal_value(text: &str) -> Raw {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    match text.parse() {
+        Ok(number) if digits <= 15 => as_number(number),
+        _ => text.into(),
+    }
+}
+
+fn time_of_day(millis: i64) -> Raw {
+    let moment = dates::from_millis(millis);
+    let time = moment.and_then(|moment| moment.time);
+    time.map_or(Raw::Null, Raw::String)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,400 @@
+//! Rows of any file of records into one document each, so that a record is the same document whether it
+//! came as a line of JSON, a row of a table or a cell range. A bad row costs only itself.
+
+use docent_search::{DocId, Document, Error};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::{clean, clean_line, cut};
+use crate::digest::sha256;
+use crate::entry::{percent_encode, shorten};
+use crate::error::{Reason, Skipped, Warning};
+use crate::fields::{Facts, Keys, facts, take};
+use crate::format::{Input, Parsed};
+use crate::report::{Problem as _, Reported};
+use crate::text::title_from_name;
+
+/// Which columns mean what in every format of records.
+pub(crate) const KEYS: Keys = Keys {
+    title: &["title", "name", "subject"],
+    text: &["text", "content", "body"],
+    url: &["url", "link"],
+};
+
+/// Where a record stands in its file: what reports, ids and made-up titles call it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// A line of the file, counted from 1.
+    Line(u64),
+    /// A row of the only table of the file, or an element of a list, counted from 1.
+    Row(u64),
+    /// A row of one of several tables.
+    Table {
+        /// The table's name.
+        table: &'a str,
+        /// The row, counted from 1.
+        row: u64,
+        /// What tells the row apart inside its table; the row's number where nothing better does.
+        key: Option<&'a str>,
+        /// Whether it is the only table, so that the ids of its own records are enough.
+        sole: bool,
+    },
+}
+
+impl Place<'_> {
+    fn number(self) -> u64 {
+        match self {
+            Self::Line(number) | Self::Row(number) | Self::Table { row: number, .. } => number,
+        }
+    }
+
+    /// What follows the `#` of an id.
+    fn fragment(self) -> String {
+        match self {
+            Self::Line(number) | Self::Row(number) => format!("L{number}"),
+            Self::Table {
+                table, row, key, ..
+            } => {
+                let table = percent_encode(table.as_bytes());
+                match key {
+                    Some(key) => format!("{table}/{}", percent_encode(key.as_bytes())),
+                    None => format!("{table}/{row}"),
+                }
+            }
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Line(number) => format!("line {number}"),
+            Self::Row(row)
+            | Self::Table {
+                row, sole: true, ..
+            } => format!("row {row}"),
+            Self::Table {
+                table, row, key, ..
+            } => match key {
+                Some(key) => clean_line(&format!("{table} {key}")),
+                None => clean_line(&format!("{table}, row {row}")),
+            },
+        }
+    }
+}
+
+/// The documents of one file of records, and what was left out of it.
+pub(crate) struct Records<'a> {
+    input: &'a Input<'a>,
+    documents: Vec<Document>,
+    skipped: Reported<Skipped>,
+    warnings: Reported<Warning>,
+    seen: usize,
+    bytes: u64,
+    full: bool,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(input: &'a Input<'a>) -> Self {
+        Self {
+            input,
+            documents: Vec::new(),
+            skipped: Reported::new(input.limits.max_reported),
+            warnings: Reported::new(input.limits.max_reported),
+            seen: 0,
+            bytes: 0,
+            full: false,
+        }
+    }
+
+    /// Counts one more record, or says that no more fit; the reader then stops.
+    pub(crate) fn begin(&mut self, place: Place<'_>) -> bool {
+        if self.full {
+            return false;
+        }
+        self.seen += 1;
+        if self.seen > self.input.limits.max_records {
+            self.full = true;
+            let limit = self.input.limits.max_records;
+            self.skip(place, Reason::TooManyRecords { limit });
+        }
+        !self.full
+    }
+
+    /// Turns the keys and values of one record into a document. The hash is that of the bytes the record
+    /// came from, where they stand together; else it is made of the keys and values.
+    pub(crate) fn add(&mut self, place: Place<'_>, keys: Map<String, Raw>, hash: Option<String>) {
+        match document(self.input, place, keys, hash) {
+            Ok((document, reasons)) => {
+                self.bytes += document.bytes() as u64;
+                if self.bytes > self.input.limits.max_unpacked_bytes {
+                    self.full = true;
+                    let limit = self.input.limits.max_unpacked_bytes;
+                    return self.skip(place, Reason::TooMuchInside { limit });
+                }
+                self.documents.push(document);
+                for reason in reasons {
+                    self.warn(place, reason);
+                }
+            }
+            Err(reason) => self.skip(place, reason),
+        }
+    }
+
+    /// One document that is no record, such as a sheet of notes between tables.
+    pub(crate) fn add_document(&mut self, document: Document) {
+        self.bytes += document.bytes() as u64;
+        self.documents.push(document);
+    }
+
+    pub(crate) fn skip(&mut self, place: Place<'_>, reason: Reason) {
+        let path = self.path(place);
+        self.skipped
+            .push(Skipped::new(&path, Some(place.number()), reason));
+    }
+
+    pub(crate) fn warn(&mut self, place: Place<'_>, reason: Reason) {
+        let path = self.path(place);
+        self.warnings
+            .push(Warning::new(&path, Some(place.number()), reason));
+    }
+
+    /// A whole part of the file that gives no records.
+    pub(crate) fn skip_part(&mut self, part: &str, reason: Reason) {
+        let path = format!("{}#{}", self.input.path, clean_line(part));
+        self.skipped.push(Skipped::new(&path, None, reason));
+    }
+
+    fn path(&self, place: Place<'_>) -> String {
+        match place {
+            Place::Table { table, .. } => format!("{}#{}", self.input.path, clean_line(table)),
+            Place::Line(_) | Place::Row(_) => self.input.path.to_owned(),
+        }
+    }
+
+    /// Everything together; a file in which nothing at all was seen is empty.
+    pub(crate) fn finish(self) -> Result<Parsed, Reason> {
+        let path = self.input.path;
+        let skipped = self.skipped.finish(path);
+        if self.documents.is_empty() && skipped.is_empty() {
+            return Err(Reason::Empty);
+        }
+        Ok(Parsed {
+            documents: self.documents,
+            skipped,
+            warnings: self.warnings.finish(path),
+        })
+    }
+}
+
+fn document(
+    input: &Input<'_>,
+    place: Place<'_>,
+    mut keys: Map<String, Raw>,
+    hash: Option<String>,
+) -> Result<(Document, Vec<Reason>), Reason> {
+    let hash = hash.unwrap_or_else(|| fingerprint(&keys));
+    // Tables of one file count their rows alike, so a row's id names its table too.
+    let own_id = match place {
+        Place::Table { sole: false, .. } => None,
+        Place::Table { .. } | Place::Line(_) | Place::Row(_) => own_id(&mut keys)?,
+    };
+    let mut facts = facts(keys, &KEYS, input.limits);
+    if facts.title.is_none() && facts.text.is_none() && facts.fields.is_empty() {
+        return Err(Reason::Empty);
+    }
+    let title = facts.title.take();
+    let title = title.unwrap_or_else(|| made_title(input, &facts, own_id.as_ref(), place));
+    let text = facts.text.take().unwrap_or_else(|| text_of_fields(&facts));
+    let limit = input.limits.max_text_chars;
+    if text.chars().nth(limit).is_some() {
+        return Err(Reason::TextTooLong { limit });
+    }
+    let id = match own_id {
+        Some(id) => id,
+        None => document_id(&shorten(format!("{}#{}", input.id, place.fragment())))?,
+    };
+    let document = Document {
+        id,
+        title,
+        text,
+        url: facts.url,
+        date: facts.date,
+        fields: facts.fields,
+        source: input.path.to_owned(),
+        hash,
+    };
+    Ok((document, facts.warnings))
+}
+
+fn fingerprint(keys: &Map<String, Raw>) -> String {
+    let bytes = serde_json::to_vec(keys).unwrap_or_default();
+    sha256(&bytes)
+}
+
+/// The record's own id. It must come back from a client exactly as it went out, so it is taken as it is
+/// or not at all.
+pub(crate) fn own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, Reason> {
+    let text = match take(map, &["id"], |raw| Some(raw.clone())) {
+        None | Some(Raw::Null) => return Ok(None),
+        Some(Raw::String(text)) => text,
+        // Beyond this many digits two numbers can be read as the same one.
+        Some(Raw::Number(number))
+            if number.is_f64() && number.as_f64().is_none_or(|n| n.abs() >= 9e15) =>
+        {
+            return Err(bad_id("it is too large a number to be exact"));
+        }
+        Some(Raw::Number(number)) => number.to_string(),
+        Some(_) => return Err(bad_id("it is neither text nor a number")),
+    };
+    if clean(&text) != text {
+        return Err(bad_id("it holds a control or invisible character"));
+    }
+    if names_a_page(&text) {
+        return Err(bad_id("it ends like the id of a continuation page"));
+    }
+    document_id(&text).map(Some)
+}
+
+fn document_id(text: &str) -> Result<DocId, Reason> {
+    DocId::parse(text).map_err(|error| match error {
+        Error::Id { reason } => bad_id(reason),
+        other => bad_id(&other.to_string()),
+    })
+}
+
+fn bad_id(why: &str) -> Reason {
+    Reason::BadId {
+        why: why.to_owned(),
+    }
+}
+
+/// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
+fn names_a_page(id: &str) -> bool {
+    let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
+    id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
+}
+
+/// A record with a text needs no title of our making. One without is named after its file and which
+/// record it is.
+fn made_title(input: &Input<'_>, facts: &Facts, id: Option<&DocId>, place: Place<'_>) -> String {
+    let mut title = match (&facts.text, id) {
+        (Some(_), _) => String::new(),
+        (None, Some(id)) => format!("{} {id}", title_from_name(input)),
+        (None, None) => format!("{}, {}", title_from_name(input), place.words()),
+    };
+    cut(&mut title, input.limits.max_title_chars);
+    title
+}
+
+/// A record without a text is read as the list of its fields.
+pub(crate) fn text_of_fields(facts: &Facts) -> String {
+    facts
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::with_input;
+    use crate::limits::Limits;
+    use serde_json::json;
+
+    fn add_all(limits: &Limits, rows: &[(Place<'_>, Raw)]) -> Result<Vec<String>, Reason> {
+        with_input("boats.db", b"", limits, |input| {
+            let mut records = Records::new(input);
+            for (place, raw) in rows {
+                if !records.begin(*place) {
+                    break;
+                }
+                let Raw::Object(map) = raw else {
+                    panic!("not an object")
+                };
+                records.add(*place, map.clone(), None);
+            }
+            let parsed = records.finish()?;
+            let documents = parsed
+                .documents
+                .iter()
+                .map(|d| format!("{}|{}|{}", d.id, d.title, d.text));
+            let skipped = parsed.skipped.iter().map(|s| {
+                let line = s.line.unwrap_or(0);
+                format!("{}:{line}:{}", s.path, s.reason.code())
+            });
+            Ok(documents.chain(skipped).collect())
+        })
+    }
+
+    fn table<'a>(table: &'a str, row: u64, key: Option<&'a str>) -> Place<'a> {
+        Place::Table {
+            table,
+            row,
+            key,
+            sole: false,
+        }
+    }
+
+    #[test]
+    fn rows_of_tables_are_named_after_table_and_key() {
+        let found = add_all(
+            &Limits::default(),
+            &[
+                (
+                    table("Old hulls", 2, None),
+                    json!({"id": 7, "make": "Orrin"}),
+                ),
+                (table("hulls", 3, Some("a/b#p2")), json!({"make": "Orrin"})),
+                (
+                    table("hulls", 4, None),
+                    json!({"name": "Skerry", "text": "x"}),
+                ),
+                (table("hulls", 5, None), json!({"make": null})),
+                (Place::Row(6), json!({"id": 7, "make": "Tarn"})),
+                (Place::Row(7), json!({"make": "Tarn"})),
+            ],
+        );
+        assert_eq!(
+            found.unwrap(),
+            [
+                "boats.db#Old%20hulls/2|Boats, Old hulls, row 2|id: 7\nmake: Orrin\n",
+                "boats.db#hulls/a%2Fb%23p2|Boats, hulls a/b#p2|make: Orrin\n",
+                "boats.db#hulls/4|Skerry|x",
+                "7|Boats 7|make: Tarn\n",
+                "boats.db#L7|Boats, row 7|make: Tarn\n",
+                "boats.db#hulls:5:empty",
+            ]
+        );
+    }
+
+    #[test]
+    fn all_documents_together_end_at_their_bound() {
+        let row = json!({"text": "0123456789"});
+        let rows = [1, 2, 3].map(|n| (Place::Row(n), row.clone()));
+        // Text, id, source and hash of one document.
+        let one = 10 + "boats.db#L1".len() + "boats.db".len() + 64;
+        let limits = |bytes: usize| Limits {
+            max_unpacked_bytes: bytes as u64,
+            ..Limits::default()
+        };
+        assert_eq!(add_all(&limits(3 * one), &rows).unwrap().len(), 3);
+        assert_eq!(
+            add_all(&limits(3 * one - 1), &rows).unwrap().pop().unwrap(),
+            "boats.db:3:too-much-inside"
+        );
+        let found = add_all(&limits(2 * one - 1), &rows).unwrap();
+        assert_eq!(found.len(), 2, "reading ends there: {found:?}");
+    }
+
+    #[test]
+    fn a_hash_tells_records_apart() {
+        with_input("a.csv", b"", &Limits::default(), |input| {
+            let mut records = Records::new(input);
+            for raw in [json!({"a": 1}), json!({"a": "1"}), json!({"a": 1})] {
+                records.add(Place::Row(1), raw.as_object().unwrap().clone(), None);
+            }
+            let hashes: Vec<_> = records.documents.iter().map(|d| d.hash.clone()).collect();
+            assert_ne!(hashes[0], hashes[1]);
+            assert_eq!(hashes[0], hashes[2]);
+        });
+    }
+}

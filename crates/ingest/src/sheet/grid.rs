@@ -1,0 +1,404 @@
+//! Cells as they come into sheets of rows, and those into documents: the rows of a table one by one, any
+//! other sheet as lines.
+
+use std::collections::HashMap;
+
+use docent_search::{DocId, Document};
+use serde_json::{Map, Number, Value as Raw};
+
+use crate::clean::{clean_line, cut};
+use crate::columns::put_moment;
+use crate::dates::{Moment, from_millis};
+use crate::digest::sha256;
+use crate::entry::{percent_encode, shorten};
+use crate::error::Reason;
+use crate::format::{Input, Parsed};
+use crate::limits::Limits;
+use crate::records::{Place, Records};
+use crate::text::{file_id, title_from_name};
+
+/// Sheets of one workbook.
+const MOST_SHEETS: usize = 1_000;
+
+/// Problems of a whole workbook that are told one by one.
+const MOST_PROBLEMS: usize = 100;
+
+/// What a cell costs besides its text, about as much as it takes in memory.
+const CELL_BYTES: u64 = 64;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Text(String),
+    Number(f64),
+    Bool(bool),
+    Moment(Moment),
+}
+
+/// A moment counted in days as spreadsheets do. Less than a day is a time alone.
+pub(super) fn from_serial(serial: f64, is_1904: bool) -> Cell {
+    const DAY: f64 = 86_400_000.0;
+    /// Days from the first of the calendar to 1970.
+    const TO_1970: f64 = 25_569.0;
+    if (0.0..1.0).contains(&serial) {
+        return text_of_duration(serial);
+    }
+    let serial = if is_1904 { serial + 1_462.0 } else { serial };
+    // The calendar of 1900 has a 29 February that never was; before it all days are one off.
+    let serial = if serial < 60.0 { serial + 1.0 } else { serial };
+    // Seconds are rounded, because a fraction of a day is never exact.
+    let seconds = ((serial - TO_1970) * DAY / 1_000.0).round();
+    let plausible = seconds.abs() < 1e12;
+    let moment = plausible
+        .then(|| from_millis(seconds as i64 * 1_000))
+        .flatten();
+    moment.map_or(Cell::Number(serial), Cell::Moment)
+}
+
+/// A part of a day, or many days, as hours, minutes and seconds.
+pub(super) fn text_of_duration(days: f64) -> Cell {
+    let seconds = (days * 86_400.0).round();
+    if !(0.0..1e12).contains(&seconds) {
+        return Cell::Number(days);
+    }
+    let seconds = seconds as u64;
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    Cell::Text(format!("{hours:02}:{minutes:02}:{:02}", seconds % 60))
+}
+
+impl Cell {
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => CELL_BYTES + text.len() as u64,
+            Self::Number(_) | Self::Bool(_) | Self::Moment(_) => CELL_BYTES,
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => clean_line(text),
+            Self::Number(number) => number.to_string(),
+            Self::Bool(flag) => flag.to_string(),
+            Self::Moment(moment) => match &moment.time {
+                Some(time) => format!("{} {time}", moment.day),
+                None => moment.day.clone(),
+            },
+        }
+    }
+
+    fn put(self, name: &str, keys: &mut Map<String, Raw>) {
+        let value = match self {
+            Self::Moment(moment) => return put_moment(keys, name, moment),
+            Self::Text(text) => Raw::String(text),
+            Self::Bool(flag) => Raw::Bool(flag),
+            Self::Number(number) => as_number(number),
+        };
+        keys.insert(name.to_owned(), value);
+    }
+}
+
+/// Whole numbers stay whole: an id of 17 is not 17.0.
+pub(crate) fn as_number(number: f64) -> Raw {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        return (number as i64).into();
+    }
+    Number::from_f64(number).map_or(Raw::Null, Raw::Number)
+}
+
+/// One row, its number counted from 1.
+#[derive(Debug)]
+struct Row {
+    number: u64,
+    cells: Vec<(u32, Cell)>,
+}
+
+#[derive(Debug)]
+struct Sheet {
+    name: String,
+    rows: Vec<Row>,
+}
+
+/// A workbook as it is read, within its bounds.
+pub(super) struct Book<'a> {
+    limits: &'a Limits,
+    sheets: Vec<Sheet>,
+    problems: Vec<(String, Reason)>,
+    /// Bytes that cells may still take.
+    left: u64,
+}
+
+impl<'a> Book<'a> {
+    pub(super) fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            sheets: Vec::new(),
+            problems: Vec::new(),
+            left: limits.max_unpacked_bytes,
+        }
+    }
+
+    /// Begins the next sheet, or says that there are too many.
+    pub(super) fn begin(&mut self, name: &str) -> bool {
+        if self.sheets.len() >= MOST_SHEETS {
+            self.problem(name, damaged_list());
+            return false;
+        }
+        let mut name = clean_line(name);
+        cut(&mut name, self.limits.max_name_chars);
+        self.sheets.push(Sheet {
+            name,
+            rows: Vec::new(),
+        });
+        true
+    }
+
+    /// Puts a cell, counted from 0, into the current sheet; false when no more fit.
+    pub(super) fn put(&mut self, row: u32, column: u32, cell: Cell) -> bool {
+        let Some(sheet) = self.sheets.last_mut() else {
+            return false;
+        };
+        if matches!(&cell, Cell::Text(text) if text.trim().is_empty()) {
+            return true;
+        }
+        let limit = self.limits.max_columns;
+        if column as usize >= limit {
+            let name = sheet.name.clone();
+            self.problem(&name, Reason::TooManyColumns { limit });
+            return true;
+        }
+        let bytes = cell.bytes();
+        if bytes > self.left {
+            self.left = 0;
+            let (name, limit) = (sheet.name.clone(), self.limits.max_unpacked_bytes);
+            self.problem(&name, Reason::TooMuchInside { limit });
+            return false;
+        }
+        self.left -= bytes;
+        let number = u64::from(row) + 1;
+        match sheet.rows.last_mut() {
+            Some(last) if last.number == number => last.cells.push((column, cell)),
+            _ => sheet.rows.push(Row {
+                number,
+                cells: vec![(column, cell)],
+            }),
+        }
+        // One more than may become documents, and titles above them, say that there are more.
+        sheet.rows.len() <= self.limits.max_records.saturating_add(MOST_ABOVE + 1)
+    }
+
+    /// Something about a sheet that the owner should know; each is said once.
+    pub(super) fn problem(&mut self, sheet: &str, reason: Reason) {
+        let problem = (clean_line(sheet), reason);
+        if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    pub(super) fn into_documents(self, input: &Input<'_>) -> Result<Parsed, Reason> {
+        let mut records = Records::new(input);
+        let mut sheets = self.sheets;
+        for sheet in &mut sheets {
+            sheet.sort();
+        }
+        sheets.retain(|sheet| !sheet.rows.is_empty());
+        let sole = sheets.len() == 1;
+        for sheet in sheets {
+            match sheet.header() {
+                Some(at) => add_table(&mut records, sheet, at, sole),
+                None => add_lines(&mut records, input, &sheet, sole)?,
+            }
+        }
+        for (sheet, reason) in self.problems {
+            records.skip_part(&sheet, reason);
+        }
+        records.finish()
+    }
+}
+
+fn damaged_list() -> Reason {
+    Reason::Damaged {
+        what: "list of sheets".to_owned(),
+    }
+}
+
+/// Rows above a header: a title, a note, a blank line.
+const MOST_ABOVE: usize = 20;
+
+/// Characters of a column's name; what is longer is prose.
+const MOST_HEADER_CHARS: usize = 200;
+
+impl Sheet {
+    /// Rows and cells in their order, each once; most writers keep it already.
+    fn sort(&mut self) {
+        self.rows.sort_by_key(|row| row.number);
+        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        for row in std::mem::take(&mut self.rows) {
+            match rows.last_mut() {
+                Some(last) if last.number == row.number => last.cells.extend(row.cells),
+                _ => rows.push(row),
+            }
+        }
+        for row in &mut rows {
+            row.cells.sort_by_key(|(column, _)| *column);
+            row.cells.dedup_by_key(|(column, _)| *column);
+        }
+        self.rows = rows;
+    }
+
+    /// Where the header stands if the sheet is a table: at least two columns that it names, above at least
+    /// two rows, most of which fill at least two of them.
+    fn header(&self) -> Option<usize> {
+        let wide = |row: &Row| row.cells.len() > 1;
+        let at = self.rows.iter().take(MOST_ABOVE + 1).position(wide)?;
+        let (head, below) = (self.rows.get(at)?, self.rows.get(at + 1..)?);
+        let names = head.cells.iter().filter(|(_, cell)| match cell {
+            Cell::Text(text) => text.chars().nth(MOST_HEADER_CHARS).is_none(),
+            _ => false,
+        });
+        let names = names.count();
+        // Years and months may head columns too, but something must be named.
+        let numbers = head.cells.len() - names;
+        let values_only_after_names = matches!(head.cells.first(), Some((_, Cell::Text(_))));
+        let named = names * 2 >= head.cells.len() && (numbers == 0 || values_only_after_names);
+        let (first, last) = (head.cells.first()?.0, head.cells.last()?.0);
+        let fills = |row: &&Row| {
+            let inside = row
+                .cells
+                .iter()
+                .filter(|(column, _)| (first..=last).contains(column));
+            inside.count() > 1
+        };
+        let filled = below.iter().filter(fills).count();
+        // A header of words above rows of words that are all numbers elsewhere is still a header; a row
+        // of words and numbers above rows alike is none.
+        let alike = |row: &&Row| numbers > 0 && same_kinds(head, row);
+        let is_table = named
+            && below.len() > 1
+            && filled * 10 >= below.len() * 6
+            && below.iter().filter(alike).count() * 2 < below.len();
+        is_table.then_some(at)
+    }
+}
+
+/// Whether two rows have texts and numbers in the same places.
+fn same_kinds(a: &Row, b: &Row) -> bool {
+    let kinds = |row: &Row| -> Vec<(u32, bool)> {
+        let kind = |(column, cell): &(u32, Cell)| (*column, matches!(cell, Cell::Text(_)));
+        row.cells.iter().map(kind).collect()
+    };
+    kinds(a) == kinds(b)
+}
+
+fn add_table(records: &mut Records<'_>, sheet: Sheet, header: usize, sole: bool) {
+    let mut rows = sheet.rows.into_iter().skip(header);
+    let Some(head) = rows.next() else { return };
+    let mut names = HashMap::new();
+    let mut taken = HashMap::new();
+    for (column, cell) in &head.cells {
+        let mut name = cell.shown();
+        let times = taken.entry(name.clone()).or_insert(0_usize);
+        *times += 1;
+        if *times > 1 {
+            name = format!("{name} {times}");
+        }
+        names.insert(*column, name);
+    }
+    for row in rows {
+        let mut keys = Map::new();
+        for (column, cell) in row.cells {
+            match names.get(&column) {
+                Some(name) => cell.put(name, &mut keys),
+                None => cell.put(&format!("column {}", letters(column)), &mut keys),
+            }
+        }
+        let key = if sole { None } else { id_of(&keys) };
+        let place = Place::Table {
+            table: &sheet.name,
+            row: row.number,
+            key: key.as_deref(),
+            sole,
+        };
+        if !records.begin(place) {
+            break;
+        }
+        records.add(place, keys, None);
+    }
+}
+
+/// What the row calls itself. Other sheets may count alike, so it is no id of its own.
+fn id_of(keys: &Map<String, Raw>) -> Option<String> {
+    let (_, id) = keys
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("id"))?;
+    match id {
+        Raw::String(text) => Some(text.clone()),
+        Raw::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The name of a column as spreadsheets show it.
+fn letters(column: u32) -> String {
+    let mut letters = Vec::new();
+    let mut left = column;
+    loop {
+        letters.push(char::from(b'A' + u8::try_from(left % 26).unwrap_or(0)));
+        if left < 26 {
+            break;
+        }
+        left = left / 26 - 1;
+    }
+    letters.iter().rev().collect()
+}
+
+/// A sheet that is no table, as lines with its cells beside each other.
+fn add_lines(
+    records: &mut Records<'_>,
+    input: &Input<'_>,
+    sheet: &Sheet,
+    sole: bool,
+) -> Result<(), Reason> {
+    let limit = input.limits.max_text_chars;
+    let mut text = String::new();
+    for row in &sheet.rows {
+        let cells: Vec<_> = row.cells.iter().map(|(_, cell)| cell.shown()).collect();
+        text.push_str(&cells.join(" | "));
+        text.push('\n');
+        // A character has at most four bytes, so this is never too early.
+        if text.len() / 4 > limit {
+            break;
+        }
+    }
+    if text.chars().nth(limit).is_some() {
+        records.skip_part(&sheet.name, Reason::TextTooLong { limit });
+        return Ok(());
+    }
+    let (id, mut title) = if sole {
+        (file_id(input)?, title_from_name(input))
+    } else {
+        let id = format!(
+            "{}#{}/text",
+            input.id,
+            percent_encode(sheet.name.as_bytes())
+        );
+        let id = DocId::parse(&shorten(id)).map_err(|error| Reason::BadId {
+            why: error.to_string(),
+        })?;
+        (
+            id,
+            clean_line(&format!("{}, {}", title_from_name(input), sheet.name)),
+        )
+    };
+    cut(&mut title, input.limits.max_title_chars);
+    records.add_document(Document {
+        id,
+        title,
+        hash: sha256(text.as_bytes()),
+        text,
+        url: None,
+        date: None,
+        fields: Vec::new(),
+        source: input.path.to_owned(),
+    });
+    Ok(())
+}

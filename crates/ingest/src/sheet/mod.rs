@@ -1,0 +1,62 @@
+//! Spreadsheets (xlsx, ods, xls) into documents: a sheet that is a table into one document a row, any other
+//! sheet into one document of readable lines. What a sheet is, its cells decide, not its file.
+
+mod cfb;
+mod grid;
+mod ods;
+mod package;
+mod strings;
+mod xls;
+mod xlsx;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed};
+use grid::Book;
+
+pub(crate) use grid::as_number;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "spreadsheet",
+    extensions: &[],
+    begins: |head| is_package(head) || is_compound(head),
+    parse,
+};
+
+fn is_package(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
+}
+
+fn is_compound(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
+}
+
+/// Reads a spreadsheet of any kind, and refuses whatever is packed the same way and is none.
+pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    let mut book = Book::new(input.limits);
+    if is_package(input.bytes) {
+        let package = package::measured(input.bytes, input.limits)?;
+        match package.kind {
+            package::Kind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
+            package::Kind::Ods => ods::read(input.bytes, &mut book)?,
+        }
+    } else {
+        xls::read(input.bytes, &mut book)?;
+    }
+    book.into_documents(input)
+}
+
+/// Runs a reader that is not ours. Where a damaged file makes it panic, the file is damaged and no more.
+fn guarded(read: impl FnOnce() -> Result<(), Reason>) -> Result<(), Reason> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged("spreadsheet")))
+}
+
+fn damaged(what: &str) -> Reason {
+    Reason::Damaged {
+        what: what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

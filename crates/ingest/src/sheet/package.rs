@@ -1,0 +1,152 @@
+//! The directory of a zip package into what kind of spreadsheet it holds, and whether it stays within its
+//! bounds when it is unpacked. Everything is unpacked once and counted before a parser sees any of it, so
+//! that a directory that lies about sizes gains nothing.
+
+use std::io::{BufRead, BufReader, Cursor, Read as _};
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::damaged;
+use crate::error::Reason;
+use crate::limits::Limits;
+
+pub(super) type Package<'a> = ZipArchive<Cursor<&'a [u8]>>;
+
+/// Parts of one package; a workbook with more than a few thousand sheets cannot be opened by anyone.
+const MOST_PARTS: usize = 20_000;
+
+/// Shared strings that a table may announce; memory is set aside for them before they are read.
+const MOST_STRINGS: u64 = 4_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Xlsx,
+    Ods,
+}
+
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub kind: Kind,
+}
+
+pub(super) fn open(bytes: &[u8]) -> Result<Package<'_>, Reason> {
+    ZipArchive::new(Cursor::new(bytes)).map_err(|_| damaged("zip package"))
+}
+
+/// Unpacks everything and keeps nothing.
+pub(super) fn measured(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason> {
+    let limit = limits.max_unpacked_bytes;
+    let mut package = open(bytes)?;
+    if package.len() > MOST_PARTS {
+        return Err(damaged("zip package"));
+    }
+    let kind = kind(&mut package)?;
+    let mut announced = 0_u64;
+    for at in 0..package.len() {
+        let part = package.by_index_raw(at).map_err(|error| refused(&error))?;
+        announced = announced.saturating_add(part.size());
+        if part.encrypted() {
+            return Err(Reason::Encrypted);
+        }
+    }
+    if announced > limit {
+        return Err(Reason::TooMuchInside { limit });
+    }
+    let mut left = limit;
+    for at in 0..package.len() {
+        // A part that cannot be unpacked is nothing to a parser either.
+        let Ok(part) = package.by_index(at) else {
+            continue;
+        };
+        let is_strings = part
+            .name()
+            .is_ok_and(|name| name.to_ascii_lowercase().ends_with("sharedstrings.xml"));
+        let mut counted = BufReader::new(part.take(left + 1));
+        if is_strings {
+            check_strings(&mut counted)?;
+        }
+        // What was buffered for the check has been counted by it.
+        let read = std::io::copy(&mut counted, &mut std::io::sink());
+        let unpacked = (left + 1) - counted.get_ref().limit();
+        if unpacked > left {
+            return Err(Reason::TooMuchInside { limit });
+        }
+        left -= unpacked;
+        drop(read);
+    }
+    Ok(Measured { kind })
+}
+
+fn refused(error: &ZipError) -> Reason {
+    match error {
+        ZipError::InvalidPassword => Reason::Encrypted,
+        _ => damaged("zip package"),
+    }
+}
+
+fn kind(package: &mut Package<'_>) -> Result<Kind, Reason> {
+    let names: Vec<String> = package
+        .file_names()
+        .filter_map(Result::ok)
+        .map(|name| name.replace('\\', "/").to_ascii_lowercase())
+        .collect();
+    let has = |end: &str| names.iter().any(|name| name.ends_with(end));
+    if has("xl/workbook.xml") || (has("[content_types].xml") && has("worksheets/sheet1.xml")) {
+        return Ok(Kind::Xlsx);
+    }
+    let unsupported = |kind: &str| Reason::Unsupported {
+        kind: kind.to_owned(),
+    };
+    if has("xl/workbook.bin") {
+        return Err(unsupported("xlsb"));
+    }
+    let mut mime = Vec::new();
+    if let Ok(part) = package.by_name("mimetype") {
+        // A spreadsheet or the template of one.
+        let _ = part.take(128).read_to_end(&mut mime);
+    }
+    if mime.starts_with(b"application/vnd.oasis.opendocument.spreadsheet") {
+        return Ok(Kind::Ods);
+    }
+    Err(unsupported("zip or office"))
+}
+
+/// Looks at how many strings a table of shared strings announces, with the reader's own parser.
+fn check_strings(part: &mut impl BufRead) -> Result<(), Reason> {
+    let mut reader = Reader::from_reader(part);
+    reader.config_mut().expand_empty_elements = true;
+    reader.config_mut().check_end_names = false;
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        match reader.read_event_into(&mut buffer) {
+            Ok(Event::Start(start)) if start.local_name().as_ref() == "sst" => {
+                let announced = start
+                    .attributes()
+                    .with_checks(false)
+                    .flatten()
+                    .filter(|attribute| attribute.key.as_ref() == "uniqueCount")
+                    .any(|attribute| too_many(&attribute.value));
+                return if announced {
+                    Err(damaged("table of shared strings"))
+                } else {
+                    Ok(())
+                };
+            }
+            Ok(Event::Eof) | Err(_) => return Ok(()),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn too_many(announced: &str) -> bool {
+    let digits = announced.bytes().any(|byte| byte.is_ascii_digit());
+    digits
+        && announced
+            .trim()
+            .parse::<u64>()
+            .is_ok_and(|count| count > MOST_STRINGS)
+}

@@ -1,0 +1,360 @@
+//! Workbooks of Excel 5 to 2003 into grids of cells. Only what a reader sees is read: values, dates and
+//! the names of sheets.
+
+use std::collections::HashMap;
+
+use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
+
+use super::cfb::{Compound, f64_at, u16_at, u32_at};
+use super::grid::{Book, Cell, from_serial, text_of_duration};
+use super::{damaged, strings};
+use crate::error::Reason;
+
+pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
+    let compound = Compound::open(bytes)?;
+    if compound.has("EncryptedPackage") {
+        return Err(Reason::Encrypted);
+    }
+    let stream = ["Workbook", "Book"].iter().find_map(|name| {
+        let stream = compound.stream(name);
+        stream.filter(|stream| !stream.is_empty())
+    });
+    let Some(stream) = stream else {
+        let known = compound.has("Workbook") || compound.has("Book");
+        return Err(if known {
+            damaged("workbook")
+        } else {
+            Reason::Unsupported {
+                kind: "old office".to_owned(),
+            }
+        });
+    };
+    let workbook = Workbook::read(&stream)?;
+    // Sheets lie behind each other, so together they are no longer than their stream; a file that leads
+    // to the same sheet a thousand times runs out of this.
+    let mut left = stream.len();
+    for sheet in &workbook.sheets {
+        if sheet.hidden {
+            book.problem(&sheet.name, Reason::Hidden);
+            continue;
+        }
+        if !sheet.is_worksheet {
+            continue;
+        }
+        if !book.begin(&sheet.name) {
+            break;
+        }
+        let part = stream.get(sheet.start..).unwrap_or_default();
+        let part = part.get(..left.min(part.len())).unwrap_or_default();
+        match workbook.read_sheet(part, book) {
+            Some(used) => left -= used.min(left),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// One record of the stream: its number and its bytes.
+pub(super) struct Record<'a> {
+    pub kind: u16,
+    pub data: &'a [u8],
+}
+
+/// The records of a stream, as far as they are whole.
+pub(super) struct Stream<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The number of the record that comes next.
+    pub(super) fn peek(&self) -> Option<u16> {
+        u16_at(self.rest, 0)
+    }
+}
+
+impl<'a> Iterator for Stream<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let (kind, length) = (u16_at(self.rest, 0)?, usize::from(u16_at(self.rest, 2)?));
+        let data = self.rest.get(4..4 + length)?;
+        self.rest = self.rest.get(4 + length..)?;
+        Some(Record { kind, data })
+    }
+}
+
+const BEGIN: u16 = 0x0809;
+const END: u16 = 0x000A;
+
+#[derive(Debug)]
+struct SheetEntry {
+    name: String,
+    start: usize,
+    hidden: bool,
+    is_worksheet: bool,
+}
+
+/// How the numbers of a format are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Number,
+    Moment,
+    Duration,
+}
+
+/// What stands before the sheets and speaks about them.
+struct Workbook {
+    sheets: Vec<SheetEntry>,
+    strings: Vec<String>,
+    /// The meaning of numbers by the style of a cell.
+    styles: Vec<Meaning>,
+    is_1904: bool,
+    encoding: &'static Encoding,
+    /// Since 1997 texts are Unicode.
+    is_unicode: bool,
+}
+
+impl Workbook {
+    fn read(stream: &[u8]) -> Result<Self, Reason> {
+        let mut workbook = Self {
+            sheets: Vec::new(),
+            strings: Vec::new(),
+            styles: Vec::new(),
+            is_1904: false,
+            encoding: WINDOWS_1252,
+            is_unicode: true,
+        };
+        let mut formats = HashMap::new();
+        let mut style_formats = Vec::new();
+        let mut records = Stream::new(stream);
+        while let Some(record) = records.next() {
+            match record.kind {
+                BEGIN => workbook.is_unicode = u16_at(record.data, 0) != Some(0x0500),
+                0x002F if u16_at(record.data, 0) != Some(0) || record.data.len() > 4 => {
+                    return Err(Reason::Encrypted);
+                }
+                0x0042 => workbook.encoding = code_page(u16_at(record.data, 0).unwrap_or(0)),
+                0x0022 => workbook.is_1904 = u16_at(record.data, 0) == Some(1),
+                0x041E => formats.extend(workbook.format(record.data)),
+                0x00E0 => style_formats.push(u16_at(record.data, 2).unwrap_or(0)),
+                0x0085 => workbook.sheets.extend(workbook.sheet_entry(record.data)),
+                0x00FC => workbook.strings = strings::shared(record.data, &mut records),
+                END => break,
+                _ => {}
+            }
+        }
+        workbook.styles = style_formats
+            .into_iter()
+            .map(|number| {
+                let own = formats.get(&number).copied();
+                own.unwrap_or_else(|| built_in(number))
+            })
+            .collect();
+        Ok(workbook)
+    }
+
+    fn format(&self, data: &[u8]) -> Option<(u16, Meaning)> {
+        let text = if self.is_unicode {
+            strings::long(data.get(2..)?)?
+        } else {
+            strings::old(data.get(2..)?, 1, self.encoding)?
+        };
+        Some((u16_at(data, 0)?, meaning(&text)))
+    }
+
+    fn sheet_entry(&self, data: &[u8]) -> Option<SheetEntry> {
+        let name = if self.is_unicode {
+            strings::short(data.get(6..)?)?
+        } else {
+            strings::old(data.get(6..)?, 1, self.encoding)?
+        };
+        Some(SheetEntry {
+            name,
+            start: usize::try_from(u32_at(data, 0)?).ok()?,
+            hidden: data.get(4)? & 3 != 0,
+            is_worksheet: *data.get(5)? == 0,
+        })
+    }
+
+    /// Reads the cells of one sheet and says how many bytes it had; nothing when no more cells fit.
+    fn read_sheet(&self, part: &[u8], book: &mut Book<'_>) -> Option<usize> {
+        let mut records = Stream::new(part);
+        let mut depth = 0_u32;
+        // Where a formula stands whose text follows in the next record.
+        let mut waiting = None;
+        for record in records.by_ref() {
+            match record.kind {
+                BEGIN => depth += 1,
+                END => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                // Charts inside a sheet have cells of their own.
+                _ if depth != 1 => {}
+                0x0006 => waiting = at(record.data).filter(|_| is_text_result(record.data)),
+                0x0207 => {
+                    let text = self.text(record.data);
+                    if let (Some((row, column)), Some(text)) = (waiting.take(), text)
+                        && !book.put(row, column, Cell::Text(text))
+                    {
+                        return None;
+                    }
+                }
+                _ => {}
+            }
+            if depth == 1 && !self.put_cells(&record, book) {
+                return None;
+            }
+        }
+        Some(part.len() - records.rest.len())
+    }
+
+    /// Puts the cells of a record; false when no more fit.
+    fn put_cells(&self, record: &Record<'_>, book: &mut Book<'_>) -> bool {
+        let data = record.data;
+        let Some((row, column)) = at(data) else {
+            return true;
+        };
+        let cell = match record.kind {
+            0x0203 => f64_at(data, 6).map(|number| self.number(number, style(data, 4))),
+            0x027E => u32_at(data, 6).map(|packed| self.number(unpacked(packed), style(data, 4))),
+            0x00FD => u32_at(data, 6).and_then(|at| {
+                let text = self.strings.get(usize::try_from(at).ok()?)?;
+                Some(Cell::Text(text.clone()))
+            }),
+            0x0204 | 0x00D6 => data
+                .get(6..)
+                .and_then(|data| self.text(data))
+                .map(Cell::Text),
+            0x0205 => match (data.get(6), data.get(7)) {
+                (Some(value), Some(0)) => Some(Cell::Bool(*value != 0)),
+                _ => None,
+            },
+            0x0006 => self.result(data),
+            0x00BD => {
+                // Pairs of style and number between the first column and the last.
+                let pairs = data
+                    .get(4..data.len().saturating_sub(2))
+                    .unwrap_or_default();
+                let pairs = pairs.chunks_exact(6);
+                return (column..).zip(pairs).all(|(column, pair)| {
+                    let number = u32_at(pair, 2).map(unpacked);
+                    let cell = number.map(|number| self.number(number, style(pair, 0)));
+                    cell.is_none_or(|cell| book.put(row, column, cell))
+                });
+            }
+            _ => None,
+        };
+        cell.is_none_or(|cell| book.put(row, column, cell))
+    }
+
+    fn text(&self, data: &[u8]) -> Option<String> {
+        if self.is_unicode {
+            strings::long(data)
+        } else {
+            strings::old(data, 2, self.encoding)
+        }
+    }
+
+    /// What a formula gave when the file was saved.
+    fn result(&self, data: &[u8]) -> Option<Cell> {
+        if u16_at(data, 12)? != 0xFFFF {
+            return Some(self.number(f64_at(data, 6)?, style(data, 4)));
+        }
+        (*data.get(6)? == 1).then(|| Some(Cell::Bool(*data.get(8)? != 0)))?
+    }
+
+    fn number(&self, number: f64, style: usize) -> Cell {
+        match self.styles.get(style) {
+            Some(Meaning::Moment) => from_serial(number, self.is_1904),
+            Some(Meaning::Duration) => text_of_duration(number),
+            _ => Cell::Number(number),
+        }
+    }
+}
+
+fn at(data: &[u8]) -> Option<(u32, u32)> {
+    Some((u16_at(data, 0)?.into(), u16_at(data, 2)?.into()))
+}
+
+fn style(data: &[u8], at: usize) -> usize {
+    u16_at(data, at).map_or(usize::MAX, usize::from)
+}
+
+fn is_text_result(data: &[u8]) -> bool {
+    u16_at(data, 12) == Some(0xFFFF) && data.get(6) == Some(&0)
+}
+
+/// A number in four bytes: the upper half of a float or a whole number, perhaps a hundred times too large.
+fn unpacked(packed: u32) -> f64 {
+    let number = if packed & 2 != 0 {
+        f64::from(packed.cast_signed() >> 2)
+    } else {
+        f64::from_bits(u64::from(packed & !3) << 32)
+    };
+    if packed & 1 != 0 {
+        number / 100.0
+    } else {
+        number
+    }
+}
+
+/// The formats that every workbook has without saying so.
+fn built_in(number: u16) -> Meaning {
+    match number {
+        14..=22 | 27..=36 | 45 | 47 | 50..=58 => Meaning::Moment,
+        46 => Meaning::Duration,
+        _ => Meaning::Number,
+    }
+}
+
+/// What a format such as `dd.mm.yyyy` or `[h]:mm` makes of a number: days and hours stand for themselves
+/// outside quotes and brackets.
+fn meaning(format: &str) -> Meaning {
+    let mut chars = format.split(';').next().unwrap_or_default().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => while chars.next().is_some_and(|c| c != '"') {},
+            '\\' | '_' | '*' => drop(chars.next()),
+            '[' => {
+                let inside: String = chars.by_ref().take_while(|c| *c != ']').collect();
+                let inside = inside.to_lowercase();
+                let letters = ["h", "hh", "m", "mm", "s", "ss"];
+                if letters.contains(&inside.as_str()) {
+                    return Meaning::Duration;
+                }
+            }
+            'd' | 'D' | 'm' | 'M' | 'y' | 'Y' | 'h' | 'H' | 's' | 'S' => return Meaning::Moment,
+            // `General` and everything for digits.
+            'G' | 'g' | '0' | '#' | '?' | '@' => return Meaning::Number,
+            _ => {}
+        }
+    }
+    Meaning::Number
+}
+
+/// The old encodings by the numbers that Windows gave them.
+fn code_page(number: u16) -> &'static Encoding {
+    let label = match number {
+        932 => "shift_jis",
+        936 => "gbk",
+        949 => "euc-kr",
+        950 => "big5",
+        866 => "ibm866",
+        874 => "windows-874",
+        10_000 => "macintosh",
+        1_200 => return UTF_16LE,
+        1_250..=1_258 => {
+            let name = format!("windows-{number}");
+            return Encoding::for_label(name.as_bytes()).unwrap_or(WINDOWS_1252);
+        }
+        _ => return WINDOWS_1252,
+    };
+    Encoding::for_label(label.as_bytes()).unwrap_or(WINDOWS_1252)
+}

@@ -1,0 +1,92 @@
+//! Office Open XML workbooks into grids of cells, cell by cell: a sheet is never held as the rectangle it
+//! spans, which may have seventeen thousand million cells and two that are not empty.
+
+use std::io::Cursor;
+
+use calamine::{DataRef, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
+
+use super::damaged;
+use super::grid::{Book, Cell, from_serial, text_of_duration};
+use crate::dates::{self, Order};
+use crate::error::Reason;
+
+/// Cells of one sheet that may be unreadable before the sheet is.
+const MOST_BAD_CELLS: usize = 1_000;
+
+pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
+    let mut workbook = Xlsx::new(Cursor::new(bytes)).map_err(|error| match error {
+        XlsxError::Password => Reason::Encrypted,
+        _ => damaged("workbook"),
+    })?;
+    let is_1904 = workbook.has_1904_epoch();
+    let sheets = workbook.sheets_metadata().to_vec();
+    for sheet in sheets {
+        if sheet.typ != SheetType::WorkSheet {
+            continue;
+        }
+        if sheet.visible != SheetVisible::Visible {
+            book.problem(&sheet.name, Reason::Hidden);
+            continue;
+        }
+        if !book.begin(&sheet.name) {
+            break;
+        }
+        read_sheet(&mut workbook, &sheet.name, is_1904, book);
+    }
+    Ok(())
+}
+
+fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, book: &mut Book<'_>) {
+    let Ok(mut cells) = workbook.worksheet_cells_reader(name) else {
+        return book.problem(name, damaged("sheet"));
+    };
+    let mut bad = 0;
+    loop {
+        match cells.next_cell() {
+            Ok(None) => break,
+            Ok(Some(cell)) => {
+                let (row, column) = cell.get_position();
+                let Some(value) = convert(cell.get_value(), is_1904) else {
+                    continue;
+                };
+                if !book.put(row, column, value) {
+                    break;
+                }
+            }
+            Err(error) => {
+                // Behind a broken cell the next one may be whole; behind broken XML nothing is.
+                bad += 1;
+                let stops = matches!(
+                    error,
+                    XlsxError::Xml(_) | XlsxError::XmlEof(_) | XlsxError::Io(_) | XlsxError::Zip(_)
+                );
+                if stops || bad >= MOST_BAD_CELLS {
+                    break;
+                }
+            }
+        }
+    }
+    if bad > 0 {
+        book.problem(name, damaged("content of some cells"));
+    }
+}
+
+fn convert(value: &DataRef<'_>, is_1904: bool) -> Option<Cell> {
+    match value {
+        DataRef::Empty | DataRef::Error(_) => None,
+        DataRef::Int(number) => Some(Cell::Number(*number as f64)),
+        DataRef::Float(number) => Some(Cell::Number(*number)),
+        DataRef::String(text) => Some(Cell::Text(text.clone())),
+        DataRef::SharedString(text) => Some(Cell::Text((*text).to_owned())),
+        DataRef::Bool(flag) => Some(Cell::Bool(*flag)),
+        DataRef::DateTime(moment) if moment.is_duration() => {
+            Some(text_of_duration(moment.as_f64()))
+        }
+        DataRef::DateTime(moment) => Some(from_serial(moment.as_f64(), is_1904)),
+        DataRef::DateTimeIso(text) => Some(match dates::read(text, Order::YearFirst) {
+            Some(moment) => Cell::Moment(moment),
+            None => Cell::Text(text.clone()),
+        }),
+        DataRef::DurationIso(text) => Some(Cell::Text(text.clone())),
+    }
+}

@@ -1,0 +1,180 @@
+//! The schema of a database into tables with typed columns.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Result};
+use serde_json::{Map, Value as Raw};
+
+use crate::columns::put_moment;
+use crate::dates::{self, Order, from_millis};
+use crate::sheet::as_number;
+
+/// Tables of one database.
+const MOST_TABLES: usize = 1_000;
+
+/// One table or view, and how its rows are told apart.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    pub key: Key,
+}
+
+#[derive(Debug)]
+pub(super) enum Key {
+    /// The columns of the primary key.
+    Columns(Vec<String>),
+    /// The number that SQLite gives every row, by the name under which it can be had.
+    RowId(&'static str),
+    /// Nothing but the order of the rows.
+    Place,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub name: String,
+    pub kind: Kind,
+}
+
+/// What a declared type says that the stored value does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    Bool,
+    Moment,
+}
+
+impl Kind {
+    pub(super) fn of(declared: &str) -> Self {
+        let declared = declared.to_ascii_uppercase();
+        if declared.contains("BOOL") {
+            Self::Bool
+        } else if declared.contains("DATE") || declared.contains("TIMESTAMP") {
+            Self::Moment
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// The ordinary tables, or the one table or view of that name.
+pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<Table>> {
+    let mut statement = connection.prepare(
+        "SELECT name, type, wr FROM pragma_table_list \
+         WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )?;
+    let rows = statement.query_map([], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, bool>(2)?))
+    })?;
+    let mut tables = Vec::new();
+    for row in rows {
+        let (name, kind, without_rowid): (String, String, bool) = row?;
+        let wanted = match only {
+            Some(only) => only.eq_ignore_ascii_case(&name) && (kind == "table" || kind == "view"),
+            None => kind == "table",
+        };
+        if wanted && tables.len() < MOST_TABLES {
+            let described = describe(connection, &name, without_rowid || kind == "view");
+            // A table that cannot be described says so when it is read, and costs no other.
+            let (columns, key) = described.unwrap_or((Vec::new(), Key::Place));
+            tables.push(Table { name, columns, key });
+        }
+    }
+    Ok(tables)
+}
+
+fn describe(
+    connection: &Connection,
+    name: &str,
+    without_rowid: bool,
+) -> Result<(Vec<Column>, Key)> {
+    let mut statement =
+        connection.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)")?;
+    let mut rows = statement.query([name])?;
+    let mut columns = Vec::new();
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (column, declared): (String, String) = (row.get(0)?, row.get(1)?);
+        let (at, hidden): (i64, i64) = (row.get(2)?, row.get(3)?);
+        // Hidden columns belong to virtual tables; generated ones are like all others.
+        if hidden == 1 {
+            continue;
+        }
+        if at > 0 {
+            keys.push((at, column.clone()));
+        }
+        columns.push(Column {
+            name: column,
+            kind: Kind::of(&declared),
+        });
+    }
+    keys.sort();
+    let is_taken = |name: &&&str| {
+        columns
+            .iter()
+            .any(|column: &Column| column.name.eq_ignore_ascii_case(name))
+    };
+    let free = ["rowid", "_rowid_", "oid"]
+        .iter()
+        .find(|name| !is_taken(name));
+    let key = match (keys.is_empty(), free) {
+        (false, _) => Key::Columns(keys.into_iter().map(|(_, name)| name).collect()),
+        (true, Some(name)) if !without_rowid => Key::RowId(name),
+        _ => Key::Place,
+    };
+    Ok((columns, key))
+}
+
+impl Table {
+    /// The columns of all rows, and behind them what tells the rows apart.
+    pub(super) fn select(&self) -> String {
+        let mut names: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| quoted(&column.name))
+            .collect();
+        match &self.key {
+            Key::Columns(keys) => names.extend(keys.iter().map(|key| quoted(key))),
+            Key::RowId(name) => names.push((*name).to_owned()),
+            Key::Place => {}
+        }
+        format!("SELECT {} FROM {}", names.join(", "), quoted(&self.name))
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl Column {
+    pub(super) fn put(&self, value: ValueRef<'_>, keys: &mut Map<String, Raw>) {
+        let raw = match (self.kind, value) {
+            (_, ValueRef::Null | ValueRef::Blob(_)) => return,
+            (Kind::Bool, ValueRef::Integer(flag @ (0 | 1))) => Raw::Bool(flag == 1),
+            (Kind::Moment, ValueRef::Integer(number)) => match from_number(number) {
+                Some(moment) => return put_moment(keys, &self.name, moment),
+                None => number.into(),
+            },
+            (_, ValueRef::Integer(number)) => number.into(),
+            (_, ValueRef::Real(number)) => as_number(number),
+            (kind, ValueRef::Text(text)) => {
+                let text = String::from_utf8_lossy(text);
+                let moment =
+                    (kind == Kind::Moment).then(|| dates::read(text.trim(), Order::YearFirst));
+                if let Some(moment) = moment.flatten() {
+                    return put_moment(keys, &self.name, moment);
+                }
+                Raw::String(text.into_owned())
+            }
+        };
+        keys.insert(self.name.clone(), raw);
+    }
+}
+
+/// A moment that was stored as seconds or milliseconds since 1970. Small numbers are years or days.
+fn from_number(number: i64) -> Option<dates::Moment> {
+    match number.unsigned_abs() {
+        100_000_000..20_000_000_000 => from_millis(number.checked_mul(1_000)?),
+        100_000_000_000..20_000_000_000_000 => from_millis(number),
+        _ => None,
+    }
+}

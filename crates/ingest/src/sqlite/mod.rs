@@ -1,0 +1,215 @@
+//! SQLite databases into one document a row, out of every ordinary table or what the settings ask for. The
+//! database is read from memory by SQLite itself, which may only look: no writing, no other files, no
+//! extensions, and a count of steps after which it is stopped.
+
+mod columns;
+mod connection;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::{clean_line, cut};
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed};
+use crate::records::{Place, Records};
+use columns::{Column, Key, Table};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "sqlite",
+    extensions: &[],
+    begins: |head| head.starts_with(MAGIC),
+    parse,
+};
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Steps of SQLite's own machine for one file: half a million rows of a hundred columns take a tenth.
+const MOST_STEPS: u64 = 1_000_000_000;
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    parse_within(input, MOST_STEPS)
+}
+
+fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
+    let mut connection = connection::open(input.bytes, steps).map_err(|_| damaged("database"))?;
+    let options = &input.options.sqlite;
+    let mut records = Records::new(input);
+    if let Some(query) = &options.query {
+        connection::lock(&mut connection).map_err(|_| damaged("database"))?;
+        read_query(&connection, query, input, &mut records)?;
+        return records.finish();
+    }
+    let tables = columns::tables(&connection, options.table.as_deref())
+        .map_err(|error| broken(&error, "list of tables"))?;
+    if let (Some(name), true) = (&options.table, tables.is_empty()) {
+        return Err(Reason::Query {
+            why: clean_line(&format!("there is no table `{name}`")),
+        });
+    }
+    connection::lock(&mut connection).map_err(|_| damaged("database"))?;
+    for table in &tables {
+        if table.columns.len() > input.limits.max_columns {
+            let limit = input.limits.max_columns;
+            records.skip_part(&table.name, Reason::TooManyColumns { limit });
+            continue;
+        }
+        match read_table(&connection, table, input, &mut records) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // The other tables may be whole.
+            Err(error) => records.skip_part(&table.name, broken(&error, "table")),
+        }
+    }
+    records.finish()
+}
+
+fn damaged(what: &str) -> Reason {
+    Reason::Damaged {
+        what: what.to_owned(),
+    }
+}
+
+fn broken(error: &Error, what: &str) -> Reason {
+    if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+        return Reason::Query {
+            why: "it takes too many steps".to_owned(),
+        };
+    }
+    damaged(what)
+}
+
+/// Reads a table; false when no more records fit.
+fn read_table(
+    connection: &Connection,
+    table: &Table,
+    input: &Input<'_>,
+    records: &mut Records<'_>,
+) -> Result<bool, Error> {
+    let mut statement = connection.prepare(&table.select())?;
+    let mut rows = statement.query([])?;
+    let mut number = 0;
+    while let Some(row) = rows.next()? {
+        number += 1;
+        let key = key_of(row, table);
+        let place = Place::Table {
+            table: &table.name,
+            row: number,
+            key: key.as_deref(),
+            sole: false,
+        };
+        if !records.begin(place) {
+            return Ok(false);
+        }
+        add(row, place, &table.columns, input, records);
+    }
+    Ok(true)
+}
+
+/// What names a row inside its table: its primary key, or the number SQLite gave it.
+fn key_of(row: &Row<'_>, table: &Table) -> Option<String> {
+    let values = match &table.key {
+        Key::Place => return None,
+        Key::Columns(names) => names.len(),
+        Key::RowId(_) => 1,
+    };
+    let mut parts = Vec::new();
+    for at in 0..values {
+        let part = match row.get_ref(table.columns.len() + at) {
+            Ok(ValueRef::Integer(number)) => number.to_string(),
+            Ok(ValueRef::Real(number)) => number.to_string(),
+            Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            // A key that cannot be written down is none.
+            _ => return None,
+        };
+        parts.push(part);
+    }
+    Some(parts.join(","))
+}
+
+/// Reads what the owner asked for. Each row is a record as it would be in a file of its own.
+fn read_query(
+    connection: &Connection,
+    query: &str,
+    input: &Input<'_>,
+    records: &mut Records<'_>,
+) -> Result<(), Reason> {
+    let refused = |error: Error| {
+        let mut why = clean_line(&error.to_string());
+        cut(&mut why, 200);
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => broken(&error, "query"),
+            Some(ErrorCode::DatabaseCorrupt) => damaged("database"),
+            _ => Reason::Query { why },
+        }
+    };
+    let mut statement = connection.prepare(query).map_err(refused)?;
+    let columns = of_statement(&statement);
+    if columns.len() > input.limits.max_columns {
+        let limit = input.limits.max_columns;
+        return Err(Reason::TooManyColumns { limit });
+    }
+    let mut rows = statement.query([]).map_err(refused)?;
+    let mut number = 0;
+    loop {
+        match rows.next() {
+            Ok(None) => return Ok(()),
+            Ok(Some(row)) => {
+                number += 1;
+                let place = Place::Table {
+                    table: "query",
+                    row: number,
+                    key: None,
+                    sole: true,
+                };
+                if !records.begin(place) {
+                    return Ok(());
+                }
+                add(row, place, &columns, input, records);
+            }
+            Err(error) if number == 0 => return Err(refused(error)),
+            Err(error) => {
+                records.skip_part("query", refused(error));
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn of_statement(statement: &Statement<'_>) -> Vec<Column> {
+    let column = |column: rusqlite::Column<'_>| Column {
+        name: column.name().to_owned(),
+        kind: columns::Kind::of(column.decl_type().unwrap_or_default()),
+    };
+    statement.columns().map(column).collect()
+}
+
+fn add(
+    row: &Row<'_>,
+    place: Place<'_>,
+    columns: &[Column],
+    input: &Input<'_>,
+    records: &mut Records<'_>,
+) {
+    let mut keys = Map::new();
+    let mut left = input.limits.max_line_bytes;
+    for (at, column) in columns.iter().enumerate() {
+        let value = row.get_ref(at).unwrap_or(ValueRef::Null);
+        let bytes = match value {
+            ValueRef::Text(text) => text.len(),
+            _ => size_of::<f64>(),
+        };
+        if bytes > left {
+            let limit = input.limits.max_line_bytes;
+            return records.skip(place, Reason::LineTooLong { limit });
+        }
+        left -= bytes;
+        column.put(value, &mut keys);
+    }
+    // Pictures and other bytes are no text; a row of nothing else has nothing to say.
+    keys.retain(|_, value| *value != Raw::Null);
+    records.add(place, keys, None);
+}
+
+#[cfg(test)]
+mod tests;
