@@ -146,6 +146,36 @@ pub enum Reason {
         /// The most characters or list values.
         limit: usize,
     },
+    /// A file that is broken where its format leaves no choice.
+    #[error("it is damaged")]
+    Damaged,
+    /// A file or a member of an archive that needs a password.
+    #[error("it is encrypted")]
+    Encrypted,
+    /// More bytes, parts or levels inside a file than allowed.
+    #[error("there is more inside than the limit of {limit}; the rest is left out")]
+    TooMuchInside {
+        /// The most that is read.
+        limit: u64,
+    },
+    /// A name inside an archive that is no name below it.
+    #[error("its name inside the archive is absolute, leads out of it or holds a NUL")]
+    BadName,
+    /// The parser broke, or did what no parser does.
+    #[error("reading it broke the parser")]
+    Crashed,
+    /// A file that takes too long.
+    #[error("reading it takes more than {seconds} seconds")]
+    TooSlow {
+        /// The most seconds.
+        seconds: u64,
+    },
+    /// A file that takes too much memory.
+    #[error("reading it takes more than {limit} bytes of memory")]
+    TooMuchMemory {
+        /// The most bytes.
+        limit: u64,
+    },
     /// Problems beyond those reported one by one.
     #[error("{count} more problems are not listed")]
     More {
@@ -188,6 +218,13 @@ impl Reason {
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
+            Self::Damaged => "damaged",
+            Self::Encrypted => "encrypted",
+            Self::TooMuchInside { .. } => "too-much-inside",
+            Self::BadName => "bad-name",
+            Self::Crashed => "crashed",
+            Self::TooSlow { .. } => "too-slow",
+            Self::TooMuchMemory { .. } => "too-much-memory",
             Self::More { .. } => "more",
         }
     }
@@ -204,7 +241,9 @@ impl Reason {
             Self::Unreadable { .. } => "check the permissions of the file",
             Self::Gone => "index again",
             Self::TooLarge { .. } => "split the file, or raise `ingest.max_file_bytes`",
-            Self::Unsupported { .. } => "supported are Markdown, plain text and JSON lines",
+            Self::Unsupported { .. } => {
+                "supported are Markdown, plain text, JSON lines, e-mail, and zip, tar and gzip archives"
+            }
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
             Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
@@ -227,6 +266,13 @@ impl Reason {
             Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
             Self::BadField => "use short names and few levels",
             Self::Cut { .. } => "put long text into the document's text",
+            Self::Damaged => "open it in the program that wrote it and save it anew",
+            Self::Encrypted => "save it without a password",
+            Self::TooMuchInside { .. } => "split it, or put what is inside into the folder itself",
+            Self::BadName => "pack the archive with names below one folder",
+            Self::Crashed => "the file is most likely damaged; save it anew, or remove it",
+            Self::TooSlow { .. } => "split the file, or save it in a simpler format",
+            Self::TooMuchMemory { .. } => "split the file, or save it in a simpler format",
             Self::More { .. } => "fix the problems listed and index again",
         }
     }

@@ -5,8 +5,10 @@
 //! Whatever cannot be read is a [`Skipped`] with its [`Reason`]; nothing in a folder can end a run.
 //!
 //! Every file is hostile: it is opened beneath the folder without following links, read within [`Limits`],
-//! and its text is cleaned of characters that nobody sees.
+//! and its text is cleaned of characters that nobody sees. Formats whose parsers are not our own are read by
+//! [`Workers`]: child processes with a deadline, little memory, no files and no network.
 
+mod archive;
 mod clean;
 mod dates;
 mod dedup;
@@ -18,8 +20,10 @@ mod format;
 mod front_matter;
 mod jsonl;
 mod limits;
+mod mail;
 mod markdown;
 mod report;
+mod sandbox;
 mod source;
 mod text;
 mod walk;
@@ -29,5 +33,8 @@ pub use dedup::Dedup;
 pub use entry::{Entry, Fingerprint};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
+#[doc(hidden)]
+pub use sandbox::serve_parser_after;
+pub use sandbox::{Confinement, MAX_MEMORY_BYTES, Sandbox, Workers, serve_parser};
 pub use source::{Reading, Source};
 pub use walk::Listing;

@@ -4,6 +4,7 @@
 
 use std::io::Read as _;
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
@@ -15,6 +16,7 @@ use crate::entry::{Entry, Fingerprint, stem_and_extension};
 use crate::error::{Reason, Skipped, Warning};
 use crate::format::{HEAD_BYTES, Input, detect};
 use crate::limits::Limits;
+use crate::sandbox::Workers;
 use crate::walk::{Listing, unreadable, walk};
 
 /// A folder whose files become documents.
@@ -22,6 +24,7 @@ use crate::walk::{Listing, unreadable, walk};
 pub struct Source {
     root: Dir,
     limits: Limits,
+    workers: Option<Arc<Workers>>,
 }
 
 /// What one file gave.
@@ -46,7 +49,19 @@ impl Source {
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| Reason::Root {
                 cause: error.kind(),
             })?;
-        Ok(Self { root, limits })
+        Ok(Self {
+            root,
+            limits,
+            workers: None,
+        })
+    }
+
+    /// Lets child processes read every format that is not our own. A service always does this: without it
+    /// every file is parsed in this process, which is good enough for files one trusts and for tests.
+    #[must_use]
+    pub fn parsed_by(mut self, workers: Arc<Workers>) -> Self {
+        self.workers = Some(workers);
+        self
     }
 
     /// The files below the folder, sorted by id, and what was left out.
@@ -62,14 +77,18 @@ impl Source {
         take_up_to(&mut file, HEAD_BYTES as u64, &mut bytes)?;
         let format = detect(&bytes, &extension)?;
         self.read_rest(&mut file, &mut fingerprint, &mut bytes)?;
-        let parsed = (format.parse)(&Input {
+        let input = Input {
             id: entry.id(),
             path: entry.path(),
             stem: &stem,
             bytes: &bytes,
             sha256: &fingerprint.sha256,
             limits: &self.limits,
-        })?;
+        };
+        let parsed = match &self.workers {
+            Some(workers) if !format.is_own() => workers.read(format.name, &input)?,
+            _ => (format.parse)(&input)?,
+        };
         let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
         Ok(Reading {
             format: format.name,
