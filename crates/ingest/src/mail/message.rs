@@ -20,6 +20,9 @@ const KEYS: Keys = Keys {
 /// Lines that can separate parts, for each part that may be there: they also stand in signatures and tables.
 const LINES_PER_PART: usize = 100;
 
+/// The most bytes of a header that describes a part. Real ones have some hundred.
+const MAX_PART_HEADER_BYTES: usize = 64 * 1024;
+
 pub(super) fn document(
     input: &Input<'_>,
     id: DocId,
@@ -64,21 +67,37 @@ pub(super) fn message_id(raw: &[u8]) -> Option<String> {
 }
 
 /// Refuses a message of too many parts before they are taken apart. Nesting takes a line for each level, so
-/// that it is bounded too.
+/// that it is bounded too; and what is said about one part is short, because the parser's time for it grows
+/// with the square.
 fn count_parts(raw: &[u8], limit: usize) -> Result<(), Reason> {
-    const NAME: &[u8] = b"content-type";
     let (mut types, mut lines) = (0_usize, 0_usize);
+    // Bytes of the header that describes a part, while the lines belong to one.
+    let mut header: Option<usize> = None;
     for line in raw.split(|&byte| byte == b'\n') {
-        let name = line.get(..NAME.len()).unwrap_or_default();
-        types += usize::from(name.eq_ignore_ascii_case(NAME));
+        let begins = |name: &[u8]| {
+            let start = line.get(..name.len()).unwrap_or_default();
+            start.eq_ignore_ascii_case(name)
+        };
+        types += usize::from(begins(b"content-type"));
         lines += usize::from(line.starts_with(b"--"));
+        let goes_on = line.starts_with(b" ") || line.starts_with(b"\t");
+        let before = header.filter(|_| goes_on);
+        let new = begins(b"content-").then_some(0);
+        header = before.or(new).map(|bytes| bytes + line.len());
+        if header.is_some_and(|bytes| bytes > MAX_PART_HEADER_BYTES) {
+            return Err(over(MAX_PART_HEADER_BYTES));
+        }
     }
     if types > limit || lines > limit.saturating_mul(LINES_PER_PART) {
-        return Err(Reason::TooMuchInside {
-            limit: limit as u64,
-        });
+        return Err(over(limit));
     }
     Ok(())
+}
+
+fn over(limit: usize) -> Reason {
+    Reason::TooMuchInside {
+        limit: limit as u64,
+    }
 }
 
 /// The plain parts, or the HTML ones where no plain part says anything.
@@ -265,6 +284,21 @@ mod tests {
         assert!(read("Subject: S\n\n1234567890", &limits).is_ok());
         let long = read("Subject: S\n\n12345678901", &limits).map(drop);
         assert_eq!(long, Err(Reason::TextTooLong { limit: 10 }));
+    }
+
+    #[test]
+    fn headers_of_parts_end_at_their_bound() {
+        let header = |bytes: usize| {
+            let value = "x".repeat(bytes - "Content-Type: text/plain;".len() - " y".len());
+            format!("Subject: S\nContent-Type: text/plain;{value}\n y\n\ntext")
+        };
+        let limits = Limits::default();
+        assert!(read(&header(MAX_PART_HEADER_BYTES), &limits).is_ok());
+        let refused = read(&header(MAX_PART_HEADER_BYTES + 1), &limits).map(drop);
+        assert_eq!(refused, Err(over(MAX_PART_HEADER_BYTES)));
+        // Long lines elsewhere are nobody's business.
+        let long = format!("Subject: S\nTo: a\n {}\n\ntext", "x".repeat(100_000));
+        assert!(read(&long, &limits).is_ok());
     }
 
     #[test]

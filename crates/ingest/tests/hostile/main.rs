@@ -8,7 +8,9 @@
 )]
 #![expect(clippy::panic, reason = "a failed test panics")]
 
+mod files;
 mod misbehave;
+mod set;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +30,8 @@ fn main() -> ExitCode {
             // One after the other: tests look at the children of this process and at the memory they took.
             let mut arguments = Arguments::from_args();
             arguments.test_threads = Some(1);
-            libtest_mimic::run(&arguments, misbehave::trials()).exit_code()
+            let trials = [misbehave::trials(), set::trials()];
+            libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
         }
     }
 }
