@@ -55,7 +55,9 @@ fn one(
     raw: &[u8],
     taken: &mut HashSet<String>,
 ) -> Result<(docent_search::Document, Vec<Reason>), Reason> {
-    let raw = unquoted(raw);
+    // The empty line above the next separator belongs to the separator.
+    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+    let raw = unquoted(raw.strip_suffix(b"\r").unwrap_or(raw));
     let own = message::message_id(&raw).filter(|id| is_sane(id) && taken.insert(id.clone()));
     let id = own.unwrap_or_else(|| shorten(format!("{}#L{line}", input.id)));
     let id = DocId::parse(&id).map_err(|error| Reason::BadId {

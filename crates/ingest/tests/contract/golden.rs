@@ -49,6 +49,16 @@ fn record_files() {
     check("jsonl");
 }
 
+#[test]
+fn mail_files() {
+    check("mail");
+}
+
+#[test]
+fn archive_files() {
+    check("archive");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,

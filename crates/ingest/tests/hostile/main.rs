@@ -30,7 +30,8 @@ fn main() -> ExitCode {
             // One after the other: tests look at the children of this process and at the memory they took.
             let mut arguments = Arguments::from_args();
             arguments.test_threads = Some(1);
-            let trials = [misbehave::trials(), set::trials()];
+            // The set first: its children's memory is measured, and one misbehaviour takes all it may have.
+            let trials = [set::trials(), misbehave::trials()];
             libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
         }
     }

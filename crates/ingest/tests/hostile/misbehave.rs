@@ -123,13 +123,15 @@ fn every_misbehaviour() {
         expect.extend([format!("{bad}{code}"), good]);
     }
     let limits = Limits {
-        max_parse_seconds: 2,
+        max_parse_seconds: 3,
         ..Limits::default()
     };
     // One child at a time, so that each neighbour meets what the file before it left behind.
     let workers = pool("__misbehave", 1);
     assert_eq!(folder.read(&limits, &workers), expect);
     assert!(!Path::new("/tmp/docent-hostile").exists());
+    #[cfg(target_os = "linux")]
+    crate::set::assert_memory();
 }
 
 fn pool(mode: &str, children: usize) -> Arc<Workers> {
@@ -190,7 +192,7 @@ fn text_of(text: &str) -> Vec<u8> {
 
 fn nonsense() {
     let limits = Limits {
-        max_parse_seconds: 2,
+        max_parse_seconds: 3,
         ..Limits::default()
     };
     for (what, code) in [
@@ -291,6 +293,7 @@ fn walls() {
     let workers = pool("__parse", 1);
     assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
     let walls = workers.confinement().unwrap();
+    println!("{walls:?}");
     assert!(walls.limits && walls.seccomp, "{walls:?}");
     let [pid] = children_of(std::process::id()).try_into().unwrap();
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();

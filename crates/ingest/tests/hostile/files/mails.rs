@@ -24,7 +24,13 @@ pub(super) fn all() -> Vec<Hostile> {
     );
     let separators = "From a@x Tue Mar 12 10:30:00 2024\n\n".repeat(60_000);
     let words = "=?utf-8?B?4oCu?=".repeat(100_000);
+    let parameters: String = (0..500_000).map(|n| format!("a*{n}=b;")).collect();
     vec![
+        Hostile::new(
+            "mail-parameters.eml",
+            format!("{HEAD}Content-Type: text/plain; {parameters}\n\ntext"),
+            refused,
+        ),
         Hostile::new(
             "mail-nested-1000.eml",
             messages(1_000),
