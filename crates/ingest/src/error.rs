@@ -146,16 +146,19 @@ pub enum Reason {
         /// The most characters or list values.
         limit: usize,
     },
-    /// A file that is broken where its format leaves no choice.
-    #[error("it is damaged")]
-    Damaged,
-    /// A file or a member of an archive that needs a password.
-    #[error("it is encrypted")]
+    /// A part that cannot be read as what it claims to be.
+    #[error("the {what} is damaged and cannot be read")]
+    Damaged {
+        /// The format, or the part of it.
+        what: String,
+    },
+    /// A file that cannot be read without a password.
+    #[error("it is encrypted or protected by a password")]
     Encrypted,
-    /// More bytes, parts or levels inside a file than allowed.
-    #[error("there is more inside than the limit of {limit}; the rest is left out")]
+    /// A file that unfolds into more than may be read, or is nested too deeply.
+    #[error("it holds more than {limit} parts, levels or bytes inside")]
     TooMuchInside {
-        /// The most that is read.
+        /// The bound that was reached.
         limit: u64,
     },
     /// A name inside an archive that is no name below it.
@@ -218,7 +221,7 @@ impl Reason {
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
-            Self::Damaged => "damaged",
+            Self::Damaged { .. } => "damaged",
             Self::Encrypted => "encrypted",
             Self::TooMuchInside { .. } => "too-much-inside",
             Self::BadName => "bad-name",
@@ -266,7 +269,7 @@ impl Reason {
             Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
             Self::BadField => "use short names and few levels",
             Self::Cut { .. } => "put long text into the document's text",
-            Self::Damaged => "open it in the program that wrote it and save it anew",
+            Self::Damaged { .. } => "open and save it again with the program that wrote it",
             Self::Encrypted => "save it without a password",
             Self::TooMuchInside { .. } => "split it, or put what is inside into the folder itself",
             Self::BadName => "pack the archive with names below one folder",

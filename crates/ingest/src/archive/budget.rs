@@ -10,6 +10,12 @@ use crate::limits::Limits;
 /// What every archive may unpack to, however small it is.
 const FREE_BYTES: u64 = 1024 * 1024;
 
+pub(super) fn damaged() -> Reason {
+    Reason::Damaged {
+        what: "archive".to_owned(),
+    }
+}
+
 pub(super) struct Budget {
     members: usize,
     max_members: usize,
@@ -61,7 +67,7 @@ impl Budget {
             let limit = self.max_bytes;
             Reason::TooMuchInside { limit }
         } else {
-            Reason::Damaged
+            damaged()
         }
     }
 
@@ -132,7 +138,7 @@ mod tests {
         assert!(!budget.is_spent());
         assert_eq!(budget.count(), Err(Reason::TooMuchInside { limit: 2 }));
         assert!(budget.is_spent());
-        assert_eq!(budget.why(), Reason::Damaged);
+        assert_eq!(budget.why(), damaged());
     }
 
     #[test]

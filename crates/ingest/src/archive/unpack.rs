@@ -7,7 +7,7 @@ use ::zip::ZipArchive;
 use ::zip::result::ZipError;
 use flate2::read::MultiGzDecoder;
 
-use super::budget::Budget;
+use super::budget::{Budget, damaged};
 use super::name::At;
 use crate::digest::sha256;
 use crate::error::{Reason, Skipped, Warning};
@@ -149,7 +149,7 @@ impl<'a> Unpack<'a> {
                 let size = entry.size();
                 let whole = |bytes: &Vec<u8>| bytes.len() as u64 == size;
                 let read = self.content(entry);
-                read.and_then(|bytes| Some(bytes).filter(whole).ok_or(Reason::Damaged))
+                read.and_then(|bytes| Some(bytes).filter(whole).ok_or_else(damaged))
             } else {
                 Err(Reason::Special)
             };
@@ -249,6 +249,6 @@ fn refused(error: &ZipError) -> Reason {
         ZipError::CompressionMethodNotSupported(method) => Reason::Unsupported {
             kind: format!("zip method {method}"),
         },
-        _ => Reason::Damaged,
+        _ => damaged(),
     }
 }

@@ -19,7 +19,9 @@ const MAX_MESSAGE_ID_BYTES: usize = 250;
 
 pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if !input.bytes.starts_with(b"From ") {
-        return Err(Reason::Damaged);
+        return Err(Reason::Damaged {
+            what: "mailbox".to_owned(),
+        });
     }
     let mut documents = Vec::new();
     let mut skipped = Reported::new(input.limits.max_reported);

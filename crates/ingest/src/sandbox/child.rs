@@ -17,7 +17,7 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     };
     // What a panic says is for us alone, and a file may cause any number of them.
     set_hook(Box::new(|_| ()));
-    let confinement = confine::shut_in();
+    let confinement = confine::shut_in(&input, &output);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     let hello = Frame::new(wire::HELLO).number(confinement.bits());
     if hello

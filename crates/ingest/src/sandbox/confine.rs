@@ -53,7 +53,7 @@ mod elsewhere {
 
     pub(in super::super) fn bound_time(_seconds: u64) {}
 
-    pub(in super::super) fn shut_in() -> super::Confinement {
+    pub(in super::super) fn shut_in<I, O>(_input: &I, _output: &O) -> super::Confinement {
         super::Confinement::default()
     }
 }

@@ -138,9 +138,12 @@ fn spawn(sandbox: &Sandbox) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // What the environment holds, keys and tokens among it, is none of a parser's business.
-    if cfg!(unix) {
-        command.env_clear().current_dir("/");
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        // What the environment holds, keys and tokens among it, is none of a parser's business. A group of its
+        // own keeps the keys of a terminal away: they are for the parent, which ends its children itself.
+        command.env_clear().current_dir("/").process_group(0);
     }
     command.spawn()
 }

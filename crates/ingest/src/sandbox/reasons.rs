@@ -24,7 +24,6 @@ pub(super) fn put(frame: Frame, reason: &Reason) -> Frame {
         | Reason::NotAnObject
         | Reason::BadField
         | Reason::BadName
-        | Reason::Damaged
         | Reason::Encrypted
         | Reason::Crashed => frame,
         // No parser opens anything, so that what the system said is never the point.
@@ -44,7 +43,9 @@ pub(super) fn put(frame: Frame, reason: &Reason) -> Frame {
         | Reason::TooSlow { seconds: limit }
         | Reason::More { count: limit } => frame.number(*limit),
         Reason::TooLarge { bytes, limit } => frame.number(*bytes).number(*limit),
-        Reason::Unsupported { kind: text } | Reason::BadId { why: text } => frame.text(text),
+        Reason::Unsupported { kind: text }
+        | Reason::BadId { why: text }
+        | Reason::Damaged { what: text } => frame.text(text),
         Reason::DuplicateId { id, first } => frame.text(id).text(first),
         Reason::Cut { name, limit } => frame.text(name).number(*limit as u64),
         Reason::FrontMatter { language, line } => frame
@@ -64,7 +65,6 @@ pub(super) fn get(frame: &mut Received) -> io::Result<Reason> {
         "not-an-object" => Reason::NotAnObject,
         "bad-field" => Reason::BadField,
         "bad-name" => Reason::BadName,
-        "damaged" => Reason::Damaged,
         "encrypted" => Reason::Encrypted,
         "crashed" => Reason::Crashed,
         "root" | "unreadable" => Reason::Unreadable {
@@ -76,6 +76,9 @@ pub(super) fn get(frame: &mut Received) -> io::Result<Reason> {
         },
         "unsupported" => Reason::Unsupported {
             kind: words(frame)?,
+        },
+        "damaged" => Reason::Damaged {
+            what: words(frame)?,
         },
         "bad-id" => Reason::BadId { why: words(frame)? },
         "duplicate-id" => Reason::DuplicateId {
@@ -152,7 +155,7 @@ mod tests {
             Reason::NotAnObject,
             Reason::BadField,
             Reason::BadName,
-            Reason::Damaged,
+            Reason::Damaged { what: "zip".into() },
             Reason::Encrypted,
             Reason::Crashed,
             Reason::Unreadable {

@@ -6,6 +6,10 @@
     clippy::print_stderr,
     reason = "a child that prints is one of the tests"
 )]
+#![expect(
+    clippy::too_many_lines,
+    reason = "a table of files is as long as it is"
+)]
 #![expect(clippy::panic, reason = "a failed test panics")]
 
 mod files;
@@ -25,6 +29,10 @@ fn main() -> ExitCode {
         "__parse" => docent_ingest::serve_parser(),
         "__misbehave" => docent_ingest::serve_parser_after(&misbehave::happen),
         "__nonsense" => misbehave::talk_nonsense(),
+        "__write" => {
+            let folder = std::env::args_os().nth(2).unwrap();
+            files::write(folder.as_ref())
+        }
         "__parent" => misbehave::parent(),
         _ => {
             // One after the other: tests look at the children of this process and at the memory they took.

@@ -61,6 +61,10 @@ pub(crate) fn happen(bytes: &[u8]) {
         "open a file" => std::fs::read("/proc/self/status")
             .map(drop)
             .unwrap_or_else(|_| give_up()),
+        "read what is open" => std::io::stdin()
+            .read(&mut [0])
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
         "open the root" => std::fs::read_dir("/")
             .map(drop)
             .unwrap_or_else(|_| give_up()),
@@ -100,6 +104,7 @@ const ON_LINUX: &[(&str, &str)] = &[
     ("eat at once", ":too-much-memory"),
     ("print", ""),
     ("open a file", ":crashed"),
+    ("read what is open", ":crashed"),
     ("open the root", ":crashed"),
     ("write a file", ":crashed"),
     ("connect", ":crashed"),

@@ -1,8 +1,9 @@
-//! Which system calls are left to a child: memory, time and the pipes it has. One filter answers every other
+//! Which system calls are left to a child: memory, time and two pipes. One filter answers every other
 //! call with "not permitted", which a library that only looks around survives; a second one ends a child at
 //! once that tries what only an intruder tries.
 
 use std::collections::BTreeMap;
+use std::os::fd::RawFd;
 
 use seccompiler::{
     BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
@@ -13,13 +14,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Calls without conditions.
 const LEFT: &[i64] = &[
-    libc::SYS_read,
-    libc::SYS_readv,
-    libc::SYS_write,
-    libc::SYS_writev,
     libc::SYS_close,
-    libc::SYS_lseek,
-    libc::SYS_fstat,
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
@@ -88,10 +83,10 @@ const NEVER: &[i64] = &[
     libc::SYS_vfork,
 ];
 
-/// Leaves few calls to this process, for good.
-pub(super) fn few() -> Result<(), Error> {
+/// Leaves few calls to this process, for good, and of all that is open only the two pipes.
+pub(super) fn few(input: RawFd, output: RawFd) -> Result<(), Error> {
     let not_permitted = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let left = program(left()?, not_permitted, SeccompAction::Allow)?;
+    let left = program(left(input, output)?, not_permitted, SeccompAction::Allow)?;
     let never = NEVER.iter().map(|&call| (call, Vec::new())).collect();
     let never = program(never, SeccompAction::Allow, SeccompAction::KillProcess)?;
     // In this order, because the call that puts a filter in is not among those that are left.
@@ -108,27 +103,45 @@ fn program(
     SeccompFilter::new(rules, otherwise, on_match, arch)?.try_into()
 }
 
-fn left() -> Result<Rules, BackendError> {
+fn left(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
     let mut rules: Rules = LEFT.iter().map(|&call| (call, Vec::new())).collect();
-    // Memory, but never memory that can be run.
-    let not_to_run = SeccompCmpOp::MaskedEq(libc::PROT_EXEC.cast_unsigned().into());
-    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
-        let rule = SeccompRule::new(vec![argument(2, not_to_run.clone(), 0)?])?;
-        rules.insert(call, vec![rule]);
+    // Whatever else is open was inherited from whoever started the server, and is nobody's business here. What
+    // parsers print goes nowhere, and complaints go to stderr.
+    let file = |file: RawFd| rule(vec![argument(0, SeccompCmpOp::Eq, number(file))?]);
+    for call in [libc::SYS_read, libc::SYS_readv] {
+        rules.insert(call, vec![file(input)?]);
     }
+    for call in [libc::SYS_write, libc::SYS_writev] {
+        let files = [output, libc::STDOUT_FILENO, libc::STDERR_FILENO];
+        rules.insert(call, files.into_iter().map(file).collect::<Result<_, _>>()?);
+    }
+    // Memory, but never memory that can be run, nor that of a file.
+    let no_code = || argument(2, SeccompCmpOp::MaskedEq(number(libc::PROT_EXEC)), 0);
+    let nameless = number(libc::MAP_ANONYMOUS);
+    let nameless = argument(3, SeccompCmpOp::MaskedEq(nameless), nameless)?;
+    rules.insert(libc::SYS_mmap, vec![rule(vec![no_code()?, nameless])?]);
+    rules.insert(libc::SYS_mprotect, vec![rule(vec![no_code()?])?]);
     // A process that gives up sends a signal to itself.
     let own = u64::from(std::process::id());
     for call in [libc::SYS_tgkill, libc::SYS_tkill] {
-        let rule = SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, own)?])?;
-        rules.insert(call, vec![rule]);
+        rules.insert(call, vec![rule(vec![argument(0, SeccompCmpOp::Eq, own)?])?]);
     }
     // The time for the next file, and no other limit.
-    let rule = SeccompRule::new(vec![
+    let time = vec![
         argument(0, SeccompCmpOp::Eq, 0)?,
         argument(1, SeccompCmpOp::Eq, libc::RLIMIT_CPU.into())?,
-    ])?;
-    rules.insert(libc::SYS_prlimit64, vec![rule]);
+    ];
+    rules.insert(libc::SYS_prlimit64, vec![rule(time)?]);
     Ok(rules)
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions)
+}
+
+/// A small number of the system, as an argument of a call has it.
+fn number(small: i32) -> u64 {
+    small.cast_unsigned().into()
 }
 
 fn argument(

@@ -1,6 +1,7 @@
 //! The walls as Linux has them.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -65,8 +66,8 @@ pub(in super::super) fn silence() {
     }
 }
 
-/// Builds the walls that limits do not make.
-pub(in super::super) fn shut_in() -> Confinement {
+/// Builds the walls that limits do not make, with a door for two pipes.
+pub(in super::super) fn shut_in(input: &File, output: &File) -> Confinement {
     // The parent ends its children, and a parent that is gone ends their input; this is for one that dies
     // while a child is busy. It is the thread that started us whose death counts.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
@@ -74,7 +75,7 @@ pub(in super::super) fn shut_in() -> Confinement {
     Confinement {
         limits: is_bound(),
         landlock: no_files().is_ok_and(|status| status != RulesetStatus::NotEnforced),
-        seccomp: calls::few().is_ok(),
+        seccomp: calls::few(input.as_raw_fd(), output.as_raw_fd()).is_ok(),
     }
 }
 

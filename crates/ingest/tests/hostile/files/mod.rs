@@ -8,9 +8,12 @@ mod pdfs;
 mod texts;
 mod webpages;
 
+use std::path::Path;
+use std::process::ExitCode;
+
 /// What must become of a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Expect {
+enum Expect {
     /// It is read, into so many documents.
     Documents(usize),
     /// It is refused with this code.
@@ -21,10 +24,10 @@ pub(crate) enum Expect {
 }
 
 /// A file that should do no harm.
-pub(crate) struct Hostile {
-    pub(crate) name: String,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) expect: Expect,
+struct Hostile {
+    name: String,
+    bytes: Vec<u8>,
+    expect: Expect,
 }
 
 impl Hostile {
@@ -37,7 +40,7 @@ impl Hostile {
     }
 }
 
-pub(crate) fn all() -> Vec<Hostile> {
+fn all() -> Vec<Hostile> {
     [
         archives::all(),
         office::all(),
@@ -49,4 +52,21 @@ pub(crate) fn all() -> Vec<Hostile> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Writes every file into a folder and tells on stdout what must become of it. A process of its own does this:
+/// the system counts the memory of whoever starts a child as the child's, and this takes a lot.
+pub(crate) fn write(folder: &Path) -> ExitCode {
+    for (number, hostile) in all().iter().enumerate() {
+        // Spread over the neighbours, which are two for each.
+        let name = format!("{:03}-{}", number * 2, hostile.name);
+        std::fs::write(folder.join(&name), &hostile.bytes).unwrap();
+        let expect = match hostile.expect {
+            Expect::Documents(count) => format!("{count} documents"),
+            Expect::Code(code) => code.to_owned(),
+            Expect::Either => String::new(),
+        };
+        println!("{name}\t{expect}");
+    }
+    ExitCode::SUCCESS
 }
