@@ -53,8 +53,8 @@ pub(crate) fn zip(input: &Input<'_>) -> Result<Parsed, Reason> {
     open(input, Kind::Zip)
 }
 
-/// True for a zip that is no document of its own. Whoever sends zips here must ask the same question, or
-/// archives inside archives would not be counted.
+/// True for a zip that is no document of its own. Only such a zip is opened here, and inside an archive it is
+/// known by the same question, so that archives inside archives are always counted.
 pub(crate) fn is_plain_zip(bytes: &[u8]) -> bool {
     (ZIP.begins)(bytes)
         && ZipArchive::new(Cursor::new(bytes)).map_or(true, |zip| {

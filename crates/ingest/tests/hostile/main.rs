@@ -13,6 +13,7 @@
 #![expect(clippy::panic, reason = "a failed test panics")]
 
 mod files;
+mod golden;
 mod misbehave;
 mod set;
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
             let mut arguments = Arguments::from_args();
             arguments.test_threads = Some(1);
             // The set first: its children's memory is measured, and one misbehaviour takes all it may have.
-            let trials = [set::trials(), misbehave::trials()];
+            let trials = [set::trials(), golden::trials(), misbehave::trials()];
             libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
         }
     }

@@ -27,15 +27,13 @@ const MAX_STACK_BYTES: u64 = 8 * 1024 * 1024;
 /// Sets the limits and starts the program once more, within them: an allocator may have set aside more than the
 /// limit when the program began, and memory that it has already is not limited any more.
 pub(in super::super) fn bound() {
-    if is_bound() {
-        return;
-    }
+    let before = is_bound();
     lower(Resource::Core, 0);
     lower(Resource::Fsize, 0);
     lower(Resource::Nofile, MAX_OPEN_FILES);
     lower(Resource::Stack, MAX_STACK_BYTES);
     lower(Resource::As, MAX_MEMORY_BYTES);
-    if is_bound() {
+    if !before && is_bound() {
         let again = std::env::args_os().skip(1);
         // It returns only when it failed. Then the limits hold for all memory to come, at least.
         let _ = Command::new("/proc/self/exe").args(again).exec();
