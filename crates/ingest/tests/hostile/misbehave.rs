@@ -2,7 +2,6 @@
 //! file and no other.
 
 use std::io::{Read as _, Write as _};
-use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,8 +67,7 @@ pub(crate) fn happen(bytes: &[u8]) {
         "open the root" => std::fs::read_dir("/")
             .map(drop)
             .unwrap_or_else(|_| give_up()),
-        "write a file" => std::fs::write("/tmp/docent-hostile", "x").unwrap_or_else(|_| give_up()),
-        "connect" => std::net::TcpStream::connect("127.0.0.1:9")
+        "open a socket" => std::net::UdpSocket::bind("127.0.0.1:0")
             .map(drop)
             .unwrap_or_else(|_| give_up()),
         "run a program" => Command::new("/bin/true")
@@ -80,7 +78,13 @@ pub(crate) fn happen(bytes: &[u8]) {
             .spawn(|| ())
             .map(drop)
             .unwrap_or_else(|_| give_up()),
-        other => panic!("no such misbehaviour: {other}"),
+        other => match other.split_once(" to ") {
+            Some(("connect", address)) => std::net::TcpStream::connect(address)
+                .map(drop)
+                .unwrap_or_else(|_| give_up()),
+            Some(("write", path)) => std::fs::write(path, "x").unwrap_or_else(|_| give_up()),
+            _ => panic!("no such misbehaviour: {other}"),
+        },
     }
 }
 
@@ -106,8 +110,9 @@ const ON_LINUX: &[(&str, &str)] = &[
     ("open a file", ":crashed"),
     ("read what is open", ":crashed"),
     ("open the root", ":crashed"),
-    ("write a file", ":crashed"),
-    ("connect", ":crashed"),
+    ("write to ", ":crashed"),
+    ("open a socket", ":crashed"),
+    ("connect to ", ":crashed"),
     ("run a program", ":crashed"),
     ("start a thread", ":crashed"),
 ];
@@ -119,11 +124,21 @@ fn every_misbehaviour() {
         &[]
     };
     let folder = Folder::new();
+    // Somebody listens, so that only the walls can keep a child from connecting.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let elsewhere = Folder::new();
+    let written = elsewhere.path("written");
     let mut expect = Vec::new();
     for (number, (what, code)) in EVERYWHERE.iter().chain(linux).enumerate() {
         let (bad, good) = (format!("{number:02}-a.eml"), format!("{number:02}-b.eml"));
+        let target = match *what {
+            "connect to " => address.as_str(),
+            "write to " => written.to_str().unwrap(),
+            _ => "",
+        };
         folder
-            .write(&bad, mail(&format!("misbehave: {what}")))
+            .write(&bad, mail(&format!("misbehave: {what}{target}")))
             .write(&good, mail("good"));
         expect.extend([format!("{bad}{code}"), good]);
     }
@@ -134,7 +149,7 @@ fn every_misbehaviour() {
     // One child at a time, so that each neighbour meets what the file before it left behind.
     let workers = pool("__misbehave", 1);
     assert_eq!(folder.read(&limits, &workers), expect);
-    assert!(!Path::new("/tmp/docent-hostile").exists());
+    assert!(!written.exists());
     #[cfg(target_os = "linux")]
     crate::set::assert_memory();
 }
