@@ -7,11 +7,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use docent_ingest::{Dedup, Entry, Limits, Reason, Skipped, Source, Warning};
+use docent_ingest::{Dedup, Entry, Limits, Reason, Sandbox, Skipped, Source, Warning, Workers};
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
 use crate::problem::Problem;
+
+/// The argument that makes this program a child process that parses files and does nothing else.
+pub const PARSER: &str = "__parse";
 
 /// The most documents of a batch. Each batch is written through to the disk, which costs as much
 /// as indexing some hundred documents.
@@ -70,7 +74,8 @@ pub async fn sync(
     limits: &Limits,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
-    let source = open(folder, limits.clone())?;
+    let workers = workers()?;
+    let source = open(folder, limits.clone())?.parsed_by(workers.clone());
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
     let listing = open(
@@ -99,11 +104,34 @@ pub async fn sync(
         }
     }
     run.flush(watch).await?;
+    tell_open_walls(&workers);
     if !run.report.stopped {
         run.remove_the_rest(watch).await?;
         watch.at(total, total);
     }
     Ok(run.report)
+}
+
+/// The child processes that parse. None is started before a file needs it, and they end with the sync.
+fn workers() -> Result<Arc<Workers>, Problem> {
+    let workers = Sandbox::of_this_program(PARSER).and_then(Workers::new);
+    let failed =
+        |error| Problem::failed(format!("no process can be started to read files: {error}"));
+    workers.map(Arc::new).map_err(failed)
+}
+
+/// Says when files were parsed with less around the parser than this system should have.
+fn tell_open_walls(workers: &Workers) {
+    let walls = workers.confinement().filter(|walls| !walls.is_complete());
+    if let Some(walls) = walls.filter(|_| cfg!(target_os = "linux")) {
+        let (limits, landlock, seccomp) = (walls.limits, walls.landlock, walls.seccomp);
+        tracing::warn!(
+            limits,
+            landlock,
+            seccomp,
+            "files are parsed without every wall around"
+        );
+    }
 }
 
 fn open(folder: &Path, limits: Limits) -> Result<Source, Problem> {

@@ -3,6 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A process that reads untrusted files shuts itself in before anything else is opened or started.
+    let first = std::env::args_os().nth(1);
+    if first.is_some_and(|first| first == docent::corpus::PARSER) {
+        return docent_ingest::serve_parser();
+    }
     docent::main()
 }
 

@@ -1,18 +1,22 @@
 //! Why something was not indexed, or not in full: one list of reasons, each with a stable code, a message
 //! and a hint. A reason is a line in the report of a run and never ends the run.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
+
+use serde::{Deserialize, Serialize};
 
 /// Why a folder, file, line or field was left out or changed.
 ///
 /// Messages name no path: the [`Skipped`] or [`Warning`] around a reason does.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// The root of a source cannot be opened as a folder.
     #[error("the folder cannot be opened: {cause}")]
     Root {
         /// What the system answered.
+        #[serde(skip, default = "other")]
         cause: ErrorKind,
     },
     /// A symbolic link.
@@ -43,6 +47,7 @@ pub enum Reason {
     #[error("it cannot be read: {cause}")]
     Unreadable {
         /// What the system answered.
+        #[serde(skip, default = "other")]
         cause: ErrorKind,
     },
     /// The file was there when the folder was listed and is not any more.
@@ -78,7 +83,7 @@ pub enum Reason {
     #[error("the front matter is not valid {language}{}", at_line(*line))]
     FrontMatter {
         /// The language it should be in.
-        language: &'static str,
+        language: Cow<'static, str>,
         /// The line of the file where reading stopped, when known.
         line: Option<u64>,
     },
@@ -129,10 +134,10 @@ pub enum Reason {
     /// A part that its owner does not show.
     #[error("it is hidden")]
     Hidden,
-    /// A small file that becomes a very large one.
-    #[error("it holds more than {limit} bytes when unpacked")]
+    /// A file that unfolds into more than may be read.
+    #[error("it holds more than {limit} parts, levels or bytes inside")]
     TooMuchInside {
-        /// The most bytes inside.
+        /// The bound that was reached.
         limit: u64,
     },
     /// A query that the settings ask for and the database refuses.
@@ -145,7 +150,7 @@ pub enum Reason {
     #[error("it is {what}")]
     Generated {
         /// What gave it away.
-        what: &'static str,
+        what: Cow<'static, str>,
     },
     /// More records than allowed.
     #[error("there are more than {limit} records; the rest is left out")]
@@ -190,12 +195,34 @@ pub enum Reason {
         /// The most characters or list values.
         limit: usize,
     },
+    /// A name inside an archive that is no name below it.
+    #[error("its name inside the archive is absolute, leads out of it or holds a NUL")]
+    BadName,
+    /// The parser broke, or did what no parser does.
+    #[error("reading it broke the parser")]
+    Crashed,
+    /// A file that takes too long.
+    #[error("reading it takes more than {seconds} seconds")]
+    TooSlow {
+        /// The most seconds.
+        seconds: u64,
+    },
+    /// A file that takes too much memory.
+    #[error("reading it takes more than {limit} bytes of memory")]
+    TooMuchMemory {
+        /// The most bytes.
+        limit: u64,
+    },
     /// Problems beyond those reported one by one.
     #[error("{count} more problems are not listed")]
     More {
         /// How many.
         count: u64,
     },
+}
+
+fn other() -> ErrorKind {
+    ErrorKind::Other
 }
 
 fn bad_json(line: Option<usize>, column: usize) -> String {
@@ -247,6 +274,10 @@ impl Reason {
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
+            Self::BadName => "bad-name",
+            Self::Crashed => "crashed",
+            Self::TooSlow { .. } => "too-slow",
+            Self::TooMuchMemory { .. } => "too-much-memory",
             Self::More { .. } => "more",
         }
     }
@@ -282,7 +313,7 @@ impl Reason {
             Self::Damaged { .. } => "open and save it again with the program that wrote it",
             Self::Hidden => "show it if it is to be found",
             Self::Encrypted => "save it without a password",
-            Self::TooMuchInside { .. } => "split the file, or raise `ingest.max_unpacked_bytes`",
+            Self::TooMuchInside { .. } => "split it, or raise `ingest.max_unpacked_bytes`",
             Self::Query { .. } => "check `sqlite.table` and `sqlite.query`",
             Self::Generated { .. } => "index what it was made from",
             Self::TooManyRecords { .. } => "split the file, or raise `ingest.max_records`",
@@ -296,6 +327,10 @@ impl Reason {
             Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
             Self::BadField => "use short names and few levels",
             Self::Cut { .. } => "put long text into the document's text",
+            Self::BadName => "pack the archive with names below one folder",
+            Self::Crashed => "the file is most likely damaged; save it anew, or remove it",
+            Self::TooSlow { .. } => "split the file, or save it in a simpler format",
+            Self::TooMuchMemory { .. } => "split the file, or save it in a simpler format",
             Self::More { .. } => "fix the problems listed and index again",
         }
     }
@@ -324,34 +359,73 @@ pub struct Warning {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// One of each kind. A kind that is missing here is found by [`every_kind_is_told`].
+    pub(crate) fn all() -> Vec<Reason> {
+        let (cause, text) = (ErrorKind::NotFound, || "x".to_owned());
+        let (limit, bytes) = (4, 10);
+        vec![
+            Reason::Root { cause },
+            Reason::Link,
+            Reason::Special,
+            Reason::TooDeep { limit },
+            Reason::PathTooLong { limit },
+            Reason::TooManyFiles { limit },
+            Reason::Unreadable { cause },
+            Reason::Gone,
+            Reason::TooLarge { bytes: 11, limit: bytes },
+            Reason::Unsupported { kind: "pdf".into() },
+            Reason::Binary,
+            Reason::Empty,
+            Reason::TextTooLong { limit },
+            Reason::FrontMatter { language: "YAML".into(), line: Some(3) },
+            Reason::FrontMatter { language: "TOML".into(), line: None },
+            Reason::FrontMatterTooLong { limit },
+            Reason::LineTooLong { limit },
+            Reason::BadJson { line: None, column: 2 },
+            Reason::BadJson { line: Some(1), column: 2 },
+            Reason::NotAnObject,
+            Reason::TooNested { limit },
+            Reason::TooManyColumns { limit },
+            Reason::Damaged { what: text() },
+            Reason::Encrypted,
+            Reason::Hidden,
+            Reason::TooMuchInside { limit: bytes },
+            Reason::Query { why: text() },
+            Reason::Generated { what: "a lock file".into() },
+            Reason::TooManyRecords { limit },
+            Reason::BadId { why: text() },
+            Reason::DuplicateId { id: text(), first: text() },
+            Reason::TooManyDocuments { limit },
+            Reason::TooManyFields { limit },
+            Reason::BadField,
+            Reason::Cut { name: "speaker".into(), limit },
+            Reason::BadName,
+            Reason::Crashed,
+            Reason::TooSlow { seconds: 20 },
+            Reason::TooMuchMemory { limit: bytes },
+            Reason::More { count: 2 },
+        ]
+    }
+
+    #[test]
+    fn every_kind_is_told() {
+        // The codes in the source, so that a new kind cannot be forgotten above.
+        let source = include_str!("error.rs");
+        let codes = source.split("pub fn code").nth(1).unwrap();
+        let codes = codes.split("pub fn hint").next().unwrap();
+        let known = codes.matches("=> \"").count();
+        let mut told: Vec<_> = all().iter().map(Reason::code).collect();
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told.len(), known);
+    }
 
     #[test]
     fn messages_keep_to_the_house_style() {
-        let reasons = [
-            Reason::Root {
-                cause: ErrorKind::NotFound,
-            },
-            Reason::TooLarge {
-                bytes: 11,
-                limit: 10,
-            },
-            Reason::FrontMatter {
-                language: "YAML",
-                line: Some(3),
-            },
-            Reason::FrontMatter {
-                language: "TOML",
-                line: None,
-            },
-            Reason::Unsupported { kind: "pdf".into() },
-            Reason::Cut {
-                name: "speaker".into(),
-                limit: 4,
-            },
-        ];
-        for reason in &reasons {
+        for reason in all() {
             for text in [reason.to_string(), reason.hint().to_owned()] {
                 assert!(
                     text.starts_with(|c: char| c.is_lowercase() || c.is_ascii_digit()),
@@ -360,10 +434,16 @@ mod tests {
                 assert!(!text.ends_with('.'), "{text}");
             }
         }
-        let texts: Vec<_> = reasons.iter().map(Reason::to_string).collect();
-        assert_eq!(texts[1], "it has 11 bytes, the limit is 10");
-        assert_eq!(texts[2], "the front matter is not valid YAML, at line 3");
-        assert_eq!(texts[3], "the front matter is not valid TOML");
-        assert_eq!(texts[4], "the format `pdf` is not supported");
+        let told = |reason: Reason, text: &str| assert_eq!(reason.to_string(), text);
+        told(Reason::TooLarge { bytes: 11, limit: 10 }, "it has 11 bytes, the limit is 10");
+        told(
+            Reason::FrontMatter { language: "YAML".into(), line: Some(3) },
+            "the front matter is not valid YAML, at line 3",
+        );
+        told(
+            Reason::FrontMatter { language: "TOML".into(), line: None },
+            "the front matter is not valid TOML",
+        );
+        told(Reason::Unsupported { kind: "pdf".into() }, "the format `pdf` is not supported");
     }
 }

@@ -8,7 +8,9 @@ use docent_search::Document;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::{code, csv, json, jsonl, markdown, notebook, parquet, sheet, sqlite, text};
+use crate::{
+    archive, code, csv, json, jsonl, mail, markdown, notebook, parquet, sheet, sqlite, text,
+};
 
 /// Every format that can be read.
 const FORMATS: &[Format] = &[
@@ -21,8 +23,17 @@ const FORMATS: &[Format] = &[
     sheet::FORMAT,
     sqlite::FORMAT,
     parquet::FORMAT,
+    mail::MBOX,
+    mail::EML,
+    archive::ZIP,
+    archive::TAR,
+    archive::GZIP,
     text::FORMAT,
 ];
+
+/// Formats that are read in the server itself: our own code, bounded in all it does. Every other one is read
+/// in a child process.
+const OWN: &[&str] = &["markdown", "jsonl", "text"];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
@@ -67,6 +78,18 @@ pub(crate) struct Parsed {
     pub warnings: Vec<Warning>,
 }
 
+impl Format {
+    /// Whether it may be read outside a child process.
+    pub(crate) fn is_own(&self) -> bool {
+        OWN.contains(&self.name)
+    }
+}
+
+/// The format of this name.
+pub(crate) fn by_name(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
 /// For formats that are plain text inside, which begin with anything.
 pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
     false
@@ -76,8 +99,8 @@ pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
 const FOREIGN: &[(&[u8], &str)] = &[
     (b"%PDF-", "pdf"),
     (b"PK\x05\x06", "zip or office"),
+    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "old office"),
     (b"{\\rtf", "rtf"),
-    (b"\x1F\x8B", "gzip"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
     (b"\xFD7zXZ", "xz"),
     (b"7z\xBC\xAF\x27\x1C", "7z"),
@@ -146,8 +169,7 @@ pub(crate) mod tests {
     #[test]
     fn content_speaks_before_the_name() {
         check(b"%PDF-1.7", "md", Err("unsupported"));
-        check(b"PK\x03\x04", "txt", Ok("spreadsheet"));
-        check(b"PK\x05\x06", "txt", Err("unsupported"));
+        check(b"PK\x03\x04", "txt", Ok("zip"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
         check(b"plain", "pdf", Err("unsupported"));
@@ -164,6 +186,18 @@ pub(crate) mod tests {
         check(b"{}", "ipynb", Ok("notebook"));
         check(b"#!/bin/sh", "", Ok("code"));
         check(b"a", "xyz", Err("unsupported"));
+    }
+
+    #[test]
+    fn only_our_own_parsers_stay_in_the_server() {
+        let own: Vec<_> = FORMATS
+            .iter()
+            .filter(|format| format.is_own())
+            .map(|format| format.name)
+            .collect();
+        assert_eq!(own, OWN);
+        assert!(by_name("zip").is_some_and(|format| !format.is_own()));
+        assert!(by_name("nothing").is_none());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Start<'a> {
             Ok(keys) => Start::Keys(keys, body.trim_start_matches('\n')),
             // The fence is line 1 of the file.
             Err(line) => Start::Broken(Reason::FrontMatter {
-                language,
+                language: language.into(),
                 line: line.map(|line| line + 1),
             }),
         };

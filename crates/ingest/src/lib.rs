@@ -5,8 +5,10 @@
 //! Whatever cannot be read is a [`Skipped`] with its [`Reason`]; nothing in a folder can end a run.
 //!
 //! Every file is hostile: it is opened beneath the folder without following links, read within [`Limits`],
-//! and its text is cleaned of characters that nobody sees.
+//! and its text is cleaned of characters that nobody sees. Formats whose parsers are not our own are read by
+//! [`Workers`]: child processes with a deadline, little memory, no files and no network.
 
+mod archive;
 mod clean;
 mod code;
 mod columns;
@@ -23,6 +25,7 @@ mod json;
 mod jsonl;
 mod limits;
 mod lists;
+mod mail;
 mod markdown;
 mod notebook;
 mod numbers;
@@ -31,6 +34,7 @@ mod parquet;
 mod records;
 mod report;
 mod sheet;
+mod sandbox;
 mod source;
 mod sqlite;
 mod text;
@@ -42,5 +46,8 @@ pub use entry::{Entry, Fingerprint};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
 pub use options::{Options, SqliteOptions};
+#[doc(hidden)]
+pub use sandbox::serve_parser_after;
+pub use sandbox::{Confinement, MAX_MEMORY_BYTES, Sandbox, Workers, serve_parser};
 pub use source::{Reading, Source};
 pub use walk::Listing;

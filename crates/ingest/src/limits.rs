@@ -1,7 +1,9 @@
 //! Every bound on what comes from outside, in one place. A caller may change any of them.
 
 /// Bounds on a source, its files and the documents made from them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// They travel to the child process that parses, so that they can be written and read.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Limits {
     /// Bytes of one file. A scanned book stays below this; a disk image does not.
     pub max_file_bytes: u64,
@@ -41,6 +43,20 @@ pub struct Limits {
     pub max_reported: usize,
     /// Documents of a whole corpus.
     pub max_documents: usize,
+    /// Seconds that a child process may take for one file, of its processor and on the clock. The slowest
+    /// honest files, thick scanned books, take a tenth of it.
+    pub max_parse_seconds: u64,
+    /// Files inside one archive, those in archives inside it included.
+    pub max_members: usize,
+    /// Bytes that one archive may unpack to, with all that is inside it.
+    pub max_unpacked_bytes: u64,
+    /// How often larger than the archive that may be, once it is more than a megabyte. Text packs to a
+    /// fifth, the most regular tables to a fiftieth; bombs are a thousand times larger.
+    pub max_expansion: u64,
+    /// Archives inside archives.
+    pub max_nested_archives: usize,
+    /// Parts of one e-mail, at all levels together.
+    pub max_mail_parts: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +81,12 @@ impl Default for Limits {
             max_url_chars: 2_048,
             max_reported: 1_000,
             max_documents: 2_000_000,
+            max_parse_seconds: 20,
+            max_members: 10_000,
+            max_unpacked_bytes: 256 * 1024 * 1024,
+            max_expansion: 100,
+            max_nested_archives: 3,
+            max_mail_parts: 1_000,
         }
     }
 }

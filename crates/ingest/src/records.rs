@@ -267,7 +267,7 @@ fn bad_id(why: &str) -> Reason {
 }
 
 /// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
-fn names_a_page(id: &str) -> bool {
+pub(crate) fn names_a_page(id: &str) -> bool {
     let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
     id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
 }

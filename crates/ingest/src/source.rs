@@ -4,6 +4,7 @@
 
 use std::io::Read as _;
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
@@ -16,6 +17,7 @@ use crate::error::{Reason, Skipped, Warning};
 use crate::format::{HEAD_BYTES, Input, detect};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::sandbox::Workers;
 use crate::walk::{Listing, unreadable, walk};
 
 /// A folder whose files become documents.
@@ -24,6 +26,7 @@ pub struct Source {
     root: Dir,
     limits: Limits,
     options: Options,
+    workers: Option<Arc<Workers>>,
 }
 
 /// What one file gave.
@@ -52,12 +55,22 @@ impl Source {
             root,
             limits,
             options: Options::default(),
+            workers: None,
         })
     }
 
     /// The same folder, its files read the way their owner asked for.
+    #[must_use]
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Lets child processes read every format that is not our own. A service always does this: without it
+    /// every file is parsed in this process, which is good enough for files one trusts and for tests.
+    #[must_use]
+    pub fn parsed_by(mut self, workers: Arc<Workers>) -> Self {
+        self.workers = Some(workers);
         self
     }
 
@@ -74,7 +87,7 @@ impl Source {
         take_up_to(&mut file, HEAD_BYTES as u64, &mut bytes)?;
         let format = detect(&bytes, &extension)?;
         self.read_rest(&mut file, &mut fingerprint, &mut bytes)?;
-        let parsed = (format.parse)(&Input {
+        let input = Input {
             id: entry.id(),
             path: entry.path(),
             stem: &stem,
@@ -82,7 +95,11 @@ impl Source {
             sha256: &fingerprint.sha256,
             limits: &self.limits,
             options: &self.options,
-        })?;
+        };
+        let parsed = match &self.workers {
+            Some(workers) if !format.is_own() => workers.read(format.name, &input)?,
+            _ => (format.parse)(&input)?,
+        };
         let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
         Ok(Reading {
             format: format.name,

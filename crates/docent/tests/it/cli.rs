@@ -158,6 +158,32 @@ fn problems_in_the_report_have_codes_and_cures() {
     assert!(report["skipped"][0]["hint"].is_string());
 }
 
+/// The real program starts itself to read what it does not parse itself.
+#[test]
+fn mail_is_read_by_a_process_of_its_own() {
+    let dir = Dir::new();
+    dir.write(
+        "docs/notice.eml",
+        "From: Harbour Office <office@tarnport.example>\nDate: Tue, 12 Mar 2024 10:30:00 +0000\n\
+         Subject: Winter timetable\nMessage-ID: <1@tarnport.example>\n\nThe ferry rests on Mondays.\n",
+    );
+    dir.write(
+        "docs/broken.zip",
+        "PK\u{3}\u{4} and then nothing of the kind",
+    );
+    let ran = dir.run(&["index", "docs", "--json"]);
+    let report = ran.json();
+    assert_eq!(report["documents"], 1, "{report}\n{}", ran.stderr);
+    assert_eq!(report["skipped"][0]["code"], "damaged", "{report}");
+    assert!(!ran.stderr.contains("without every wall"), "{}", ran.stderr);
+    let found = dir.run(&["search", "ferry mondays", "--path", "docs"]);
+    assert!(
+        found.stdout.contains("Winter timetable"),
+        "{}",
+        found.stdout
+    );
+}
+
 #[test]
 fn searching_needs_an_index_and_then_finds() {
     let dir = Dir::small();

@@ -96,6 +96,16 @@ fn columnar_files() {
     check("parquet");
 }
 
+#[test]
+fn mail_files() {
+    check("mail");
+}
+
+#[test]
+fn archive_files() {
+    check("archive");
+}
+
 fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,

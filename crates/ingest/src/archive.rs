@@ -1,0 +1,86 @@
+//! Archives into the documents of the files inside them, each read as if it lay in a folder of the archive's
+//! name. Nothing is unpacked to a disk. What unpacks to too much, lies too deep or has a name that leads
+//! elsewhere is left out, and said so.
+
+mod budget;
+mod name;
+mod unpack;
+
+use std::io::Cursor;
+
+use ::zip::ZipArchive;
+
+use self::unpack::{Kind, Unpack};
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed};
+
+pub(crate) const ZIP: Format = Format {
+    name: "zip",
+    extensions: &["zip"],
+    begins: |head| head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06"),
+    parse: zip,
+};
+
+pub(crate) const TAR: Format = Format {
+    name: "tar",
+    extensions: &["tar"],
+    begins: is_tar,
+    parse: |input| open(input, Kind::Tar),
+};
+
+/// One packed file, or a whole packed tar.
+pub(crate) const GZIP: Format = Format {
+    name: "gzip",
+    extensions: &["gz", "tgz"],
+    begins: |head| head.starts_with(b"\x1F\x8B"),
+    parse: |input| open(input, Kind::Gzip),
+};
+
+/// Names that tell an office document, an e-book or the like from a plain archive.
+const PACKAGES: &[&[u8]] = &[
+    b"[Content_Types].xml",
+    b"mimetype",
+    b"META-INF/container.xml",
+];
+
+/// Reads a plain zip archive; what is a document of its own is not one.
+pub(crate) fn zip(input: &Input<'_>) -> Result<Parsed, Reason> {
+    if !is_plain_zip(input.bytes) {
+        return Err(Reason::Unsupported {
+            kind: "office".to_owned(),
+        });
+    }
+    open(input, Kind::Zip)
+}
+
+/// True for a zip that is no document of its own. Only such a zip is opened here, and inside an archive it is
+/// known by the same question, so that archives inside archives are always counted.
+pub(crate) fn is_plain_zip(bytes: &[u8]) -> bool {
+    (ZIP.begins)(bytes)
+        && ZipArchive::new(Cursor::new(bytes)).map_or(true, |zip| {
+            !zip.file_names_raw().any(|name| PACKAGES.contains(&name))
+        })
+}
+
+fn is_tar(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
+
+fn kind(bytes: &[u8]) -> Option<Kind> {
+    if is_tar(bytes) {
+        Some(Kind::Tar)
+    } else if (GZIP.begins)(bytes) {
+        Some(Kind::Gzip)
+    } else {
+        is_plain_zip(bytes).then_some(Kind::Zip)
+    }
+}
+
+fn open(input: &Input<'_>, kind: Kind) -> Result<Parsed, Reason> {
+    let mut unpack = Unpack::new(input);
+    let opened = unpack.archive(&name::At::of(input), input.bytes, kind, 0);
+    unpack.finish(input, opened)
+}
+
+#[cfg(test)]
+mod tests;

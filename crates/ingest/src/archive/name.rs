@@ -1,0 +1,173 @@
+//! A name inside an archive into a place below the archive, or into why it cannot be one.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use docent_search::MAX_SOURCE_BYTES;
+
+use crate::clean::cut;
+use crate::entry::{Place, printable, shorten, stem_and_extension};
+use crate::error::Reason;
+use crate::format::Input;
+use crate::limits::Limits;
+
+/// Characters of a name that cannot be used, where the report shows it.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// Where an archive or a file inside one lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) id: String,
+    pub(super) path: String,
+    pub(super) stem: String,
+    pub(super) extension: String,
+}
+
+impl At {
+    pub(super) fn of(input: &Input<'_>) -> Self {
+        Self {
+            id: input.id.to_owned(),
+            path: input.path.to_owned(),
+            stem: input.stem.to_owned(),
+            extension: String::new(),
+        }
+    }
+
+    /// The place of a member; nothing for folders and for hidden names, which are no part of a corpus.
+    pub(super) fn member(&self, name: &str, limits: &Limits) -> Result<Option<Self>, Reason> {
+        let Some(name) = relative(name, limits)? else {
+            return Ok(None);
+        };
+        let place = Place::new(Path::new(&name));
+        let path = format!("{}/{}", self.path, place.shown);
+        if path.len() > MAX_SOURCE_BYTES {
+            return Err(Reason::PathTooLong {
+                limit: MAX_SOURCE_BYTES,
+            });
+        }
+        let (stem, extension) = stem_and_extension(&place.relative);
+        Ok(Some(Self {
+            id: shorten(format!("{}/{}", self.id, place.id)),
+            path,
+            stem,
+            extension,
+        }))
+    }
+
+    /// A name that cannot be used, shown in a report.
+    pub(super) fn shown(&self, name: &str) -> String {
+        let mut name = printable(OsStr::new(name));
+        cut(&mut name, MAX_SHOWN_CHARS);
+        format!("{}/{name}", self.path)
+    }
+}
+
+/// The parts of a name joined by `/`, if it stays below the archive. Both kinds of slashes separate, as some
+/// programs write the other one.
+fn relative(name: &str, limits: &Limits) -> Result<Option<String>, Reason> {
+    let slash = ['/', '\\'];
+    let drive =
+        matches!(name.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    if name.contains('\0') || name.starts_with(slash) || drive {
+        return Err(Reason::BadName);
+    }
+    if name.len() > limits.max_path_bytes {
+        return Err(Reason::PathTooLong {
+            limit: limits.max_path_bytes,
+        });
+    }
+    let parts: Vec<_> = name
+        .split(slash)
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    if parts.contains(&"..") {
+        return Err(Reason::BadName);
+    }
+    if parts.len() > limits.max_depth.saturating_add(1) {
+        return Err(Reason::TooDeep {
+            limit: limits.max_depth,
+        });
+    }
+    // Some systems put a shadow of each file into a folder of this name.
+    let hidden =
+        parts.iter().any(|part| part.starts_with('.')) || parts.first() == Some(&"__MACOSX");
+    let folder = name.ends_with(slash);
+    Ok((!hidden && !folder && !parts.is_empty()).then(|| parts.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at() -> At {
+        At {
+            id: "a%20b.zip".into(),
+            path: "a b.zip".into(),
+            stem: "a b".into(),
+            extension: String::new(),
+        }
+    }
+
+    #[test]
+    fn members_lie_below_the_archive() {
+        let found = at()
+            .member("./minutes\\ü.MD", &Limits::default())
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.id, "a%20b.zip/minutes/%C3%BC.MD");
+        assert_eq!(found.path, "a b.zip/minutes/ü.MD");
+        assert_eq!((found.stem.as_str(), found.extension.as_str()), ("ü", "md"));
+    }
+
+    #[test]
+    fn names_that_are_no_names_are_refused_or_ignored() {
+        let limits = Limits {
+            max_path_bytes: 12,
+            max_depth: 2,
+            ..Limits::default()
+        };
+        let check = |name: &str, expect: Result<bool, &str>| {
+            let found = at().member(name, &limits);
+            let found = found.as_ref().map(Option::is_some).map_err(Reason::code);
+            assert_eq!(found, expect, "{name:?}");
+        };
+        for name in [
+            "/etc/passwd",
+            "\\\\host\\a",
+            "C:\\a",
+            "../a",
+            "a/../../b",
+            "a\0b",
+            "a\\..\\b",
+        ] {
+            check(name, Err("bad-name"));
+        }
+        for name in ["", "a/", "a\\", ".git/a", "a/.b", "__MACOSX/a", "./", "."] {
+            check(name, Ok(false));
+        }
+        check("a/b/c", Ok(true));
+        check("a/b/c/d", Err("too-deep"));
+        check("a:b", Ok(true));
+        check("123456789012", Ok(true));
+        check("1234567890123", Err("path-too-long"));
+        check("a..b/c..", Ok(true));
+    }
+
+    #[test]
+    fn a_whole_path_ends_at_its_bound() {
+        let mut at = at();
+        at.path = "x".repeat(MAX_SOURCE_BYTES - 2);
+        assert!(at.member("a", &Limits::default()).unwrap().is_some());
+        let over = at.member("ab", &Limits::default()).unwrap_err();
+        assert_eq!(over.code(), "path-too-long");
+    }
+
+    #[test]
+    fn bad_names_are_shown_safely() {
+        assert_eq!(
+            at().shown("../a\0\u{202E}b"),
+            "a b.zip/../a\u{FFFD}\u{FFFD}b"
+        );
+        assert_eq!(at().shown(&"x".repeat(300)).len(), 8 + MAX_SHOWN_CHARS);
+    }
+}

@@ -1,0 +1,258 @@
+//! The members of an archive into documents, within one budget for the whole archive: of files, of unpacked
+//! bytes and of archives inside archives.
+
+use std::io::{Cursor, Read};
+
+use ::zip::ZipArchive;
+use ::zip::result::ZipError;
+use flate2::read::MultiGzDecoder;
+
+use super::budget::{Budget, damaged};
+use super::name::At;
+use crate::digest::sha256;
+use crate::error::{Reason, Skipped, Warning};
+use crate::format::{HEAD_BYTES, Input, Parsed, detect};
+use crate::limits::Limits;
+use crate::options::Options;
+use crate::report::{Problem as _, Reported};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Zip,
+    Tar,
+    Gzip,
+}
+
+pub(super) struct Unpack<'a> {
+    limits: &'a Limits,
+    options: &'a Options,
+    budget: Budget,
+    parsed: Parsed,
+    skipped: Reported<Skipped>,
+    warnings: Reported<Warning>,
+}
+
+impl<'a> Unpack<'a> {
+    pub(super) fn new(input: &Input<'a>) -> Self {
+        let limits = input.limits;
+        Self {
+            limits,
+            options: input.options,
+            budget: Budget::new(limits, input.bytes.len() as u64),
+            parsed: Parsed::default(),
+            skipped: Reported::new(limits.max_reported),
+            warnings: Reported::new(limits.max_reported),
+        }
+    }
+
+    /// What was read. An archive that gave nothing at all has failed as a whole.
+    pub(super) fn finish(
+        mut self,
+        input: &Input<'_>,
+        opened: Result<(), Reason>,
+    ) -> Result<Parsed, Reason> {
+        let nothing = self.parsed.documents.is_empty();
+        match opened {
+            Err(reason) if nothing => return Err(reason),
+            Err(reason) => self.skip(input.path, reason),
+            Ok(()) => {}
+        }
+        self.parsed.skipped = self.skipped.finish(input.path);
+        self.parsed.warnings = self.warnings.finish(input.path);
+        if nothing && self.parsed.skipped.is_empty() {
+            return Err(Reason::Empty);
+        }
+        Ok(self.parsed)
+    }
+
+    /// Reads one archive. Calls itself for archives inside, as deep as the limits allow.
+    pub(super) fn archive(
+        &mut self,
+        at: &At,
+        bytes: &[u8],
+        kind: Kind,
+        depth: usize,
+    ) -> Result<(), Reason> {
+        match kind {
+            Kind::Zip => self.zip(at, bytes, depth),
+            Kind::Tar => self.tar(at, bytes, depth),
+            Kind::Gzip => self.gzip(at, bytes, depth),
+        }
+    }
+
+    fn zip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
+        let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| refused(&error))?;
+        for index in 0..zip.len() {
+            self.budget.count()?;
+            let name = match zip.name_for_index(index) {
+                Some(Ok(name)) => name.into_owned(),
+                _ => String::from_utf8_lossy(raw_name(&mut zip, index).as_slice()).into_owned(),
+            };
+            let Some(place) = self.place(at, &name) else {
+                continue;
+            };
+            let read = match zip.by_index(index) {
+                Ok(file) if file.is_symlink() => Err(Reason::Link),
+                Ok(file) if file.size() > self.limits.max_file_bytes => Err(Reason::TooLarge {
+                    bytes: file.size(),
+                    limit: self.limits.max_file_bytes,
+                }),
+                Ok(file) => self.content(self.budget.metered(file)),
+                Err(error) => Err(refused(&error)),
+            };
+            self.member(&place, read, depth)?;
+        }
+        Ok(())
+    }
+
+    fn gzip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
+        let mut unpacked = self.budget.metered(MultiGzDecoder::new(bytes));
+        let mut head = Vec::new();
+        let begun = (&mut unpacked).take(512).read_to_end(&mut head);
+        begun.map_err(|_| self.budget.why())?;
+        let whole = head.as_slice().chain(unpacked);
+        if super::is_tar(&head) {
+            return self.tar(at, whole, depth);
+        }
+        self.budget.count()?;
+        let name = if at.stem.is_empty() {
+            "content"
+        } else {
+            &at.stem
+        };
+        let Some(place) = self.place(at, name) else {
+            return Ok(());
+        };
+        let read = self.content(whole);
+        self.member(&place, read, depth)
+    }
+
+    fn tar(&mut self, at: &At, bytes: impl Read, depth: usize) -> Result<(), Reason> {
+        let mut tar = tar::Archive::new(bytes);
+        let entries = tar.entries().map_err(|_| self.budget.why())?;
+        for entry in entries {
+            self.budget.count()?;
+            let entry = entry.map_err(|_| self.budget.why())?;
+            let kind = entry.header().entry_type();
+            if kind.is_dir() || kind.is_pax_global_extensions() {
+                continue;
+            }
+            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let Some(place) = self.place(at, &name) else {
+                continue;
+            };
+            let read = if kind.is_symlink() || kind.is_hard_link() {
+                Err(Reason::Link)
+            } else if kind.is_gnu_sparse() {
+                // Its holes would be bytes that nobody packed.
+                Err(Reason::Unsupported {
+                    kind: "sparse file".to_owned(),
+                })
+            } else if kind.is_file() || kind.is_contiguous() {
+                let size = entry.size();
+                let whole = |bytes: &Vec<u8>| bytes.len() as u64 == size;
+                let read = self.content(entry);
+                read.and_then(|bytes| Some(bytes).filter(whole).ok_or_else(damaged))
+            } else {
+                Err(Reason::Special)
+            };
+            self.member(&place, read, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Where a member lies, or nothing when it is not read.
+    fn place(&mut self, at: &At, name: &str) -> Option<At> {
+        match at.member(name, self.limits) {
+            Ok(place) => place,
+            Err(reason) => {
+                self.skip(&at.shown(name), reason);
+                None
+            }
+        }
+    }
+
+    /// The whole content of a member, within the bound of a file.
+    fn content(&self, from: impl Read) -> Result<Vec<u8>, Reason> {
+        let limit = self.limits.max_file_bytes;
+        let mut bytes = Vec::new();
+        let read = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|_| self.budget.why())?;
+        if bytes.len() as u64 > limit {
+            return Err(Reason::TooLarge {
+                bytes: bytes.len() as u64,
+                limit,
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a member, which may be an archive. A member that fails costs only itself, unless the budget of
+    /// the whole archive is spent.
+    fn member(
+        &mut self,
+        at: &At,
+        content: Result<Vec<u8>, Reason>,
+        depth: usize,
+    ) -> Result<(), Reason> {
+        let read = content.and_then(|bytes| match super::kind(&bytes) {
+            Some(_) if depth >= self.limits.max_nested_archives => Err(Reason::TooMuchInside {
+                limit: self.limits.max_nested_archives as u64,
+            }),
+            Some(kind) => self.archive(at, &bytes, kind, depth + 1),
+            None => self.file(at, &bytes),
+        });
+        match read {
+            Err(reason) if self.budget.is_spent() => Err(reason),
+            Err(reason) => {
+                self.skip(&at.path, reason);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn file(&mut self, at: &At, bytes: &[u8]) -> Result<(), Reason> {
+        let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
+        let format = detect(head, &at.extension)?;
+        let parsed = (format.parse)(&Input {
+            id: &at.id,
+            path: &at.path,
+            stem: &at.stem,
+            bytes,
+            sha256: &sha256(bytes),
+            limits: self.limits,
+            options: self.options,
+        })?;
+        self.parsed.documents.extend(parsed.documents);
+        for skipped in parsed.skipped {
+            self.skipped.push(skipped);
+        }
+        for warning in parsed.warnings {
+            self.warnings.push(warning);
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, path: &str, reason: Reason) {
+        self.skipped.push(Skipped::new(path, None, reason));
+    }
+}
+
+fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {
+    zip.by_index_raw(index)
+        .map(|file| file.name_raw().to_vec())
+        .unwrap_or_default()
+}
+
+fn refused(error: &ZipError) -> Reason {
+    match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
+            Reason::Encrypted
+        }
+        ZipError::CompressionMethodNotSupported(method) => Reason::Unsupported {
+            kind: format!("zip method {method}"),
+        },
+        _ => damaged(),
+    }
+}

@@ -1,0 +1,128 @@
+//! E-mail into documents: a message into one, a mailbox into one a message. The subject becomes the title;
+//! sender, receivers and the names of attachments become fields; the text is the plain part, or else what is
+//! written in the HTML part.
+
+mod mailbox;
+mod message;
+
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed};
+use crate::report::{Problem as _, Reported};
+use crate::text::file_id;
+
+/// One message.
+pub(crate) const EML: Format = Format {
+    name: "eml",
+    extensions: &["eml"],
+    begins: begins_a_message,
+    parse,
+};
+
+/// Many messages.
+pub(crate) const MBOX: Format = Format {
+    name: "mbox",
+    extensions: &["mbox"],
+    begins: begins_a_mailbox,
+    parse: mailbox::parse,
+};
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    let id = file_id(input)?;
+    let (document, reasons) = message::document(input, id, input.bytes)?;
+    let mut warnings = Reported::new(input.limits.max_reported);
+    for reason in reasons {
+        warnings.push(crate::Warning::new(input.path, None, reason));
+    }
+    Ok(Parsed {
+        documents: vec![document],
+        skipped: Vec::new(),
+        warnings: warnings.finish(input.path),
+    })
+}
+
+/// True for a block of header lines with a sender, a date, and one line that only machines write. A memo that
+/// opens with `From:`, `Date:` and `Subject:` stays the text that it is.
+fn begins_a_message(head: &[u8]) -> bool {
+    const MACHINES: &[&[u8]] = &[b"received", b"message-id", b"mime-version", b"return-path"];
+    let (mut from, mut date, mut machine) = (false, false, false);
+    for line in whole_lines(head) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            break;
+        }
+        if line.starts_with(b" ") || line.starts_with(b"\t") {
+            continue;
+        }
+        let Some(name) = header_name(line) else {
+            return false;
+        };
+        from |= name.eq_ignore_ascii_case(b"from");
+        date |= name.eq_ignore_ascii_case(b"date");
+        machine |= MACHINES
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known));
+    }
+    from && date && machine
+}
+
+/// True for the line that stands above each message of a mailbox, with a header line below it.
+fn begins_a_mailbox(head: &[u8]) -> bool {
+    let mut lines = whole_lines(head);
+    let Some(first) = lines.next() else {
+        return false;
+    };
+    mailbox::is_separator(first) && lines.next().and_then(header_name).is_some()
+}
+
+/// The lines of a head, without the last one when it was cut.
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split_inclusive(|&byte| byte == b'\n')
+        .filter_map(|line| line.strip_suffix(b"\n"))
+}
+
+fn header_name(line: &[u8]) -> Option<&[u8]> {
+    let end = line.iter().position(|&byte| byte == b':')?;
+    let name = line.get(..end)?;
+    let good = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+    good.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_known_by_their_headers() {
+        for head in [
+            "From: a@b.example\r\nDate: Tue, 12 Mar 2024 10:00:00 +0000\r\nMessage-ID: <1@b>\r\n\r\nx: y z",
+            "Received: from a\n by b\nDATE: x\nfrom: y\n\nA line without a colon\n",
+        ] {
+            assert!(begins_a_message(head.as_bytes()), "{head}");
+        }
+        for head in [
+            "From: Works\nDate: today\nSubject: a memo\n\ntext\n",
+            "From: a\nDate: b\nnot a header\nMessage-ID: <1>\n\n",
+            "From: a\nDate: b\n\nMessage-ID: <1>\n",
+            "Received: x\n",
+            "# heading\n",
+            "",
+        ] {
+            assert!(!begins_a_message(head.as_bytes()), "{head}");
+        }
+    }
+
+    #[test]
+    fn mailboxes_are_known_by_their_first_line() {
+        let line = "From kerrin@tarnport.example Tue Mar 12 10:30:00 2024\n";
+        for (head, expect) in [
+            (format!("{line}From: a\n"), true),
+            (format!("{line}no header\n"), false),
+            (line.to_owned(), false),
+            ("From here to 2024 it was 10:30\nFrom: a\n".to_owned(), true),
+            ("From here on: nothing\nFrom: a\n".to_owned(), false),
+            (format!(">{line}From: a\n"), false),
+        ] {
+            assert_eq!(begins_a_mailbox(head.as_bytes()), expect, "{head}");
+        }
+    }
+}

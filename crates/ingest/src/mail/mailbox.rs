@@ -1,0 +1,238 @@
+//! A mailbox file into its messages. A message begins after a line `From <address> <time>` that stands at the
+//! start or below an empty line, as every mail program has written it for decades.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use docent_search::DocId;
+
+use super::message;
+use crate::clean::clean;
+use crate::entry::shorten;
+use crate::error::{Reason, Skipped, Warning};
+use crate::format::{Input, Parsed};
+use crate::records::names_a_page;
+use crate::report::{Problem as _, Reported};
+
+/// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
+const MAX_MESSAGE_ID_BYTES: usize = 250;
+
+pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    if !input.bytes.starts_with(b"From ") {
+        return Err(Reason::Damaged {
+            what: "mailbox".to_owned(),
+        });
+    }
+    let mut documents = Vec::new();
+    let mut skipped = Reported::new(input.limits.max_reported);
+    let mut warnings = Reported::new(input.limits.max_reported);
+    let mut taken = HashSet::new();
+    for (count, (line, raw)) in messages(input.bytes).enumerate() {
+        if count >= input.limits.max_records {
+            let limit = input.limits.max_records;
+            let reason = Reason::TooManyRecords { limit };
+            skipped.push(Skipped::new(input.path, Some(line), reason));
+            break;
+        }
+        match one(input, line, raw, &mut taken) {
+            Ok((document, reasons)) => {
+                documents.push(document);
+                for reason in reasons {
+                    warnings.push(Warning::new(input.path, Some(line), reason));
+                }
+            }
+            Err(reason) => skipped.push(Skipped::new(input.path, Some(line), reason)),
+        }
+    }
+    Ok(Parsed {
+        documents,
+        skipped: skipped.finish(input.path),
+        warnings: warnings.finish(input.path),
+    })
+}
+
+fn one(
+    input: &Input<'_>,
+    line: u64,
+    raw: &[u8],
+    taken: &mut HashSet<String>,
+) -> Result<(docent_search::Document, Vec<Reason>), Reason> {
+    // The empty line above the next separator belongs to the separator.
+    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+    let raw = unquoted(raw.strip_suffix(b"\r").unwrap_or(raw));
+    let own = message::message_id(&raw).filter(|id| is_sane(id) && taken.insert(id.clone()));
+    let id = own.unwrap_or_else(|| shorten(format!("{}#L{line}", input.id)));
+    let id = DocId::parse(&id).map_err(|error| Reason::BadId {
+        why: error.to_string(),
+    })?;
+    message::document(input, id, &raw)
+}
+
+/// An id that can be taken as it is. No file has one like it, because an `@` in a file's name is encoded.
+fn is_sane(id: &str) -> bool {
+    id.len() <= MAX_MESSAGE_ID_BYTES
+        && id.contains('@')
+        && !id.contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"".contains(c))
+        && clean(id) == id
+        && !names_a_page(id)
+}
+
+/// Each message without its separator, and the line of the file where that separator stands.
+fn messages(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut at = 0;
+    let mut number = 0;
+    let mut blank = true;
+    // Where the current message begins, and the line above it.
+    let mut begun: Option<(u64, usize)> = None;
+    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
+    std::iter::from_fn(move || {
+        for line in lines.by_ref() {
+            let start = at;
+            at += line.len();
+            number += 1;
+            let separates = blank && is_separator(line.trim_ascii_end());
+            blank = line.trim_ascii_end().is_empty();
+            if separates && let Some((line, from)) = begun.replace((number, at)) {
+                return Some((line, bytes.get(from..start).unwrap_or_default()));
+            }
+        }
+        let (line, from) = begun.take()?;
+        Some((line, bytes.get(from..).unwrap_or_default()))
+    })
+}
+
+/// `From `, something, and a time of day with a year: sentences that begin with "From" rarely have both.
+pub(super) fn is_separator(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b"From ") else {
+        return false;
+    };
+    let all_digits = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    let mut words = rest.split(u8::is_ascii_whitespace);
+    let year = |word: &[u8]| word.len() == 4 && all_digits(word);
+    let clock = |word: &[u8]| match word {
+        [a, b, b':', c, d, ..] => all_digits(&[*a, *b, *c, *d]),
+        _ => false,
+    };
+    words.clone().any(clock) && words.any(year)
+}
+
+/// Lines of the text that begin with `From ` are kept from being separators by a `>`, which goes again here.
+fn unquoted(raw: &[u8]) -> Cow<'_, [u8]> {
+    let is_quoted = |line: &[u8]| {
+        let quotes = line.iter().take_while(|&&byte| byte == b'>').count();
+        quotes > 0
+            && line
+                .get(quotes..)
+                .is_some_and(|rest| rest.starts_with(b"From "))
+    };
+    let lines = || raw.split_inclusive(|&byte| byte == b'\n');
+    if !lines().any(is_quoted) {
+        return Cow::Borrowed(raw);
+    }
+    let plain = |line| {
+        if is_quoted(line) {
+            line.get(1..).unwrap_or_default()
+        } else {
+            line
+        }
+    };
+    Cow::Owned(lines().flat_map(plain).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::limits::Limits;
+
+    const LINE: &str = "From a@b.example Tue Mar 12 10:30:00 2024";
+
+    fn read(text: &str, limits: &Limits) -> Vec<String> {
+        let input = Input {
+            id: "m.mbox",
+            path: "m.mbox",
+            stem: "m",
+            bytes: text.as_bytes(),
+            sha256: "",
+            limits,
+            options: &Options::default(),
+        };
+        let parsed = match parse(&input) {
+            Ok(parsed) => parsed,
+            Err(reason) => return vec![reason.code().to_owned()],
+        };
+        let documents = parsed
+            .documents
+            .iter()
+            .map(|d| format!("{}|{}|{}", d.id, d.title, d.text.trim_end()));
+        let skipped = parsed
+            .skipped
+            .iter()
+            .map(|s| format!("{}:{}", s.line.unwrap_or(0), s.reason.code()));
+        documents.chain(skipped).collect()
+    }
+
+    fn check(text: &str, expect: &[&str]) {
+        assert_eq!(read(text, &Limits::default()), expect, "{text}");
+    }
+
+    #[test]
+    fn messages_begin_below_an_empty_line() {
+        check(
+            &format!(
+                "{LINE}\nSubject: A\nMessage-ID: <1@x>\n\none\n{LINE}\n>From two\n>>From three\n\n\
+                 {LINE}\r\nSubject: B\r\n\r\nfour\r\n"
+            ),
+            &[
+                &format!("1@x|A|one\n{LINE}\nFrom two\n>From three"),
+                "m.mbox#L10|B|four",
+            ],
+        );
+        check("text", &["damaged"]);
+        check(&format!("{LINE}\n"), &["1:empty"]);
+        check(
+            &format!("{LINE}\n\n{LINE}\nSubject: B\n\nx"),
+            &["m.mbox#L3|B|x", "1:empty"],
+        );
+    }
+
+    #[test]
+    fn message_ids_must_be_sane_and_new() {
+        let message = |id: &str| format!("{LINE}\nSubject: S\nMessage-ID: {id}\n\nx\n\n");
+        let long = format!("<{}@x>", "a".repeat(MAX_MESSAGE_ID_BYTES - 1));
+        let text: String = ["<1@x>", "<1@x>", "<none>", "<2@x#p2>", &long]
+            .iter()
+            .map(|id| message(id))
+            .collect();
+        check(
+            &text,
+            &[
+                "1@x|S|x",
+                "m.mbox#L7|S|x",
+                "m.mbox#L13|S|x",
+                "m.mbox#L19|S|x",
+                "m.mbox#L25|S|x",
+            ],
+        );
+        let exact = "a".repeat(MAX_MESSAGE_ID_BYTES - 2);
+        check(
+            &message(&format!("<{exact}@x>")),
+            &[&format!("{exact}@x|S|x")],
+        );
+    }
+
+    #[test]
+    fn a_mailbox_ends_at_its_bound() {
+        let limits = Limits {
+            max_records: 2,
+            ..Limits::default()
+        };
+        let message = format!("{LINE}\nSubject: S\n\nx\n\n");
+        assert_eq!(read(&message.repeat(2), &limits).len(), 2);
+        let over = read(&message.repeat(3), &limits);
+        assert_eq!(
+            over,
+            ["m.mbox#L1|S|x", "m.mbox#L6|S|x", "11:too-many-records"]
+        );
+    }
+}

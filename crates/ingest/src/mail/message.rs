@@ -1,0 +1,327 @@
+//! One e-mail message into one document.
+
+use docent_search::{DocId, Document};
+use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::{clean, clean_line};
+use crate::digest::sha256;
+use crate::error::Reason;
+use crate::fields::{Keys, facts};
+use crate::format::Input;
+use crate::text::title_from_name;
+
+const KEYS: Keys = Keys {
+    title: &["subject"],
+    text: &[],
+    url: &[],
+};
+
+/// Lines that can separate parts, for each part that may be there: they also stand in signatures and tables.
+const LINES_PER_PART: usize = 100;
+
+/// The most bytes of a header that describes a part. Real ones have some hundred.
+const MAX_PART_HEADER_BYTES: usize = 64 * 1024;
+
+pub(super) fn document(
+    input: &Input<'_>,
+    id: DocId,
+    raw: &[u8],
+) -> Result<(Document, Vec<Reason>), Reason> {
+    count_parts(raw, input.limits.max_mail_parts)?;
+    let message = MessageParser::default().parse(raw).ok_or(Reason::Empty)?;
+    let text = text(&message);
+    let limit = input.limits.max_text_chars;
+    if text.chars().nth(limit).is_some() {
+        return Err(Reason::TextTooLong { limit });
+    }
+    let text = clean(&text);
+    let facts = facts(known(&message), &KEYS, input.limits);
+    if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
+        return Err(Reason::Empty);
+    }
+    let title = facts.title.unwrap_or_else(|| {
+        if text.trim().is_empty() {
+            title_from_name(input)
+        } else {
+            String::new()
+        }
+    });
+    let document = Document {
+        id,
+        title,
+        text,
+        url: None,
+        date: facts.date,
+        fields: facts.fields,
+        source: input.path.to_owned(),
+        hash: sha256(raw),
+    };
+    Ok((document, facts.warnings))
+}
+
+/// What stands in the message's own `Message-ID`.
+pub(super) fn message_id(raw: &[u8]) -> Option<String> {
+    let message = MessageParser::default().parse_headers(raw)?;
+    message.message_id().map(str::to_owned)
+}
+
+/// Refuses a message of too many parts before they are taken apart. Nesting takes a line for each level, so
+/// that it is bounded too; and what is said about one part is short, because the parser's time for it grows
+/// with the square.
+fn count_parts(raw: &[u8], limit: usize) -> Result<(), Reason> {
+    let (mut types, mut lines) = (0_usize, 0_usize);
+    // Bytes of the header that describes a part, while the lines belong to one.
+    let mut header: Option<usize> = None;
+    for line in raw.split(|&byte| byte == b'\n') {
+        let begins = |name: &[u8]| {
+            let start = line.get(..name.len()).unwrap_or_default();
+            start.eq_ignore_ascii_case(name)
+        };
+        types += usize::from(begins(b"content-type"));
+        lines += usize::from(line.starts_with(b"--"));
+        let goes_on = line.starts_with(b" ") || line.starts_with(b"\t");
+        let before = header.filter(|_| goes_on);
+        let new = begins(b"content-").then_some(0);
+        header = before.or(new).map(|bytes| bytes + line.len());
+        if header.is_some_and(|bytes| bytes > MAX_PART_HEADER_BYTES) {
+            return Err(over(MAX_PART_HEADER_BYTES));
+        }
+    }
+    if types > limit || lines > limit.saturating_mul(LINES_PER_PART) {
+        return Err(over(limit));
+    }
+    Ok(())
+}
+
+fn over(limit: usize) -> Reason {
+    Reason::TooMuchInside {
+        limit: limit as u64,
+    }
+}
+
+/// The plain parts, or the HTML ones where no plain part says anything.
+fn text(message: &Message<'_>) -> String {
+    let plain = joined(message.text_bodies());
+    if plain.trim().is_empty() {
+        joined(message.html_bodies())
+    } else {
+        plain
+    }
+}
+
+fn joined<'a>(parts: impl Iterator<Item = &'a MessagePart<'a>>) -> String {
+    let mut all = String::new();
+    for part in parts {
+        let text = match &part.body {
+            PartType::Text(text) => text.to_string(),
+            PartType::Html(html) => text_of_html(html),
+            _ => continue,
+        };
+        if text.trim().is_empty() {
+            continue;
+        }
+        if !all.is_empty() {
+            all.push_str("\n\n");
+        }
+        all.push_str(&text);
+    }
+    all
+}
+
+/// The one place where an HTML part becomes text.
+fn text_of_html(html: &str) -> String {
+    mail_parser::decoders::html::html_to_text(html)
+}
+
+fn known(message: &Message<'_>) -> Map<String, Raw> {
+    let mut known = Map::new();
+    let mut put = |name: &str, value: Raw| {
+        if !value.is_null() {
+            known.insert(name.to_owned(), value);
+        }
+    };
+    put("subject", message.subject().map(Raw::from).into());
+    put("date", day(message).map(Raw::from).into());
+    let from = message.from().and_then(Address::first).map(shown);
+    put("from", from.map(Raw::from).into());
+    put("to", people(message.to()));
+    put("cc", people(message.cc()));
+    put("attachments", list(message.attachments().filter_map(name)));
+    known
+}
+
+/// The day the message was sent, where it was sent.
+fn day(message: &Message<'_>) -> Option<String> {
+    let date = message.date()?;
+    Some(format!(
+        "{:04}-{:02}-{:02}",
+        date.year, date.month, date.day
+    ))
+}
+
+fn people(addresses: Option<&Address<'_>>) -> Raw {
+    list(addresses.into_iter().flat_map(Address::iter).map(shown))
+}
+
+/// `Name <address>`, or what there is of it.
+fn shown(person: &mail_parser::Addr<'_>) -> String {
+    match (person.name(), person.address()) {
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        (Some(one), None) | (None, Some(one)) => one.to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+/// What an attachment is called; a message inside the message is called by its subject.
+fn name(part: &MessagePart<'_>) -> Option<String> {
+    let inner = || match &part.body {
+        PartType::Message(message) => message.subject().map(str::to_owned),
+        _ => None,
+    };
+    part.attachment_name().map(str::to_owned).or_else(inner)
+}
+
+fn list(values: impl Iterator<Item = String>) -> Raw {
+    let values = values.map(|value| clean_line(&value));
+    let values: Vec<_> = values
+        .filter(|value| !value.is_empty())
+        .map(Raw::from)
+        .collect();
+    if values.is_empty() {
+        Raw::Null
+    } else {
+        Raw::Array(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::limits::Limits;
+
+    fn read(raw: &str, limits: &Limits) -> Result<(Document, Vec<Reason>), Reason> {
+        let input = Input {
+            id: "m.eml",
+            path: "m.eml",
+            stem: "harbour_notice",
+            bytes: raw.as_bytes(),
+            sha256: "",
+            limits,
+            options: &Options::default(),
+        };
+        document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
+    }
+
+    fn check(raw: &str, title: &str, text: &str) {
+        let (document, warnings) = read(raw, &Limits::default()).unwrap();
+        assert_eq!(
+            (document.title.as_str(), document.text.trim()),
+            (title, text),
+            "{raw}"
+        );
+        assert_eq!(warnings, []);
+    }
+
+    const TWO: &str = "Subject: S\nContent-Type: multipart/alternative; boundary=b\n\n";
+
+    #[test]
+    fn the_plain_part_is_preferred_when_it_says_something() {
+        let parts = |plain: &str| {
+            format!(
+                "{TWO}--b\nContent-Type: text/html\n\n<p>rich &amp; bold</p>\n--b\nContent-Type: text/plain\n\n{plain}\n--b--\n"
+            )
+        };
+        check(&parts("plain"), "S", "plain");
+        check(&parts(" "), "S", "rich & bold");
+        check(
+            "Subject: S\nContent-Type: text/html\n\n<p>only</p>",
+            "S",
+            "only",
+        );
+    }
+
+    #[test]
+    fn titles_are_subjects_or_nothing_or_the_name() {
+        check("Subject: =?utf-8?q?F=C3=A4hre?=\n\nx", "Fähre", "x");
+        check("From: a@b.example\n\nx", "", "x");
+        check("From: a@b.example\n\n", "Harbour notice", "");
+        assert_eq!(
+            read("\n\n", &Limits::default()).map(drop),
+            Err(Reason::Empty)
+        );
+    }
+
+    #[test]
+    fn hidden_characters_are_gone() {
+        check("Subject: a\u{202E}b\n\nc\u{200B}d\r\n", "ab", "cd");
+    }
+
+    #[test]
+    fn parts_and_text_end_at_their_bounds() {
+        let limits = Limits {
+            max_mail_parts: 3,
+            max_text_chars: 10,
+            ..Limits::default()
+        };
+        let parts = |count: usize| {
+            let part = "--b\ncontent-TYPE: image/png\n\nx\n";
+            format!(
+                "Subject: S\nContent-Type: multipart/mixed; boundary=b\n\n{}--b--\n",
+                part.repeat(count)
+            )
+        };
+        assert!(read(&parts(2), &limits).is_ok());
+        let over = Err(Reason::TooMuchInside { limit: 3 });
+        assert_eq!(read(&parts(3), &limits).map(drop), over);
+        let lines = |count: usize| {
+            format!(
+                "Subject: S\nContent-Type: multipart/mixed; boundary=b\n\n{}",
+                "--b\n".repeat(count)
+            )
+        };
+        assert!(read(&lines(300), &limits).is_ok());
+        assert_eq!(read(&lines(301), &limits).map(drop), over);
+        assert!(read("Subject: S\n\n1234567890", &limits).is_ok());
+        let long = read("Subject: S\n\n12345678901", &limits).map(drop);
+        assert_eq!(long, Err(Reason::TextTooLong { limit: 10 }));
+    }
+
+    #[test]
+    fn headers_of_parts_end_at_their_bound() {
+        let header = |bytes: usize| {
+            let value = "x".repeat(bytes - "Content-Type: text/plain;".len() - " y".len());
+            format!("Subject: S\nContent-Type: text/plain;{value}\n y\n\ntext")
+        };
+        let limits = Limits::default();
+        assert!(read(&header(MAX_PART_HEADER_BYTES), &limits).is_ok());
+        let refused = read(&header(MAX_PART_HEADER_BYTES + 1), &limits).map(drop);
+        assert_eq!(refused, Err(over(MAX_PART_HEADER_BYTES)));
+        // Long lines elsewhere are nobody's business.
+        let long = format!("Subject: S\nTo: a\n {}\n\ntext", "x".repeat(100_000));
+        assert!(read(&long, &limits).is_ok());
+    }
+
+    #[test]
+    fn messages_in_messages_go_as_deep_as_parts_are_counted() {
+        let limits = Limits {
+            max_mail_parts: 20_000,
+            ..Limits::default()
+        };
+        let deep = format!(
+            "Subject: S\n{}deep",
+            "Content-Type: message/rfc822\n\n".repeat(1_000)
+        );
+        assert_eq!(read(&deep, &limits).unwrap().0.title, "S");
+        let refused = read(
+            &deep,
+            &Limits {
+                max_mail_parts: 999,
+                ..limits
+            },
+        )
+        .map(drop);
+        assert_eq!(refused, Err(Reason::TooMuchInside { limit: 999 }));
+    }
+}

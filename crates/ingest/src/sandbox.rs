@@ -1,0 +1,205 @@
+//! Files of untrusted formats into documents, in child processes that can be killed.
+//!
+//! A child is this program started again. It shuts itself in before it reads the first byte (see
+//! `confine.rs`), gets one file at a time over a pipe and sends documents back. The parent believes nothing:
+//! it counts every length, checks every document and kills a child that is late. Whatever a file does to its
+//! parser is a [`Reason`] for that file alone; the next file gets a new child.
+
+mod believe;
+mod child;
+mod confine;
+mod keeper;
+mod reasons;
+mod wire;
+mod worker;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use self::keeper::Keeper;
+use self::worker::Worker;
+use crate::error::Reason;
+use crate::format::{Input, Parsed};
+
+pub use self::confine::{Confinement, MAX_MEMORY_BYTES};
+
+/// The most children of one pool, however many cores there are: each may take half a gigabyte.
+const MAX_CHILDREN: usize = 4;
+
+/// How many files one child reads before it is replaced, so that what a parser leaks stays small.
+const FILES_PER_CHILD: usize = 200;
+
+/// The most bytes of documents that one file may become. The parent holds them all, once for each child.
+pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
+
+/// How children are started.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    /// The program. It must call [`serve_parser`] when it gets these arguments.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// How many children read at the same time.
+    pub children: usize,
+    /// How many files one child reads before it is replaced.
+    pub files_per_child: usize,
+}
+
+impl Sandbox {
+    /// Children that are this program, started with one argument.
+    ///
+    /// # Errors
+    /// Where the system does not tell which program this is.
+    pub fn of_this_program(argument: &str) -> io::Result<Self> {
+        // On Linux the running program itself, even when its file was replaced by an update meanwhile.
+        let program = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe()?
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            program,
+            arguments: vec![argument.into()],
+            children: cores.min(MAX_CHILDREN),
+            files_per_child: FILES_PER_CHILD,
+        })
+    }
+}
+
+/// Reads files for a parent over stdin and stdout until the parent is gone. A program calls this before
+/// anything else, because what it has opened or started until then stays within the child's reach.
+#[must_use]
+pub fn serve_parser() -> ExitCode {
+    child::serve(&|_| ())
+}
+
+/// The same for tests, which let something happen to a child before it parses a file.
+#[doc(hidden)]
+#[must_use]
+pub fn serve_parser_after(before: &dyn Fn(&[u8])) -> ExitCode {
+    child::serve(before)
+}
+
+/// A pool of child processes. Children start when the first file needs one and end with the pool.
+#[derive(Debug)]
+pub struct Workers {
+    sandbox: Sandbox,
+    keeper: Keeper,
+    slots: Mutex<Slots>,
+    free: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    idle: Vec<Worker>,
+    /// Children at work, and those about to be started.
+    busy: usize,
+    started: usize,
+    walls: Option<Confinement>,
+}
+
+impl Workers {
+    /// A pool without children so far.
+    ///
+    /// # Errors
+    /// When the thread that watches the clock cannot be started.
+    pub fn new(sandbox: Sandbox) -> io::Result<Self> {
+        Ok(Self {
+            sandbox,
+            keeper: Keeper::start()?,
+            slots: Mutex::default(),
+            free: Condvar::new(),
+        })
+    }
+
+    /// Which walls the last child that was started stands behind; nothing before the first.
+    pub fn confinement(&self) -> Option<Confinement> {
+        self.slots().walls
+    }
+
+    /// How many children were started so far.
+    pub fn started(&self) -> usize {
+        self.slots().started
+    }
+
+    /// Reads one file in a child, which waits until one is free.
+    pub(crate) fn read(&self, format: &str, input: &Input<'_>) -> Result<Parsed, Reason> {
+        let turn = self.turn();
+        loop {
+            let mut worker = match self.idle() {
+                Some(worker) => worker,
+                None => self.start(input)?,
+            };
+            let fresh = worker.files() == 0;
+            match worker.read(format, input, &self.keeper) {
+                Ok(answer) => {
+                    turn.end(worker, &answer);
+                    return answer;
+                }
+                // A crash of a child that has read other files may be theirs, so that a new one decides.
+                Err(Reason::Crashed | Reason::TooMuchMemory { .. }) if !fresh => {}
+                Err(reason) => return Err(reason),
+            }
+        }
+    }
+
+    fn start(&self, input: &Input<'_>) -> Result<Worker, Reason> {
+        let started = Worker::start(&self.sandbox, &self.keeper, input.limits);
+        let worker = started.map_err(|error| Reason::Unreadable {
+            cause: error.kind(),
+        })?;
+        let mut slots = self.slots();
+        slots.started += 1;
+        slots.walls = Some(worker.confinement());
+        drop(slots);
+        Ok(worker)
+    }
+
+    fn turn(&self) -> Turn<'_> {
+        let most = self.sandbox.children.max(1);
+        let full = |slots: &mut Slots| slots.busy >= most;
+        let waited = self.free.wait_while(self.slots(), full);
+        waited.unwrap_or_else(PoisonError::into_inner).busy += 1;
+        Turn(self)
+    }
+
+    /// A child that waits for work and has not died waiting.
+    fn idle(&self) -> Option<Worker> {
+        let mut slots = self.slots();
+        while let Some(mut worker) = slots.idle.pop() {
+            if worker.is_alive() {
+                return Some(worker);
+            }
+        }
+        None
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to one child; given back at the end, whatever the end is.
+struct Turn<'a>(&'a Workers);
+
+impl Turn<'_> {
+    fn end(self, worker: Worker, answer: &Result<Parsed, Reason>) {
+        let worn = worker.files() >= self.0.sandbox.files_per_child;
+        // Memory that a panic went through is not worth trusting for another file.
+        let broken = matches!(answer, Err(Reason::Crashed));
+        if !worn && !broken {
+            self.0.slots().idle.push(worker);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.slots().busy -= 1;
+        self.0.free.notify_one();
+    }
+}

@@ -1,0 +1,283 @@
+//! Frames of a child into documents and problems, each checked: a child that read a hostile file may say
+//! anything, so nothing in its answer may reach beyond the file that it was given.
+
+use std::io;
+
+use docent_search::{DocId, Document, Value};
+
+use super::wire::{Frame, Received, wrong};
+use super::{MAX_ANSWER_BYTES, reasons};
+use crate::error::Reason;
+use crate::format::{Input, Parsed};
+use crate::report::Problem;
+
+/// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
+const OWN_WEIGHT: usize = 512;
+
+/// What the frame of a document counts for.
+pub(super) fn weight(bytes: usize) -> usize {
+    bytes.saturating_add(OWN_WEIGHT)
+}
+
+/// An answer on its way, and how much of it has come.
+pub(super) struct Answer<'a> {
+    input: &'a Input<'a>,
+    parsed: Parsed,
+    weight: usize,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn to(input: &'a Input<'a>) -> Self {
+        Self {
+            input,
+            parsed: Parsed::default(),
+            weight: 0,
+        }
+    }
+
+    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<()> {
+        self.weight = self.weight.saturating_add(weight(frame.len()));
+        if self.weight > MAX_ANSWER_BYTES {
+            return Err(wrong("the answer does not end"));
+        }
+        let document = get(frame)?;
+        let limits = self.input.limits;
+        let longer = |text: &str, most: usize| text.chars().nth(most).is_some();
+        let strange = longer(&document.title, limits.max_title_chars)
+            || longer(&document.text, limits.max_text_chars)
+            || document.fields.len() > limits.max_fields
+            || document.hash.len() != 64
+            || !document.hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+            || !self.owns(&document.source)
+            || document.check().is_err();
+        if strange {
+            return Err(wrong("no such document comes from this file"));
+        }
+        self.parsed.documents.push(document);
+        Ok(())
+    }
+
+    pub(super) fn skipped(&mut self, frame: &mut Received) -> io::Result<()> {
+        let problem = self.problem(frame)?;
+        self.parsed.skipped.push(problem);
+        self.few(self.parsed.skipped.len())
+    }
+
+    pub(super) fn warning(&mut self, frame: &mut Received) -> io::Result<()> {
+        let problem = self.problem(frame)?;
+        self.parsed.warnings.push(problem);
+        self.few(self.parsed.warnings.len())
+    }
+
+    pub(super) fn done(self) -> Parsed {
+        self.parsed
+    }
+
+    fn problem<T: Problem>(&self, frame: &mut Received) -> io::Result<T> {
+        let (path, line) = (frame.text()?, frame.number()?.checked_sub(1));
+        let reason = reasons::get(frame)?;
+        frame.end()?;
+        if !self.owns(&path) {
+            return Err(wrong("the problem of another file"));
+        }
+        Ok(T::new(&path, line, reason))
+    }
+
+    /// True for the file itself and for what lies inside it.
+    fn owns(&self, path: &str) -> bool {
+        let inside = path.strip_prefix(self.input.path);
+        inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            && !path.contains(char::is_control)
+    }
+
+    /// A list of problems is cut, with one line more that says so.
+    fn few(&self, count: usize) -> io::Result<()> {
+        if count > self.input.limits.max_reported.saturating_add(1) {
+            return Err(wrong("too many problems"));
+        }
+        Ok(())
+    }
+}
+
+/// A document as a frame.
+pub(super) fn put(frame: Frame, document: &Document) -> Frame {
+    let frame = frame
+        .text(document.id.as_str())
+        .text(&document.title)
+        .text(&document.text)
+        .maybe(document.url.as_deref())
+        .maybe(document.date.as_deref())
+        .text(&document.source)
+        .text(&document.hash)
+        .number(document.fields.len() as u64);
+    document.fields.iter().fold(frame, |frame, (name, value)| {
+        put_value(frame.text(name), value)
+    })
+}
+
+fn put_value(frame: Frame, value: &Value) -> Frame {
+    match value {
+        Value::Text(text) => frame.number(0).text(text),
+        Value::Number(number) => frame.number(1).number(number.to_bits()),
+        Value::Bool(flag) => frame.number(2).number(u64::from(*flag)),
+        Value::Date(day) => frame.number(3).text(day),
+        Value::List(items) => items
+            .iter()
+            .fold(frame.number(4).number(items.len() as u64), |frame, item| {
+                frame.text(item)
+            }),
+    }
+}
+
+fn get(frame: &mut Received) -> io::Result<Document> {
+    let id = DocId::parse(&frame.text()?).map_err(|_| wrong("no id"))?;
+    let mut document = Document {
+        id,
+        title: frame.text()?,
+        text: frame.text()?,
+        url: frame.maybe()?,
+        date: frame.maybe()?,
+        source: frame.text()?,
+        hash: frame.text()?,
+        fields: Vec::new(),
+    };
+    // A count is only how often to go on reading; the frame ends long before a large one is reached.
+    for _ in 0..frame.number()? {
+        document.fields.push((frame.text()?, get_value(frame)?));
+    }
+    frame.end()?;
+    Ok(document)
+}
+
+fn get_value(frame: &mut Received) -> io::Result<Value> {
+    Ok(match frame.number()? {
+        0 => Value::Text(frame.text()?),
+        1 => Value::Number(finite(f64::from_bits(frame.number()?))?),
+        2 => Value::Bool(frame.number()? == 1),
+        3 => Value::Date(frame.text()?),
+        4 => {
+            let mut items = Vec::new();
+            for _ in 0..frame.number()? {
+                items.push(frame.text()?);
+            }
+            Value::List(items)
+        }
+        _ => return Err(wrong("no such value")),
+    })
+}
+
+fn finite(number: f64) -> io::Result<f64> {
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(wrong("no number"))
+    }
+}
+
+/// A skipped thing or a warning as a frame.
+pub(super) fn put_problem(frame: Frame, path: &str, line: Option<u64>, reason: &Reason) -> Frame {
+    let line = line.map_or(0, |line| line.saturating_add(1));
+    reasons::put(frame.text(path).number(line), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::{DOCUMENT, SKIPPED};
+    use super::*;
+    use crate::Skipped;
+    use crate::digest::sha256;
+    use crate::limits::Limits;
+
+    fn document() -> Document {
+        Document {
+            id: DocId::parse("a/b").unwrap(),
+            title: "T".into(),
+            text: "text".into(),
+            url: Some("https://a.example/".into()),
+            date: None,
+            fields: vec![
+                ("t".into(), Value::Text("x".into())),
+                ("n".into(), Value::Number(-0.5)),
+                ("b".into(), Value::Bool(true)),
+                ("d".into(), Value::Date("2024-03-12".into())),
+                ("l".into(), Value::List(vec![String::new(), "y".into()])),
+            ],
+            source: "a.zip/b.md".into(),
+            hash: sha256(b""),
+        }
+    }
+
+    /// Tries one frame as the answer to `a.zip`.
+    fn answer(
+        frame: Frame,
+        take: impl Fn(&mut Answer<'_>, &mut Received) -> io::Result<()>,
+    ) -> io::Result<Parsed> {
+        let limits = Limits {
+            max_title_chars: 3,
+            max_text_chars: 4,
+            max_fields: 5,
+            ..Limits::default()
+        };
+        let input = Input {
+            id: "a.zip",
+            path: "a.zip",
+            stem: "a",
+            bytes: b"",
+            sha256: "",
+            limits: &limits,
+            options: &Options::default(),
+        };
+        let mut bytes = Vec::new();
+        frame.send(&mut bytes)?;
+        let mut frame = Received::from(&mut bytes.as_slice())?;
+        let mut answer = Answer::to(&input);
+        take(&mut answer, &mut frame)?;
+        Ok(answer.done())
+    }
+
+    #[test]
+    fn documents_come_back_as_they_were() {
+        let found = answer(put(Frame::new(DOCUMENT), &document()), |answer, frame| {
+            answer.document(frame)
+        })
+        .unwrap();
+        assert_eq!(found.documents, [document()]);
+    }
+
+    #[test]
+    fn documents_beyond_the_file_or_its_bounds_are_refused() {
+        let changes: [fn(&mut Document); 9] = [
+            |d| d.title = "1234".into(),
+            |d| d.text = "12345".into(),
+            |d| d.fields.push(("x".into(), Value::Bool(false))),
+            |d| d.fields[1].1 = Value::Number(f64::NAN),
+            |d| d.source = "b.md".into(),
+            |d| d.source = "a.zipper".into(),
+            |d| d.source = "a.zip/\u{1b}[2J".into(),
+            |d| d.hash = "0".repeat(63),
+            |d| d.url = Some("x".repeat(9_000)),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut document = document();
+            change(&mut document);
+            let found = answer(put(Frame::new(DOCUMENT), &document), |answer, frame| {
+                answer.document(frame)
+            });
+            assert!(found.is_err(), "change {number}");
+        }
+    }
+
+    #[test]
+    fn problems_of_other_files_are_refused() {
+        let try_path = |path: &str| {
+            let frame = put_problem(Frame::new(SKIPPED), path, Some(0), &Reason::Empty);
+            answer(frame, |answer, frame| answer.skipped(frame))
+        };
+        let found = try_path("a.zip/c").unwrap();
+        assert_eq!(
+            found.skipped,
+            [Skipped::new("a.zip/c", Some(0), Reason::Empty)]
+        );
+        assert!(try_path("b.md").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Which system calls are left to a child: memory, time and two pipes. One filter answers every other
+//! call with "not permitted", which a library that only looks around survives; a second one ends a child at
+//! once that tries what only an intruder tries.
+
+use std::collections::BTreeMap;
+use std::os::fd::RawFd;
+
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
+    SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
+};
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Calls without conditions.
+const LEFT: &[i64] = &[
+    libc::SYS_close,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_gettimeofday,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// Calls that no parser makes, not even by mistake.
+const NEVER: &[i64] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_kill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_capset,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_reboot,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
+/// Leaves few calls to this process, for good, and of all that is open only the two pipes.
+pub(super) fn few(input: RawFd, output: RawFd) -> Result<(), Error> {
+    let not_permitted = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let left = program(left(input, output)?, not_permitted, SeccompAction::Allow)?;
+    let never = NEVER.iter().map(|&call| (call, Vec::new())).collect();
+    let never = program(never, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    // In this order, because the call that puts a filter in is not among those that are left.
+    apply_filter(&never)?;
+    apply_filter(&left)
+}
+
+fn program(
+    rules: Rules,
+    otherwise: SeccompAction,
+    on_match: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
+    let arch = std::env::consts::ARCH.try_into()?;
+    SeccompFilter::new(rules, otherwise, on_match, arch)?.try_into()
+}
+
+fn left(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
+    let mut rules: Rules = LEFT.iter().map(|&call| (call, Vec::new())).collect();
+    // Whatever else is open was inherited from whoever started the server, and is nobody's business here. What
+    // parsers print goes nowhere, and complaints go to stderr.
+    let file = |file: RawFd| rule(vec![argument(0, SeccompCmpOp::Eq, number(file))?]);
+    for call in [libc::SYS_read, libc::SYS_readv] {
+        rules.insert(call, vec![file(input)?]);
+    }
+    for call in [libc::SYS_write, libc::SYS_writev] {
+        let files = [output, libc::STDOUT_FILENO, libc::STDERR_FILENO];
+        rules.insert(call, files.into_iter().map(file).collect::<Result<_, _>>()?);
+    }
+    // Memory, but never memory that can be run, nor that of a file.
+    let no_code = || argument(2, SeccompCmpOp::MaskedEq(number(libc::PROT_EXEC)), 0);
+    let nameless = number(libc::MAP_ANONYMOUS);
+    let nameless = argument(3, SeccompCmpOp::MaskedEq(nameless), nameless)?;
+    rules.insert(libc::SYS_mmap, vec![rule(vec![no_code()?, nameless])?]);
+    rules.insert(libc::SYS_mprotect, vec![rule(vec![no_code()?])?]);
+    // A process that gives up sends a signal to itself.
+    let own = u64::from(std::process::id());
+    for call in [libc::SYS_tgkill, libc::SYS_tkill] {
+        rules.insert(call, vec![rule(vec![argument(0, SeccompCmpOp::Eq, own)?])?]);
+    }
+    // The time for the next file, and no other limit.
+    let time = vec![
+        argument(0, SeccompCmpOp::Eq, 0)?,
+        argument(1, SeccompCmpOp::Eq, libc::RLIMIT_CPU.into())?,
+    ];
+    rules.insert(libc::SYS_prlimit64, vec![rule(time)?]);
+    Ok(rules)
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions)
+}
+
+/// A small number of the system, as an argument of a call has it.
+fn number(small: i32) -> u64 {
+    small.cast_unsigned().into()
+}
+
+fn argument(
+    index: u8,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+}

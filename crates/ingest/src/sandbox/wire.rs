@@ -1,0 +1,216 @@
+//! What parent and child say to each other: frames of a tag, a length and as many bytes, over two pipes.
+//!
+//! A request is one frame and then the file as it is; an answer is a frame for each document, skipped thing
+//! and warning, and one that ends it. The encoding is written by hand because the domain's types are not
+//! serializable, and because here every length that comes from a child is looked at before it is believed.
+
+use std::io::{self, Read, Write};
+
+use docent_search::MAX_DOCUMENT_BYTES;
+
+/// Child to parent: ready, and behind these walls.
+pub(super) const HELLO: u8 = b'H';
+/// Parent to child: read this file.
+pub(super) const REQUEST: u8 = b'Q';
+/// Child to parent: one document.
+pub(super) const DOCUMENT: u8 = b'D';
+/// Child to parent: something that was left out.
+pub(super) const SKIPPED: u8 = b'S';
+/// Child to parent: something that was changed.
+pub(super) const WARNING: u8 = b'W';
+/// Child to parent: that was all.
+pub(super) const DONE: u8 = b'.';
+/// Child to parent: the whole file gave nothing, for this reason.
+pub(super) const FAILED: u8 = b'F';
+
+/// The most bytes of a frame: the largest document with room for lengths.
+pub(super) const MAX_FRAME_BYTES: usize = MAX_DOCUMENT_BYTES + 1024 * 1024;
+
+const HEAD: usize = 5;
+
+/// A frame that is being written.
+pub(super) struct Frame(Vec<u8>);
+
+impl Frame {
+    pub(super) fn new(tag: u8) -> Self {
+        Self(vec![tag, 0, 0, 0, 0])
+    }
+
+    pub(super) fn number(mut self, number: u64) -> Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    pub(super) fn text(self, text: &str) -> Self {
+        let mut frame = self.number(text.len() as u64);
+        frame.0.extend_from_slice(text.as_bytes());
+        frame
+    }
+
+    /// A text that may be missing.
+    pub(super) fn maybe(self, text: Option<&str>) -> Self {
+        match text {
+            Some(text) => self.number(1).text(text),
+            None => self.number(0),
+        }
+    }
+
+    /// The bytes of the frame.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn send(mut self, out: &mut impl Write) -> io::Result<()> {
+        let length = self.0.len() - HEAD;
+        let fits = u32::try_from(length)
+            .ok()
+            .filter(|_| length <= MAX_FRAME_BYTES);
+        let length = fits.ok_or_else(|| wrong("the frame is too long"))?;
+        for (place, byte) in self.0.iter_mut().skip(1).zip(length.to_le_bytes()) {
+            *place = byte;
+        }
+        out.write_all(&self.0)
+    }
+}
+
+/// A frame that came.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) tag: u8,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Received {
+    /// Waits for a frame. Its memory grows with what has really come, not with what was announced.
+    pub(super) fn from(input: &mut impl Read) -> io::Result<Self> {
+        let mut head = [0; HEAD];
+        input.read_exact(&mut head)?;
+        let [tag, length @ ..] = head;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_FRAME_BYTES {
+            return Err(wrong("the frame is too long"));
+        }
+        let mut bytes = Vec::new();
+        exactly(input, length as u64, &mut bytes)?;
+        Ok(Self { tag, bytes, at: 0 })
+    }
+
+    /// The bytes of the frame.
+    pub(super) fn len(&self) -> usize {
+        HEAD + self.bytes.len()
+    }
+
+    pub(super) fn number(&mut self) -> io::Result<u64> {
+        let mut number = [0; 8];
+        number.copy_from_slice(self.take(8)?);
+        Ok(u64::from_le_bytes(number))
+    }
+
+    pub(super) fn size(&mut self) -> io::Result<usize> {
+        usize::try_from(self.number()?).map_err(|_| wrong("the number is too large"))
+    }
+
+    pub(super) fn text(&mut self) -> io::Result<String> {
+        let length = self.size()?;
+        let bytes = self.take(length)?.to_vec();
+        String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))
+    }
+
+    pub(super) fn maybe(&mut self) -> io::Result<Option<String>> {
+        match self.number()? {
+            0 => Ok(None),
+            1 => self.text().map(Some),
+            _ => Err(wrong("neither there nor missing")),
+        }
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> io::Result<()> {
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(wrong("the frame goes on"))
+        }
+    }
+
+    fn take(&mut self, count: usize) -> io::Result<&[u8]> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest
+            .get(..count)
+            .ok_or_else(|| wrong("the frame ends early"))?;
+        self.at += count;
+        Ok(taken)
+    }
+}
+
+/// Appends exactly so many bytes, or fails.
+pub(super) fn exactly(input: &mut impl Read, count: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let got = input.take(count).read_to_end(bytes)?;
+    if got as u64 == count {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+pub(super) fn wrong(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(frame: Frame) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        frame.send(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_is_sent_comes() {
+        let bytes = sent(
+            Frame::new(DONE)
+                .number(7)
+                .text("ü")
+                .maybe(None)
+                .maybe(Some("")),
+        );
+        let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
+        assert_eq!((frame.tag, frame.len()), (DONE, bytes.len()));
+        assert_eq!(frame.number().unwrap(), 7);
+        assert_eq!(frame.text().unwrap(), "ü");
+        assert!(frame.end().is_err());
+        assert_eq!(frame.maybe().unwrap(), None);
+        assert_eq!(frame.maybe().unwrap().as_deref(), Some(""));
+        assert!(frame.end().is_ok());
+        assert!(frame.number().is_err());
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        let check = |bytes: &[u8], kind: io::ErrorKind| {
+            let found = Received::from(&mut &*bytes).and_then(|mut frame| frame.text());
+            assert_eq!(found.unwrap_err().kind(), kind, "{bytes:?}");
+        };
+        let over = u32::try_from(MAX_FRAME_BYTES + 1).unwrap().to_le_bytes();
+        check(
+            &[&[DONE], over.as_slice()].concat(),
+            io::ErrorKind::InvalidData,
+        );
+        check(&[DONE, 9, 0, 0, 0, 1], io::ErrorKind::UnexpectedEof);
+        check(&[DONE], io::ErrorKind::UnexpectedEof);
+        check(
+            &sent(Frame::new(DONE).number(u64::MAX)),
+            io::ErrorKind::InvalidData,
+        );
+        check(
+            &sent(Frame::new(DONE).number(9).number(0)),
+            io::ErrorKind::InvalidData,
+        );
+        let mut text = sent(Frame::new(DONE).text("ab"));
+        *text.last_mut().unwrap() = 0xFF;
+        check(&text, io::ErrorKind::InvalidData);
+    }
+}

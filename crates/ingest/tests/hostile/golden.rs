@@ -1,0 +1,27 @@
+//! The golden files of every format, read by a child and in this process: both must come to the same. A parser
+//! that opens files, starts threads or gives more than the limits allow is found here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use docent_ingest::{Limits, Source, Workers};
+use libtest_mimic::Trial;
+
+use crate::{sandbox, trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![trial("children_read_golden_files_as_we_do", same)]
+}
+
+fn same() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
+    let here = Source::open(&data, Limits::default()).unwrap();
+    let there = Source::open(&data, Limits::default()).unwrap();
+    let there = there.parsed_by(workers.clone());
+    let listing = here.list();
+    for entry in &listing.entries {
+        assert_eq!(there.read(entry), here.read(entry), "{}", entry.path());
+    }
+    assert!(workers.started() > 0, "no golden file needs a child");
+}

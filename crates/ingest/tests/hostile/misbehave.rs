@@ -1,0 +1,424 @@
+//! Children that loop, eat memory, break, reach for what is not theirs or answer nonsense: each costs its own
+//! file and no other.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+use docent_ingest::{Limits, MAX_MEMORY_BYTES, Sandbox, Source, Workers};
+use libtest_mimic::Trial;
+
+use crate::{Folder, mail, sandbox, trial};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "children_that_misbehave_cost_their_own_file",
+            every_misbehaviour,
+        ),
+        trial("children_that_talk_nonsense_are_not_believed", nonsense),
+        trial("a_child_is_replaced_after_its_files", replaced),
+        trial("a_program_that_is_no_parser_is_told_apart", no_parser),
+        trial("files_are_read_side_by_side", side_by_side),
+        #[cfg(target_os = "linux")]
+        trial("a_dead_idle_child_is_noticed", found_dead),
+        #[cfg(target_os = "linux")]
+        trial("a_child_stands_behind_every_wall", walls),
+        #[cfg(target_os = "linux")]
+        trial("no_child_outlives_its_pool", none_is_left),
+    ]
+}
+
+/// What a file with the words `misbehave: …` in it does to its child before it is parsed.
+pub(crate) fn happen(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((_, what)) = text.split_once("misbehave: ") else {
+        return;
+    };
+    // Whoever is refused gives up, and whoever is not goes on as if nothing had been: the file is read then,
+    // and the test fails.
+    let give_up = || std::process::abort();
+    match what.trim() {
+        "loop" => loop {
+            std::hint::spin_loop();
+        },
+        "sleep" => std::thread::sleep(Duration::from_secs(3_600)),
+        "eat" => {
+            let mut eaten = Vec::new();
+            loop {
+                eaten.push(vec![1_u8; 1 << 20]);
+            }
+        }
+        "eat at once" => drop(vec![1_u8; 1 << 30]),
+        "panic" => panic!("as asked"),
+        "abort" => give_up(),
+        "exit" => std::process::exit(0),
+        "overflow the stack" => drop(deep(u64::MAX)),
+        "print" => println!("{}", "talk ".repeat(100_000)),
+        "complain" => eprintln!("{}", "talk ".repeat(100_000)),
+        "open a file" => std::fs::read("/proc/self/status")
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        "read what is open" => std::io::stdin()
+            .read(&mut [0])
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        "open the root" => std::fs::read_dir("/")
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        "open a socket" => std::net::UdpSocket::bind("127.0.0.1:0")
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        "run a program" => Command::new("/bin/true")
+            .spawn()
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        "start a thread" => std::thread::Builder::new()
+            .spawn(|| ())
+            .map(drop)
+            .unwrap_or_else(|_| give_up()),
+        other => match other.split_once(" to ") {
+            Some(("connect", address)) => std::net::TcpStream::connect(address)
+                .map(drop)
+                .unwrap_or_else(|_| give_up()),
+            Some(("write", path)) => std::fs::write(path, "x").unwrap_or_else(|_| give_up()),
+            _ => panic!("no such misbehaviour: {other}"),
+        },
+    }
+}
+
+#[expect(unconditional_recursion, reason = "that is what is tested")]
+fn deep(left: u64) -> u64 {
+    std::hint::black_box(deep(std::hint::black_box(left) - 1)) + 1
+}
+
+/// What each of them becomes. Those of the second list need the walls of Linux.
+const EVERYWHERE: &[(&str, &str)] = &[
+    ("loop", ":too-slow"),
+    ("sleep", ":too-slow"),
+    ("panic", ":crashed"),
+    ("abort", ":crashed"),
+    ("exit", ":crashed"),
+    ("overflow the stack", ":crashed"),
+    ("complain", ""),
+];
+const ON_LINUX: &[(&str, &str)] = &[
+    ("eat", ":too-much-memory"),
+    ("eat at once", ":too-much-memory"),
+    ("print", ""),
+    ("open a file", ":crashed"),
+    ("read what is open", ":crashed"),
+    ("open the root", ":crashed"),
+    ("write to ", ":crashed"),
+    ("open a socket", ":crashed"),
+    ("connect to ", ":crashed"),
+    ("run a program", ":crashed"),
+    ("start a thread", ":crashed"),
+];
+
+fn every_misbehaviour() {
+    let linux = if cfg!(target_os = "linux") {
+        ON_LINUX
+    } else {
+        &[]
+    };
+    let folder = Folder::new();
+    // Somebody listens, so that only the walls can keep a child from connecting.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let elsewhere = Folder::new();
+    let written = elsewhere.path("written");
+    let mut expect = Vec::new();
+    for (number, (what, code)) in EVERYWHERE.iter().chain(linux).enumerate() {
+        let (bad, good) = (format!("{number:02}-a.eml"), format!("{number:02}-b.eml"));
+        let target = match *what {
+            "connect to " => address.as_str(),
+            "write to " => written.to_str().unwrap(),
+            _ => "",
+        };
+        folder
+            .write(&bad, mail(&format!("misbehave: {what}{target}")))
+            .write(&good, mail("good"));
+        expect.extend([format!("{bad}{code}"), good]);
+    }
+    let limits = Limits {
+        max_parse_seconds: 3,
+        ..Limits::default()
+    };
+    // One child at a time, so that each neighbour meets what the file before it left behind.
+    let workers = pool("__misbehave", 1);
+    assert_eq!(folder.read(&limits, &workers), expect);
+    assert!(!written.exists());
+    #[cfg(target_os = "linux")]
+    crate::set::assert_memory();
+}
+
+fn pool(mode: &str, children: usize) -> Arc<Workers> {
+    let sandbox = Sandbox {
+        children,
+        ..sandbox(mode)
+    };
+    Arc::new(Workers::new(sandbox).unwrap())
+}
+
+/// A child of its own making: it says hello and then answers whatever the file says.
+pub(crate) fn talk_nonsense() -> ExitCode {
+    let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
+    let mut say = |bytes: &[u8]| output.write_all(bytes).and_then(|()| output.flush());
+    let hello = [b"H".as_slice(), &8_u32.to_le_bytes(), &[0; 8]].concat();
+    say(&hello).unwrap();
+    let mut heard = Vec::new();
+    let mut buffer = [0; 65_536];
+    while let Ok(count @ 1..) = input.read(&mut buffer) {
+        heard.extend(buffer.iter().take(count));
+        let text = String::from_utf8_lossy(&heard);
+        let Some((_, what)) = text.split_once("nonsense: ") else {
+            continue;
+        };
+        let frame = |tag: u8, length: u32| [&[tag], length.to_le_bytes().as_slice()].concat();
+        let answer = match what.trim() {
+            "noise" => b"<html>not an answer</html>".to_vec(),
+            "length" => frame(b'D', u32::MAX),
+            "unknown frame" => frame(b'?', 0),
+            "document" => [frame(b'D', 8), vec![0xFF; 8]].concat(),
+            "trailing" => [frame(b'.', 1), vec![0]].concat(),
+            "reason" => [frame(b'F', 8), vec![0; 8]].concat(),
+            "half" => frame(b'.', 0).split_at(3).0.to_vec(),
+            "silence" => Vec::new(),
+            "endless" => loop {
+                // A skipped thing of this file, again and again.
+                let mut skipped = text_of("a.eml");
+                skipped.extend(0_u64.to_le_bytes());
+                skipped.extend(text_of("empty"));
+                let head = frame(b'S', u32::try_from(skipped.len()).unwrap());
+                if say(&[head, skipped].concat()).is_err() {
+                    return ExitCode::FAILURE;
+                }
+            },
+            other => panic!("no such nonsense: {other}"),
+        };
+        if say(&answer).is_err() || what.trim() == "half" {
+            return ExitCode::FAILURE;
+        }
+        heard.clear();
+    }
+    ExitCode::SUCCESS
+}
+
+fn text_of(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+}
+
+fn nonsense() {
+    let limits = Limits {
+        max_parse_seconds: 3,
+        ..Limits::default()
+    };
+    for (what, code) in [
+        ("noise", "crashed"),
+        ("length", "crashed"),
+        ("unknown frame", "crashed"),
+        ("document", "crashed"),
+        ("trailing", "crashed"),
+        ("reason", "crashed"),
+        ("half", "crashed"),
+        ("endless", "crashed"),
+        ("silence", "too-slow"),
+    ] {
+        let folder = Folder::new();
+        folder.write("a.eml", mail(&format!("nonsense: {what}")));
+        let found = folder.read(&limits, &pool("__nonsense", 1));
+        assert_eq!(found, [format!("a.eml:{code}")], "{what}");
+    }
+}
+
+fn replaced() {
+    let folder = Folder::new();
+    let names: Vec<_> = (0..5).map(|number| format!("{number}.eml")).collect();
+    for name in &names {
+        folder.write(name, mail("good"));
+    }
+    let sandbox = Sandbox {
+        children: 1,
+        files_per_child: 2,
+        ..sandbox("__parse")
+    };
+    let workers = Arc::new(Workers::new(sandbox).unwrap());
+    assert!(workers.confinement().is_none());
+    assert_eq!(folder.read(&Limits::default(), &workers), names);
+    assert_eq!(workers.started(), 3);
+}
+
+fn no_parser() {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("good")).write("b.md", "ours");
+    for program in ["/bin/true", "/no/such/program"] {
+        let sandbox = Sandbox {
+            program: program.into(),
+            ..sandbox("__parse")
+        };
+        let workers = Arc::new(Workers::new(sandbox).unwrap());
+        let found = folder.read(&Limits::default(), &workers);
+        assert_eq!(found, ["a.eml:unreadable", "b.md"], "{program}");
+    }
+}
+
+fn side_by_side() {
+    let folder = Folder::new();
+    for number in 0..40 {
+        folder.write(&format!("{number}.eml"), mail("good"));
+    }
+    let workers = pool("__parse", 3);
+    let source = Source::open(folder.path(""), Limits::default()).unwrap();
+    let source = source.parsed_by(workers.clone());
+    let entries = source.list().entries;
+    std::thread::scope(|scope| {
+        for part in entries.chunks(5) {
+            scope.spawn(|| {
+                part.iter()
+                    .for_each(|entry| drop(source.read(entry).unwrap()));
+            });
+        }
+    });
+    assert!(
+        (1..=3).contains(&workers.started()),
+        "{}",
+        workers.started()
+    );
+}
+
+/// The process numbers of all children of a process.
+#[cfg(target_os = "linux")]
+fn children_of(parent: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let pid = entry.file_name().to_string_lossy().into_owned();
+        // The name of the program stands in brackets and may hold anything.
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let words = stat.rsplit_once(") ").map_or("", |(_, words)| words);
+        let mut words = words.split(' ');
+        let alive = words.next().is_some_and(|state| state != "Z");
+        if alive && words.next() == Some(parent.to_string().as_str()) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+fn walls() {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("good"));
+    let workers = pool("__parse", 1);
+    assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
+    let walls = workers.confinement().unwrap();
+    println!("{walls:?}");
+    assert!(walls.limits && walls.seccomp, "{walls:?}");
+    let [pid] = children_of(std::process::id()).try_into().unwrap();
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let limits = read("limits");
+    for (name, most) in [
+        ("Max address space", MAX_MEMORY_BYTES),
+        ("Max core file size", 0),
+        ("Max file size", 0),
+        ("Max open files", 32),
+        ("Max stack size", 8 * 1024 * 1024),
+    ] {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        let found: Vec<_> = line
+            .unwrap_or_default()
+            .split_whitespace()
+            .take(2)
+            .collect();
+        assert_eq!(found, [most.to_string(), most.to_string()], "{name}");
+    }
+    let cpu = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max cpu time"));
+    let soft = cpu.unwrap_or_default().split_whitespace().next();
+    assert_eq!(soft, Some("21"));
+    let status = read("status");
+    let value = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.map(|value| value.trim().to_owned())
+    };
+    assert_eq!(value("NoNewPrivs:").as_deref(), Some("1"));
+    assert_eq!(value("Seccomp:").as_deref(), Some("2"));
+    assert_eq!(value("Threads:").as_deref(), Some("1"));
+    let peak = value("VmPeak:").map(|text| text.trim_end_matches(" kB").parse::<u64>());
+    assert!(peak.unwrap().unwrap() <= MAX_MEMORY_BYTES / 1024);
+}
+
+/// Killing the idle child from outside must not cost the next file.
+#[cfg(target_os = "linux")]
+fn found_dead() {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("good"));
+    let workers = pool("__parse", 1);
+    assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
+    let [pid] = children_of(std::process::id()).try_into().unwrap();
+    kill(&pid);
+    assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
+    assert_eq!(workers.started(), 2);
+}
+
+#[cfg(target_os = "linux")]
+fn kill(pid: &str) {
+    let killed = Command::new("kill").args(["-9", pid]).status().unwrap();
+    assert!(killed.success());
+    let gone = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
+    };
+    assert!(soon(gone), "{pid} lives on");
+}
+
+/// True when something comes true within ten seconds, half of what a child may take for a file.
+#[cfg(target_os = "linux")]
+fn soon(is_true: impl Fn() -> bool) -> bool {
+    (0..1_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_true()
+    })
+}
+
+/// A parent that reads a file that never ends.
+pub(crate) fn parent() -> ExitCode {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("misbehave: loop"));
+    drop(folder.read(&Limits::default(), &pool("__misbehave", 1)));
+    ExitCode::SUCCESS
+}
+
+#[cfg(target_os = "linux")]
+fn none_is_left() {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("good"));
+    let workers = pool("__parse", 1);
+    folder.read(&Limits::default(), &workers);
+    assert_eq!(children_of(std::process::id()).len(), 1);
+    drop(workers);
+    assert_eq!(children_of(std::process::id()), [""; 0]);
+
+    let mut parent = Command::new("/proc/self/exe")
+        .arg("__parent")
+        .spawn()
+        .unwrap();
+    assert!(soon(|| !children_of(parent.id()).is_empty()));
+    let [pid] = children_of(parent.id()).try_into().unwrap();
+    // It is busy once it has used the processor for a while.
+    let busy = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let used = stat.split(' ').nth(13).and_then(|ticks| ticks.parse().ok());
+        used.unwrap_or(0_u64) > 20
+    };
+    assert!(soon(busy));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let gone = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
+    };
+    assert!(soon(gone), "a busy child outlives its parent");
+}
