@@ -375,17 +375,32 @@ pub(crate) mod tests {
             Reason::TooManyFiles { limit },
             Reason::Unreadable { cause },
             Reason::Gone,
-            Reason::TooLarge { bytes: 11, limit: bytes },
+            Reason::TooLarge {
+                bytes: 11,
+                limit: bytes,
+            },
             Reason::Unsupported { kind: "pdf".into() },
             Reason::Binary,
             Reason::Empty,
             Reason::TextTooLong { limit },
-            Reason::FrontMatter { language: "YAML".into(), line: Some(3) },
-            Reason::FrontMatter { language: "TOML".into(), line: None },
+            Reason::FrontMatter {
+                language: "YAML".into(),
+                line: Some(3),
+            },
+            Reason::FrontMatter {
+                language: "TOML".into(),
+                line: None,
+            },
             Reason::FrontMatterTooLong { limit },
             Reason::LineTooLong { limit },
-            Reason::BadJson { line: None, column: 2 },
-            Reason::BadJson { line: Some(1), column: 2 },
+            Reason::BadJson {
+                line: None,
+                column: 2,
+            },
+            Reason::BadJson {
+                line: Some(1),
+                column: 2,
+            },
             Reason::NotAnObject,
             Reason::TooNested { limit },
             Reason::TooManyColumns { limit },
@@ -394,14 +409,22 @@ pub(crate) mod tests {
             Reason::Hidden,
             Reason::TooMuchInside { limit: bytes },
             Reason::Query { why: text() },
-            Reason::Generated { what: "a lock file".into() },
+            Reason::Generated {
+                what: "a lock file".into(),
+            },
             Reason::TooManyRecords { limit },
             Reason::BadId { why: text() },
-            Reason::DuplicateId { id: text(), first: text() },
+            Reason::DuplicateId {
+                id: text(),
+                first: text(),
+            },
             Reason::TooManyDocuments { limit },
             Reason::TooManyFields { limit },
             Reason::BadField,
-            Reason::Cut { name: "speaker".into(), limit },
+            Reason::Cut {
+                name: "speaker".into(),
+                limit,
+            },
             Reason::BadName,
             Reason::Crashed,
             Reason::TooSlow { seconds: 20 },
@@ -435,15 +458,30 @@ pub(crate) mod tests {
             }
         }
         let told = |reason: Reason, text: &str| assert_eq!(reason.to_string(), text);
-        told(Reason::TooLarge { bytes: 11, limit: 10 }, "it has 11 bytes, the limit is 10");
         told(
-            Reason::FrontMatter { language: "YAML".into(), line: Some(3) },
+            Reason::TooLarge {
+                bytes: 11,
+                limit: 10,
+            },
+            "it has 11 bytes, the limit is 10",
+        );
+        told(
+            Reason::FrontMatter {
+                language: "YAML".into(),
+                line: Some(3),
+            },
             "the front matter is not valid YAML, at line 3",
         );
         told(
-            Reason::FrontMatter { language: "TOML".into(), line: None },
+            Reason::FrontMatter {
+                language: "TOML".into(),
+                line: None,
+            },
             "the front matter is not valid TOML",
         );
-        told(Reason::Unsupported { kind: "pdf".into() }, "the format `pdf` is not supported");
+        told(
+            Reason::Unsupported { kind: "pdf".into() },
+            "the format `pdf` is not supported",
+        );
     }
 }

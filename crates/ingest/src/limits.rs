@@ -21,7 +21,8 @@ pub struct Limits {
     pub max_line_bytes: usize,
     /// Columns of one table; as many as a spreadsheet can have.
     pub max_columns: usize,
-    /// Bytes that one file may become: the parts of a package unpacked, or all its documents together.
+    /// Bytes that one file may become: a package or an archive unpacked with all that is inside it, or all
+    /// its documents together.
     pub max_unpacked_bytes: u64,
     /// Bytes of a front matter block, its fences not counted.
     pub max_front_matter_bytes: usize,
@@ -48,8 +49,6 @@ pub struct Limits {
     pub max_parse_seconds: u64,
     /// Files inside one archive, those in archives inside it included.
     pub max_members: usize,
-    /// Bytes that one archive may unpack to, with all that is inside it.
-    pub max_unpacked_bytes: u64,
     /// How often larger than the archive that may be, once it is more than a megabyte. Text packs to a
     /// fifth, the most regular tables to a fiftieth; bombs are a thousand times larger.
     pub max_expansion: u64,
@@ -70,7 +69,7 @@ impl Default for Limits {
             max_records: 500_000,
             max_line_bytes: 1024 * 1024,
             max_columns: 16_384,
-            max_unpacked_bytes: 512 * 1024 * 1024,
+            max_unpacked_bytes: 256 * 1024 * 1024,
             max_front_matter_bytes: 64 * 1024,
             max_fields: 64,
             max_field_depth: 8,
@@ -83,7 +82,6 @@ impl Default for Limits {
             max_documents: 2_000_000,
             max_parse_seconds: 20,
             max_members: 10_000,
-            max_unpacked_bytes: 256 * 1024 * 1024,
             max_expansion: 100,
             max_nested_archives: 3,
             max_mail_parts: 1_000,

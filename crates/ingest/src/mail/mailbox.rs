@@ -142,8 +142,8 @@ fn unquoted(raw: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
     use crate::limits::Limits;
+    use crate::options::Options;
 
     const LINE: &str = "From a@b.example Tue Mar 12 10:30:00 2024";
 
@@ -155,7 +155,7 @@ mod tests {
             bytes: text.as_bytes(),
             sha256: "",
             limits,
-            options: &Options::default(),
+            options: &Options::NONE,
         };
         let parsed = match parse(&input) {
             Ok(parsed) => parsed,

@@ -198,8 +198,8 @@ fn list(values: impl Iterator<Item = String>) -> Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
     use crate::limits::Limits;
+    use crate::options::Options;
 
     fn read(raw: &str, limits: &Limits) -> Result<(Document, Vec<Reason>), Reason> {
         let input = Input {
@@ -209,7 +209,7 @@ mod tests {
             bytes: raw.as_bytes(),
             sha256: "",
             limits,
-            options: &Options::default(),
+            options: &Options::NONE,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
     }

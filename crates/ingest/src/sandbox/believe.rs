@@ -187,6 +187,7 @@ mod tests {
     use crate::Skipped;
     use crate::digest::sha256;
     use crate::limits::Limits;
+    use crate::options::Options;
 
     fn document() -> Document {
         Document {
@@ -225,7 +226,7 @@ mod tests {
             bytes: b"",
             sha256: "",
             limits: &limits,
-            options: &Options::default(),
+            options: &Options::NONE,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;

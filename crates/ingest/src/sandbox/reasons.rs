@@ -79,7 +79,12 @@ mod tests {
 
     #[test]
     fn what_is_no_reason_is_refused() {
-        for text in ["", "\"NoSuch\"", r#"{"TooDeep":{}}"#, r#"{"TooDeep":{"limit":-1}}"#] {
+        for text in [
+            "",
+            "\"NoSuch\"",
+            r#"{"TooDeep":{}}"#,
+            r#"{"TooDeep":{"limit":-1}}"#,
+        ] {
             let mut bytes = Vec::new();
             Frame::new(FAILED).text(text).send(&mut bytes).unwrap();
             let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
