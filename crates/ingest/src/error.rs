@@ -74,6 +74,24 @@ pub enum Reason {
         /// The most characters of a text.
         limit: usize,
     },
+    /// A file of a format whose parts do not fit together.
+    #[error("the file is damaged: {what}")]
+    Damaged {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A file that cannot be read without a password.
+    #[error("it is protected by a password")]
+    Encrypted,
+    /// A file that unfolds into more than may be read, or is nested too deeply.
+    #[error("it holds more than {limit} parts, levels or bytes inside")]
+    TooMuchInside {
+        /// The bound that was reached.
+        limit: usize,
+    },
+    /// A file with pages, but without a word on them.
+    #[error("there is no text in it, only pictures")]
+    NoText,
     /// Front matter that cannot be read.
     #[error("the front matter is not valid {language}{}", at_line(*line))]
     FrontMatter {
@@ -176,6 +194,10 @@ impl Reason {
             Self::Binary => "binary",
             Self::Empty => "empty",
             Self::TextTooLong { .. } => "text-too-long",
+            Self::Damaged { .. } => "damaged",
+            Self::Encrypted => "encrypted",
+            Self::TooMuchInside { .. } => "too-much-inside",
+            Self::NoText => "no-text",
             Self::FrontMatter { .. } => "bad-front-matter",
             Self::FrontMatterTooLong { .. } => "front-matter-too-long",
             Self::LineTooLong { .. } => "line-too-long",
@@ -204,10 +226,14 @@ impl Reason {
             Self::Unreadable { .. } => "check the permissions of the file",
             Self::Gone => "index again",
             Self::TooLarge { .. } => "split the file, or raise `ingest.max_file_bytes`",
-            Self::Unsupported { .. } => "supported are Markdown, plain text and JSON lines",
+            Self::Unsupported { .. } => "see docs/formats.md for what can be read",
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
             Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
+            Self::Damaged { .. } => "open it in the program that made it, and save it again",
+            Self::Encrypted => "save a copy without a password",
+            Self::TooMuchInside { .. } => "split the file",
+            Self::NoText => "run text recognition (OCR) over it, and save it with its text",
             Self::FrontMatter { .. } => {
                 "quote values that hold a colon; until then the whole file is indexed as text"
             }

@@ -7,10 +7,10 @@ use docent_search::Document;
 
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
-use crate::{jsonl, markdown, text};
+use crate::{html, jsonl, markdown, text};
 
 /// Every format that can be read.
-const FORMATS: &[Format] = &[markdown::FORMAT, jsonl::FORMAT, text::FORMAT];
+const FORMATS: &[Format] = &[html::FORMAT, markdown::FORMAT, jsonl::FORMAT, text::FORMAT];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;

@@ -16,11 +16,14 @@ mod error;
 mod fields;
 mod format;
 mod front_matter;
+mod html;
 mod jsonl;
+mod layout;
 mod limits;
 mod markdown;
 mod report;
 mod source;
+mod spelled_day;
 mod text;
 mod walk;
 

@@ -40,6 +40,11 @@ fn markdown_files() {
 }
 
 #[test]
+fn web_pages() {
+    check("html");
+}
+
+#[test]
 fn text_files() {
     check("text");
 }
