@@ -19,6 +19,7 @@ use crate::format::{Format, Input, Parsed};
 use crate::report::{Problem as _, Reported};
 use crate::text::{file_id, title_from_name};
 
+pub(crate) use charset::decode;
 pub(crate) use page::Read;
 
 pub(crate) const FORMAT: Format = Format {

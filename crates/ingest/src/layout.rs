@@ -128,7 +128,7 @@ impl Layout {
 
     /// Ends a heading, and a heading without words leaves nothing behind.
     pub(crate) fn end_heading(&mut self) {
-        self.end(Gap::Block);
+        self.end_block();
         self.heading = 0;
     }
 
@@ -141,6 +141,17 @@ impl Layout {
         self.indent = self.indent.saturating_sub(1);
         self.mark = None;
         self.end_block();
+    }
+
+    /// Sets how many lists what follows stands in.
+    pub(crate) fn set_list_depth(&mut self, depth: usize) {
+        if depth == self.indent {
+            return;
+        }
+        let inside = depth > 0 && self.indent > 0;
+        self.end(if inside { Gap::Line } else { Gap::Block });
+        self.indent = depth;
+        self.mark = None;
     }
 
     /// Makes the next line an item of the innermost list, numbered where it has a number.
@@ -188,6 +199,19 @@ impl Layout {
             self.out.truncate(end);
             self.out.push_str("\n```");
         }
+        self.end(Gap::Block);
+    }
+
+    /// Adds lines that are laid out already.
+    pub(crate) fn block(&mut self, lines: &str) {
+        let lines = lines.trim_matches('\n');
+        if lines.is_empty() {
+            return;
+        }
+        self.end(Gap::Block);
+        self.begin_line();
+        self.out.push_str(lines);
+        self.line = None;
         self.end(Gap::Block);
     }
 

@@ -33,6 +33,10 @@ pub struct Limits {
     pub max_title_chars: usize,
     /// Characters of a web address. Browsers and hosts stop at about this length too.
     pub max_url_chars: usize,
+    /// Files inside a package such as a Word document.
+    pub max_parts: usize,
+    /// Bytes that the files inside a package unpack to, as far as they are read.
+    pub max_unpacked_bytes: u64,
     /// Problems reported for one file, and skipped names reported for one listing.
     pub max_reported: usize,
     /// Documents of a whole corpus.
@@ -57,6 +61,8 @@ impl Default for Limits {
             max_list_values: 256,
             max_title_chars: 512,
             max_url_chars: 2_048,
+            max_parts: 10_000,
+            max_unpacked_bytes: 256 * 1024 * 1024,
             max_reported: 1_000,
             max_documents: 2_000_000,
         }

@@ -14,7 +14,7 @@ const SCAN_BYTES: usize = 16 * 1024;
 /// How many bytes are enough to guess an encoding.
 const GUESS_BYTES: usize = 256 * 1024;
 
-pub(super) fn decode(bytes: &[u8]) -> Result<String, Reason> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<String, Reason> {
     if is_binary(bytes) {
         return Err(Reason::Binary);
     }

@@ -7,6 +7,8 @@ use super::tags::Tag;
 pub(super) enum Kind {
     /// Nothing.
     Inline,
+    /// Puts them between quotation marks.
+    Speech,
     /// Stands on lines of its own.
     Block,
     /// A line of its own without an empty one around it.
@@ -30,6 +32,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn of(name: &str) -> Self {
         match name {
+            "q" => Self::Speech,
             "h1" => Self::Heading(1),
             "h2" => Self::Heading(2),
             "h3" => Self::Heading(3),
@@ -54,6 +57,11 @@ impl Kind {
             | "search" | "section" => Self::Block,
             _ => Self::Inline,
         }
+    }
+
+    /// Whether it stands on a line with other words.
+    pub(super) fn is_inline(self) -> bool {
+        matches!(self, Self::Inline | Self::Speech)
     }
 
     /// Whether the end of an element inside it leaves those around it alone.
@@ -174,6 +182,8 @@ impl Zone {
         match (role.as_deref().unwrap_or_default(), tag.name.as_str()) {
             ("main", _) | (_, "main") => Self::Main,
             ("navigation" | "search", _) | (_, "nav" | "search") => Self::Around,
+            // Footnotes, in books.
+            (role, "aside") if role.starts_with("doc-") => self,
             // A document has a head, a foot and notes of its own.
             ("banner" | "contentinfo" | "complementary", _)
             | (_, "header" | "footer" | "aside")

@@ -32,6 +32,8 @@ pub(super) struct Page {
     /// Whether text goes to the title or also to the first heading.
     in_title: bool,
     in_first_heading: bool,
+    /// Whether what comes next stands above the line.
+    is_raised: bool,
     too_deep: bool,
 }
 
@@ -49,6 +51,7 @@ impl Page {
             lists: Vec::new(),
             in_title: false,
             in_first_heading: false,
+            is_raised: false,
             too_deep: false,
         }
     }
@@ -72,6 +75,11 @@ impl Page {
             if self.in_first_heading {
                 self.head.add_heading(text);
             }
+            // The mark of a note is no part of the word before it.
+            if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
+            {
+                self.layout.write("^");
+            }
             self.layout.write(text);
         }
     }
@@ -92,7 +100,7 @@ impl Page {
         }
         self.head.see_time(tag);
         if tag.closed && self.is_xml() {
-            if self.wants_text() && kind != Kind::Inline {
+            if self.wants_text() && !kind.is_inline() {
                 self.layout.end_line();
             }
             return;
@@ -166,10 +174,9 @@ impl Page {
     fn begin(&mut self, tag: &Tag, kind: Kind) {
         match kind {
             Kind::Inline | Kind::Foreign | Kind::Apart => {
-                if tag.name == "q" {
-                    self.layout.write("“");
-                }
+                self.is_raised |= tag.name == "sup";
             }
+            Kind::Speech => self.layout.write("“"),
             Kind::Block | Kind::Table => self.layout.end_block(),
             Kind::Line => self.layout.end_line(),
             Kind::Heading(level) => {
@@ -216,6 +223,7 @@ impl Page {
     fn end(&mut self, kind: Kind) {
         match kind {
             Kind::Inline | Kind::Foreign | Kind::Apart => {}
+            Kind::Speech => self.layout.write("”"),
             Kind::Block | Kind::Table | Kind::Item => self.layout.end_block(),
             Kind::Line => self.layout.end_line(),
             Kind::Heading(_) => {

@@ -43,7 +43,7 @@ impl Stack {
         let above = self.open.last();
         let either = |is: bool, above: Option<u32>| if is { place } else { above.unwrap_or(0) };
         let wall = either(kind.is_wall(), above.map(|open| open.wall));
-        let block = either(kind != Kind::Inline, above.map(|open| open.block));
+        let block = either(!kind.is_inline(), above.map(|open| open.block));
         let same = self.last.insert(name, place).unwrap_or(0);
         self.open.push(Open {
             name,
@@ -83,7 +83,7 @@ impl Stack {
             _ => place > wall,
         };
         // `<b><p></b>` ends no paragraph.
-        let is_free = kind != Kind::Inline || place > block;
+        let is_free = !kind.is_inline() || place > block;
         if place > 0 && is_reached && is_free {
             place as usize - 1
         } else {
@@ -110,7 +110,7 @@ impl Stack {
         };
         let wall = self.open.last().map_or(0, |top| top.wall);
         let paragraph = self.place("p");
-        let is_inline = matches!(kind, Kind::Inline | Kind::Foreign | Kind::Apart);
+        let is_inline = kind.is_inline() || matches!(kind, Kind::Foreign | Kind::Apart);
         let ends_paragraph = !is_inline && paragraph > wall;
         let first = match (ended, if ends_paragraph { paragraph } else { 0 }) {
             (0, 0) => return self.depth(),

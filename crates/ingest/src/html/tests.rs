@@ -56,7 +56,14 @@ fn blocks_become_lines() {
         "Hull\nSteel\nMast\nPine",
     );
     check("<pre>\n# a\n  b</pre>", "```\n# a\n  b\n```");
-    check("<blockquote><p>Go.</blockquote><q>No</q>", "> Go.\n\n“No");
+    check(
+        "<blockquote><p>Go.</blockquote><q>No</q>.",
+        "> Go.\n\n“No”.",
+    );
+    check(
+        "deep<sup><a>1</a></sup>, H<sub>2</sub>O, the 1<sup>st</sup>",
+        "deep^1, H2O, the 1st",
+    );
     check("<a href=/x>the <b>words</b></a> stay", "the words stay");
 }
 

@@ -45,6 +45,31 @@ fn web_pages() {
 }
 
 #[test]
+fn word_documents() {
+    check("docx");
+}
+
+#[test]
+fn presentations() {
+    check("pptx");
+}
+
+#[test]
+fn open_documents() {
+    check("odt");
+}
+
+#[test]
+fn books() {
+    check("epub");
+}
+
+#[test]
+fn packages() {
+    check("package");
+}
+
+#[test]
 fn text_files() {
     check("text");
 }
