@@ -14,13 +14,6 @@ use self::unpack::{Kind, Unpack};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
 
-pub(crate) const ZIP: Format = Format {
-    name: "zip",
-    extensions: &["zip"],
-    begins: |head| head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06"),
-    parse: zip,
-};
-
 pub(crate) const TAR: Format = Format {
     name: "tar",
     extensions: &["tar"],
@@ -56,10 +49,14 @@ pub(crate) fn zip(input: &Input<'_>) -> Result<Parsed, Reason> {
 /// True for a zip that is no document of its own. Only such a zip is opened here, and inside an archive it is
 /// known by the same question, so that archives inside archives are always counted.
 pub(crate) fn is_plain_zip(bytes: &[u8]) -> bool {
-    (ZIP.begins)(bytes)
+    is_zip(bytes)
         && ZipArchive::new(Cursor::new(bytes)).map_or(true, |zip| {
             !zip.file_names_raw().any(|name| PACKAGES.contains(&name))
         })
+}
+
+pub(crate) fn is_zip(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06")
 }
 
 fn is_tar(head: &[u8]) -> bool {

@@ -300,10 +300,10 @@ impl Iterator for Rows<'_> {
         let (start, line) = self.start(cells.position()?)?;
         if self.restarts < MOST_RESTARTS && self.is_open(start) {
             self.restart(start, line);
-            let what = "quoted value".to_owned();
+            let what = "a quote is never closed";
             return Some(Row {
                 line,
-                cells: Err(Reason::Damaged { what }),
+                cells: Err(Reason::Damaged { what: what.into() }),
             });
         }
         Some(Row {

@@ -79,6 +79,9 @@ pub enum Reason {
         /// The most characters of a text.
         limit: usize,
     },
+    /// A file with pages, but without a word on them.
+    #[error("there is no text in it, only pictures")]
+    NoText,
     /// Front matter that cannot be read.
     #[error("the front matter is not valid {language}{}", at_line(*line))]
     FrontMatter {
@@ -123,10 +126,10 @@ pub enum Reason {
         limit: usize,
     },
     /// A part that cannot be read as what it claims to be.
-    #[error("the {what} is damaged and cannot be read")]
+    #[error("it is damaged: {what}")]
     Damaged {
-        /// The format, or the part of it.
-        what: String,
+        /// What cannot be read.
+        what: Cow<'static, str>,
     },
     /// A file that opens with a password only.
     #[error("it is encrypted or protected by a password")]
@@ -254,6 +257,7 @@ impl Reason {
             Self::Binary => "binary",
             Self::Empty => "empty",
             Self::TextTooLong { .. } => "text-too-long",
+            Self::NoText => "no-text",
             Self::FrontMatter { .. } => "bad-front-matter",
             Self::FrontMatterTooLong { .. } => "front-matter-too-long",
             Self::LineTooLong { .. } => "line-too-long",
@@ -298,6 +302,7 @@ impl Reason {
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
             Self::TextTooLong { .. } => "split the file, or raise `ingest.max_text_chars`",
+            Self::NoText => "run text recognition (OCR) over it, and save it with its text",
             Self::FrontMatter { .. } => {
                 "quote values that hold a colon; until then the whole file is indexed as text"
             }
@@ -404,7 +409,8 @@ pub(crate) mod tests {
             Reason::NotAnObject,
             Reason::TooNested { limit },
             Reason::TooManyColumns { limit },
-            Reason::Damaged { what: text() },
+            Reason::Damaged { what: "x".into() },
+            Reason::NoText,
             Reason::Encrypted,
             Reason::Hidden,
             Reason::TooMuchInside { limit: bytes },

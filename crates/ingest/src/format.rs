@@ -9,11 +9,14 @@ use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::{
-    archive, code, csv, json, jsonl, mail, markdown, notebook, parquet, sheet, sqlite, text,
+    archive, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, sheet,
+    sqlite, text,
 };
 
 /// Every format that can be read.
 const FORMATS: &[Format] = &[
+    html::FORMAT,
+    package::FORMAT,
     markdown::FORMAT,
     jsonl::FORMAT,
     csv::FORMAT,
@@ -25,7 +28,6 @@ const FORMATS: &[Format] = &[
     parquet::FORMAT,
     mail::MBOX,
     mail::EML,
-    archive::ZIP,
     archive::TAR,
     archive::GZIP,
     text::FORMAT,
@@ -169,7 +171,7 @@ pub(crate) mod tests {
     #[test]
     fn content_speaks_before_the_name() {
         check(b"%PDF-1.7", "md", Err("unsupported"));
-        check(b"PK\x03\x04", "txt", Ok("zip"));
+        check(b"PK\x03\x04", "txt", Ok("package"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
         check(b"plain", "pdf", Err("unsupported"));
@@ -196,7 +198,7 @@ pub(crate) mod tests {
             .map(|format| format.name)
             .collect();
         assert_eq!(own, OWN);
-        assert!(by_name("zip").is_some_and(|format| !format.is_own()));
+        assert!(by_name("package").is_some_and(|format| !format.is_own()));
         assert!(by_name("nothing").is_none());
     }
 

@@ -47,7 +47,7 @@ pub struct Limits {
     /// Seconds that a child process may take for one file, of its processor and on the clock. The slowest
     /// honest files, thick scanned books, take a tenth of it.
     pub max_parse_seconds: u64,
-    /// Files inside one archive, those in archives inside it included.
+    /// Files inside one archive or package, those in archives inside it included.
     pub max_members: usize,
     /// How often larger than the archive that may be, once it is more than a megabyte. Text packs to a
     /// fifth, the most regular tables to a fiftieth; bombs are a thousand times larger.

@@ -240,8 +240,12 @@ impl Pages {
         }
         let mut warnings = Reported::new(input.limits.max_reported);
         if self.bad > 0 {
-            let what = format!("content of {} cells", self.bad);
-            warnings.push(Warning::new(input.path, None, Reason::Damaged { what }));
+            let what = format!("{} cells cannot be read", self.bad);
+            warnings.push(Warning::new(
+                input.path,
+                None,
+                Reason::Damaged { what: what.into() },
+            ));
         }
         if self.cells >= MOST_CELLS {
             let limit = MOST_CELLS;

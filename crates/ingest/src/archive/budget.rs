@@ -12,7 +12,7 @@ const FREE_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn damaged() -> Reason {
     Reason::Damaged {
-        what: "archive".to_owned(),
+        what: "it is no whole archive".into(),
     }
 }
 

@@ -20,7 +20,7 @@ const MAX_MESSAGE_ID_BYTES: usize = 250;
 pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if !input.bytes.starts_with(b"From ") {
         return Err(Reason::Damaged {
-            what: "mailbox".to_owned(),
+            what: "it is no mailbox".into(),
         });
     }
     let mut documents = Vec::new();

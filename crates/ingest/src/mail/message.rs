@@ -129,9 +129,9 @@ fn joined<'a>(parts: impl Iterator<Item = &'a MessagePart<'a>>) -> String {
     all
 }
 
-/// The one place where an HTML part becomes text.
+/// An HTML part as a web page is read; one that cannot be read says nothing.
 fn text_of_html(html: &str) -> String {
-    mail_parser::decoders::html::html_to_text(html)
+    crate::html::read(html.as_bytes()).map_or_else(|_| String::new(), |page| page.text)
 }
 
 fn known(message: &Message<'_>) -> Map<String, Raw> {

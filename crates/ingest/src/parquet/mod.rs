@@ -53,7 +53,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 
 fn damaged(what: &str) -> Reason {
     Reason::Damaged {
-        what: what.to_owned(),
+        what: format!("the {what} cannot be read").into(),
     }
 }
 

@@ -30,11 +30,12 @@ fn cleaned(mut reason: Reason) -> Reason {
     match &mut reason {
         Reason::Unsupported { kind: text }
         | Reason::BadId { why: text }
-        | Reason::Damaged { what: text }
         | Reason::Query { why: text }
         | Reason::Cut { name: text, .. } => *text = clean(text),
         Reason::DuplicateId { id, first } => (*id, *first) = (clean(id), clean(first)),
-        Reason::FrontMatter { language: text, .. } | Reason::Generated { what: text } => {
+        Reason::FrontMatter { language: text, .. }
+        | Reason::Generated { what: text }
+        | Reason::Damaged { what: text } => {
             *text = clean(text).into();
         }
         _ => {}

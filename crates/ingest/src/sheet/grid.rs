@@ -217,7 +217,7 @@ impl<'a> Book<'a> {
 
 fn damaged_list() -> Reason {
     Reason::Damaged {
-        what: "list of sheets".to_owned(),
+        what: "list of sheets".into(),
     }
 }
 

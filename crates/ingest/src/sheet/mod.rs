@@ -19,8 +19,9 @@ pub(crate) use grid::as_number;
 
 pub(crate) const FORMAT: Format = Format {
     name: "spreadsheet",
-    extensions: &[],
-    begins: |head| is_package(head) || is_compound(head),
+    extensions: &["xls"],
+    // What is a package is known by what is in it.
+    begins: is_compound,
     parse,
 };
 
@@ -54,7 +55,7 @@ fn guarded(read: impl FnOnce() -> Result<(), Reason>) -> Result<(), Reason> {
 
 fn damaged(what: &str) -> Reason {
     Reason::Damaged {
-        what: what.to_owned(),
+        what: format!("the {what} cannot be read").into(),
     }
 }
 

@@ -66,7 +66,7 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
 
 fn damaged(what: &str) -> Reason {
     Reason::Damaged {
-        what: what.to_owned(),
+        what: format!("the {what} cannot be read").into(),
     }
 }
 

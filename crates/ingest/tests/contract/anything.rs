@@ -92,6 +92,20 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"PK\x03\x04",
         b"PK\x05\x06",
         b"\x1F\x8B\x08\0",
+        b"<!doctype html>",
+        b"<html><title>t</title>",
+        b"<p>",
+        b"<table><tr><td>",
+        b"<ul><li>",
+        b"<main>",
+        b"<nav hidden>",
+        b"</p></main></table>",
+        b"<pre>",
+        b"<h1>",
+        b"<meta name=date content=2024-03-12>",
+        b"<link rel=canonical href=https://a.example/>",
+        b"<svg/><!--",
+        b"&#x202E;&shy;&#12;",
         b"a very long value indeed, longer than allowed",
     ];
     let piece = prop_oneof![
@@ -114,11 +128,7 @@ pub(crate) fn check_document(document: &Document, limits: &Limits) {
     );
     assert!(document.date.as_ref().is_none_or(|day| day.len() == 10));
     assert_eq!(document.hash.len(), 64);
-    let mut texts = vec![
-        document.title.clone(),
-        document.text.clone(),
-        document.id.to_string(),
-    ];
+    let mut texts = vec![document.title.clone(), document.id.to_string()];
     for (name, value) in &document.fields {
         assert!(chars(name) <= limits.max_name_chars && !name.is_empty());
         let values = match value {
@@ -135,7 +145,9 @@ pub(crate) fn check_document(document: &Document, limits: &Limits) {
         texts.push(name.clone());
         texts.extend(values);
     }
-    for text in texts {
+    // A page break is the one control character that a text may hold.
+    let pages = document.text.split('\u{C}').map(str::to_owned);
+    for text in texts.into_iter().chain(pages) {
         assert_eq!(clean(&text), text, "something hidden came out");
     }
 }
@@ -147,7 +159,7 @@ proptest! {
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
         extension in prop::sample::select(vec![
             "md", "txt", "jsonl", "ndjson", "", "pdf", "csv", "tsv", "json", "geojson", "ipynb", "rs", "xlsx", "db",
-            "eml", "mbox", "zip", "tar", "gz",
+            "eml", "mbox", "zip", "tar", "gz", "html", "xhtml", "docx",
         ]),
     ) {
         let folder = Folder::new();

@@ -52,6 +52,36 @@ fn markdown_files() {
 }
 
 #[test]
+fn web_pages() {
+    check("html");
+}
+
+#[test]
+fn word_documents() {
+    check("docx");
+}
+
+#[test]
+fn presentations() {
+    check("pptx");
+}
+
+#[test]
+fn open_documents() {
+    check("odt");
+}
+
+#[test]
+fn books() {
+    check("epub");
+}
+
+#[test]
+fn packages() {
+    check("package");
+}
+
+#[test]
 fn text_files() {
     check("text");
 }

@@ -1,0 +1,277 @@
+//! Word documents into one document each: paragraphs, headings by their style, lists, tables and notes.
+
+mod numbering;
+mod styles;
+
+use crate::error::Reason;
+use crate::fields::facts;
+use crate::format::{Input, Parsed};
+use crate::html::{KEYS, document};
+use crate::layout::Layout;
+use crate::ooxml::{properties, relations};
+use crate::package::Parts;
+use crate::xml::{Piece, Tag, Xml};
+
+use numbering::Numbering;
+use styles::{Role, Styles};
+
+/// The most bytes kept of a paragraph that becomes the title.
+const MAX_TITLE_BYTES: usize = 16 * 1024;
+
+pub(crate) fn parse(
+    input: &Input<'_>,
+    parts: &mut Parts<'_>,
+    main: &str,
+) -> Result<Parsed, Reason> {
+    let relations = relations(parts, main)?;
+    let mut part = |kind: &str| {
+        let relation = relations.iter().find(|relation| relation.kind == kind);
+        relation.map_or(Ok(None), |relation| parts.text(&relation.path))
+    };
+    let mut body = Body {
+        styles: Styles::read(part("styles")?.as_deref().unwrap_or_default())?,
+        numbering: Numbering::read(part("numbering")?.as_deref().unwrap_or_default())?,
+        max_bytes: input.limits.max_text_chars.saturating_mul(4),
+        ..Body::default()
+    };
+    let (footnotes, endnotes) = (part("footnotes")?, part("endnotes")?);
+    body.read(&parts.needed(main)?, "")?;
+    body.read(footnotes.as_deref().unwrap_or_default(), "")?;
+    body.read(endnotes.as_deref().unwrap_or_default(), "end-")?;
+    let mut facts = facts(properties(parts)?, &KEYS, input.limits);
+    facts.title = facts.title.or(body.title(input.limits.max_title_chars));
+    document(input, body.layout.finish(), facts)
+}
+
+/// What has been read so far, and where in the document that was.
+#[derive(Default)]
+struct Body {
+    layout: Layout,
+    styles: Styles,
+    numbering: Numbering,
+    max_bytes: usize,
+    /// Paragraphs that are open; text boxes stand inside paragraphs.
+    paragraphs: Vec<Paragraph>,
+    in_properties: bool,
+    in_text: bool,
+    hidden_run: bool,
+    /// What stands before the next words, such as the mark of a footnote.
+    label: Option<String>,
+    prefix: &'static str,
+    titles: Titles,
+}
+
+/// The paragraphs that can give the document its title.
+#[derive(Default)]
+struct Titles {
+    title: String,
+    heading: String,
+}
+
+impl Titles {
+    /// Keeps the first paragraph of each kind that has words.
+    fn end_paragraph(&mut self) {
+        for title in [&mut self.title, &mut self.heading] {
+            if !title.trim().is_empty() && !title.ends_with('\n') {
+                title.push('\n');
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Paragraph {
+    style: String,
+    outline: Option<u8>,
+    list: Option<(String, usize)>,
+    role: Role,
+    begun: bool,
+}
+
+impl Body {
+    /// Reads the document itself, or its notes, whose marks begin with `prefix`.
+    fn read(&mut self, text: &str, prefix: &'static str) -> Result<(), Reason> {
+        self.prefix = prefix;
+        let mut xml = Xml::new(text);
+        while let Some(piece) = xml.next()? {
+            match piece {
+                Piece::Open(tag) => self.open(&tag, &mut xml)?,
+                Piece::Close(name) => self.close(&name),
+                Piece::Text(words) if self.in_text => self.write(&words),
+                Piece::Text(_) => {}
+            }
+            if self.layout.len() > self.max_bytes {
+                return Err(Reason::TextTooLong {
+                    limit: self.max_bytes / 4,
+                });
+            }
+        }
+        self.layout.set_list_depth(0);
+        self.layout.end_block();
+        Ok(())
+    }
+
+    fn open(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+        match tag.name.as_str() {
+            // What was deleted or moved away, what is said twice, and how things looked before.
+            "del" | "moveFrom" | "Fallback" | "instrText" | "rt" | "pPrChange" | "rPrChange"
+            | "sectPrChange" | "tblPrChange" | "tcPrChange" | "trPrChange" | "numberingChange" => {
+                return xml.skip();
+            }
+            "footnote" | "endnote" => return self.open_note(tag, xml),
+            "p" => {
+                self.layout.end_block();
+                self.paragraphs.push(Paragraph::default());
+            }
+            "pPr" => self.in_properties = true,
+            "t" => self.in_text = !self.in_properties,
+            "r" => self.hidden_run = false,
+            "vanish" => self.hidden_run = is_on(tag),
+            "rStyle" => self.hidden_run |= self.styles.hides(&value(tag)),
+            "tbl" => {
+                self.layout.set_list_depth(0);
+                self.layout.end_block();
+            }
+            "tr" => self.layout.begin_row(),
+            "tc" => self.layout.begin_cell(),
+            name if self.in_properties => self.property(name, tag),
+            "tab" | "ptab" => self.write(" "),
+            "noBreakHyphen" => self.write("-"),
+            "br" | "cr" => self.layout.line_break(),
+            "footnoteReference" => self.refer(tag, ""),
+            "endnoteReference" => self.refer(tag, "end-"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open_note(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+        // The lines that divide notes from the text are notes too, of their own type.
+        if tag.get("type").is_some_and(|kind| kind != "normal") {
+            return xml.skip();
+        }
+        let id = tag.get("id").unwrap_or_default();
+        self.label = Some(format!("[^{}{id}]: ", self.prefix));
+        Ok(())
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "p" => {
+                self.layout.end_heading();
+                self.paragraphs.pop();
+                self.titles.end_paragraph();
+            }
+            "pPr" => {
+                self.in_properties = false;
+                self.begin_paragraph();
+            }
+            "t" => self.in_text = false,
+            "tbl" => self.layout.end_block(),
+            "tr" => self.layout.end_row(),
+            "tc" => self.layout.end_cell(),
+            "footnote" | "endnote" => self.label = None,
+            _ => {}
+        }
+    }
+
+    /// One property of the innermost paragraph.
+    fn property(&mut self, name: &str, tag: &Tag<'_>) {
+        let Some(paragraph) = self.paragraphs.last_mut() else {
+            return;
+        };
+        let list = paragraph.list.get_or_insert_default();
+        match name {
+            "pStyle" => paragraph.style = value(tag),
+            "outlineLvl" => paragraph.outline = value(tag).parse().ok(),
+            "ilvl" => list.1 = value(tag).parse().unwrap_or(0),
+            "numId" => list.0 = value(tag),
+            _ => {}
+        }
+    }
+
+    /// Makes the next line what the properties of the innermost paragraph say.
+    fn begin_paragraph(&mut self) {
+        let Some(paragraph) = self.paragraphs.last_mut() else {
+            return;
+        };
+        paragraph.begun = true;
+        paragraph.role = self.styles.role(&paragraph.style, paragraph.outline);
+        let own = paragraph.list.take().filter(|(list, _)| !list.is_empty());
+        let list = own.or_else(|| self.styles.list(&paragraph.style));
+        match paragraph.role {
+            Role::Heading(level) => {
+                self.layout.set_list_depth(0);
+                self.layout.heading(level);
+            }
+            Role::Title => {
+                self.layout.set_list_depth(0);
+                self.layout.heading(1);
+            }
+            Role::Contents => {}
+            // A list called 0 takes a paragraph out of the list its style puts it in.
+            Role::Body => match list.filter(|(list, _)| list != "0") {
+                Some((list, level)) => {
+                    self.layout.set_list_depth(level + 1);
+                    self.layout.item(self.numbering.next(&list, level));
+                }
+                None => self.layout.set_list_depth(0),
+            },
+        }
+    }
+
+    fn refer(&mut self, tag: &Tag<'_>, prefix: &str) {
+        let id = tag.get("id").unwrap_or_default();
+        self.write(&format!("[^{prefix}{id}]"));
+    }
+
+    fn write(&mut self, words: &str) {
+        // A paragraph without properties begins with its first word.
+        if self
+            .paragraphs
+            .last()
+            .is_some_and(|paragraph| !paragraph.begun)
+        {
+            self.begin_paragraph();
+        }
+        let role = self.paragraphs.last().map(|paragraph| paragraph.role);
+        if self.hidden_run || role == Some(Role::Contents) {
+            return;
+        }
+        let kept = match role {
+            Some(Role::Title) => Some(&mut self.titles.title),
+            Some(Role::Heading(1)) => Some(&mut self.titles.heading),
+            _ => None,
+        };
+        if let Some(kept) = kept.filter(|kept| !kept.ends_with('\n')) {
+            let room = MAX_TITLE_BYTES.saturating_sub(kept.len());
+            kept.extend(words.chars().take(room));
+        }
+        if let Some(label) = self.label.take() {
+            self.layout.write(&label);
+        }
+        self.layout.write(words);
+    }
+
+    fn title(&self, max_chars: usize) -> Option<String> {
+        let titles = [&self.titles.title, &self.titles.heading];
+        let mut titles = titles
+            .into_iter()
+            .map(|title| crate::clean::clean_line(title));
+        let mut title = titles.find(|title| !title.is_empty())?;
+        crate::clean::cut(&mut title, max_chars);
+        Some(title)
+    }
+}
+
+/// The attribute in which most elements of Word keep what they say.
+fn value(tag: &Tag<'_>) -> String {
+    tag.get("val").unwrap_or_default()
+}
+
+fn is_on(tag: &Tag<'_>) -> bool {
+    !matches!(tag.get("val").as_deref(), Some("0" | "false" | "off"))
+}
+
+#[cfg(test)]
+mod tests;

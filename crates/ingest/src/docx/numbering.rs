@@ -1,0 +1,137 @@
+//! The lists of a Word document into the number of each item; items with a bullet have none.
+
+use std::collections::HashMap;
+
+use crate::error::Reason;
+use crate::xml::{Piece, Xml};
+
+use super::value;
+
+/// The most lists of a document, and levels of a list. Items of others get a bullet.
+const MAX_LISTS: usize = 10_000;
+const MAX_LEVELS: usize = 9;
+
+#[derive(Debug, Default)]
+pub(super) struct Numbering {
+    /// Which description a list follows.
+    lists: HashMap<String, String>,
+    /// For each description and level: the first number, where its items are numbered.
+    levels: HashMap<String, [Option<u64>; MAX_LEVELS]>,
+    /// The number of the last item of each list and level.
+    counters: HashMap<String, [Option<u64>; MAX_LEVELS]>,
+}
+
+impl Numbering {
+    pub(super) fn read(text: &str) -> Result<Self, Reason> {
+        let mut xml = Xml::new(text);
+        let mut numbering = Self::default();
+        let (mut description, mut list, mut level) = (String::new(), String::new(), 0);
+        let mut start = 1;
+        while let Some(piece) = xml.next()? {
+            let Piece::Open(tag) = piece else { continue };
+            match tag.name.as_str() {
+                "abstractNum" => description = tag.get("abstractNumId").unwrap_or_default(),
+                "lvl" => {
+                    level = tag
+                        .get("ilvl")
+                        .and_then(|level| level.parse().ok())
+                        .unwrap_or(0);
+                    start = 1;
+                }
+                "start" => start = value(&tag).parse().unwrap_or(1),
+                "numFmt" => {
+                    let numbered = !matches!(value(&tag).as_str(), "bullet" | "none");
+                    numbering.describe(&description, level, numbered.then_some(start));
+                }
+                "num" => list = tag.get("numId").unwrap_or_default(),
+                "abstractNumId" if numbering.lists.len() < MAX_LISTS => {
+                    numbering
+                        .lists
+                        .insert(std::mem::take(&mut list), value(&tag));
+                }
+                // What one list changes about its description is rare, and only numbers differ.
+                "lvlOverride" => xml.skip()?,
+                _ => {}
+            }
+        }
+        Ok(numbering)
+    }
+
+    fn describe(&mut self, description: &str, level: usize, first: Option<u64>) {
+        if self.levels.len() >= MAX_LISTS && !self.levels.contains_key(description) {
+            return;
+        }
+        let levels = self.levels.entry(description.to_owned()).or_default();
+        if let Some(place) = levels.get_mut(level) {
+            *place = first;
+        }
+    }
+
+    /// The number of the next item of a list, and deeper levels begin anew.
+    pub(super) fn next(&mut self, list: &str, level: usize) -> Option<u64> {
+        let description = self.lists.get(list)?;
+        let first = self.levels.get(description)?.get(level).copied().flatten();
+        let counters = self.counters.entry(description.clone()).or_default();
+        for deeper in counters.iter_mut().skip(level + 1) {
+            *deeper = None;
+        }
+        let counter = counters.get_mut(level)?;
+        let next = counter.map_or(first, |last| Some(last.saturating_add(1)));
+        *counter = next;
+        first.and(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_counted_by_list_and_level() {
+        let mut numbering = Numbering::read(
+            "<n><abstractNum abstractNumId='7'><lvl ilvl='0'><start val='3'/><numFmt val='decimal'/></lvl>\
+             <lvl ilvl='1'><numFmt val='lowerLetter'/></lvl><lvl ilvl='2'><numFmt val='bullet'/></lvl>\
+             </abstractNum><num numId='1'><abstractNumId val='7'/>\
+             <lvlOverride><startOverride val='9'/></lvlOverride></num></n>",
+        )
+        .unwrap();
+        let mut next = |level| numbering.next("1", level);
+        let found = [
+            next(0),
+            next(1),
+            next(1),
+            next(2),
+            next(0),
+            next(1),
+            next(8),
+            next(9),
+        ];
+        assert_eq!(
+            found,
+            [
+                Some(3),
+                Some(1),
+                Some(2),
+                None,
+                Some(4),
+                Some(1),
+                None,
+                None
+            ]
+        );
+        assert_eq!(numbering.next("unknown", 0), None);
+    }
+
+    #[test]
+    fn lists_end_at_their_bound() {
+        let last = |count: usize| {
+            let list = |n| format!("<num numId='{n}'><abstractNumId val='0'/></num>");
+            let lists: String = (0..count).map(list).collect();
+            let levels = "<abstractNum abstractNumId='0'><lvl ilvl='0'><numFmt val='decimal'/></lvl></abstractNum>";
+            let mut numbering = Numbering::read(&format!("<n>{levels}{lists}</n>")).unwrap();
+            numbering.next(&format!("{}", count - 1), 0)
+        };
+        assert_eq!(last(MAX_LISTS), Some(1));
+        assert_eq!(last(MAX_LISTS + 1), None);
+    }
+}

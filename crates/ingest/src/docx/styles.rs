@@ -1,0 +1,176 @@
+//! The styles of a Word document into what a paragraph is: a heading, the title, or a line of a table of
+//! contents.
+
+use std::collections::HashMap;
+
+use crate::error::Reason;
+use crate::xml::{Piece, Xml};
+
+use super::{is_on, value};
+
+/// The most styles of a document; the rest counts as plain.
+const MAX_STYLES: usize = 10_000;
+
+/// How many styles a style may stand on.
+const MAX_ANCESTORS: usize = 16;
+
+/// What a paragraph is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    #[default]
+    Body,
+    Title,
+    Heading(u8),
+    /// A line of a table of contents, which only repeats headings.
+    Contents,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Styles {
+    by_id: HashMap<String, Style>,
+}
+
+#[derive(Debug, Default)]
+struct Style {
+    name: String,
+    parent: String,
+    outline: Option<u8>,
+    list: Option<(String, usize)>,
+    hides: bool,
+}
+
+impl Styles {
+    pub(super) fn read(text: &str) -> Result<Self, Reason> {
+        let mut xml = Xml::new(text);
+        let mut styles = Self::default();
+        let mut id = String::new();
+        let mut style = Style::default();
+        while let Some(piece) = xml.next()? {
+            match piece {
+                Piece::Open(tag) => match tag.name.as_str() {
+                    "style" => {
+                        id = tag.get("styleId").unwrap_or_default();
+                        style = Style::default();
+                    }
+                    "name" => style.name = value(&tag).to_lowercase(),
+                    "basedOn" => style.parent = value(&tag),
+                    "outlineLvl" => style.outline = value(&tag).parse().ok(),
+                    "numId" => style.list.get_or_insert_default().0 = value(&tag),
+                    "ilvl" => {
+                        style.list.get_or_insert_default().1 = value(&tag).parse().unwrap_or(0)
+                    }
+                    "vanish" => style.hides = is_on(&tag),
+                    _ => {}
+                },
+                Piece::Close(name) if name == "style" && styles.by_id.len() < MAX_STYLES => {
+                    styles
+                        .by_id
+                        .insert(std::mem::take(&mut id), std::mem::take(&mut style));
+                }
+                Piece::Close(_) | Piece::Text(_) => {}
+            }
+        }
+        Ok(styles)
+    }
+
+    /// What a paragraph of this style is, unless it says itself on which level it stands.
+    pub(super) fn role(&self, id: &str, own: Option<u8>) -> Role {
+        if let Some(level) = own {
+            return on_level(level);
+        }
+        if !self.by_id.contains_key(id) {
+            return by_name(&id.to_lowercase()).unwrap_or_default();
+        }
+        let found = self.chain(id).enumerate().find_map(|(distance, style)| {
+            // The lines below a title often take their looks from it.
+            let named = by_name(&style.name).filter(|role| distance == 0 || *role != Role::Title);
+            named.or_else(|| style.outline.map(on_level))
+        });
+        found.unwrap_or_default()
+    }
+
+    /// The list and level that the style puts its paragraphs in.
+    pub(super) fn list(&self, id: &str) -> Option<(String, usize)> {
+        self.chain(id).find_map(|style| style.list.clone())
+    }
+
+    pub(super) fn hides(&self, id: &str) -> bool {
+        self.chain(id).any(|style| style.hides)
+    }
+
+    /// A style and those it stands on.
+    fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {
+        let first = self.by_id.get(id);
+        let next = |style: &&Style| self.by_id.get(&style.parent);
+        std::iter::successors(first, next).take(MAX_ANCESTORS)
+    }
+}
+
+/// Levels are counted from 0, and 9 is no heading.
+fn on_level(level: u8) -> Role {
+    if level < 9 {
+        Role::Heading(level + 1)
+    } else {
+        Role::Body
+    }
+}
+
+/// The names of the styles that come with Word are English in every language.
+fn by_name(name: &str) -> Option<Role> {
+    if name == "title" {
+        return Some(Role::Title);
+    }
+    if let Some(rest) = name.strip_prefix("toc")
+        && (rest.trim() == "heading" || rest.trim().parse::<u8>().is_ok())
+    {
+        return Some(Role::Contents);
+    }
+    let level: u8 = name.strip_prefix("heading")?.trim().parse().ok()?;
+    (1..=9).contains(&level).then_some(Role::Heading(level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_come_from_names_levels_and_ancestors() {
+        let styles = Styles::read(
+            "<styles><style w:styleId='U1'><name w:val='Heading 2'/></style>\
+             <style w:styleId='Mine'><name w:val='Mine'/><basedOn w:val='U1'/></style>\
+             <style w:styleId='L'><name w:val='x'/><pPr><outlineLvl w:val='2'/></pPr></style>\
+             <style w:styleId='V1'><name w:val='toc 1'/></style>\
+             <style w:styleId='T'><name w:val='Title'/></style>\
+             <style w:styleId='Author'><name w:val='Author'/><basedOn w:val='T'/></style>\
+             <style w:styleId='loop'><name w:val='y'/><basedOn w:val='loop'/></style></styles>",
+        )
+        .unwrap();
+        for (id, own, role) in [
+            ("U1", None, Role::Heading(2)),
+            ("Mine", None, Role::Heading(2)),
+            ("Mine", Some(0), Role::Heading(1)),
+            ("U1", Some(9), Role::Body),
+            ("L", None, Role::Heading(3)),
+            ("V1", None, Role::Contents),
+            ("T", None, Role::Title),
+            ("Author", None, Role::Body),
+            ("loop", None, Role::Body),
+            ("Heading3", None, Role::Heading(3)),
+            ("", None, Role::Body),
+        ] {
+            assert_eq!(styles.role(id, own), role, "{id} {own:?}");
+        }
+    }
+
+    #[test]
+    fn styles_end_at_their_bound() {
+        let read = |count: usize| {
+            let style = |n| format!("<style styleId='s{n}'><name val='Title'/></style>");
+            let all: String = (0..count).map(style).collect();
+            let styles = Styles::read(&format!("<a>{all}</a>")).unwrap();
+            styles.role(&format!("s{}", count - 1), None)
+        };
+        assert_eq!(read(MAX_STYLES), Role::Title);
+        assert_eq!(read(MAX_STYLES + 1), Role::Body);
+    }
+}

@@ -1,0 +1,231 @@
+//! Books in the EPUB format into one document each: the chapters in reading order, each read like a web
+//! page, and what the book says about itself.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value as Raw};
+
+use crate::error::Reason;
+use crate::fields::facts;
+use crate::format::{Input, Parsed};
+use crate::html::{self, KEYS, document};
+use crate::ooxml::in_order;
+use crate::package::{Parts, resolve};
+use crate::xml::{Piece, Tag, Xml};
+
+/// The most files of a book that are known, and chapters that are read.
+const MAX_ITEMS: usize = 10_000;
+
+/// The most bytes kept of one property, and the most values of one kind.
+const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+const MAX_VALUES: usize = 64;
+
+pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
+    let protected = protected(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
+    let path = root(&parts.needed("META-INF/container.xml")?)?;
+    let book = Book::read(&parts.needed(&path)?)?;
+    let limit = input.limits.max_text_chars;
+    let mut text = String::new();
+    for chapter in book.chapters() {
+        let chapter = resolve(&path, &chapter);
+        // Books protect their fonts in the same way; only a chapter that cannot be read matters.
+        if protected.contains(&chapter) {
+            return Err(Reason::Encrypted);
+        }
+        let Some(bytes) = parts.bytes(&chapter)? else {
+            continue;
+        };
+        let read = html::read(&bytes)?;
+        if !text.is_empty() && !read.text.trim().is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&read.text);
+        if text.len() > limit.saturating_mul(4) {
+            return Err(Reason::TextTooLong { limit });
+        }
+    }
+    document(input, text, facts(in_order(book.said), &KEYS, input.limits))
+}
+
+/// The parts that are encrypted.
+fn protected(text: &str) -> Result<HashSet<String>, Reason> {
+    let mut xml = Xml::new(text);
+    let mut found = HashSet::new();
+    while let Some(piece) = xml.next()? {
+        if let Piece::Open(tag) = piece
+            && tag.name == "CipherReference"
+            && found.len() < MAX_ITEMS
+        {
+            found.insert(resolve("", &decoded(&tag.get("URI").unwrap_or_default())));
+        }
+    }
+    Ok(found)
+}
+
+/// Where the book's own list of parts is.
+fn root(container: &str) -> Result<String, Reason> {
+    let mut xml = Xml::new(container);
+    while let Some(piece) = xml.next()? {
+        if let Piece::Open(tag) = piece
+            && tag.name == "rootfile"
+            && let Some(path) = tag.get("full-path")
+        {
+            return Ok(resolve("", &path));
+        }
+    }
+    Err(Reason::Damaged {
+        what: "it does not say where its chapters are".into(),
+    })
+}
+
+#[derive(Default)]
+struct Book {
+    /// The files by their ids.
+    items: HashMap<String, String>,
+    /// The ids of the chapters, in reading order.
+    spine: Vec<String>,
+    said: Map<String, Raw>,
+}
+
+impl Book {
+    fn read(text: &str) -> Result<Self, Reason> {
+        let mut book = Self::default();
+        let mut xml = Xml::new(text);
+        while let Some(piece) = xml.next()? {
+            let Piece::Open(tag) = piece else { continue };
+            match tag.name.as_str() {
+                "item" if book.items.len() < MAX_ITEMS => book.add_item(&tag),
+                "itemref" if book.spine.len() < MAX_ITEMS => {
+                    book.spine.push(tag.get("idref").unwrap_or_default());
+                }
+                "title" => book.say("title", &xml.words(MAX_PROPERTY_BYTES)?),
+                "creator" => book.say("author", &xml.words(MAX_PROPERTY_BYTES)?),
+                "date" => {
+                    let event = tag.get("event").unwrap_or_default();
+                    let key = if event == "modification" {
+                        "modified"
+                    } else {
+                        "date"
+                    };
+                    book.say(key, &xml.words(MAX_PROPERTY_BYTES)?);
+                }
+                "language" => book.say("language", &xml.words(MAX_PROPERTY_BYTES)?),
+                "identifier" => book.say("identifier", &xml.words(MAX_PROPERTY_BYTES)?),
+                "publisher" => book.say("publisher", &xml.words(MAX_PROPERTY_BYTES)?),
+                "description" => book.say("description", &xml.words(MAX_PROPERTY_BYTES)?),
+                "subject" => book.say("subject", &xml.words(MAX_PROPERTY_BYTES)?),
+                "meta" if tag.get("property").as_deref() == Some("dcterms:modified") => {
+                    book.say("modified", &xml.words(MAX_PROPERTY_BYTES)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(book)
+    }
+
+    fn add_item(&mut self, tag: &Tag<'_>) {
+        let kind = tag.get("media-type").unwrap_or_default();
+        let properties = tag.get("properties").unwrap_or_default();
+        let is_page = kind.contains("html") || kind.is_empty();
+        let is_contents = properties.split_whitespace().any(|word| word == "nav");
+        if is_page && !is_contents {
+            let href = decoded(&tag.get("href").unwrap_or_default());
+            self.items.insert(tag.get("id").unwrap_or_default(), href);
+        }
+    }
+
+    /// Several values of one kind become a list, except those of which a document has only one.
+    fn say(&mut self, key: &str, words: &str) {
+        let words = words.trim();
+        if words.is_empty() {
+            return;
+        }
+        let new = Raw::String(words.to_owned());
+        let Some(known) = self.said.get_mut(key) else {
+            self.said.insert(key.to_owned(), new);
+            return;
+        };
+        match known {
+            Raw::Array(values) if values.len() < MAX_VALUES => values.push(new),
+            Raw::String(_) if matches!(key, "author" | "subject") => {
+                *known = Raw::Array(vec![known.take(), new]);
+            }
+            _ => {}
+        }
+    }
+
+    fn chapters(&self) -> Vec<String> {
+        let chapters = self.spine.iter().filter_map(|id| self.items.get(id));
+        chapters.cloned().collect()
+    }
+}
+
+/// An address without its `%20`.
+fn decoded(address: &str) -> String {
+    let mut bytes = Vec::with_capacity(address.len());
+    let mut rest = address.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_says_what_it_is() {
+        let book = Book::read(
+            "<package><metadata><dc:title>Tides</dc:title><dc:creator>A</dc:creator><dc:creator>B</dc:creator>\
+             <dc:language>en</dc:language><dc:language>fr</dc:language><dc:date>1901</dc:date></metadata>\
+             <manifest><item id='a' href='a%20b.xhtml' media-type='application/xhtml+xml'/>\
+             <item id='n' href='n.xhtml' media-type='application/xhtml+xml' properties='nav'/>\
+             <item id='p' href='p.png' media-type='image/png'/></manifest>\
+             <spine><itemref idref='n'/><itemref idref='a'/><itemref idref='p'/></spine></package>",
+        )
+        .unwrap();
+        assert_eq!(book.chapters(), ["a b.xhtml"]);
+        assert_eq!(
+            Raw::Object(book.said).to_string(),
+            r#"{"title":"Tides","author":["A","B"],"language":"en","date":"1901"}"#
+        );
+    }
+
+    #[test]
+    fn addresses_are_decoded() {
+        for (address, expect) in [
+            ("a%20b", "a b"),
+            ("%C3%BC", "ü"),
+            ("%", "%"),
+            ("%zz%4", "%zz%4"),
+            ("", ""),
+        ] {
+            assert_eq!(decoded(address), expect);
+        }
+    }
+
+    #[test]
+    fn chapters_and_values_end_at_their_bounds() {
+        let item = |n| format!("<item id='{n}' href='{n}'/><itemref idref='{n}'/>");
+        let items: String = (0..MAX_ITEMS + 1).map(item).collect();
+        let authors = "<creator>x</creator>".repeat(MAX_VALUES + 1);
+        let book = Book::read(&format!("<a>{items}{authors}</a>")).unwrap();
+        assert_eq!(book.chapters().len(), MAX_ITEMS);
+        assert_eq!(
+            book.said["author"].as_array().map(Vec::len),
+            Some(MAX_VALUES)
+        );
+    }
+}

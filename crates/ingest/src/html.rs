@@ -1,0 +1,110 @@
+//! Web pages into one document each: the text of the page itself without the menus around it, headings as
+//! Markdown, and what its head says about it as title, day, address and fields.
+//!
+//! The page is read as a stream of tags; no tree is built, so nesting costs nothing.
+
+mod charset;
+mod element;
+mod head;
+mod page;
+mod stack;
+mod tags;
+
+use docent_search::Document;
+use html5gum::Tokenizer;
+
+use crate::error::{Reason, Warning};
+use crate::fields::{Facts, Keys, facts};
+use crate::format::{Format, Input, Parsed};
+use crate::report::{Problem as _, Reported};
+use crate::text::{file_id, title_from_name};
+
+pub(crate) use charset::decode;
+pub(crate) use page::Read;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "html",
+    extensions: &["html", "htm", "xhtml", "xht"],
+    begins,
+    parse,
+};
+
+/// How documents with a head name their title and address.
+pub(crate) const KEYS: Keys = Keys {
+    title: &["title"],
+    text: &[],
+    url: &["url"],
+};
+
+/// Whether a file begins like a page, after white space, marks and comments. Other first tags prove
+/// nothing: Markdown may begin with a `<div>`.
+fn begins(head: &[u8]) -> bool {
+    let text = charset::decode(head).unwrap_or_default();
+    let mut rest = text.trim_start_matches('\u{FEFF}').trim_start();
+    while rest.starts_with("<!--") || rest.starts_with("<?") {
+        let end = if rest.starts_with("<?") { "?>" } else { "-->" };
+        let Some((_, after)) = rest.split_once(end) else {
+            return false;
+        };
+        rest = after.trim_start();
+    }
+    ["<!doctype html", "<html", "<head>", "<body"]
+        .iter()
+        .any(|start| {
+            let (found, after) = rest.split_at_checked(start.len()).unwrap_or_default();
+            found.eq_ignore_ascii_case(start)
+                && (start.ends_with('>')
+                    || after.starts_with(|c: char| c == '>' || c.is_whitespace()))
+        })
+}
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    let read = read(input.bytes)?;
+    let facts = facts(read.head.into_keys(), &KEYS, input.limits);
+    document(input, read.text, facts)
+}
+
+/// Reads a page into its text and its head.
+pub(crate) fn read(bytes: &[u8]) -> Result<Read, Reason> {
+    let text = charset::decode(bytes)?;
+    let is_xml = text.trim_start().starts_with("<?xml");
+    let mut page = page::Page::new(is_xml);
+    let mut tokens = Tokenizer::new_with_emitter(text.as_str(), tags::Tokens::new(&mut page));
+    // The only thing that comes out of the tokenizer is that the page is over its limit.
+    let _over = tokens.next();
+    drop(tokens);
+    page.finish()
+}
+
+/// One file that is one document, with a title from its name where it has none of its own.
+pub(crate) fn document(input: &Input<'_>, text: String, facts: Facts) -> Result<Parsed, Reason> {
+    let limit = input.limits.max_text_chars;
+    if text.chars().nth(limit).is_some() {
+        return Err(Reason::TextTooLong { limit });
+    }
+    if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
+        return Err(Reason::Empty);
+    }
+    let mut warnings = Reported::new(input.limits.max_reported);
+    for reason in facts.warnings {
+        warnings.push(Warning::new(input.path, None, reason));
+    }
+    let document = Document {
+        id: file_id(input)?,
+        title: facts.title.unwrap_or_else(|| title_from_name(input)),
+        text,
+        url: facts.url,
+        date: facts.date,
+        fields: facts.fields,
+        source: input.path.to_owned(),
+        hash: input.sha256.to_owned(),
+    };
+    Ok(Parsed {
+        documents: vec![document],
+        skipped: Vec::new(),
+        warnings: warnings.finish(input.path),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+//! What a page says about itself (its title, its `meta` and `link` elements) into keys and values.
+
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::clean_line;
+use crate::spelled_day::spelled_day;
+
+use super::tags::Tag;
+
+/// The most values kept of one kind, such as authors.
+const MAX_VALUES: usize = 64;
+
+/// The most bytes kept of a title or a heading, before it is cleaned and cut.
+const MAX_TITLE_BYTES: usize = 16 * 1024;
+
+/// Which names mean what. Within a key the name that stands further left is believed first.
+const NAMES: &[(&str, &[&str])] = &[
+    (
+        "date",
+        &[
+            "article:published_time",
+            "datepublished",
+            "citation_publication_date",
+            "citation_date",
+            "dcterms.issued",
+            "dc.date.issued",
+            "dcterms.date",
+            "dc.date",
+            "parsely-pub-date",
+            "publish-date",
+            "publication_date",
+            "pubdate",
+            "sailthru.date",
+            "date",
+            "dcterms.created",
+            "dc.date.created",
+            "datecreated",
+        ],
+    ),
+    (
+        "modified",
+        &[
+            "article:modified_time",
+            "og:updated_time",
+            "datemodified",
+            "dcterms.modified",
+            "dc.date.modified",
+            "last-modified",
+            "revised",
+        ],
+    ),
+    (
+        "author",
+        &[
+            "author",
+            "article:author",
+            "citation_author",
+            "dcterms.creator",
+            "dc.creator",
+            "parsely-author",
+        ],
+    ),
+    (
+        "description",
+        &[
+            "description",
+            "og:description",
+            "dcterms.description",
+            "dc.description",
+            "twitter:description",
+        ],
+    ),
+    (
+        "keywords",
+        &[
+            "keywords",
+            "article:tag",
+            "news_keywords",
+            "citation_keywords",
+        ],
+    ),
+    ("section", &["article:section", "parsely-section"]),
+    ("site", &["og:site_name", "application-name"]),
+    ("type", &["og:type", "dcterms.type", "dc.type"]),
+    (
+        "og:title",
+        &["og:title", "dcterms.title", "dc.title", "twitter:title"],
+    ),
+    ("og:url", &["og:url"]),
+    (
+        "language",
+        &[
+            "content-language",
+            "og:locale",
+            "dcterms.language",
+            "dc.language",
+        ],
+    ),
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    title: String,
+    has_title: bool,
+    heading: String,
+    has_heading: bool,
+    canonical: Option<String>,
+    language: Option<String>,
+    /// The key, how far right its name stands in [`NAMES`], and the value.
+    said: Vec<(&'static str, usize, String)>,
+}
+
+impl Head {
+    pub(super) fn lacks_title(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_title, true)
+    }
+
+    pub(super) fn lacks_heading(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_heading, true)
+    }
+
+    pub(super) fn add_title(&mut self, text: &str) {
+        add(&mut self.title, text);
+    }
+
+    pub(super) fn add_heading(&mut self, text: &str) {
+        add(&mut self.heading, text);
+    }
+
+    pub(super) fn set_language(&mut self, language: Option<&str>) {
+        if self.language.is_none() {
+            self.language = language
+                .map(clean_line)
+                .filter(|language| !language.is_empty());
+        }
+    }
+
+    pub(super) fn see_meta(&mut self, tag: &Tag) {
+        let name = ["name", "property", "itemprop", "http-equiv"]
+            .iter()
+            .find_map(|attribute| tag.get(attribute));
+        if let (Some(name), Some(content)) = (name, tag.get("content")) {
+            self.say(name, content);
+        }
+    }
+
+    pub(super) fn see_link(&mut self, tag: &Tag) {
+        let is_canonical = |rel: &str| {
+            rel.split_ascii_whitespace()
+                .any(|word| word.eq_ignore_ascii_case("canonical"))
+        };
+        if self.canonical.is_none() && tag.get("rel").is_some_and(is_canonical) {
+            self.canonical = tag.get("href").map(str::to_owned);
+        }
+    }
+
+    /// `<time itemprop="datePublished" datetime="…">`.
+    pub(super) fn see_time(&mut self, tag: &Tag) {
+        if tag.name == "time"
+            && let (Some(name), Some(moment)) = (tag.get("itemprop"), tag.get("datetime"))
+        {
+            self.say(name, moment);
+        }
+    }
+
+    /// The keys and values for [`facts`](crate::fields::facts); `title` and `url` among them.
+    pub(crate) fn into_keys(mut self) -> Map<String, Raw> {
+        let mut keys = Map::new();
+        let og_title = self.take("og:title");
+        let titles = [self.title.as_str(), self.heading.as_str()];
+        let title = titles
+            .into_iter()
+            .map(clean_line)
+            .find(|title| !title.is_empty());
+        let mut set = |key: &str, value: Option<Raw>| {
+            if let Some(value) = value {
+                keys.insert(key.to_owned(), value);
+            }
+        };
+        set(
+            "title",
+            title
+                .map(Raw::String)
+                .or(og_title.into_iter().next().map(Raw::String)),
+        );
+        let og_url = self.take("og:url").into_iter().next();
+        set("url", self.canonical.take().or(og_url).map(Raw::String));
+        for key in ["date", "modified"] {
+            let days = self.take(key);
+            let day = days.iter().find_map(|text| spelled_day(text));
+            set(key, day.map(Raw::String));
+        }
+        let mut authors = self.take("author");
+        authors.retain(|author| !author.contains("://"));
+        set("author", one_or_list(authors));
+        set(
+            "description",
+            self.take("description").into_iter().next().map(Raw::String),
+        );
+        let words = self.take("keywords");
+        let words = words
+            .iter()
+            .flat_map(|words| words.split([',', ';']))
+            .map(clean_line);
+        let words: Vec<_> = words
+            .filter(|word| !word.is_empty())
+            .map(Raw::String)
+            .collect();
+        set("keywords", (!words.is_empty()).then_some(Raw::Array(words)));
+        let language = self
+            .language
+            .take()
+            .or(self.take("language").into_iter().next());
+        set("language", language.map(Raw::String));
+        for key in ["section", "site"] {
+            set(key, self.take(key).into_iter().next().map(Raw::String));
+        }
+        let kind = self.take("type").into_iter().next();
+        set(
+            "type",
+            kind.filter(|kind| kind != "website").map(Raw::String),
+        );
+        keys
+    }
+
+    fn say(&mut self, name: &str, content: &str) {
+        let name = name.trim().to_ascii_lowercase();
+        let content = clean_line(content);
+        let found = NAMES.iter().find_map(|(key, names)| {
+            let rank = names.iter().position(|known| *known == name)?;
+            Some((*key, rank))
+        });
+        let Some((key, rank)) = found.filter(|_| !content.is_empty()) else {
+            return;
+        };
+        let of_this_key = self.said.iter().filter(|(known, ..)| *known == key).count();
+        if of_this_key < MAX_VALUES {
+            self.said.push((key, rank, content));
+        }
+    }
+
+    /// The values of a key under its best name, without repetition.
+    fn take(&mut self, key: &str) -> Vec<String> {
+        let own = self.said.iter().filter(|(known, ..)| *known == key);
+        // Days can be written in ways that nobody can read, so the next name gets its chance too.
+        let best = own.clone().map(|(_, rank, _)| *rank).min();
+        let every = matches!(key, "date" | "modified");
+        let mut values: Vec<_> = own
+            .filter(|(_, rank, _)| every || Some(*rank) == best)
+            .collect();
+        values.sort_by_key(|(_, rank, _)| *rank);
+        let mut found: Vec<String> = Vec::new();
+        for (_, _, value) in values {
+            if !found.contains(value) {
+                found.push(value.clone());
+            }
+        }
+        found
+    }
+}
+
+fn add(to: &mut String, text: &str) {
+    if to.len() < MAX_TITLE_BYTES {
+        let room = MAX_TITLE_BYTES - to.len();
+        to.extend(text.chars().take(room));
+    }
+}
+
+fn one_or_list(mut values: Vec<String>) -> Option<Raw> {
+    match values.len() {
+        0 => None,
+        1 => values.pop().map(Raw::String),
+        _ => Some(Raw::Array(values.into_iter().map(Raw::String).collect())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(metas: &[(&str, &str)]) -> String {
+        let mut head = Head::default();
+        for (name, content) in metas {
+            head.see_meta(&Tag::of("meta", &[("name", name), ("content", content)]));
+        }
+        Raw::Object(head.into_keys()).to_string()
+    }
+
+    #[test]
+    fn the_best_name_of_a_key_is_believed() {
+        assert_eq!(
+            keys(&[
+                ("dc.creator", "B"),
+                ("Author", " A\u{200B} "),
+                ("date", "2020-01-01"),
+                ("article:published_time", "2024-03-12T10:00:00+02:00"),
+                ("og:description", "two"),
+                ("description", "one"),
+                ("keywords", "ferry, boat;  , port"),
+                ("og:type", "website"),
+                ("unknown", "x"),
+            ]),
+            r#"{"date":"2024-03-12","author":"A","description":"one","keywords":["ferry","boat","port"]}"#
+        );
+    }
+
+    #[test]
+    fn a_day_nobody_can_read_gives_way() {
+        assert_eq!(
+            keys(&[
+                ("article:published_time", "yesterday"),
+                ("date", "12 March 2024")
+            ]),
+            r#"{"date":"2024-03-12"}"#
+        );
+    }
+
+    #[test]
+    fn authors_are_people_and_each_is_named_once() {
+        assert_eq!(
+            keys(&[
+                ("author", "A"),
+                ("author", "B"),
+                ("author", "A"),
+                ("author", "https://a.example/b")
+            ]),
+            r#"{"author":["A","B"]}"#
+        );
+    }
+
+    #[test]
+    fn values_of_one_kind_end_at_their_bound() {
+        let count = |given: usize| {
+            let names: Vec<_> = (0..given).map(|n| format!("A{n}")).collect();
+            let mut head = Head::default();
+            for name in &names {
+                head.see_meta(&Tag::of("meta", &[("name", "author"), ("content", name)]));
+            }
+            head.into_keys()["author"].as_array().map(Vec::len)
+        };
+        assert_eq!(count(MAX_VALUES), Some(MAX_VALUES));
+        assert_eq!(count(MAX_VALUES + 1), Some(MAX_VALUES));
+    }
+
+    #[test]
+    fn a_title_ends_at_its_bound() {
+        let mut head = Head::default();
+        head.add_title(&"x".repeat(MAX_TITLE_BYTES - 1));
+        head.add_title("yyy");
+        assert_eq!(head.title.len(), MAX_TITLE_BYTES);
+    }
+}

@@ -1,0 +1,282 @@
+//! The tags and texts of one page into its words and what it says about itself. One pass, no tree: the
+//! words of every zone are laid out as they come, and at the end one zone is chosen.
+
+use crate::error::Reason;
+use crate::layout::{Layout, clean_pages};
+
+use super::element::{Kind, Zone, is_hidden, is_void};
+use super::head::Head;
+use super::stack::{MAX_DEPTH, Stack};
+use super::tags::Tag;
+
+/// What a page gave.
+pub(crate) struct Read {
+    pub head: Head,
+    pub text: String,
+}
+
+pub(super) struct Page {
+    /// Whether it is XML, where any element may end with its start tag.
+    xml: bool,
+    stack: Stack,
+    layout: Layout,
+    head: Head,
+    zone: Zone,
+    /// Where the text of each zone begins.
+    marks: Vec<(usize, Zone)>,
+    /// Open elements that hide what is in them, drawings and formulas, and the number of the next item
+    /// of each open list.
+    hidden: usize,
+    foreign: usize,
+    lists: Vec<Option<u64>>,
+    /// Whether text goes to the title or also to the first heading.
+    in_title: bool,
+    in_first_heading: bool,
+    /// Whether what comes next stands above the line.
+    is_raised: bool,
+    too_deep: bool,
+}
+
+impl Page {
+    pub(super) fn new(xml: bool) -> Self {
+        Self {
+            xml,
+            stack: Stack::default(),
+            layout: Layout::default(),
+            head: Head::default(),
+            zone: Zone::Plain,
+            marks: vec![(0, Zone::Plain)],
+            hidden: 0,
+            foreign: 0,
+            lists: Vec::new(),
+            in_title: false,
+            in_first_heading: false,
+            is_raised: false,
+            too_deep: false,
+        }
+    }
+
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.too_deep
+    }
+
+    pub(super) fn wants_text(&self) -> bool {
+        self.hidden == 0
+    }
+
+    pub(super) fn is_xml(&self) -> bool {
+        self.xml || self.foreign > 0
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        if self.in_title {
+            self.head.add_title(text);
+        } else {
+            if self.in_first_heading {
+                self.head.add_heading(text);
+            }
+            // The mark of a note is no part of the word before it.
+            if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
+            {
+                self.layout.write("^");
+            }
+            self.layout.write(text);
+        }
+    }
+
+    pub(super) fn open(&mut self, tag: &Tag) {
+        let name = tag.name.as_str();
+        if is_void(name) {
+            return self.void(tag);
+        }
+        let kind = Kind::of(name);
+        // Inside what is hidden only its own end matters.
+        if self.foreign == 0 {
+            self.pop_to(self.stack.before_start_of(name, kind));
+        }
+        if name == "html" {
+            self.head
+                .set_language(tag.get("lang").or(tag.get("xml:lang")));
+        }
+        self.head.see_time(tag);
+        if tag.closed && self.is_xml() {
+            if self.wants_text() && !kind.is_inline() {
+                self.layout.end_line();
+            }
+            return;
+        }
+        let hidden = is_hidden(tag);
+        let outer = self.zone;
+        if !self.stack.push(name, kind, hidden, outer) {
+            self.too_deep = true;
+            return;
+        }
+        self.hidden += usize::from(hidden);
+        self.foreign += usize::from(kind == Kind::Foreign);
+        if self.wants_text() {
+            self.enter(outer.inside(tag));
+            self.begin(tag, kind);
+        } else if kind == Kind::List {
+            self.lists.push(None);
+        }
+    }
+
+    pub(super) fn close(&mut self, name: &str) {
+        if name == "br" {
+            return self.layout.line_break();
+        }
+        self.pop_to(self.stack.after_end_of(name, Kind::of(name)));
+    }
+
+    /// The page's text and head, once everything has been read.
+    pub(super) fn finish(mut self) -> Result<Read, Reason> {
+        if self.too_deep {
+            return Err(Reason::TooMuchInside {
+                limit: MAX_DEPTH as u64,
+            });
+        }
+        self.pop_to(0);
+        let end = self.layout.len();
+        let raw = self.layout.into_raw();
+        let starts = self.marks.iter().skip(1).map(|(start, _)| *start);
+        let ends = starts.chain([raw.len().max(end)]);
+        let parts = self.marks.iter().zip(ends);
+        let parts: Vec<_> = parts
+            .filter_map(|((start, zone), end)| {
+                Some((*zone, raw.get(*start..end)?.trim_matches('\n')))
+            })
+            .filter(|(_, text)| !text.trim().is_empty())
+            .collect();
+        let text = clean_pages(&choose(&parts));
+        Ok(Read {
+            head: self.head,
+            text,
+        })
+    }
+
+    fn void(&mut self, tag: &Tag) {
+        match tag.name.as_str() {
+            "meta" => self.head.see_meta(tag),
+            "link" => self.head.see_link(tag),
+            "br" if self.wants_text() => {
+                if self.in_first_heading {
+                    self.head.add_heading(" ");
+                }
+                self.layout.line_break();
+            }
+            "hr" if self.wants_text() => {
+                self.pop_to(self.stack.before_start_of("hr", Kind::Block));
+                self.layout.end_block();
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins an element that is seen.
+    fn begin(&mut self, tag: &Tag, kind: Kind) {
+        match kind {
+            Kind::Inline | Kind::Foreign | Kind::Apart => {
+                self.is_raised |= tag.name == "sup";
+            }
+            Kind::Speech => self.layout.write("“"),
+            Kind::Block | Kind::Table => self.layout.end_block(),
+            Kind::Line => self.layout.end_line(),
+            Kind::Heading(level) => {
+                self.in_first_heading = level == 1 && self.head.lacks_heading();
+                self.layout.heading(level);
+            }
+            Kind::List => {
+                let start = || tag.get("start").and_then(|start| start.trim().parse().ok());
+                let first = (tag.name == "ol").then(|| start().unwrap_or(1));
+                self.lists.push(first);
+                self.layout.begin_list();
+            }
+            Kind::Item => {
+                let number = self.lists.last_mut().and_then(Option::as_mut);
+                let this = number.as_ref().map(|number| **number);
+                if let Some(number) = number {
+                    *number = number.saturating_add(1);
+                }
+                self.layout.item(this);
+            }
+            Kind::Code => self.layout.begin_code(),
+            Kind::Quote => self.layout.begin_quote(),
+            Kind::Row => self.layout.begin_row(),
+            Kind::Cell => self.layout.begin_cell(),
+            Kind::Title => self.in_title = self.head.lacks_title(),
+        }
+    }
+
+    fn pop_to(&mut self, depth: usize) {
+        while self.stack.depth() > depth {
+            let Some(open) = self.stack.pop() else { return };
+            if open.kind == Kind::List {
+                self.lists.pop();
+            }
+            if self.wants_text() {
+                self.end(open.kind);
+                self.enter(open.outer);
+            }
+            self.hidden -= usize::from(open.hidden);
+            self.foreign -= usize::from(open.kind == Kind::Foreign);
+        }
+    }
+
+    fn end(&mut self, kind: Kind) {
+        match kind {
+            Kind::Inline | Kind::Foreign | Kind::Apart => {}
+            Kind::Speech => self.layout.write("”"),
+            Kind::Block | Kind::Table | Kind::Item => self.layout.end_block(),
+            Kind::Line => self.layout.end_line(),
+            Kind::Heading(_) => {
+                self.in_first_heading = false;
+                self.layout.end_heading();
+            }
+            Kind::List => self.layout.end_list(),
+            Kind::Code => self.layout.end_code(),
+            Kind::Quote => self.layout.end_quote(),
+            Kind::Row => self.layout.end_row(),
+            Kind::Cell => self.layout.end_cell(),
+            Kind::Title => self.in_title = false,
+        }
+    }
+
+    fn enter(&mut self, zone: Zone) {
+        if zone == self.zone {
+            return;
+        }
+        self.layout.end_code();
+        self.layout.end_block();
+        // The places noted below must stay where they are.
+        self.layout.keep_rows_apart();
+        self.zone = zone;
+        let at = self.layout.len();
+        // A zone without a word in it is forgotten at once.
+        self.marks.pop_if(|(start, _)| *start == at);
+        self.marks.push((at, zone));
+    }
+}
+
+/// The text of the zone that is the document: what its author marked as such, else everything that does
+/// not merely surround it, else everything.
+fn choose(parts: &[(Zone, &str)]) -> String {
+    let size = |wanted: fn(Zone) -> bool| -> usize {
+        let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
+        parts.map(|(_, text)| text.len()).sum()
+    };
+    let articles = size(|zone| zone == Zone::Article);
+    let inner = size(|zone| zone != Zone::Around);
+    let wanted: fn(Zone) -> bool = if size(|zone| zone == Zone::Main) > 0 {
+        |zone| zone == Zone::Main
+    } else if articles > 0 && articles * 2 >= inner {
+        // Small articles beside a long text are comments or teasers, and the text is the document.
+        |zone| zone == Zone::Article
+    } else if inner > 0 {
+        |zone| zone != Zone::Around
+    } else {
+        |_| true
+    };
+    let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
+    let texts: Vec<_> = parts.map(|(_, text)| *text).collect();
+    texts.join("\n\n")
+}

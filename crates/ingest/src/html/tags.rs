@@ -1,0 +1,246 @@
+//! The tokens of HTML into calls on a [`Page`]: text, start tags with the attributes that matter, end tags.
+//! Nothing else is kept, so a picture of twenty megabytes inside an attribute costs no memory.
+
+use html5gum::{Emitter, Error, State};
+
+use super::page::Page;
+
+/// The most bytes kept of a name; no element or attribute that matters has a longer one.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The most bytes kept of an attribute's value.
+const MAX_VALUE_BYTES: usize = 64 * 1024;
+
+/// The attributes that decide what is seen, or that say something about the document.
+const KEPT: &[&str] = &[
+    "aria-hidden",
+    "charset",
+    "content",
+    "datetime",
+    "hidden",
+    "href",
+    "http-equiv",
+    "itemprop",
+    "lang",
+    "name",
+    "open",
+    "property",
+    "rel",
+    "role",
+    "start",
+    "style",
+    "xml:lang",
+];
+
+/// A start tag.
+#[derive(Debug, Default)]
+pub(super) struct Tag {
+    pub name: String,
+    /// Whether it ended in `/>`.
+    pub closed: bool,
+    attributes: Vec<(&'static str, String)>,
+}
+
+impl Tag {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// A tag as a test needs it.
+    #[cfg(test)]
+    pub(super) fn of(name: &str, attributes: &[(&'static str, &str)]) -> Self {
+        Self {
+            name: name.to_owned(),
+            closed: false,
+            attributes: attributes
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect(),
+        }
+    }
+}
+
+/// What the tokenizer is in the middle of.
+pub(super) struct Tokens<'p> {
+    page: &'p mut Page,
+    text: Vec<u8>,
+    name: Vec<u8>,
+    is_end: bool,
+    tag: Tag,
+    last_start: Vec<u8>,
+    attribute: Vec<u8>,
+    value: Vec<u8>,
+    has_attribute: bool,
+    /// Where the value belongs, once its name is known to matter.
+    kept: Option<&'static str>,
+}
+
+impl<'p> Tokens<'p> {
+    pub(super) fn new(page: &'p mut Page) -> Self {
+        Self {
+            page,
+            text: Vec::new(),
+            name: Vec::new(),
+            is_end: false,
+            tag: Tag::default(),
+            last_start: Vec::new(),
+            attribute: Vec::new(),
+            value: Vec::new(),
+            has_attribute: false,
+            kept: None,
+        }
+    }
+
+    fn flush_text(&mut self) {
+        if !self.text.is_empty() {
+            self.page.text(&String::from_utf8_lossy(&self.text));
+            self.text.clear();
+        }
+    }
+
+    fn begin_tag(&mut self, is_end: bool) {
+        self.name.clear();
+        self.is_end = is_end;
+        self.tag = Tag::default();
+        self.attribute.clear();
+        self.value.clear();
+        self.has_attribute = false;
+    }
+
+    /// Puts the attribute that has just been read on the tag; the first of a name wins.
+    fn keep_attribute(&mut self) {
+        if !std::mem::take(&mut self.has_attribute) {
+            return;
+        }
+        let name = self.kept.take().or_else(|| kept(&self.attribute));
+        if let Some(name) = name.filter(|name| self.tag.get(name).is_none()) {
+            let value = String::from_utf8_lossy(&self.value).into_owned();
+            self.tag.attributes.push((name, value));
+        }
+        self.attribute.clear();
+        self.value.clear();
+    }
+}
+
+fn kept(name: &[u8]) -> Option<&'static str> {
+    let same = |known: &&&str| known.as_bytes() == name;
+    KEPT.iter().find(same).copied()
+}
+
+fn push(bytes: &mut Vec<u8>, more: &[u8], limit: usize) {
+    let room = limit.saturating_sub(bytes.len()).min(more.len());
+    bytes.extend_from_slice(more.get(..room).unwrap_or_default());
+}
+
+/// Elements whose content is no markup.
+fn state_after(name: &[u8]) -> Option<State> {
+    match name {
+        b"textarea" | b"title" => Some(State::RcData),
+        b"plaintext" => Some(State::PlainText),
+        b"script" => Some(State::ScriptData),
+        b"style" | b"iframe" | b"xmp" | b"noembed" | b"noframes" | b"noscript" => {
+            Some(State::RawText)
+        }
+        _ => None,
+    }
+}
+
+impl Emitter for Tokens<'_> {
+    /// Says only that the page has had enough.
+    type Token = ();
+
+    fn pop_token(&mut self) -> Option<()> {
+        self.page.is_over_limit().then_some(())
+    }
+
+    fn emit_string(&mut self, text: &[u8]) {
+        if self.page.wants_text() {
+            self.text.extend_from_slice(text);
+        }
+    }
+
+    fn init_start_tag(&mut self) {
+        self.begin_tag(false);
+    }
+
+    fn init_end_tag(&mut self) {
+        self.begin_tag(true);
+    }
+
+    fn push_tag_name(&mut self, name: &[u8]) {
+        push(&mut self.name, name, MAX_NAME_BYTES);
+    }
+
+    fn set_self_closing(&mut self) {
+        self.tag.closed = true;
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.keep_attribute();
+        self.flush_text();
+        let name = String::from_utf8_lossy(&self.name).into_owned();
+        if self.is_end {
+            self.page.close(&name);
+            return None;
+        }
+        self.tag.name = name;
+        let tag = std::mem::take(&mut self.tag);
+        // Only in XML, and in drawings and formulas, can any element end with its start tag.
+        let empty = tag.closed && self.page.is_xml();
+        self.page.open(&tag);
+        self.last_start.clone_from(&self.name);
+        if empty { None } else { state_after(&self.name) }
+    }
+
+    fn init_attribute(&mut self) {
+        self.keep_attribute();
+        self.has_attribute = true;
+        self.kept = None;
+    }
+
+    fn push_attribute_name(&mut self, name: &[u8]) {
+        push(&mut self.attribute, name, MAX_NAME_BYTES);
+    }
+
+    fn push_attribute_value(&mut self, value: &[u8]) {
+        self.kept = self.kept.or_else(|| kept(&self.attribute));
+        if self.kept.is_some() {
+            push(&mut self.value, value, MAX_VALUE_BYTES);
+        }
+    }
+
+    fn emit_eof(&mut self) {
+        self.flush_text();
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.is_end && !self.last_start.is_empty() && self.last_start == self.name
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.page.is_xml()
+    }
+
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
+        self.last_start = name.unwrap_or_default().to_vec();
+    }
+
+    // Comments and document types are not read.
+    fn emit_error(&mut self, _: Error) {}
+    fn init_comment(&mut self) {}
+    fn emit_current_comment(&mut self) {}
+    fn push_comment(&mut self, _: &[u8]) {}
+    fn init_doctype(&mut self) {}
+    fn emit_current_doctype(&mut self) {}
+    fn set_force_quirks(&mut self) {}
+    fn push_doctype_name(&mut self, _: &[u8]) {}
+    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
+}

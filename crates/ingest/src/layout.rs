@@ -1,0 +1,584 @@
+//! Pieces of a formatted document into plain lines that people and models read alike: headings become
+//! Markdown headings, list items get a mark, the cells of a row stand on one line, pages are divided by
+//! U+000C.
+//!
+//! Every byte is written once and, inside table rows, read again at most [`MAX_ROWS`] times, so the
+//! work grows with the text and not with its nesting.
+
+use crate::clean::clean;
+
+/// Table rows inside table rows that are put on one line; deeper ones are laid out as paragraphs.
+const MAX_ROWS: usize = 4;
+
+/// The most cells of a row that is put on one line.
+const MAX_CELLS: usize = 4_096;
+
+/// How far lists and quotations are set in, whatever their depth is.
+const MAX_INDENT: usize = 6;
+
+/// The deepest heading of Markdown.
+const MAX_LEVEL: u8 = 6;
+
+/// What stands between two cells of a row.
+const BETWEEN_CELLS: &str = " | ";
+
+/// What stands between the texts of two pages.
+const PAGE_BREAK: &str = "\n\u{C}\n";
+
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    out: String,
+    /// Where the words of the open line begin, when one is open.
+    line: Option<usize>,
+    /// Whether white space came after the last word.
+    space: bool,
+    gap: Gap,
+    heading: u8,
+    /// What stands before the next line, such as `- `.
+    mark: Option<String>,
+    indent: usize,
+    quotes: usize,
+    code: Option<Code>,
+    rows: Vec<Row>,
+    /// Rows that are open below the deepest one that is kept.
+    deeper_rows: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Line,
+    Block,
+}
+
+/// Code that is being written.
+#[derive(Debug)]
+struct Code {
+    /// Where its lines begin, after the opening fence.
+    start: usize,
+    /// What it takes to write none at all.
+    before: (usize, Gap),
+}
+
+#[derive(Debug)]
+struct Row {
+    start: usize,
+    /// The gap before the row, which its first cell used up.
+    gap: Gap,
+    cells: Vec<(usize, usize)>,
+    open: Option<usize>,
+    /// Whether its cells can no longer stand on one line.
+    apart: bool,
+}
+
+impl Layout {
+    /// Adds words to the open line, or begins one. White space is one space, except in code.
+    pub(crate) fn write(&mut self, text: &str) {
+        if self.code.is_some() {
+            return self.write_code(text);
+        }
+        for (index, word) in text.split(char::is_whitespace).enumerate() {
+            self.space |= index > 0;
+            if word.is_empty() {
+                continue;
+            }
+            if self.line.is_none() {
+                self.begin_line();
+            } else if self.space {
+                self.out.push(' ');
+            }
+            self.space = false;
+            self.out.push_str(word);
+        }
+    }
+
+    /// Ends the open line; what follows begins on the next one.
+    pub(crate) fn end_line(&mut self) {
+        self.end(Gap::Line);
+    }
+
+    /// Ends the open line; what follows begins after an empty one.
+    pub(crate) fn end_block(&mut self) {
+        // Items stay close together even where each of them is a paragraph.
+        self.end(if self.indent > 0 {
+            Gap::Line
+        } else {
+            Gap::Block
+        });
+    }
+
+    /// A line break that the author wrote. Headings stay on one line.
+    pub(crate) fn line_break(&mut self) {
+        if self.code.is_some() {
+            self.out.push('\n');
+        } else if self.heading > 0 {
+            self.space = true;
+        } else {
+            self.end_line();
+        }
+    }
+
+    /// Makes the next line a heading of this level, counted from 1.
+    pub(crate) fn heading(&mut self, level: u8) {
+        self.end(Gap::Block);
+        self.keep_rows_apart();
+        self.heading = level.clamp(1, MAX_LEVEL);
+    }
+
+    /// Ends a heading, and a heading without words leaves nothing behind.
+    pub(crate) fn end_heading(&mut self) {
+        self.end_block();
+        self.heading = 0;
+    }
+
+    pub(crate) fn begin_list(&mut self) {
+        self.end_block();
+        self.indent += 1;
+    }
+
+    pub(crate) fn end_list(&mut self) {
+        self.indent = self.indent.saturating_sub(1);
+        self.mark = None;
+        self.end_block();
+    }
+
+    /// Sets how many lists what follows stands in.
+    pub(crate) fn set_list_depth(&mut self, depth: usize) {
+        if depth == self.indent {
+            return;
+        }
+        let inside = depth > 0 && self.indent > 0;
+        self.end(if inside { Gap::Line } else { Gap::Block });
+        self.indent = depth;
+        self.mark = None;
+    }
+
+    /// Makes the next line an item of the innermost list, numbered where it has a number.
+    pub(crate) fn item(&mut self, number: Option<u64>) {
+        self.end_line();
+        self.mark = Some(match number {
+            Some(number) => format!("{number}. "),
+            None => "- ".to_owned(),
+        });
+    }
+
+    pub(crate) fn begin_quote(&mut self) {
+        self.end_block();
+        self.quotes += 1;
+    }
+
+    pub(crate) fn end_quote(&mut self) {
+        self.end_block();
+        self.quotes = self.quotes.saturating_sub(1);
+    }
+
+    /// Begins code, whose white space stays as it is.
+    pub(crate) fn begin_code(&mut self) {
+        if self.code.is_some() {
+            return;
+        }
+        self.end(Gap::Block);
+        self.keep_rows_apart();
+        let before = (self.out.len(), self.gap);
+        self.begin_line();
+        self.line = None;
+        self.out.push_str("```\n");
+        let start = self.out.len();
+        self.code = Some(Code { start, before });
+    }
+
+    pub(crate) fn end_code(&mut self) {
+        let Some(code) = self.code.take() else { return };
+        let end = self.out.trim_end_matches('\n').len();
+        if end < code.start {
+            let (length, gap) = code.before;
+            self.out.truncate(length);
+            self.gap = gap;
+        } else {
+            self.out.truncate(end);
+            self.out.push_str("\n```");
+        }
+        self.end(Gap::Block);
+    }
+
+    /// Adds lines that are laid out already.
+    pub(crate) fn block(&mut self, lines: &str) {
+        let lines = lines.trim_matches('\n');
+        if lines.is_empty() {
+            return;
+        }
+        self.end(Gap::Block);
+        self.begin_line();
+        self.out.push_str(lines);
+        self.line = None;
+        self.end(Gap::Block);
+    }
+
+    pub(crate) fn begin_row(&mut self) {
+        self.end_line();
+        if self.rows.len() >= MAX_ROWS {
+            self.deeper_rows += 1;
+            return self.keep_rows_apart();
+        }
+        self.rows.push(Row {
+            start: self.out.len(),
+            gap: self.gap,
+            cells: Vec::new(),
+            open: None,
+            apart: false,
+        });
+    }
+
+    pub(crate) fn begin_cell(&mut self) {
+        self.end_line();
+        let at = self.out.len();
+        if let Some(row) = self.row() {
+            row.open = Some(at);
+        }
+    }
+
+    pub(crate) fn end_cell(&mut self) {
+        self.end_line();
+        let at = self.out.len();
+        let Some(row) = self.row() else { return };
+        if let Some(start) = row.open.take() {
+            row.apart |= row.cells.len() >= MAX_CELLS;
+            if !row.apart {
+                row.cells.push((start, at));
+            }
+        }
+    }
+
+    pub(crate) fn end_row(&mut self) {
+        self.end_cell();
+        if self.deeper_rows > 0 {
+            self.deeper_rows -= 1;
+            return;
+        }
+        let Some(row) = self.rows.pop() else { return };
+        let cell = |&(start, end): &(usize, usize)| self.out.get(start..end).map(str::trim);
+        let cells: Vec<_> = row.cells.iter().filter_map(cell).collect();
+        let several_lines = cells.iter().any(|cell| cell.contains('\n'));
+        if row.apart || several_lines {
+            return;
+        }
+        let line = cells.join(BETWEEN_CELLS);
+        let line = line.trim_end_matches([' ', '|']).to_owned();
+        self.out.truncate(row.start);
+        self.gap = row.gap;
+        if !line.is_empty() {
+            self.begin_line();
+            self.out.push_str(&line);
+        }
+        self.end_line();
+    }
+
+    /// Lets the cells of all open rows stay paragraphs, because their bytes must not move any more.
+    pub(crate) fn keep_rows_apart(&mut self) {
+        for row in &mut self.rows {
+            row.apart = true;
+            row.cells = Vec::new();
+        }
+    }
+
+    /// Ends a page.
+    pub(crate) fn page_break(&mut self) {
+        self.end_code();
+        self.end(Gap::None);
+        self.keep_rows_apart();
+        self.gap = Gap::None;
+        self.out.push_str(PAGE_BREAK);
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// What was written, to be cut and cleaned by the caller.
+    pub(crate) fn into_raw(mut self) -> String {
+        self.end_code();
+        self.end(Gap::None);
+        self.out
+    }
+
+    /// The whole text, cleaned.
+    pub(crate) fn finish(self) -> String {
+        clean_pages(&self.into_raw())
+    }
+
+    fn row(&mut self) -> Option<&mut Row> {
+        if self.deeper_rows > 0 {
+            return None;
+        }
+        self.rows.last_mut()
+    }
+
+    fn end(&mut self, gap: Gap) {
+        if self.code.is_some() {
+            return;
+        }
+        if let Some(start) = self.line.take() {
+            if self.heading == 0 {
+                self.escape(start);
+            }
+            self.heading = 0;
+        }
+        self.space = false;
+        self.gap = self.gap.max(gap);
+    }
+
+    fn begin_line(&mut self) {
+        let newlines = match self.gap {
+            Gap::None => "",
+            Gap::Line => "\n",
+            Gap::Block => "\n\n",
+        };
+        if !self.out.is_empty() && !self.out.ends_with(PAGE_BREAK) {
+            self.out.push_str(newlines);
+        }
+        self.gap = Gap::None;
+        if self.heading > 0 {
+            (0..self.heading).for_each(|_| self.out.push('#'));
+            self.out.push(' ');
+        } else if self.rows.is_empty() {
+            // A row gets its prefix as a whole.
+            self.push_prefix();
+        }
+        if let Some(mark) = self.mark.take() {
+            self.out.push_str(&mark);
+        }
+        self.line = Some(self.out.len());
+    }
+
+    fn push_prefix(&mut self) {
+        (0..self.quotes.min(MAX_INDENT)).for_each(|_| self.out.push_str("> "));
+        let marked = usize::from(self.mark.is_some());
+        let indent = self.indent.saturating_sub(marked).min(MAX_INDENT);
+        (0..indent).for_each(|_| self.out.push_str("  "));
+    }
+
+    /// Marks a line that only looks like a heading or a fence.
+    fn escape(&mut self, start: usize) {
+        let line = self.out.get(start..).unwrap_or_default();
+        let after = line.trim_start_matches('#');
+        let like_heading = after.len() < line.len() && after.starts_with(' ');
+        if like_heading || line.starts_with("```") || line.starts_with("~~~") {
+            self.out.insert(start, '\\');
+        }
+    }
+
+    fn write_code(&mut self, text: &str) {
+        for (index, line) in text.split(['\n', '\u{B}', '\u{C}', '\u{85}']).enumerate() {
+            // The first line feed after the fence is no part of the code.
+            let at_start = self
+                .code
+                .as_ref()
+                .is_none_or(|code| code.start == self.out.len());
+            if index > 0 && !at_start {
+                self.out.push('\n');
+            }
+            let starts = self.out.ends_with('\n');
+            let fence = line.trim_start();
+            if starts && (fence.starts_with("```") || fence.starts_with("~~~")) {
+                self.out.push('\\');
+            }
+            self.out.push_str(line);
+        }
+    }
+}
+
+/// Cleans each page by itself, so that the marks between them stay.
+pub(crate) fn clean_pages(text: &str) -> String {
+    let pages: Vec<_> = text.split('\u{C}').map(clean).collect();
+    pages.join("\u{C}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(write: impl Fn(&mut Layout), expect: &str) {
+        let mut layout = Layout::default();
+        write(&mut layout);
+        assert_eq!(layout.finish(), expect);
+    }
+
+    fn row(layout: &mut Layout, cells: &[&str]) {
+        layout.begin_row();
+        for cell in cells {
+            layout.begin_cell();
+            layout.write(cell);
+            layout.end_cell();
+        }
+        layout.end_row();
+    }
+
+    #[test]
+    fn paragraphs_and_headings() {
+        check(
+            |l| {
+                l.heading(2);
+                l.write("  Ferry\n");
+                l.line_break();
+                l.write("times ");
+                l.end_heading();
+                l.heading(9);
+                l.end_heading();
+                l.write("The\u{2028}first ");
+                l.write(" boat");
+                l.write("s");
+                l.end_block();
+                l.end_block();
+                l.write("leave");
+                l.line_break();
+                l.write("early");
+            },
+            "## Ferry times\n\nThe first boats\n\nleave\nearly",
+        );
+    }
+
+    #[test]
+    fn lists_are_set_in() {
+        check(
+            |l| {
+                l.write("Needed:");
+                l.begin_list();
+                l.item(None);
+                l.write("rope");
+                l.end_block();
+                l.write("long");
+                l.begin_list();
+                l.item(Some(3));
+                l.write("of hemp");
+                l.end_list();
+                l.item(None);
+                l.item(None);
+                l.write("tar");
+                l.end_list();
+                l.write("End");
+            },
+            "Needed:\n\n- rope\n  long\n  3. of hemp\n- tar\n\nEnd",
+        );
+    }
+
+    #[test]
+    fn short_cells_share_a_line_and_long_ones_do_not() {
+        check(
+            |l| {
+                row(l, &["Port", "Boats"]);
+                row(l, &["Orrin", ""]);
+                row(l, &["", ""]);
+                row(l, &["", "2"]);
+                l.begin_row();
+                l.begin_cell();
+                l.write("a");
+                l.end_block();
+                l.write("b");
+                l.end_cell();
+                l.begin_cell();
+                l.write("c");
+                l.end_row();
+            },
+            "Port | Boats\nOrrin\n | 2\na\n\nb\nc",
+        );
+    }
+
+    #[test]
+    fn rows_inside_rows_end_at_their_bound() {
+        let nested = |depth: usize| {
+            let mut layout = Layout::default();
+            for _ in 0..depth {
+                layout.begin_row();
+                layout.begin_cell();
+                layout.write("a");
+                layout.end_cell();
+                layout.begin_cell();
+            }
+            for _ in 0..depth {
+                layout.end_row();
+            }
+            layout.finish()
+        };
+        assert_eq!(nested(1), "a");
+        assert_eq!(nested(MAX_ROWS), "a | a | a | a");
+        assert_eq!(nested(MAX_ROWS + 1), "a\na\na\na\na");
+    }
+
+    #[test]
+    fn very_many_cells_stay_apart() {
+        let cells = |count: usize| {
+            let mut layout = Layout::default();
+            row(&mut layout, &vec!["x"; count]);
+            layout.finish().lines().count()
+        };
+        assert_eq!(cells(MAX_CELLS), 1);
+        assert_eq!(cells(MAX_CELLS + 1), MAX_CELLS + 1);
+    }
+
+    #[test]
+    fn code_keeps_its_shape() {
+        check(
+            |l| {
+                l.write("So:");
+                l.begin_code();
+                l.write("\n  # a\n\n```\n  ");
+                l.write("b\n\n");
+                l.end_code();
+                l.begin_code();
+                l.end_code();
+                l.write("End");
+            },
+            "So:\n\n```\n  # a\n\n\\```\n  b\n```\n\nEnd",
+        );
+    }
+
+    #[test]
+    fn words_that_look_like_marks_are_told_apart() {
+        check(
+            |l| {
+                for line in ["# one", "#two", "```", "~~~ x", "a # b"] {
+                    l.write(line);
+                    l.end_line();
+                }
+            },
+            "\\# one\n#two\n\\```\n\\~~~ x\na # b",
+        );
+    }
+
+    #[test]
+    fn pages_are_counted_even_when_empty() {
+        check(
+            |l| {
+                l.page_break();
+                l.write("second\u{C}");
+                l.page_break();
+                l.page_break();
+                l.heading(1);
+                l.write("fourth");
+            },
+            "\n\u{C}\nsecond\n\u{C}\n\n\u{C}\n# fourth",
+        );
+    }
+
+    #[test]
+    fn quotes_are_marked_up_to_a_bound() {
+        check(
+            |l| {
+                l.begin_quote();
+                l.write("said");
+                l.end_quote();
+                l.write("so");
+            },
+            "> said\n\nso",
+        );
+        check(
+            |l| {
+                (0..MAX_INDENT + 1).for_each(|_| l.begin_quote());
+                l.write("x");
+            },
+            &format!("{}x", "> ".repeat(MAX_INDENT)),
+        );
+    }
+}

@@ -1,0 +1,343 @@
+//! Texts and presentations in the OpenDocument format into one document each: paragraphs, headings, lists,
+//! tables and notes; a page for each slide.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value as Raw};
+
+use crate::error::Reason;
+use crate::fields::facts;
+use crate::format::{Input, Parsed};
+use crate::html::{KEYS, document};
+use crate::layout::Layout;
+use crate::ooxml::in_order;
+use crate::package::Parts;
+use crate::xml::{Piece, Tag, Xml};
+
+/// The most styles that are remembered.
+const MAX_STYLES: usize = 10_000;
+
+/// The most notes of a document, and the most bytes of one.
+const MAX_NOTES: usize = 100_000;
+const MAX_NOTE_BYTES: usize = 64 * 1024;
+
+/// The most bytes kept of a title or another property.
+const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+
+/// The most keywords.
+const MAX_KEYWORDS: usize = 256;
+
+pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
+    let manifest = parts.text("META-INF/manifest.xml")?.unwrap_or_default();
+    if manifest.contains("encryption-data") {
+        return Err(Reason::Encrypted);
+    }
+    let limit = input.limits.max_text_chars;
+    let mut body = Body {
+        max_bytes: limit.saturating_mul(4),
+        ..Body::default()
+    };
+    body.read(&parts.needed("content.xml")?)?;
+    let notes = std::mem::take(&mut body.notes);
+    for (mark, note) in notes {
+        body.layout.end_block();
+        body.layout.write(&format!("[^{mark}]: {note}"));
+    }
+    let mut keys = properties(&parts.text("meta.xml")?.unwrap_or_default())?;
+    if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
+        keys.entry("title").or_insert(Raw::String(title));
+    }
+    document(
+        input,
+        body.layout.finish(),
+        facts(keys, &KEYS, input.limits),
+    )
+}
+
+#[derive(Default)]
+struct Body {
+    layout: Layout,
+    max_bytes: usize,
+    in_body: bool,
+    /// Styles of numbered lists, and styles that stand on the one for titles.
+    numbered: HashSet<String>,
+    titles: HashSet<String>,
+    style: String,
+    /// For each open list the number of its next item, where it has numbers.
+    lists: Vec<Option<u64>>,
+    /// Paragraphs that are open; only in them is white space text.
+    paragraphs: usize,
+    pages: usize,
+    in_title_frame: bool,
+    notes: Vec<(String, String)>,
+    title: Option<String>,
+    in_title: bool,
+}
+
+impl Body {
+    fn read(&mut self, text: &str) -> Result<(), Reason> {
+        let mut xml = Xml::new(text);
+        while let Some(piece) = xml.next()? {
+            match piece {
+                Piece::Open(tag) if !self.in_body => self.style(&tag),
+                Piece::Open(tag) => self.open(&tag, &mut xml)?,
+                Piece::Close(name) if self.in_body => self.close(&name),
+                Piece::Text(words) if self.paragraphs > 0 => self.write(&words),
+                Piece::Close(_) | Piece::Text(_) => {}
+            }
+            if self.layout.len() > self.max_bytes {
+                return Err(Reason::TextTooLong {
+                    limit: self.max_bytes / 4,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn style(&mut self, tag: &Tag<'_>) {
+        match tag.name.as_str() {
+            "body" => self.in_body = true,
+            "style" | "list-style" => {
+                self.style = tag.get_exact("style:name").unwrap_or_default();
+                let parent = tag.get("parent-style-name").unwrap_or_default();
+                if parent == "Title" && self.titles.len() < MAX_STYLES {
+                    self.titles.insert(self.style.clone());
+                }
+            }
+            "list-level-style-number" => {
+                let first = tag.get("level").is_none_or(|level| level == "1");
+                let format = tag.get("num-format").unwrap_or_default();
+                if first && !format.is_empty() && self.numbered.len() < MAX_STYLES {
+                    self.numbered.insert(self.style.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+        match tag.name.as_str() {
+            // Remarks, old versions, descriptions of pictures, and lists of what stands elsewhere.
+            "annotation" | "tracked-changes" | "desc" | "forms" | "table-of-content"
+            | "alphabetical-index" | "hidden-text" | "hidden-paragraph" | "ruby-text"
+            | "note-citation" | "shapes" => return xml.skip(),
+            "note" => return self.note(xml),
+            "p" | "h" => self.open_paragraph(tag),
+            "s" | "tab" => self.write(" "),
+            "line-break" => self.layout.line_break(),
+            "list" => {
+                let style = tag.get("style-name").unwrap_or_default();
+                // An inner list without a style of its own is counted like the one around it.
+                let outer = style.is_empty() && self.lists.last().copied().flatten().is_some();
+                let numbered = outer || self.numbered.contains(&style);
+                self.lists.push(numbered.then_some(1));
+                self.layout.begin_list();
+            }
+            "list-item" => {
+                let number = self.lists.last_mut().and_then(Option::as_mut);
+                let this = number.as_ref().map(|number| **number);
+                if let Some(number) = number {
+                    *number = number.saturating_add(1);
+                }
+                self.layout.item(this);
+            }
+            "table" => self.layout.end_block(),
+            "table-row" => self.layout.begin_row(),
+            "table-cell" | "covered-table-cell" => self.layout.begin_cell(),
+            "page" => {
+                self.pages += 1;
+                if self.pages > 1 {
+                    self.layout.page_break();
+                }
+            }
+            "notes" => {
+                self.layout.end_block();
+                self.layout.write("Notes: ");
+            }
+            "frame" => {
+                self.in_title_frame = tag
+                    .get_exact("presentation:class")
+                    .is_some_and(|class| class == "title");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open_paragraph(&mut self, tag: &Tag<'_>) {
+        let style = tag.get("style-name").unwrap_or_default();
+        let is_title = style == "Title" || self.titles.contains(&style) || self.in_title_frame;
+        let level = tag
+            .get("outline-level")
+            .and_then(|level| level.parse().ok());
+        if tag.name == "h" || is_title {
+            self.layout.heading(level.unwrap_or(1));
+        } else {
+            self.layout.end_line();
+        }
+        let is_first = self
+            .title
+            .as_ref()
+            .is_none_or(|title| title.trim().is_empty());
+        self.in_title = is_first && (is_title || (tag.name == "h" && level == Some(1)));
+        self.paragraphs += 1;
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "p" | "h" => {
+                self.paragraphs = self.paragraphs.saturating_sub(1);
+                self.in_title = false;
+                self.layout.end_heading();
+            }
+            "list" => {
+                self.lists.pop();
+                self.layout.end_list();
+            }
+            "table" => self.layout.end_block(),
+            "table-row" => self.layout.end_row(),
+            "table-cell" | "covered-table-cell" => self.layout.end_cell(),
+            "frame" => self.in_title_frame = false,
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, xml: &mut Xml<'_>) -> Result<(), Reason> {
+        let words = xml.words(MAX_NOTE_BYTES)?;
+        // The number that stands for the note comes first in it.
+        let words = words.trim();
+        let mark = (self.notes.len() + 1).to_string();
+        let words = words.strip_prefix(mark.as_str()).unwrap_or(words);
+        if self.notes.len() < MAX_NOTES {
+            self.write(&format!("[^{mark}]"));
+            self.notes.push((mark, words.trim().to_owned()));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, words: &str) {
+        if self.in_title {
+            let title = self.title.get_or_insert_default();
+            let room = MAX_PROPERTY_BYTES.saturating_sub(title.len());
+            title.extend(words.chars().take(room));
+        }
+        self.layout.write(words);
+    }
+}
+
+fn properties(text: &str) -> Result<Map<String, Raw>, Reason> {
+    let mut xml = Xml::new(text);
+    let mut said = Map::new();
+    let mut keywords = Vec::new();
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        let key = match tag.name.as_str() {
+            "title" => "title",
+            "creation-date" => "date",
+            "date" => "modified",
+            "initial-creator" | "creator" => "author",
+            "subject" => "subject",
+            "description" => "description",
+            "language" => "language",
+            "keyword" => "keywords",
+            _ => continue,
+        };
+        let words = xml.words(MAX_PROPERTY_BYTES)?;
+        if words.trim().is_empty() {
+            continue;
+        }
+        match key {
+            "keywords" => {
+                let room = MAX_KEYWORDS.saturating_sub(keywords.len());
+                let words = words.split([',', ';']).take(room);
+                keywords.extend(words.map(|word| Raw::String(word.to_owned())));
+            }
+            // Who began it is its author, and comes before who saved it last.
+            "author" if tag.name == "initial-creator" => {
+                said.insert(key.to_owned(), Raw::String(words));
+            }
+            _ => {
+                said.entry(key).or_insert(Raw::String(words));
+            }
+        }
+    }
+    if !keywords.is_empty() {
+        said.insert("keywords".to_owned(), Raw::Array(keywords));
+    }
+    Ok(in_order(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(inside: &str, expect: &str) {
+        let mut body = Body {
+            max_bytes: 1_000,
+            ..Body::default()
+        };
+        let styles = "<style style:name='P1' parent-style-name='Title'/><list-style style:name='L1'><list-level-style-number level='1' num-format='1'/></list-style>";
+        body.read(&format!("<doc>{styles}<body>{inside}</body></doc>"))
+            .unwrap();
+        assert_eq!(body.layout.finish(), expect, "{inside}");
+    }
+
+    #[test]
+    fn paragraphs_lists_and_tables() {
+        check(
+            "<h outline-level='2'>Far<span>es</span></h>\n<p>One<s c='3'/>two<line-break/>three</p><p>four</p>",
+            "## Fares\n\nOne two\nthree\n\nfour",
+        );
+        check(
+            "<list style-name='L1'><list-item><p>a</p><list><list-item><p>b</p></list-item></list></list-item><list-item><p>c</p></list-item></list><list style-name='L9'><list-item><p>d</p></list-item></list>",
+            "1. a\n  1. b\n2. c\n\n- d",
+        );
+        check(
+            "<table><table-row><table-cell><p>a</p></table-cell><table-cell><p>b</p></table-cell></table-row></table>",
+            "a | b",
+        );
+        check(
+            "<p style-name='P1'>T</p><p>a<annotation><p>x</p></annotation></p>",
+            "# T\n\na",
+        );
+    }
+
+    #[test]
+    fn slides_are_pages() {
+        check(
+            "<page><frame presentation:class='title'><p>One</p></frame><frame><p>a</p></frame><notes><p>n</p></notes></page><page><p>b</p></page>",
+            "# One\n\na\n\nNotes:\nn\n\u{C}\nb",
+        );
+    }
+
+    #[test]
+    fn text_ends_at_its_bound() {
+        let long = |count: usize| {
+            let mut body = Body {
+                max_bytes: 40,
+                ..Body::default()
+            };
+            body.read(&format!("<a><body><p>{}</p></body></a>", "x".repeat(count)))
+        };
+        assert_eq!(long(40), Ok(()));
+        assert_eq!(long(41), Err(Reason::TextTooLong { limit: 10 }));
+    }
+
+    #[test]
+    fn notes_and_keywords_end_at_their_bounds() {
+        let mut body = Body {
+            max_bytes: usize::MAX,
+            ..Body::default()
+        };
+        let note = "<note><note-body><p>n</p></note-body></note>".repeat(MAX_NOTES + 1);
+        body.read(&format!("<a><body><p>{note}</p></body></a>"))
+            .unwrap();
+        assert_eq!(body.notes.len(), MAX_NOTES);
+        let keywords = "<keyword>k</keyword>".repeat(MAX_KEYWORDS + 1);
+        let keys = properties(&format!("<a>{keywords}</a>")).unwrap();
+        assert_eq!(
+            keys["keywords"].as_array().map(Vec::len),
+            Some(MAX_KEYWORDS)
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! What Word and PowerPoint files have in common: where the document is, which parts belong together, and
+//! what the file says about itself.
+
+use serde_json::{Map, Value as Raw};
+
+use crate::error::Reason;
+use crate::package::{Parts, resolve};
+use crate::spelled_day::spelled_day;
+use crate::xml::{Piece, Xml};
+
+/// The most relations of one part that are kept.
+const MAX_RELATIONS: usize = 10_000;
+
+/// The most bytes kept of one property.
+const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+
+/// The part that holds the document.
+pub(crate) struct Main {
+    pub path: String,
+    /// `wordprocessingml`, `presentationml` or `spreadsheetml`.
+    pub kind: String,
+}
+
+/// One part that another one uses.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Relation {
+    pub id: String,
+    /// The last word of its type, such as `slide`.
+    pub kind: String,
+    /// The name of the part.
+    pub path: String,
+}
+
+pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
+    let relations = relations(parts, "")?;
+    let path = relations
+        .into_iter()
+        .find(|relation| relation.kind == "officeDocument")
+        .map(|relation| relation.path)
+        .unwrap_or_default();
+    let types = parts.needed("[Content_Types].xml")?;
+    let mut xml = Xml::new(&types);
+    let mut kind = String::new();
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        let name = tag.get("PartName").unwrap_or_default();
+        if tag.name == "Override" && name.trim_start_matches('/') == path {
+            kind = tag.get("ContentType").unwrap_or_default();
+        }
+    }
+    // `application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml`; files with
+    // macros have `application/vnd.ms-word.document.macroEnabled.main+xml`.
+    let known = [
+        ("wordprocessingml", "wordprocessingml"),
+        ("presentationml", "presentationml"),
+        ("spreadsheetml", "spreadsheetml"),
+        ("ms-word", "wordprocessingml"),
+        ("ms-powerpoint", "presentationml"),
+        ("ms-excel", "spreadsheetml"),
+    ];
+    let found = known.iter().find(|(part, _)| kind.contains(part));
+    let kind = found
+        .map(|(_, kind)| (*kind).to_owned())
+        .unwrap_or_default();
+    Ok(Main { path, kind })
+}
+
+/// The parts that the part called `path` uses; the empty name stands for the package.
+pub(crate) fn relations(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relation>, Reason> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let list = resolve("", &format!("{folder}/_rels/{name}.rels"));
+    let Some(text) = parts.text(&list)? else {
+        return Ok(Vec::new());
+    };
+    let mut xml = Xml::new(&text);
+    let mut relations = Vec::new();
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        let outside = tag.get("TargetMode").is_some_and(|mode| mode == "External");
+        if tag.name != "Relationship" || outside || relations.len() >= MAX_RELATIONS {
+            continue;
+        }
+        let kind = tag.get("Type").unwrap_or_default();
+        relations.push(Relation {
+            id: tag.get("Id").unwrap_or_default(),
+            kind: kind.rsplit('/').next().unwrap_or_default().to_owned(),
+            path: resolve(path, &tag.get("Target").unwrap_or_default()),
+        });
+    }
+    Ok(relations)
+}
+
+/// What the file says about itself, as keys for [`facts`](crate::fields::facts).
+pub(crate) fn properties(parts: &mut Parts<'_>) -> Result<Map<String, Raw>, Reason> {
+    let Some(text) = parts.text("docProps/core.xml")? else {
+        return Ok(Map::new());
+    };
+    let mut xml = Xml::new(&text);
+    let mut said = Map::new();
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        let key = match tag.name.as_str() {
+            "title" => "title",
+            "created" => "date",
+            "modified" => "modified",
+            "creator" => "author",
+            "subject" => "subject",
+            "description" => "description",
+            "keywords" => "keywords",
+            "category" => "category",
+            "language" => "language",
+            _ => continue,
+        };
+        let words = xml.words(MAX_PROPERTY_BYTES)?;
+        if !words.trim().is_empty() {
+            said.entry(key).or_insert(Raw::String(words));
+        }
+    }
+    Ok(in_order(said))
+}
+
+/// The properties in the order in which every office format shows them, days and lists made what they are.
+pub(crate) fn in_order(mut said: Map<String, Raw>) -> Map<String, Raw> {
+    let order = [
+        "title",
+        "date",
+        "modified",
+        "author",
+        "subject",
+        "description",
+        "keywords",
+        "category",
+        "publisher",
+        "identifier",
+        "language",
+    ];
+    let mut keys = Map::new();
+    for key in order {
+        let value = match (key, said.remove(key)) {
+            ("date" | "modified", Some(Raw::String(text))) => spelled_day(&text).map(Raw::String),
+            ("keywords", Some(Raw::String(text))) => {
+                let words = text.split([',', ';']).map(str::trim);
+                let words = words.filter(|word| !word.is_empty());
+                Some(words.map(|word| Raw::String(word.to_owned())).collect())
+            }
+            (_, value) => value,
+        };
+        if let Some(value) = value {
+            keys.insert(key.to_owned(), value);
+        }
+    }
+    keys
+}

@@ -1,0 +1,263 @@
+//! Presentations of PowerPoint into one document each, a page for each slide: its title as a heading, its
+//! text, its tables and the speaker's notes.
+
+use crate::error::Reason;
+use crate::fields::facts;
+use crate::format::{Input, Parsed};
+use crate::html::{KEYS, document};
+use crate::layout::Layout;
+use crate::ooxml::{properties, relations};
+use crate::package::Parts;
+use crate::xml::{Piece, Tag, Xml};
+
+/// The most slides of a presentation that are read.
+const MAX_SLIDES: usize = 10_000;
+
+/// The most bytes kept of a slide's title.
+const MAX_TITLE_BYTES: usize = 16 * 1024;
+
+pub(crate) fn parse(
+    input: &Input<'_>,
+    parts: &mut Parts<'_>,
+    main: &str,
+) -> Result<Parsed, Reason> {
+    let all = relations(parts, main)?;
+    let mut layout = Layout::default();
+    let mut first_title = None;
+    let slides = order(&parts.needed(main)?)?;
+    for (index, id) in slides.iter().enumerate() {
+        if index > 0 {
+            layout.page_break();
+        }
+        let Some(relation) = all.iter().find(|relation| relation.id == *id) else {
+            continue;
+        };
+        let Some(text) = parts.text(&relation.path)? else {
+            continue;
+        };
+        let notes = relations(parts, &relation.path)?;
+        let notes = notes.iter().find(|relation| relation.kind == "notesSlide");
+        let notes = notes.map_or(Ok(None), |relation| parts.text(&relation.path))?;
+        let slide = Slide::read(&text)?;
+        if first_title.is_none() && !slide.title.trim().is_empty() {
+            first_title = Some(slide.title.clone());
+        }
+        slide.write(&mut layout);
+        if let Some(notes) = notes {
+            write_notes(&notes, &mut layout)?;
+        }
+        let limit = input.limits.max_text_chars;
+        if layout.len() > limit.saturating_mul(4) {
+            return Err(Reason::TextTooLong { limit });
+        }
+    }
+    let mut keys = properties(parts)?;
+    // PowerPoint itself fills in this title.
+    if keys
+        .get("title")
+        .is_some_and(|title| title == "PowerPoint Presentation")
+    {
+        keys.remove("title");
+    }
+    if let Some(title) = first_title {
+        keys.entry("title").or_insert(title.into());
+    }
+    document(input, layout.finish(), facts(keys, &KEYS, input.limits))
+}
+
+/// The relations of the slides, in the order in which they are shown.
+fn order(presentation: &str) -> Result<Vec<String>, Reason> {
+    let mut xml = Xml::new(presentation);
+    let mut ids = Vec::new();
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        if tag.name == "sldId" && ids.len() < MAX_SLIDES {
+            ids.push(
+                tag.get_exact("r:id")
+                    .or_else(|| tag.get("id"))
+                    .unwrap_or_default(),
+            );
+        }
+    }
+    Ok(ids)
+}
+
+/// What is on one slide.
+#[derive(Default)]
+struct Slide {
+    title: String,
+    body: Layout,
+    shape: Shape,
+    in_text: bool,
+    /// Whether the paragraph has begun, and how far it is set in where it is an item.
+    level: Option<usize>,
+}
+
+/// What the shape that is being read is for.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    #[default]
+    Free,
+    Title,
+    /// A list of points, as most slides have.
+    Points,
+    /// The number, day and footer that every slide repeats.
+    Frame,
+}
+
+impl Slide {
+    fn read(text: &str) -> Result<Self, Reason> {
+        let mut slide = Self::default();
+        let mut xml = Xml::new(text);
+        while let Some(piece) = xml.next()? {
+            match piece {
+                Piece::Open(tag) if tag.name == "Fallback" => xml.skip()?,
+                Piece::Open(tag) => slide.open(&tag),
+                Piece::Close(name) => slide.close(&name),
+                Piece::Text(words) if slide.in_text => slide.add(&words),
+                Piece::Text(_) => {}
+            }
+        }
+        Ok(slide)
+    }
+
+    fn open(&mut self, tag: &Tag<'_>) {
+        match tag.name.as_str() {
+            "sp" | "graphicFrame" => self.shape = Shape::Free,
+            "ph" => {
+                self.shape = match tag.get("type").as_deref() {
+                    Some("title" | "ctrTitle") => Shape::Title,
+                    Some("sldNum" | "dt" | "ftr" | "hdr" | "sldImg") => Shape::Frame,
+                    Some("body" | "obj") | None => Shape::Points,
+                    Some(_) => Shape::Free,
+                };
+            }
+            "p" => {
+                self.body.end_line();
+                self.level = (self.shape == Shape::Points).then_some(0);
+            }
+            "pPr" => {
+                let level = tag.get("lvl").and_then(|level| level.parse().ok());
+                self.level = self.level.map(|own| level.unwrap_or(own));
+            }
+            "buNone" => self.level = None,
+            "t" => self.in_text = true,
+            "br" => self.add_break(),
+            "tab" => self.add(" "),
+            "tbl" => self.body.end_block(),
+            "tr" => self.body.begin_row(),
+            "tc" => self.body.begin_cell(),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "t" => self.in_text = false,
+            "p" if self.shape == Shape::Title => self.add(" "),
+            "p" => self.body.end_line(),
+            "sp" | "tbl" | "graphicFrame" => {
+                self.body.set_list_depth(0);
+                self.body.end_block();
+                self.shape = Shape::Free;
+            }
+            "tr" => self.body.end_row(),
+            "tc" => self.body.end_cell(),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, words: &str) {
+        match self.shape {
+            Shape::Title => {
+                let room = MAX_TITLE_BYTES.saturating_sub(self.title.len());
+                self.title.extend(words.chars().take(room));
+            }
+            Shape::Frame => {}
+            Shape::Free | Shape::Points => {
+                if let Some(level) = self.level.take() {
+                    self.body.set_list_depth(level.min(9) + 1);
+                    self.body.item(None);
+                }
+                self.body.write(words);
+            }
+        }
+    }
+
+    fn add_break(&mut self) {
+        match self.shape {
+            Shape::Title => self.add(" "),
+            Shape::Frame => {}
+            Shape::Free | Shape::Points => self.body.line_break(),
+        }
+    }
+
+    fn write(self, layout: &mut Layout) {
+        if !self.title.trim().is_empty() {
+            layout.heading(1);
+            layout.write(&self.title);
+            layout.end_heading();
+        }
+        layout.block(&self.body.into_raw());
+    }
+}
+
+fn write_notes(text: &str, layout: &mut Layout) -> Result<(), Reason> {
+    let notes = Slide::read(text)?.body.into_raw();
+    // What is set in on a slide are points; the notes to it are prose.
+    let lines = notes
+        .lines()
+        .map(|line| line.trim_start().trim_start_matches("- "));
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    if !lines.is_empty() {
+        layout.block(&format!("Notes: {}", lines.join("\n")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(shapes: &str, expect: &str) {
+        let slide = Slide::read(&format!("<sld>{shapes}</sld>")).unwrap();
+        let mut layout = Layout::default();
+        slide.write(&mut layout);
+        assert_eq!(layout.finish(), expect, "{shapes}");
+    }
+
+    #[test]
+    fn titles_come_first_and_points_are_items() {
+        check(
+            "<sp><ph idx='1'/><p><r><t>Rope</t></r></p><p><pPr lvl='1'/><r><t>of hemp</t></r></p><p/></sp>\
+             <sp><ph type='title'/><p><r><t>What to</t></r><br/><r><t>bring</t></r></p></sp>\
+             <sp><ph type='sldNum'/><p><t>7</t></p></sp>\
+             <sp><p><pPr/><t>Free words</t></p><p><t>second</t></p></sp>",
+            "# What to bring\n\n- Rope\n  - of hemp\n\nFree words\nsecond",
+        );
+        check(
+            "<sp><ph type='body'/><p><pPr><buNone/></pPr><t>a</t></p></sp>",
+            "a",
+        );
+    }
+
+    #[test]
+    fn tables_become_rows() {
+        check(
+            "<graphicFrame><tbl><tr><tc><p><t>a</t></p></tc><tc><p><t>b</t></p></tc></tr></tbl></graphicFrame>",
+            "a | b",
+        );
+    }
+
+    #[test]
+    fn slides_end_at_their_bound() {
+        let count = |count: usize| {
+            order(&format!(
+                "<a>{}</a>",
+                "<sldId id='1' r:id='x'/>".repeat(count)
+            ))
+        };
+        assert_eq!(count(MAX_SLIDES).unwrap().len(), MAX_SLIDES);
+        assert_eq!(count(MAX_SLIDES + 1).unwrap().len(), MAX_SLIDES);
+    }
+}

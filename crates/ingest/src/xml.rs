@@ -1,0 +1,235 @@
+//! The text of an XML file into tags and words, one after the other. Nothing is looked up outside, no
+//! entity is expanded but the five of XML and numbered characters, and the nesting is bounded.
+
+use std::borrow::Cow;
+
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+
+use crate::error::Reason;
+
+/// The most elements inside each other; no office program comes near it.
+pub(crate) const MAX_DEPTH: usize = 512;
+
+/// The most attributes of one tag that are looked at.
+const MAX_ATTRIBUTES: usize = 256;
+
+/// The next thing in an XML file. Names come without their prefix: which prefix stands for which
+/// vocabulary is up to the program that wrote the file.
+#[derive(Debug)]
+pub(crate) enum Piece<'a> {
+    Open(Tag<'a>),
+    Close(String),
+    Text(Cow<'a, str>),
+}
+
+/// A start tag.
+#[derive(Debug)]
+pub(crate) struct Tag<'a> {
+    pub name: String,
+    start: BytesStart<'a>,
+}
+
+impl Tag<'_> {
+    /// The value of the first attribute with this name, whatever its prefix.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.find(|key| key.rsplit(':').next() == Some(name))
+    }
+
+    /// The value of the attribute with this name and prefix.
+    pub(crate) fn get_exact(&self, name: &str) -> Option<String> {
+        self.find(|key| key == name)
+    }
+
+    fn find(&self, wanted: impl Fn(&str) -> bool) -> Option<String> {
+        let mut attributes = self.start.attributes();
+        // Looking for repeated names takes quadratic time.
+        let attributes = attributes.with_checks(false).take(MAX_ATTRIBUTES);
+        let found = attributes.flatten().find(|found| wanted(found.key.0))?;
+        let value = found.normalized_value(XmlVersion::Implicit1_0);
+        Some(value.unwrap_or_default().into_owned())
+    }
+}
+
+pub(crate) struct Xml<'a> {
+    reader: Reader<&'a [u8]>,
+    open: Vec<String>,
+}
+
+impl<'a> Xml<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        let mut reader = Reader::from_str(text);
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        config.allow_dangling_amp = true;
+        Self {
+            reader,
+            open: Vec::new(),
+        }
+    }
+
+    /// The next piece, or nothing at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Piece<'a>>, Reason> {
+        loop {
+            let event = self.reader.read_event().map_err(|_| Reason::Damaged {
+                what: "its XML cannot be read".into(),
+            })?;
+            return Ok(Some(match event {
+                Event::Start(start) => {
+                    if self.open.len() >= MAX_DEPTH {
+                        return Err(Reason::TooMuchInside {
+                            limit: MAX_DEPTH as u64,
+                        });
+                    }
+                    let name = start.local_name().into_inner().to_owned();
+                    self.open.push(name.clone());
+                    Piece::Open(Tag { name, start })
+                }
+                Event::End(_) => Piece::Close(self.open.pop().unwrap_or_default()),
+                Event::Text(text) => Piece::Text(text.into_inner()),
+                Event::CData(text) => Piece::Text(text.into_inner()),
+                Event::GeneralRef(name) => {
+                    let numbered = name.resolve_char_ref().ok().flatten();
+                    match numbered.or_else(|| named(&name)) {
+                        Some(c) => Piece::Text(Cow::Owned(c.to_string())),
+                        None => continue,
+                    }
+                }
+                Event::Eof => return Ok(None),
+                Event::Empty(_)
+                | Event::Comment(_)
+                | Event::Decl(_)
+                | Event::PI(_)
+                | Event::DocType(_) => continue,
+            }));
+        }
+    }
+
+    /// Passes over the rest of the element that was opened last.
+    pub(crate) fn skip(&mut self) -> Result<(), Reason> {
+        let depth = self.open.len();
+        while self.open.len() >= depth && self.next()?.is_some() {}
+        Ok(())
+    }
+
+    /// The words in the rest of the element that was opened last, up to a number of bytes.
+    pub(crate) fn words(&mut self, limit: usize) -> Result<String, Reason> {
+        let depth = self.open.len();
+        let mut words = String::new();
+        while self.open.len() >= depth {
+            match self.next()? {
+                Some(Piece::Text(text)) if words.len() < limit => {
+                    words.extend(text.chars().take(limit - words.len()));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(words)
+    }
+}
+
+fn named(name: &str) -> Option<char> {
+    match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(text: &str) -> Result<String, Reason> {
+        let mut xml = Xml::new(text);
+        let mut out = String::new();
+        while let Some(piece) = xml.next()? {
+            match piece {
+                Piece::Open(tag) => out.push_str(&format!("<{}>", tag.name)),
+                Piece::Close(name) => out.push_str(&format!("</{name}>")),
+                Piece::Text(text) => out.push_str(&text),
+            }
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn names_lose_their_prefix_and_entities_are_few() {
+        assert_eq!(
+            show("<?xml version='1.0'?><w:p><w:t>a &amp; &#66;&#x43;<![CDATA[<d>]]></w:t><w:br/></w:p>").unwrap(),
+            "<p><t>a & BC<d></t><br></br></p>"
+        );
+        let bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c SYSTEM 'file:///etc/passwd'>]><a>&b;&c;&b;x</a>";
+        assert_eq!(show(bomb).unwrap(), "<a>x</a>");
+    }
+
+    #[test]
+    fn attributes_are_found_with_and_without_their_prefix() {
+        let mut xml = Xml::new("<a w:id='1' r:id='&lt;2' b='&unknown;'/>");
+        let Ok(Some(Piece::Open(tag))) = xml.next() else {
+            panic!("no tag")
+        };
+        assert_eq!(tag.get("id").as_deref(), Some("1"));
+        assert_eq!(tag.get_exact("r:id").as_deref(), Some("<2"));
+        assert_eq!(tag.get("b").as_deref(), Some(""));
+        assert_eq!(tag.get("c"), None);
+    }
+
+    #[test]
+    fn attributes_end_at_their_bound() {
+        let found = |before: usize| {
+            let many: String = (0..before).map(|n| format!("a{n}='x' ")).collect();
+            let text = format!("<a {many} last='y'/>");
+            let mut xml = Xml::new(&text);
+            let Ok(Some(Piece::Open(tag))) = xml.next() else {
+                panic!("no tag")
+            };
+            tag.get("last")
+        };
+        assert_eq!(found(MAX_ATTRIBUTES - 1).as_deref(), Some("y"));
+        assert_eq!(found(MAX_ATTRIBUTES), None);
+    }
+
+    #[test]
+    fn depth_ends_at_its_bound() {
+        let deep = |depth: usize| show(&format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth)));
+        assert!(deep(MAX_DEPTH).is_ok());
+        let limit = MAX_DEPTH;
+        assert_eq!(
+            deep(limit + 1),
+            Err(Reason::TooMuchInside {
+                limit: limit as u64
+            })
+        );
+    }
+
+    #[test]
+    fn skipping_and_taking_words_end_with_the_element() {
+        let mut xml = Xml::new("<a><b>x<b/>y</b><c>one <i>two</i></c>z</a>");
+        let mut seen = Vec::new();
+        while let Some(piece) = xml.next().unwrap() {
+            match piece {
+                Piece::Open(tag) if tag.name == "b" => xml.skip().unwrap(),
+                Piece::Open(tag) if tag.name == "c" => seen.push(xml.words(6).unwrap()),
+                Piece::Text(text) => seen.push(text.into_owned()),
+                _ => {}
+            }
+        }
+        assert_eq!(seen, ["one tw", "z"]);
+    }
+
+    #[test]
+    fn broken_xml_is_damage() {
+        for text in ["<a><b></a>", "<a", "<a></b>"] {
+            assert_eq!(
+                show(text).map_err(|reason| reason.code()),
+                Err("damaged"),
+                "{text}"
+            );
+        }
+    }
+}
