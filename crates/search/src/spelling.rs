@@ -13,6 +13,10 @@ pub(crate) const MAX_COMPARED: usize = 200_000;
 const MAX_ENDINGS: usize = 4;
 const MAX_SLIPS: usize = 2;
 
+/// The most words of a question that are looked up. One with more unknown words is in a language that
+/// the documents are not in, or no question.
+const MAX_CORRECTED: usize = 4;
+
 /// Shorter beginnings stand for too much.
 const MIN_BEGINNING_CHARS: usize = 3;
 
@@ -41,12 +45,17 @@ pub(crate) fn correct<D: Dictionary>(
 ) -> Result<(), D::Error> {
     let last = terms.len().saturating_sub(1);
     let mut corrected = Vec::with_capacity(terms.len());
+    let mut left = MAX_CORRECTED;
     for (at, term) in terms.drain(..).enumerate() {
         // What is no word of its own has words or a net beside it.
-        let is_known = !term.is_word() || knows_one(dictionary, &term.forms)?;
+        let may_be_wrong = left > 0 && term.is_word() && may_be_meant(term.text(), at == last);
+        let is_known = !may_be_wrong || knows_one(dictionary, &term.forms)?;
         let first = term.text().chars().next().filter(|_| !is_known);
         let meant = match first {
-            Some(first) => meant(term.text(), at == last, &dictionary.beginning_with(first)?),
+            Some(first) => {
+                left -= 1;
+                meant(term.text(), at == last, &dictionary.beginning_with(first)?)
+            }
             None => Vec::new(),
         };
         if meant.is_empty() {
@@ -68,22 +77,37 @@ fn knows_one<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D:
     Ok(false)
 }
 
+/// How many slips a word may have. One digit off is another number.
+fn slips(word: &str) -> usize {
+    match word.chars().count() {
+        _ if word.contains(|c: char| c.is_numeric()) => 0,
+        ..ONE_SLIP_CHARS => 0,
+        ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
+        _ => 2,
+    }
+}
+
+fn is_beginning(word: &str, is_last: bool) -> bool {
+    is_last && word.chars().count() >= MIN_BEGINNING_CHARS
+}
+
+/// Whether another word can have been meant at all.
+fn may_be_meant(word: &str, is_last: bool) -> bool {
+    is_beginning(word, is_last) || slips(word) > 0
+}
+
 fn meant(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String> {
-    let length = word.chars().count();
-    if is_last && length >= MIN_BEGINNING_CHARS {
+    if is_beginning(word, is_last) {
         let endings = known.iter().filter(|(term, _)| term.starts_with(word));
         let endings = most_frequent(endings.map(|(term, count)| (0, term, *count)), MAX_ENDINGS);
         if !endings.is_empty() {
             return endings;
         }
     }
-    // One digit off is another number.
-    let slips = match length {
-        _ if word.contains(|c: char| c.is_numeric()) => return Vec::new(),
-        ..ONE_SLIP_CHARS => return Vec::new(),
-        ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
-        _ => 2,
-    };
+    let slips = slips(word);
+    if slips == 0 {
+        return Vec::new();
+    }
     let word: Vec<char> = word.chars().collect();
     let near = known.iter().filter_map(|(term, count)| {
         let other: Vec<char> = term.chars().collect();
@@ -175,6 +199,41 @@ mod tests {
             ("zeppelin", true, &[]),
         ] {
             assert_eq!(meant(word, is_last, &known()), expected, "{word}");
+        }
+    }
+
+    /// Knows nothing, and counts how often it is looked through.
+    #[derive(Default)]
+    struct Counting(std::cell::Cell<usize>);
+
+    impl Dictionary for Counting {
+        type Error = std::convert::Infallible;
+
+        fn knows(&self, _: &str) -> Result<bool, Self::Error> {
+            Ok(false)
+        }
+
+        fn beginning_with(&self, _: char) -> Result<BTreeMap<String, u64>, Self::Error> {
+            self.0.set(self.0.get() + 1);
+            Ok(BTreeMap::new())
+        }
+    }
+
+    #[test]
+    fn few_words_of_a_question_are_looked_up() {
+        for (text, expected) in [
+            ("fern", 1),
+            ("fern tarn bern", 3),
+            ("fern tarn bern carn", MAX_CORRECTED),
+            ("fern tarn bern carn darn", MAX_CORRECTED),
+            ("1975 abc fern9 fe", 0),
+            ("1975", 1),
+        ] {
+            let mut terms =
+                crate::analysis::query_terms(text, 64, &[crate::analysis::Language::English]);
+            let dictionary = Counting::default();
+            let Ok(()) = correct(&mut terms, &dictionary);
+            assert_eq!(dictionary.0.get(), expected, "{text}");
         }
     }
 

@@ -28,6 +28,10 @@ const BATCH_TOKENS: usize = 256;
 /// A token of English or of code has about this many bytes.
 const BYTES_A_TOKEN: usize = 4;
 
+/// The most tokens of a question that count, about a hundred words: somebody waits for it, and each
+/// token takes its time.
+const MAX_QUESTION_TOKENS: usize = 128;
+
 /// The embedding model inside the program: English, 384 numbers a vector, the first 512 tokens of
 /// each text.
 pub struct Granite {
@@ -127,7 +131,12 @@ impl Embedder for Granite {
 
     fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
         let weights = self.weights()?;
-        let tokens = weights.tokenizer.encode(text);
+        let mut tokens = weights.tokenizer.encode(text);
+        if let (Some(&last), true) = (tokens.last(), tokens.len() > MAX_QUESTION_TOKENS) {
+            // It ends with the closing token, wherever it ends.
+            tokens.truncate(MAX_QUESTION_TOKENS - 1);
+            tokens.push(last);
+        }
         let vectors = Pass::new(weights, self.instructions).run(&[tokens]);
         let vector = vectors.into_iter().next();
         vector.ok_or_else(|| Error::engine("the embedding model gave no vector"))

@@ -125,6 +125,15 @@ fn odd_texts_have_vectors_of_length_one() {
 }
 
 #[test]
+fn a_question_is_read_up_to_128_tokens() {
+    let granite = Granite::with_threads(1);
+    let words = |count: usize| " word".repeat(count);
+    let ask = |text: &str| granite.query(text).unwrap();
+    assert_ne!(ask(&words(125)), ask(&words(126)));
+    assert_eq!(ask(&words(126)), ask(&(words(126) + " tax house levy")));
+}
+
+#[test]
 fn a_text_is_read_up_to_512_tokens() {
     let granite = Granite::with_threads(1);
     let words = |count: usize| " word".repeat(count);
