@@ -9,7 +9,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use docent_ingest::{Dedup, Entry, Limits, Reason, Sandbox, Skipped, Source, Warning, Workers};
+use docent_ingest::{
+    Dedup, Entry, Limits, Options, Reason, Sandbox, Skipped, Source, Warning, Workers,
+};
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
 use crate::problem::Problem;
@@ -71,11 +73,13 @@ pub struct Report {
 pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
-    limits: &Limits,
+    (limits, options): (&Limits, &Options),
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
     let workers = workers()?;
-    let source = open(folder, limits.clone())?.parsed_by(workers.clone());
+    let source = open(folder, limits.clone())?
+        .with_options(options.clone())
+        .parsed_by(workers.clone());
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
     let listing = open(
@@ -340,7 +344,12 @@ mod tests {
             .build()
             .unwrap();
         runtime
-            .block_on(sync(folder, engine, limits, &mut Unwatched))
+            .block_on(sync(
+                folder,
+                engine,
+                (limits, &Options::NONE),
+                &mut Unwatched,
+            ))
             .unwrap()
     }
 

@@ -12,7 +12,7 @@ use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use docent_ingest::Limits;
+use docent_ingest::{Limits, Options};
 use docent_mcp::http::{self, guard::HOST_ORIGINS};
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::Method;
@@ -72,6 +72,8 @@ pub struct Settings {
     pub limits: http::limits::Limits,
     /// Bounds on files and documents.
     pub ingest: Limits,
+    /// What is asked of single formats.
+    pub formats: Options,
 }
 
 /// How to serve.
@@ -119,6 +121,7 @@ impl Default for Settings {
             },
             limits: http::limits::Limits::default(),
             ingest: Limits::default(),
+            formats: Options::default(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         let report = corpus::sync(
             &desk.folder,
             &engine,
-            &desk.settings.ingest,
+            (&desk.settings.ingest, &desk.settings.formats),
             &mut Shown(&mut progress),
         )
         .await?;
@@ -90,7 +90,7 @@ pub(super) fn warn_empty(desk: &Desk) {
     let text = format!("there are no documents in `{}`", desk.folder.display());
     output::warn(
         &text,
-        Some("put Markdown, plain text or JSON lines into it"),
+        Some("put documents into it; docs/formats.md says what is read"),
     );
 }
 

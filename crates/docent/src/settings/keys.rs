@@ -67,6 +67,9 @@ const GIB: u64 = 1024 * 1024 * 1024;
 /// Questions and ids are small; nothing that a client has to say needs more.
 const MAX_BODY: u64 = 64 * 1024 * 1024;
 
+/// A query in one line; what is longer belongs into a view.
+const MAX_QUERY_CHARS: usize = 10_000;
+
 /// A wait: at least a second, at most a day.
 fn seconds(value: &Given) -> Result<Duration, Wrong> {
     value.number(1..=86_400).map(Duration::from_secs)
@@ -270,6 +273,28 @@ pub const KEYS: &[Key] = &[
     Key::new("ingest.max_fields", "64", |s, v| {
         v.size(0..=MAX_FIELDS as u64)
             .map(|n| s.ingest.max_fields = n)
+    }),
+    Key::new("ingest.max_columns", "16384", |s, v| {
+        v.size(1..=1_000_000).map(|n| s.ingest.max_columns = n)
+    }),
+    // A child that parses has 512 MiB for everything.
+    Key::new("ingest.max_unpacked_bytes", "268435456", |s, v| {
+        v.number(1..=GIB / 2)
+            .map(|n| s.ingest.max_unpacked_bytes = n)
+    }),
+    Key::new("ingest.max_members", "10000", |s, v| {
+        v.size(1..=1_000_000).map(|n| s.ingest.max_members = n)
+    }),
+    Key::new("ingest.max_parse_seconds", "20", |s, v| {
+        v.number(1..=600).map(|n| s.ingest.max_parse_seconds = n)
+    }),
+    Key::new("sqlite.table", "every table", |s, v| {
+        v.line(MAX_TITLE_CHARS)
+            .map(|name| s.formats.sqlite.table = Some(name))
+    }),
+    Key::new("sqlite.query", "none", |s, v| {
+        v.line(MAX_QUERY_CHARS)
+            .map(|query| s.formats.sqlite.query = Some(query))
     }),
     Key::new("ingest.max_documents", "2000000", |s, v| {
         v.size(1..=100_000_000).map(|n| s.ingest.max_documents = n)

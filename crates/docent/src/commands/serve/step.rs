@@ -31,7 +31,7 @@ pub(super) struct Parts {
 
 /// Starts a sync on a thread where reading files keeps nobody waiting.
 pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinHandle<()> {
-    let (folder, limits) = (desk.folder.clone(), desk.settings.ingest.clone());
+    let (folder, settings) = (desk.folder.clone(), desk.settings.clone());
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
@@ -43,7 +43,8 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
                 batches: 0,
             };
             let engine = parts.knowledge.engine.clone();
-            let outcome = corpus::sync(&folder, engine.as_ref(), &limits, &mut watch).await;
+            let limits = (&settings.ingest, &settings.formats);
+            let outcome = corpus::sync(&folder, engine.as_ref(), limits, &mut watch).await;
             parts.tell(outcome, &folder.display().to_string()).await;
             settle::all(&parts, &stop).await;
         });
@@ -92,7 +93,7 @@ fn say(report: &Report, documents: u64, folder: &str) {
     }
     output::say(&summary(report, documents));
     if documents == 0 {
-        let hint = "put Markdown, plain text or JSON lines into it and start again";
+        let hint = "put documents into it and start again; docs/formats.md says what is read";
         output::warn(&format!("there are no documents in `{folder}`"), Some(hint));
     }
 }
