@@ -56,8 +56,9 @@ Examples:
   docent serve ./documents --listen 0.0.0.0:8787 --public-url https://docs.example.org
   docent serve ./documents --stdio
 
-Markdown, plain text and JSON lines are read. The index lives in PATH/.docent/index; the
-documents themselves are never changed. GET /readyz tells when a new folder is indexed.";
+Documents, mail, tables and archives of many formats are read, and read again when they
+change. The index lives in PATH/.docent/index; the documents themselves are never changed.
+GET /readyz tells when a new folder is indexed.";
 
 /// What `docent serve` takes.
 #[derive(Debug, Flags)]
@@ -82,6 +83,10 @@ pub struct Serve {
     /// Where the index lives [default: PATH/.docent/index, or the user's cache]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
+
+    /// Look at the folder once, and not again when it changes
+    #[arg(long)]
+    pub no_watch: bool,
 
     /// When `results` also stand beside `content`: auto, always, never [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -212,6 +217,9 @@ impl Serve {
             .collect();
         for (key, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
             given.push((key, Given::List(values.clone())));
+        }
+        if self.no_watch {
+            given.push(("watch", Given::Text("false".to_owned())));
         }
         given
     }

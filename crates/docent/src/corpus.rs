@@ -5,6 +5,8 @@
 //! happened in the folder between. New documents go in before old ones go out, so that a reader
 //! meanwhile misses nothing.
 
+mod seen;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use docent_ingest::{
 };
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
+pub use self::seen::Seen;
 use crate::problem::Problem;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
@@ -64,7 +67,8 @@ pub struct Report {
     pub stopped: bool,
 }
 
-/// Brings the engine in step with the folder.
+/// Brings the engine in step with the folder. `seen` is what the sync before saw, and becomes what
+/// this one saw: a file that looks as it did then is not read again.
 ///
 /// Reads files on the thread that polls it: run it where blocking is no harm.
 ///
@@ -74,6 +78,7 @@ pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
     (limits, options): (&Limits, &Options),
+    seen: &mut Seen,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
     let workers = workers()?;
@@ -91,7 +96,7 @@ pub async fn sync(
     )?
     .list();
     let total = listing.entries.len();
-    let mut run = Run::new(engine, limits).await?;
+    let mut run = Run::new(engine, limits, seen.begin()).await?;
     run.report.files = total;
     for skipped in listing.skipped {
         run.skip(skipped);
@@ -113,6 +118,8 @@ pub async fn sync(
         run.remove_the_rest(watch).await?;
         watch.at(total, total);
     }
+    // Only now is all that was seen also held.
+    *seen = run.seen;
     Ok(run.report)
 }
 
@@ -152,6 +159,8 @@ struct Run<'a> {
     held: HashMap<DocId, Held>,
     claims: Dedup,
     batch: Batch,
+    /// What the sync before saw, and what this one sees.
+    seen: Seen,
     /// Files and folders that could not be read this time.
     unreadable: HashSet<String>,
     report: Report,
@@ -175,7 +184,11 @@ impl Batch {
 }
 
 impl<'a> Run<'a> {
-    async fn new(engine: &'a dyn Engine, limits: &'a Limits) -> Result<Self, Problem> {
+    async fn new(
+        engine: &'a dyn Engine,
+        limits: &'a Limits,
+        seen: Seen,
+    ) -> Result<Self, Problem> {
         let held = engine.inventory().await?;
         Ok(Self {
             engine,
@@ -186,17 +199,23 @@ impl<'a> Run<'a> {
                 .collect(),
             claims: Dedup::new(limits),
             batch: Batch::default(),
+            seen,
             unreadable: HashSet::new(),
             report: Report::default(),
         })
     }
 
     fn file(&mut self, source: &Source, entry: &Entry) {
-        if self.is_unchanged(source, entry) {
+        if self.looks_unchanged(entry) || self.is_unchanged(source, entry) {
             return;
         }
         match source.read(entry) {
             Ok(reading) => {
+                let ids = reading.documents.iter().map(|document| document.id.clone());
+                let is_whole = reading.skipped.is_empty() && reading.warnings.is_empty();
+                if is_whole {
+                    self.seen.note(entry, &reading.fingerprint, ids.collect());
+                }
                 for skipped in reading.skipped {
                     self.skip(skipped);
                 }
@@ -215,6 +234,28 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// True when the file looks as the sync before saw it, and all it gave is held.
+    fn looks_unchanged(&mut self, entry: &Entry) -> bool {
+        let Some(ids) = self.seen.again(entry) else {
+            return false;
+        };
+        let is_held = |id: &DocId| {
+            let held = self.held.get(id);
+            // An id that another file has by now is reported when this one is read.
+            held.is_some_and(|held| held.source == entry.path()) && self.claims.is_free(id)
+        };
+        if !ids.iter().all(is_held) {
+            return false;
+        }
+        for id in ids.iter() {
+            if self.claims.claim(id, entry.path()).is_ok() {
+                self.held.remove(id);
+            }
+        }
+        self.report.unchanged += ids.len();
+        true
+    }
+
     /// True when the file is one document that the engine holds as it is. Comparing takes less
     /// than parsing, and most files do not change from one run to the next.
     fn is_unchanged(&mut self, source: &Source, entry: &Entry) -> bool {
@@ -228,11 +269,13 @@ impl<'a> Run<'a> {
         else {
             return false;
         };
-        let same = source
-            .fingerprint(entry)
-            .is_ok_and(|found| found.sha256 == held.hash);
-        let unchanged = same && self.claims.claim(&id, entry.path()).is_ok();
+        let found = source.fingerprint(entry);
+        let Some(found) = found.ok().filter(|found| found.sha256 == held.hash) else {
+            return false;
+        };
+        let unchanged = self.claims.claim(&id, entry.path()).is_ok();
         if unchanged {
+            self.seen.note(entry, &found, vec![id.clone()]);
             self.held.remove(&id);
             self.report.unchanged += 1;
         }

@@ -72,6 +72,8 @@ pub struct Settings {
     pub limits: http::limits::Limits,
     /// Bounds on files and documents.
     pub ingest: Limits,
+    /// Whether the folder is watched while it is served.
+    pub watch: bool,
     /// What is asked of single formats.
     pub formats: Options,
 }
@@ -121,6 +123,7 @@ impl Default for Settings {
             },
             limits: http::limits::Limits::default(),
             ingest: Limits::default(),
+            watch: true,
             formats: Options::default(),
         }
     }

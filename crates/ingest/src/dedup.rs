@@ -27,6 +27,11 @@ impl Dedup {
         }
     }
 
+    /// Whether nobody has claimed this id.
+    pub fn is_free(&self, id: &DocId) -> bool {
+        !self.holders.contains_key(id)
+    }
+
     /// Claims an id for a document of `source`, or says who has it.
     pub fn claim(&mut self, id: &DocId, source: &str) -> Result<(), Reason> {
         if let Some(&holder) = self.holders.get(id) {

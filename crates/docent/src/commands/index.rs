@@ -7,7 +7,7 @@ use docent_search::{Embedded, Engine as _, PartState, Settled};
 use serde_json::{Value, json};
 
 use super::Desk;
-use crate::corpus::{self, Report, Watch};
+use crate::corpus::{self, Report, Seen, Watch};
 use crate::knowledge::counted;
 use crate::model::{self, Cores};
 use crate::output::{self, Progress};
@@ -29,6 +29,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
             &desk.folder,
             &engine,
             (&desk.settings.ingest, &desk.settings.formats),
+            &mut Seen::default(),
             &mut Shown(&mut progress),
         )
         .await?;

@@ -3,6 +3,7 @@
 //! meanwhile.
 
 mod banner;
+mod changes;
 mod settle;
 mod signals;
 mod step;

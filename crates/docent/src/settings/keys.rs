@@ -243,6 +243,7 @@ pub const KEYS: &[Key] = &[
     Key::new("limits.shutdown_seconds", "30", |s, v| {
         seconds(v).map(|time| s.limits.shutdown = time)
     }),
+    Key::new("watch", "true", |s, v| v.switch().map(|on| s.watch = on)),
     Key::new("ingest.max_file_bytes", "67108864", |s, v| {
         v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)
     }),

@@ -14,3 +14,4 @@ mod eval;
 mod finding;
 mod process;
 mod serving;
+mod watching;

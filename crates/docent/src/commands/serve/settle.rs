@@ -15,15 +15,16 @@ const AT_ONCE: usize = 8_192;
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// Settles until nothing is left or the server stops. A failure is tried again, later each time.
-pub(super) async fn all(parts: &Parts, stop: &CancellationToken) {
+/// Settles until nothing is left, something else `is_due`, or the server stops. A failure is tried
+/// again, later each time.
+pub(super) async fn all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn() -> bool) {
     let has_model = |status: Status| status.vectors != PartState::Absent;
     if !parts.knowledge.engine.status().await.is_ok_and(has_model) {
         return;
     }
     let mut progress = Progress::lines("embedding");
     let mut wait = FIRST_WAIT;
-    while !stop.is_cancelled() {
+    while !stop.is_cancelled() && !is_due() {
         match parts.knowledge.engine.settle(AT_ONCE).await {
             Ok(settled) => {
                 parts.note().await;

@@ -1,6 +1,7 @@
 //! Brings the index in step with the folder while the server answers, and tells everybody who
 //! should know: `/readyz`, listening clients and the person at the terminal.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use docent_mcp::App;
@@ -10,12 +11,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::index::{complaints, summary};
+use super::changes::Changes;
 use super::{Desk, settle};
 use crate::app::OVERVIEW;
-use crate::corpus::{self, Report, Watch};
+use crate::corpus::{self, Report, Seen, Watch};
 use crate::knowledge::Knowledge;
 use crate::output::{self, Progress};
 use crate::problem::Problem;
+use crate::settings::Settings;
 use crate::standing::{Standing, Sync};
 
 /// The most problems that are said one by one; `docent index` says all of them.
@@ -29,36 +32,78 @@ pub(super) struct Parts {
     pub(super) standing: Arc<Standing>,
 }
 
-/// Starts a sync on a thread where reading files keeps nobody waiting.
+/// Keeps the index in step on a thread where reading files keeps nobody waiting, until the server stops.
 pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinHandle<()> {
-    let (folder, settings) = (desk.folder.clone(), desk.settings.clone());
+    let keeper = Keeper {
+        folder: desk.folder.clone(),
+        index: desk.place.existing().to_owned(),
+        settings: desk.settings.clone(),
+        parts,
+        stop,
+    };
     let runtime = Handle::current();
-    tokio::task::spawn_blocking(move || {
-        runtime.block_on(async {
-            let progress = Progress::lines("indexing");
-            let mut watch = Told {
-                parts: &parts,
-                stop: stop.clone(),
-                progress,
-                batches: 0,
+    tokio::task::spawn_blocking(move || runtime.block_on(keeper.keep()))
+}
+
+/// Keeps one folder and its index in step.
+struct Keeper {
+    folder: PathBuf,
+    index: PathBuf,
+    settings: Settings,
+    parts: Parts,
+    stop: CancellationToken,
+}
+
+impl Keeper {
+    async fn keep(self) {
+        // Watched from the beginning, so that nothing that happens during the first look is missed.
+        let changes = self
+            .settings
+            .watch
+            .then(|| Changes::of(&self.folder, &self.index));
+        let mut seen = Seen::default();
+        let mut is_first = true;
+        loop {
+            let outcome = self.look(&mut seen).await;
+            let folder = self.folder.display().to_string();
+            self.parts.tell(outcome, &folder, is_first).await;
+            is_first = false;
+            let is_due = || changes.as_ref().is_some_and(Changes::are_due);
+            settle::all(&self.parts, &self.stop, is_due).await;
+            let Some(changes) = &changes else {
+                return;
             };
-            let engine = parts.knowledge.engine.clone();
-            let limits = (&settings.ingest, &settings.formats);
-            let outcome = corpus::sync(&folder, engine.as_ref(), limits, &mut watch).await;
-            parts.tell(outcome, &folder.display().to_string()).await;
-            settle::all(&parts, &stop).await;
-        });
-    })
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = changes.next() => {}
+            }
+        }
+    }
+
+    async fn look(&self, seen: &mut Seen) -> Result<Report, Problem> {
+        let mut watch = Told {
+            parts: &self.parts,
+            stop: self.stop.clone(),
+            progress: Progress::lines("indexing"),
+            batches: 0,
+        };
+        let engine = self.parts.knowledge.engine.clone();
+        let limits = (&self.settings.ingest, &self.settings.formats);
+        corpus::sync(&self.folder, engine.as_ref(), limits, seen, &mut watch).await
+    }
 }
 
 impl Parts {
-    async fn tell(&self, outcome: Result<Report, Problem>, folder: &str) {
+    /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say.
+    async fn tell(&self, outcome: Result<Report, Problem>, folder: &str, is_first: bool) {
         self.count().await;
         match outcome {
             Ok(report) if report.stopped => {}
             Ok(report) => {
                 self.standing.sync(Sync::Done);
-                say(&report, self.knowledge.documents(), folder);
+                if is_first || report.indexed + report.removed > 0 {
+                    say(&report, self.knowledge.documents(), folder);
+                }
             }
             Err(problem) => {
                 self.standing.sync(Sync::Failed);
