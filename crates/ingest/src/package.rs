@@ -19,6 +19,10 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    // An archive may have more members than are read; a document may not.
+    if archive::is_plain_zip(input.bytes) {
+        return archive::zip(input);
+    }
     let mut parts = Parts::open(input.bytes, input.limits)?;
     if parts.has("[Content_Types].xml") {
         let main = ooxml::main_part(&mut parts)?;
@@ -26,6 +30,8 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
             "wordprocessingml" => docx::parse(input, &mut parts, &main.path),
             "presentationml" => pptx::parse(input, &mut parts, &main.path),
             "spreadsheetml" => sheet::parse(input),
+            // Not every program says what it wrote.
+            _ if parts.has("xl/workbook.xml") => sheet::parse(input),
             _ => archive::zip(input),
         };
     }

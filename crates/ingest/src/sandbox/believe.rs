@@ -83,10 +83,10 @@ impl<'a> Answer<'a> {
         Ok(T::new(&path, line, reason))
     }
 
-    /// True for the file itself and for what lies inside it.
+    /// True for the file itself and for what lies inside it: members of an archive, tables of a database.
     fn owns(&self, path: &str) -> bool {
         let inside = path.strip_prefix(self.input.path);
-        inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
             && !path.contains(char::is_control)
     }
 

@@ -244,7 +244,7 @@ fn damage_costs_only_what_it_hits() {
     assert!(found.contains(&"b.db#a:0:damaged".to_owned()), "{found:?}");
     assert_eq!(
         show(b"SQLite format 3\0 and nothing else", &ALL),
-        ["damaged: the list of tables is damaged and cannot be read"]
+        ["damaged: it is damaged: the list of tables cannot be read"]
     );
     let cut = &bytes[..5_000];
     assert!(show(cut, &ALL)[0].contains("damaged"));
