@@ -16,7 +16,7 @@ pub(super) fn all() -> Vec<Hostile> {
     vec![
         Hostile::new("text-empty.txt", "", Expect::Code("empty")),
         Hostile::new("text-nul.txt", "a\0b", Expect::Code("binary")),
-        Hostile::new("text-utf16-no-mark.txt", utf16, Expect::Code("binary")),
+        Hostile::new("text-utf16-no-mark.txt", utf16, Expect::Documents(1)),
         Hostile::new("text-noise.txt", noise(100_000, 17), Expect::Code("binary")),
         Hostile::new(
             "text-invalid.txt",
