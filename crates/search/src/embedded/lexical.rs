@@ -24,6 +24,9 @@ use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
 /// pass over the others.
 const FEW: u64 = 8;
 
+/// By so many terms documents are found; no question that people ask has more.
+const MAX_FINDING: usize = 24;
+
 /// A document that may become a hit.
 pub(super) struct Candidate {
     pub at: DocAddress,
@@ -78,11 +81,49 @@ impl Lexical<'_> {
             return Ok(Vec::new());
         }
         let frequencies = Frequencies::of(self.snapshot, self.fields, &terms)?;
-        let words = words(self.fields, &terms).weight(self.scoring(&frequencies))?;
-        let mut candidates = self.first_pass(words.as_ref(), most)?;
+        let (telling, rest) = self.parted(terms)?;
+        let first = words(self.fields, &telling).weight(self.scoring(&frequencies))?;
+        let mut candidates = self.first_pass(first.as_ref(), most)?;
+        if !rest.is_empty() {
+            candidates.sort_unstable_by_key(|candidate| candidate.at);
+            let rest = words(self.fields, &rest).weight(self.scoring(&frequencies))?;
+            self.visit(rest.as_ref(), &mut candidates, |candidate, score| {
+                candidate.raw += score;
+            })?;
+        }
         self.add_pairs(&frequencies, &mut candidates)?;
         sort(self.snapshot, &mut candidates);
         Ok(candidates)
+    }
+
+    /// The terms by which documents are found, and those that only count in what was found: of very
+    /// many terms the most frequent are in nearly every document, and looking at all of these for
+    /// each of them takes longer than anyone waits.
+    fn parted<'t>(
+        &self,
+        terms: Vec<&'t QueryTerm>,
+    ) -> tantivy::Result<(Vec<&'t QueryTerm>, Vec<&'t QueryTerm>)> {
+        if terms.len() <= MAX_FINDING {
+            return Ok((terms, Vec::new()));
+        }
+        let mut counted = Vec::with_capacity(terms.len());
+        for term in terms {
+            let mut documents = 0;
+            for form in &term.forms {
+                let form = Term::from_field_text(self.fields.body, form);
+                documents += self.snapshot.searcher.doc_freq(&form)?;
+            }
+            if documents > 0 {
+                counted.push((documents, term));
+            }
+        }
+        counted.sort_by_key(|(documents, _)| *documents);
+        let rest = counted.split_off(counted.len().min(MAX_FINDING));
+        let terms = |counted: Vec<(u64, &'t QueryTerm)>| {
+            let terms = counted.into_iter();
+            terms.map(|(_, term)| term).collect()
+        };
+        Ok((terms(counted), terms(rest)))
     }
 
     /// Works out what the words of documents are worth that were found by other means.
