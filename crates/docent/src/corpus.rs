@@ -184,11 +184,7 @@ impl Batch {
 }
 
 impl<'a> Run<'a> {
-    async fn new(
-        engine: &'a dyn Engine,
-        limits: &'a Limits,
-        seen: Seen,
-    ) -> Result<Self, Problem> {
+    async fn new(engine: &'a dyn Engine, limits: &'a Limits, seen: Seen) -> Result<Self, Problem> {
         let held = engine.inventory().await?;
         Ok(Self {
             engine,
@@ -391,6 +387,7 @@ mod tests {
                 folder,
                 engine,
                 (limits, &Options::NONE),
+                &mut Seen::default(),
                 &mut Unwatched,
             ))
             .unwrap()
@@ -577,7 +574,13 @@ mod tests {
             .unwrap();
         let limits = Limits::default();
         let report = runtime
-            .block_on(sync(dir.path(), &engine, &limits, &mut Stopped(0)))
+            .block_on(sync(
+                dir.path(),
+                &engine,
+                (&limits, &Options::NONE),
+                &mut Seen::default(),
+                &mut Stopped(0),
+            ))
             .unwrap();
         assert!(report.stopped);
         assert_eq!((report.removed, inventory(&engine).len()), (0, 3));

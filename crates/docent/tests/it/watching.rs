@@ -20,7 +20,11 @@ fn found(server: &Server, query: &str) -> Vec<String> {
 fn wait_for(server: &Server, query: &str, ids: &[&str]) {
     let same = || (found(server, query) == ids).then_some(());
     until(same).unwrap_or_else(|| {
-        panic!("{query}: {:?}, not {ids:?}: {}", found(server, query), server.said())
+        panic!(
+            "{query}: {:?}, not {ids:?}: {}",
+            found(server, query),
+            server.said()
+        )
     });
 }
 
@@ -74,7 +78,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
 }
@@ -116,7 +123,11 @@ fn after_any_operations_and_restarts_the_index_is_the_folder() {
                 _ => {
                     let (from, to) = (dice.below(4), format!("m{word}-{}", dice.below(1_000)));
                     let start = format!("d{from}/");
-                    let moved: Vec<_> = files.keys().filter(|name| name.starts_with(&start)).cloned().collect();
+                    let moved: Vec<_> = files
+                        .keys()
+                        .filter(|name| name.starts_with(&start))
+                        .cloned()
+                        .collect();
                     if !moved.is_empty() {
                         fs::rename(docs.join(format!("d{from}")), docs.join(&to)).unwrap();
                     }

@@ -60,11 +60,12 @@ impl Changes {
                 told.give();
             }
         };
-        let watching = RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
-            .and_then(|mut watcher| {
-                watcher.watch(&folder, RecursiveMode::Recursive)?;
-                Ok(watcher)
-            });
+        let watching =
+            RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
+                .and_then(|mut watcher| {
+                    watcher.watch(&folder, RecursiveMode::Recursive)?;
+                    Ok(watcher)
+                });
         match watching {
             Ok(watcher) => Self {
                 hints,
@@ -73,7 +74,10 @@ impl Changes {
             },
             Err(error) => {
                 let text = format!("the folder cannot be watched: {error}");
-                let hint = format!("it is looked at every {} seconds", EVERY_UNWATCHED.as_secs());
+                let hint = format!(
+                    "it is looked at every {} seconds",
+                    EVERY_UNWATCHED.as_secs()
+                );
                 output::warn(&text, Some(&hint));
                 Self {
                     hints,
@@ -92,9 +96,7 @@ impl Changes {
     /// Waits until the folder should be looked at again.
     pub(super) async fn next(&self) {
         let _ = timeout(self.every, self.hints.woken.notified()).await;
-        let quiet = async {
-            while timeout(QUIET, self.hints.woken.notified()).await.is_ok() {}
-        };
+        let quiet = async { while timeout(QUIET, self.hints.woken.notified()).await.is_ok() {} };
         tokio::select! {
             () = quiet => {}
             () = sleep(PATIENCE) => {}
@@ -137,7 +139,10 @@ mod tests {
         for (event, expected) in [
             (event(create, "/notes/a.md"), true),
             (event(modify, "/notes/b/c.md"), true),
-            (event(EventKind::Access(AccessKind::Any), "/notes/a.md"), false),
+            (
+                event(EventKind::Access(AccessKind::Any), "/notes/a.md"),
+                false,
+            ),
             (event(modify, "/notes/index/x"), false),
             (event(modify, "/notes/.docent/x"), false),
             (event(modify, "/notes/.a.md.swp"), false),
