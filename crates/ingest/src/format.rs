@@ -7,12 +7,13 @@ use docent_search::Document;
 
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
-use crate::{html, jsonl, markdown, package, text};
+use crate::{html, jsonl, markdown, package, pdf, text};
 
 /// Every format that can be read.
 const FORMATS: &[Format] = &[
     html::FORMAT,
     package::FORMAT,
+    pdf::FORMAT,
     markdown::FORMAT,
     jsonl::FORMAT,
     text::FORMAT,
@@ -66,7 +67,6 @@ pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
 
 /// Starts of files that are no text, or text for machines, and are not read so far.
 const FOREIGN: &[(&[u8], &str)] = &[
-    (b"%PDF-", "pdf"),
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "old office"),
     (b"{\\rtf", "rtf"),
     (b"\x1F\x8B", "gzip"),
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn content_speaks_before_the_name() {
-        check(b"%PDF-1.7", "md", Err("unsupported"));
+        check(b"%PDF-1.7", "md", Ok("pdf"));
         check(b"PK\x03\x04", "txt", Ok("package"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
-        check(b"plain", "pdf", Err("unsupported"));
+        check(b"plain", "pdf", Ok("pdf"));
     }
 
     #[test]

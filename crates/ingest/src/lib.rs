@@ -26,6 +26,7 @@ mod markdown;
 mod odt;
 mod ooxml;
 mod package;
+mod pdf;
 mod pptx;
 mod report;
 mod source;

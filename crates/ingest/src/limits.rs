@@ -35,8 +35,10 @@ pub struct Limits {
     pub max_url_chars: usize,
     /// Files inside a package such as a Word document.
     pub max_parts: usize,
-    /// Bytes that the files inside a package unpack to, as far as they are read.
+    /// Bytes that the parts of one file unpack to, as far as they are read.
     pub max_unpacked_bytes: u64,
+    /// Pages of one document.
+    pub max_pages: usize,
     /// Problems reported for one file, and skipped names reported for one listing.
     pub max_reported: usize,
     /// Documents of a whole corpus.
@@ -63,6 +65,7 @@ impl Default for Limits {
             max_url_chars: 2_048,
             max_parts: 10_000,
             max_unpacked_bytes: 256 * 1024 * 1024,
+            max_pages: 5_000,
             max_reported: 1_000,
             max_documents: 2_000_000,
         }

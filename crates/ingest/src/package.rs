@@ -44,6 +44,14 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     }
 }
 
+/// A part beside the document itself: when it is damaged, only what it says is lost.
+pub(crate) fn beside<T: Default>(read: Result<T, Reason>) -> Result<T, Reason> {
+    match read {
+        Err(Reason::Damaged { .. }) => Ok(T::default()),
+        other => other,
+    }
+}
+
 /// Spreadsheets: XLSX and ODS.
 fn sheet(_input: &Input<'_>, _parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
     Err(Reason::Unsupported {

@@ -57,7 +57,7 @@ impl Styles {
                     "outlineLvl" => style.outline = value(&tag).parse().ok(),
                     "numId" => style.list.get_or_insert_default().0 = value(&tag),
                     "ilvl" => {
-                        style.list.get_or_insert_default().1 = value(&tag).parse().unwrap_or(0)
+                        style.list.get_or_insert_default().1 = value(&tag).parse().unwrap_or(0);
                     }
                     "vanish" => style.hides = is_on(&tag),
                     _ => {}

@@ -73,6 +73,16 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         b"<link rel=canonical href=https://a.example/>",
         b"<svg/><!--",
         b"&#x202E;&shy;&#12;",
+        b"%PDF-1.7\n",
+        b"1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj ",
+        b"2 0 obj<</Type/Pages/Kids[3 0 R 2 0 R]>>endobj ",
+        b"3 0 obj<</Type/Page/Contents 4 0 R/MediaBox[0 0 9 9]>>endobj ",
+        b"4 0 obj<</Length 30>>stream\n",
+        b"BT /F 9 Tf (words) Tj ET ",
+        b"endstream endobj trailer<</Root 1 0 R>>",
+        b"PK\x03\x04",
+        b"PK\x01\x02",
+        b"PK\x05\x06",
         b"a very long value indeed, longer than allowed",
     ];
     let piece = prop_oneof![
@@ -124,7 +134,7 @@ proptest! {
     #[test]
     fn any_bytes_as_any_format(
         bytes in prop_oneof![4 => soup(), 1 => prop::collection::vec(any::<u8>(), 0..700)],
-        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "html", "xhtml"]),
+        extension in prop::sample::select(vec!["md", "txt", "jsonl", "ndjson", "", "pdf", "html", "xhtml", "docx", "epub"]),
     ) {
         let folder = Folder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };
