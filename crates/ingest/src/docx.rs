@@ -9,7 +9,7 @@ use crate::format::{Input, Parsed};
 use crate::html::{KEYS, document};
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
-use crate::package::Parts;
+use crate::package::{Parts, beside};
 use crate::xml::{Piece, Tag, Xml};
 
 use numbering::Numbering;
@@ -24,21 +24,22 @@ pub(crate) fn parse(
     main: &str,
 ) -> Result<Parsed, Reason> {
     let relations = relations(parts, main)?;
-    let mut part = |kind: &str| {
+    let mut part = |kind: &str| -> Result<String, Reason> {
         let relation = relations.iter().find(|relation| relation.kind == kind);
-        relation.map_or(Ok(None), |relation| parts.text(&relation.path))
+        let text = relation.map_or(Ok(None), |relation| beside(parts.text(&relation.path)))?;
+        Ok(text.unwrap_or_default())
     };
     let mut body = Body {
-        styles: Styles::read(part("styles")?.as_deref().unwrap_or_default())?,
-        numbering: Numbering::read(part("numbering")?.as_deref().unwrap_or_default())?,
+        styles: beside(Styles::read(&part("styles")?))?,
+        numbering: beside(Numbering::read(&part("numbering")?))?,
         max_bytes: input.limits.max_text_chars.saturating_mul(4),
         ..Body::default()
     };
     let (footnotes, endnotes) = (part("footnotes")?, part("endnotes")?);
     body.read(&parts.needed(main)?, "")?;
-    body.read(footnotes.as_deref().unwrap_or_default(), "")?;
-    body.read(endnotes.as_deref().unwrap_or_default(), "end-")?;
-    let mut facts = facts(properties(parts)?, &KEYS, input.limits);
+    beside(body.read(&footnotes, ""))?;
+    beside(body.read(&endnotes, "end-"))?;
+    let mut facts = facts(beside(properties(parts))?, &KEYS, input.limits);
     facts.title = facts.title.or(body.title(input.limits.max_title_chars));
     document(input, body.layout.finish(), facts)
 }

@@ -80,7 +80,7 @@ pub enum Reason {
         limit: usize,
     },
     /// A file with pages, but without a word on them.
-    #[error("there is no text in it, only pictures")]
+    #[error("there is no text in it that can be read, only pictures")]
     NoText,
     /// Front matter that cannot be read.
     #[error("the front matter is not valid {language}{}", at_line(*line))]

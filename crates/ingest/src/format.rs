@@ -9,7 +9,7 @@ use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::{
-    archive, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, sheet,
+    archive, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf, sheet,
     sqlite, text,
 };
 
@@ -17,6 +17,7 @@ use crate::{
 const FORMATS: &[Format] = &[
     html::FORMAT,
     package::FORMAT,
+    pdf::FORMAT,
     markdown::FORMAT,
     jsonl::FORMAT,
     csv::FORMAT,
@@ -99,9 +100,6 @@ pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
 
 /// Starts of files that are no text, or text for machines, and are not read so far.
 const FOREIGN: &[(&[u8], &str)] = &[
-    (b"%PDF-", "pdf"),
-    (b"PK\x05\x06", "zip or office"),
-    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "old office"),
     (b"{\\rtf", "rtf"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
     (b"\xFD7zXZ", "xz"),
@@ -170,11 +168,11 @@ pub(crate) mod tests {
 
     #[test]
     fn content_speaks_before_the_name() {
-        check(b"%PDF-1.7", "md", Err("unsupported"));
+        check(b"%PDF-1.7", "md", Ok("pdf"));
         check(b"PK\x03\x04", "txt", Ok("package"));
         check(b"{\\rtf1", "txt", Err("unsupported"));
         check(b"a\0b", "md", Err("binary"));
-        check(b"plain", "pdf", Err("unsupported"));
+        check(b"plain", "pdf", Ok("pdf"));
     }
 
     #[test]

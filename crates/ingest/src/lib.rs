@@ -38,6 +38,7 @@ mod ooxml;
 mod options;
 mod package;
 mod parquet;
+mod pdf;
 mod pptx;
 mod records;
 mod report;

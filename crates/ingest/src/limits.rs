@@ -40,6 +40,8 @@ pub struct Limits {
     pub max_title_chars: usize,
     /// Characters of a web address. Browsers and hosts stop at about this length too.
     pub max_url_chars: usize,
+    /// Pages of one document.
+    pub max_pages: usize,
     /// Problems reported for one file, and skipped names reported for one listing.
     pub max_reported: usize,
     /// Documents of a whole corpus.
@@ -78,6 +80,7 @@ impl Default for Limits {
             max_list_values: 256,
             max_title_chars: 512,
             max_url_chars: 2_048,
+            max_pages: 5_000,
             max_reported: 1_000,
             max_documents: 2_000_000,
             max_parse_seconds: 20,

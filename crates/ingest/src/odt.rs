@@ -11,7 +11,7 @@ use crate::format::{Input, Parsed};
 use crate::html::{KEYS, document};
 use crate::layout::Layout;
 use crate::ooxml::in_order;
-use crate::package::Parts;
+use crate::package::{Parts, beside};
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most styles that are remembered.
@@ -43,7 +43,8 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
         body.layout.end_block();
         body.layout.write(&format!("[^{mark}]: {note}"));
     }
-    let mut keys = properties(&parts.text("meta.xml")?.unwrap_or_default())?;
+    let meta = beside(parts.text("meta.xml"))?.unwrap_or_default();
+    let mut keys = beside(properties(&meta))?;
     if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
         keys.entry("title").or_insert(Raw::String(title));
     }

@@ -46,3 +46,11 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         _ => archive::zip(input),
     }
 }
+
+/// A part beside the document itself: when it is damaged, only what it says is lost.
+pub(crate) fn beside<T: Default>(read: Result<T, Reason>) -> Result<T, Reason> {
+    match read {
+        Err(Reason::Damaged { .. }) => Ok(T::default()),
+        other => other,
+    }
+}

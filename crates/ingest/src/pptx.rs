@@ -7,7 +7,7 @@ use crate::format::{Input, Parsed};
 use crate::html::{KEYS, document};
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
-use crate::package::Parts;
+use crate::package::{Parts, beside};
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most slides of a presentation that are read.
@@ -44,14 +44,14 @@ pub(crate) fn parse(
         }
         slide.write(&mut layout);
         if let Some(notes) = notes {
-            write_notes(&notes, &mut layout)?;
+            beside(write_notes(&notes, &mut layout))?;
         }
         let limit = input.limits.max_text_chars;
         if layout.len() > limit.saturating_mul(4) {
             return Err(Reason::TextTooLong { limit });
         }
     }
-    let mut keys = properties(parts)?;
+    let mut keys = beside(properties(parts))?;
     // PowerPoint itself fills in this title.
     if keys
         .get("title")

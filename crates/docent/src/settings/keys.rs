@@ -283,6 +283,9 @@ pub const KEYS: &[Key] = &[
         v.number(1..=GIB / 2)
             .map(|n| s.ingest.max_unpacked_bytes = n)
     }),
+    Key::new("ingest.max_pages", "5000", |s, v| {
+        v.size(1..=100_000).map(|n| s.ingest.max_pages = n)
+    }),
     Key::new("ingest.max_members", "10000", |s, v| {
         v.size(1..=1_000_000).map(|n| s.ingest.max_members = n)
     }),

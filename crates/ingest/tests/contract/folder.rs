@@ -42,7 +42,7 @@ fn the_root_must_be_a_folder() {
 fn content_decides_and_the_rest_is_refused_with_a_code() {
     let folder = Folder::new();
     let cases: &[(&str, &[u8], &str)] = &[
-        ("a.md", b"%PDF-1.7 text", "unsupported"),
+        ("a.md", b"%PDF-1.7 text", "damaged"),
         ("a.xyz", b"body {}", "unsupported"),
         ("a.txt", b"a\0b", "binary"),
         ("b.txt", b"", "empty"),

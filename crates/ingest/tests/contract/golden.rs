@@ -77,6 +77,11 @@ fn books() {
 }
 
 #[test]
+fn pdf_files() {
+    check("pdf");
+}
+
+#[test]
 fn packages() {
     check("package");
 }

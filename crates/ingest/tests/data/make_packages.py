@@ -136,6 +136,8 @@ def docx():
     package("docx/only_words.docx", parts[:2] + [("word/document.xml", bare)])
     package("docx/cut_off.docx", parts[:2] + [("word/document.xml", bare[:-30])])
     package("docx/missing.docx", parts[:2])
+    broken = [(name, "<w:styles><w:style>" if name == "word/styles.xml" else content) for name, content in parts]
+    package("docx/broken_styles.docx", broken[:5])
     bomb = (
         f'<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/hostname">]>'
         f"<w:document {W}><w:body><w:p><w:r><w:t>Entities: &b;&c;&amp;</w:t></w:r></w:p></w:body></w:document>"

@@ -1,0 +1,158 @@
+//! PDF files into one document each: the text of its pages in reading order, a page break between them,
+//! lines in larger type as headings, and what the file says about itself.
+
+mod codes;
+mod forms;
+mod glyphs;
+mod order;
+mod render;
+mod segment;
+mod unfold;
+
+use hayro_interpret::hayro_syntax::object::DateTime;
+use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, metadata::Metadata};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::clean_line;
+use crate::error::Reason;
+use crate::fields::facts;
+use crate::format::{Format, Input, Parsed};
+use crate::html::{KEYS, document};
+use crate::layout::clean_pages;
+use crate::ooxml::in_order;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "pdf",
+    extensions: &["pdf"],
+    begins,
+    parse,
+};
+
+/// Readers accept a few bytes before the file begins, and so do we.
+const MARK_BYTES: usize = 1_024;
+
+/// The most bytes kept of one property.
+const MAX_PROPERTY_BYTES: usize = 64 * 1024;
+
+fn begins(head: &[u8]) -> bool {
+    let start = head.get(..MARK_BYTES).unwrap_or(head);
+    start.windows(5).any(|five| five == b"%PDF-") && !head.starts_with(b"PK")
+}
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    unfold::check(input.bytes, input.limits.max_unpacked_bytes)?;
+    let pdf = Pdf::new(input.bytes.to_vec()).map_err(|error| match error {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Reason::Encrypted,
+        LoadPdfError::Decryption(_) => Reason::Encrypted,
+        LoadPdfError::Invalid => Reason::Damaged {
+            what: "it has no readable page".into(),
+        },
+    })?;
+    let limit = input.limits.max_pages;
+    if pdf.pages().len() > limit {
+        return Err(Reason::TooMuchInside {
+            limit: limit as u64,
+        });
+    }
+    let pages = glyphs::read(&pdf, input.limits.max_text_chars)?;
+    let rendered = render::render(&pages);
+    if rendered.text.trim().is_empty() {
+        return Err(Reason::NoText);
+    }
+    let mut facts = facts(properties(pdf.metadata()), &KEYS, input.limits);
+    if facts.title.is_none() {
+        let mut title = clean_line(&rendered.first_heading);
+        crate::clean::cut(&mut title, input.limits.max_title_chars);
+        facts.title = Some(title).filter(|title| !title.is_empty());
+    }
+    document(input, clean_pages(&rendered.text), facts)
+}
+
+fn properties(metadata: &Metadata) -> Map<String, Raw> {
+    let mut said = Map::new();
+    let mut say = |key: &str, bytes: &Option<Box<[u8]>>| {
+        let words = bytes.as_deref().map(decoded).unwrap_or_default();
+        if let Some(words) = meant(&words) {
+            said.insert(key.to_owned(), Raw::String(words));
+        }
+    };
+    say("title", &metadata.title);
+    say("author", &metadata.author);
+    say("subject", &metadata.subject);
+    say("keywords", &metadata.keywords);
+    for (key, moment) in [
+        ("date", metadata.creation_date),
+        ("modified", metadata.modification_date),
+    ] {
+        if let Some(moment) = moment {
+            said.insert(key.to_owned(), Raw::String(day(moment)));
+        }
+    }
+    in_order(said)
+}
+
+fn day(moment: DateTime) -> String {
+    format!("{:04}-{:02}-{:02}", moment.year, moment.month, moment.day)
+}
+
+/// Texts of PDF are UTF-16 or UTF-8 with a mark, else one byte a letter.
+fn decoded(bytes: &[u8]) -> String {
+    let bytes = bytes.get(..MAX_PROPERTY_BYTES).unwrap_or(bytes);
+    let (encoding, bytes) = match encoding_rs::Encoding::for_bom(bytes) {
+        Some((encoding, mark)) => (encoding, bytes.get(mark..).unwrap_or_default()),
+        None if std::str::from_utf8(bytes).is_ok() => (encoding_rs::UTF_8, bytes),
+        None => (encoding_rs::WINDOWS_1252, bytes),
+    };
+    encoding.decode_without_bom_handling(bytes).0.into_owned()
+}
+
+/// A property that its author wrote, without what programs put there by themselves.
+fn meant(words: &str) -> Option<String> {
+    let words = clean_line(words);
+    let words = words.strip_prefix("Microsoft Word - ").unwrap_or(&words);
+    let words = words
+        .strip_prefix("Microsoft PowerPoint - ")
+        .unwrap_or(words);
+    let idle = [
+        "",
+        "untitled",
+        "(anonymous)",
+        "anonymous",
+        "unspecified",
+        "(unspecified)",
+        "none",
+    ];
+    let is_idle = idle.iter().any(|idle| words.eq_ignore_ascii_case(idle));
+    (!is_idle).then(|| words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pdf_may_begin_late() {
+        assert!(begins(b"%PDF-1.7"));
+        assert!(begins(b"\n\n%PDF-1.7"));
+        let late = |before: usize| begins(&[&vec![b' '; before], b"%PDF-1.7".as_slice()].concat());
+        assert!(late(MARK_BYTES - 5));
+        assert!(!late(MARK_BYTES - 4));
+        assert!(!begins(b"PK\x03\x04 %PDF-"));
+    }
+
+    #[test]
+    fn properties_are_texts_that_somebody_wrote() {
+        for (bytes, expect) in [
+            (b"Slate".as_slice(), Some("Slate")),
+            (b"\xFE\xFF\0S\0\xFC", Some("Sü")),
+            (b"\xEF\xBB\xBFS\xC3\xBC", Some("Sü")),
+            (b"S\xFC", Some("Sü")),
+            (b"Microsoft Word - plan.doc", Some("plan.doc")),
+            (b"(anonymous)", None),
+            (b"Untitled", None),
+            (b"", None),
+        ] {
+            assert_eq!(meant(&decoded(bytes)).as_deref(), expect);
+        }
+    }
+}

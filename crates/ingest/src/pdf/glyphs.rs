@@ -1,0 +1,215 @@
+//! The drawing instructions of each page into the letters it shows, where they stand and how large they are.
+
+use encoding_rs::Encoding;
+use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
+use hayro_interpret::hayro_cmap::{BfString, WritingMode};
+use hayro_interpret::hayro_syntax::{Pdf, page::Page as Sheet};
+use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect};
+use hayro_interpret::{
+    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
+    InterpreterCache, InterpreterSettings, SoftMask, interpret_page,
+};
+
+use crate::error::Reason;
+
+use super::codes;
+use super::forms::Forms;
+use super::order::in_reading_order;
+use super::segment::{Glyph, Segment, Segments};
+
+/// The most letters of one page; a page of a telephone directory has ten thousand.
+const MAX_GLYPHS: usize = 500_000;
+
+/// Reads every page into segments of lines, in reading order.
+pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<Segment>>, Reason> {
+    let cache = InterpreterCache::new();
+    let mut forms = Forms::default();
+    let mut left = max_chars;
+    let mut pages = Vec::new();
+    for sheet in pdf.pages().iter() {
+        forms.check(sheet)?;
+        let segments = in_reading_order(page(sheet, pdf, &cache));
+        for segment in &segments {
+            let used = segment.text.chars().count();
+            left = left
+                .checked_sub(used)
+                .ok_or(Reason::TextTooLong { limit: max_chars })?;
+        }
+        pages.push(segments);
+    }
+    Ok(pages)
+}
+
+fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Vec<Segment> {
+    let transform = Affine::new(sheet.initial_transform(true).as_coeffs());
+    let (width, height) = sheet.render_dimensions();
+    let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let settings = InterpreterSettings::default();
+    let mut context = Context::new(transform, bounds, cache, pdf.xref(), settings);
+    let mut seen = Seen {
+        encoding: codes::encoding(sheet.resources()),
+        ..Seen::default()
+    };
+    interpret_page(sheet, &mut context, &mut seen);
+    // A scanned page has its recognised text under the picture, where nobody sees it. Without a
+    // picture, text that nobody sees is there to be found by machines only.
+    if seen.has_picture && seen.visible.is_empty() {
+        seen.invisible.finish()
+    } else {
+        seen.visible.finish()
+    }
+}
+
+/// What a page shows.
+#[derive(Default)]
+struct Seen {
+    visible: Segments,
+    invisible: Segments,
+    has_picture: bool,
+    encoding: Option<&'static Encoding>,
+    count: usize,
+    /// The last run of letters: its text and place.
+    last: Option<(String, f64, f64)>,
+}
+
+impl Seen {
+    /// The same words on the same place again are how some programs write in bold type.
+    fn is_repeated(&mut self, glyphs: &[Glyph]) -> bool {
+        let text: String = glyphs.iter().map(|glyph| glyph.text.as_str()).collect();
+        let Some(first) = glyphs.first() else {
+            return false;
+        };
+        let near = first.size * 0.12;
+        let repeated = self.last.as_ref().is_some_and(|(known, x, y)| {
+            *known == text && (x - first.start).abs() < near && (y - first.base).abs() < near
+        });
+        if !repeated {
+            self.last = Some((text, first.start, first.base));
+        }
+        repeated
+    }
+}
+
+impl Device<'_> for Seen {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, mode: &DrawMode) {
+        self.count = self.count.saturating_add(run.glyphs().len());
+        if self.count > MAX_GLYPHS {
+            return;
+        }
+        let is_vertical = matches!(run.writing_mode(), WritingMode::Vertical);
+        let glyphs: Vec<_> = run
+            .glyphs()
+            .iter()
+            .filter_map(|glyph| {
+                let letters = match (glyph.as_unicode(), &**glyph) {
+                    (Some(BfString::Char(c)), _) => c.to_string(),
+                    (Some(BfString::String(text)), _) => text,
+                    (None, Drawn::Type3(glyph)) => codes::tex_letters(glyph.char_code())?,
+                    (None, _) => codes::letter(glyph.char_code(), self.encoding?)?.to_string(),
+                };
+                let advance = match &**glyph {
+                    Drawn::Outline(glyph) => glyph.advance_width(),
+                    Drawn::Type3(glyph) => glyph.advance_width(),
+                };
+                let advance = f64::from(advance.unwrap_or(500.0));
+                placed(
+                    letters,
+                    advance,
+                    props.transform * glyph.transform(),
+                    is_vertical,
+                )
+            })
+            .collect();
+        if self.is_repeated(&glyphs) {
+            return;
+        }
+        let segments = match mode {
+            DrawMode::Invisible => &mut self.invisible,
+            _ => &mut self.visible,
+        };
+        for glyph in &glyphs {
+            segments.add(glyph);
+        }
+    }
+
+    fn draw_image(&mut self, _: Image<'_, '_>, _: ImageDrawProps<'_>) {
+        self.has_picture = true;
+    }
+
+    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'_>, _: &DrawMode) {}
+    fn push_clip_path(&mut self, _: &ClipPath) {}
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'_>>, _: BlendMode) {}
+    fn pop_clip(&mut self) {}
+    fn pop_transparency_group(&mut self) {}
+}
+
+/// A letter on a page that is turned so that its line runs to the right. A glyph is drawn in a square of
+/// a thousand units.
+fn placed(letters: String, advance: f64, transform: Affine, is_vertical: bool) -> Option<Glyph> {
+    let origin = transform * Point::ZERO;
+    let along = transform * Point::new(1_000.0, 0.0) - origin;
+    let up = transform * Point::new(0.0, 1_000.0) - origin;
+    let size = up.hypot();
+    if !(size.is_finite() && origin.x.is_finite() && origin.y.is_finite()) || size <= 0.0 {
+        return None;
+    }
+    let along = if is_vertical { -up } else { along };
+    let turn = quarter_turns(along.x, along.y);
+    let (start, base) = match turn {
+        0 => (origin.x, origin.y),
+        1 => (origin.y, -origin.x),
+        2 => (-origin.x, -origin.y),
+        _ => (-origin.y, origin.x),
+    };
+    let width = along.hypot() * if is_vertical { 1.0 } else { advance / 1_000.0 };
+    Some(Glyph {
+        text: letters,
+        start,
+        end: start + width,
+        base,
+        size,
+        turn,
+    })
+}
+
+/// How often a quarter turn must be undone for a direction to point to the right.
+fn quarter_turns(x: f64, y: f64) -> u8 {
+    if x.abs() >= y.abs() {
+        if x >= 0.0 { 0 } else { 2 }
+    } else if y >= 0.0 {
+        1
+    } else {
+        3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turned_lines_run_to_the_right() {
+        let place = |turns: f64| {
+            let turn = Affine::rotate(turns * std::f64::consts::FRAC_PI_2);
+            let transform = turn * Affine::scale_non_uniform(0.01, -0.01);
+            let glyph = placed("a".into(), 500.0, transform, false).unwrap();
+            (
+                glyph.turn,
+                (glyph.end - glyph.start).round(),
+                glyph.size.round(),
+            )
+        };
+        for turns in 0..4 {
+            assert_eq!(
+                place(f64::from(turns)),
+                (u8::try_from(turns).unwrap(), 5.0, 10.0)
+            );
+        }
+    }
+
+    #[test]
+    fn letters_without_size_are_none() {
+        assert!(placed("a".into(), 500.0, Affine::scale(0.0), false).is_none());
+        assert!(placed("a".into(), 500.0, Affine::scale(f64::NAN), false).is_none());
+    }
+}

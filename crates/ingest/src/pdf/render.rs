@@ -1,0 +1,387 @@
+//! Segments in reading order into text: lines of a paragraph are joined and words put together again, large
+//! lines become headings.
+
+use std::collections::BTreeMap;
+
+use super::segment::Segment;
+
+/// How much larger than the text a heading is, and the most characters it has.
+const LARGER: f64 = 1.15;
+const MAX_HEADING_CHARS: usize = 200;
+
+/// How many sizes of headings are told apart.
+const MAX_LEVELS: usize = 3;
+
+/// The part of the letter size from which a gap in a line is no space.
+const FAR: f64 = 1.5;
+
+/// The most parts of a line whose places are compared.
+const MAX_STARTS: usize = 32;
+
+/// The part of its column that a line takes at least when the next one may go on with its sentence.
+const LONG: f64 = 0.6;
+
+/// What stands between two pages.
+const PAGE_BREAK: &str = "\n\u{C}\n";
+
+pub(super) struct Rendered {
+    pub text: String,
+    pub first_heading: String,
+}
+
+/// One line of a page.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    start: f64,
+    end: f64,
+    base: f64,
+    size: f64,
+    turn: u8,
+    first_word: f64,
+    /// Where its parts begin, after the first, and whether they stand far from each other, as the
+    /// cells of a table do.
+    starts: Vec<f64>,
+    is_row: bool,
+}
+
+impl Line {
+    /// Whether a part of it begins exactly below a part of another line.
+    fn is_aligned(&self, other: &Line) -> bool {
+        let near = |one: &f64| other.starts.iter().any(|start| (start - one).abs() < 1.0);
+        self.starts.iter().any(near)
+    }
+}
+
+pub(super) fn render(pages: &[Vec<Segment>]) -> Rendered {
+    let sizes = Sizes::of(pages);
+    let mut rendered = Rendered {
+        text: String::new(),
+        first_heading: String::new(),
+    };
+    for (index, page) in pages.iter().enumerate() {
+        if index > 0 {
+            rendered.text.push_str(PAGE_BREAK);
+        }
+        write_page(&lines(page), &sizes, &mut rendered);
+    }
+    rendered
+}
+
+/// Which sizes of letters are headings.
+struct Sizes {
+    text: f64,
+    headings: Vec<f64>,
+}
+
+impl Sizes {
+    fn of(pages: &[Vec<Segment>]) -> Self {
+        let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+        for segment in pages.iter().flatten() {
+            *counts.entry(rounded(segment.size)).or_default() += segment.text.len();
+        }
+        let most = counts.iter().max_by_key(|(_, count)| **count);
+        let text = most.map_or(0.0, |(size, _)| *size as f64 / 2.0);
+        let larger = counts.keys().rev().map(|size| *size as f64 / 2.0);
+        let headings = larger.take_while(|size| *size >= text * LARGER);
+        Self {
+            text,
+            headings: headings.take(MAX_LEVELS).collect(),
+        }
+    }
+
+    /// The level of a line as a heading, counted from 1.
+    fn level(&self, line: &Line) -> Option<usize> {
+        let size = rounded(line.size) as f64 / 2.0;
+        let has_letters = line.text.chars().filter(|c| c.is_alphabetic()).count() > 1;
+        if size < self.text * LARGER || !has_letters || line.is_row {
+            return None;
+        }
+        let place = self.headings.iter().position(|known| size >= *known);
+        Some(place.unwrap_or(MAX_LEVELS - 1) + 1)
+    }
+}
+
+/// Half points: programs scale the same letters a little differently.
+fn rounded(size: f64) -> i64 {
+    (size * 2.0).round().clamp(0.0, 1e6) as i64
+}
+
+/// Puts segments that follow each other on one line together.
+fn lines(page: &[Segment]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for segment in page {
+        match lines.last_mut() {
+            Some(line)
+                if line.turn == segment.turn
+                    && (line.base - segment.base).abs() < line.size.max(segment.size) * 0.3
+                    && segment.start >= line.end - line.size =>
+            {
+                let is_near = segment.start - line.end < line.size * FAR;
+                line.text.push_str(if is_near { " " } else { "  " });
+                line.text.push_str(&segment.text);
+                line.end = segment.end;
+                line.size = line.size.max(segment.size);
+                line.is_row |= !is_near;
+                if line.starts.len() < MAX_STARTS {
+                    line.starts.push(segment.start);
+                }
+            }
+            _ => lines.push(Line {
+                text: segment.text.clone(),
+                start: segment.start,
+                end: segment.end,
+                base: segment.base,
+                size: segment.size,
+                turn: segment.turn,
+                first_word: segment.first_word,
+                starts: Vec::new(),
+                is_row: false,
+            }),
+        }
+    }
+    lines
+}
+
+fn write_page(lines: &[Line], sizes: &Sizes, rendered: &mut Rendered) {
+    let pitch = pitch(lines);
+    let rights = right_edges(lines);
+    let mut before: Option<(&Line, Option<usize>, f64)> = None;
+    for (line, right) in lines.iter().zip(rights) {
+        let level = sizes
+            .level(line)
+            .filter(|_| line.text.chars().count() <= MAX_HEADING_CHARS);
+        let joint = match before {
+            None => Joint::None,
+            Some((_, last_level, _)) if last_level != level => Joint::Paragraph,
+            Some((last, _, last_right)) => Joint::between(last, line, last_right, pitch),
+        };
+        write_line(line, level, joint, rendered);
+        before = Some((line, level, right));
+    }
+}
+
+fn write_line(line: &Line, level: Option<usize>, joint: Joint, rendered: &mut Rendered) {
+    let out = &mut rendered.text;
+    match joint {
+        Joint::None => {}
+        Joint::Word => {
+            out.pop();
+        }
+        Joint::Space => out.push(' '),
+        Joint::Line if level.is_some() => out.push(' '),
+        Joint::Line => out.push('\n'),
+        Joint::Paragraph => out.push_str("\n\n"),
+    }
+    let begins = matches!(joint, Joint::None | Joint::Paragraph);
+    match level {
+        Some(level) if begins => {
+            (0..level).for_each(|_| out.push('#'));
+            out.push(' ');
+        }
+        None if begins || matches!(joint, Joint::Line) => {
+            let after = line.text.trim_start_matches('#');
+            if after.len() < line.text.len() && after.starts_with(' ') {
+                out.push('\\');
+            }
+        }
+        _ => {}
+    }
+    out.push_str(&line.text);
+    let is_first = level == Some(1) && rendered.first_heading.len() < MAX_HEADING_CHARS;
+    if is_first && (rendered.first_heading.is_empty() || !begins) {
+        rendered.first_heading.push_str(&line.text);
+        rendered.first_heading.push(' ');
+    }
+}
+
+/// How two lines that follow each other are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joint {
+    None,
+    /// The hyphen goes.
+    Word,
+    Space,
+    Line,
+    Paragraph,
+}
+
+impl Joint {
+    fn between(last: &Line, line: &Line, right: f64, pitch: f64) -> Self {
+        let step = line.base - last.base;
+        let changes = last.turn != line.turn || (last.size - line.size).abs() > last.size * 0.2;
+        if changes || step > pitch * 1.4 {
+            return Self::Paragraph;
+        }
+        let goes_up = step < -last.size;
+        if last.is_row || line.is_row || line.is_aligned(last) {
+            return Self::Line;
+        }
+        // A line is full when the first word of the next one had no place on it.
+        let word = line.first_word - line.start;
+        let is_full = last.end + word + last.size * 0.2 > right;
+        let set_in = !goes_up && line.start > last.start + last.size * 0.8;
+        if set_in && begins_like_a_sentence(&line.text) {
+            return Self::Paragraph;
+        }
+        let (ends, starts) = (last.text.chars().next_back(), line.text.chars().next());
+        let goes_on = starts.is_some_and(char::is_lowercase);
+        let mut letters = last.text.chars().rev();
+        let hyphenated =
+            letters.next() == Some('-') && letters.next().is_some_and(char::is_alphabetic);
+        if hyphenated && goes_on {
+            return Self::Word;
+        }
+        // A sentence that goes on after a line that is long enough, though not full.
+        let is_long = last.end - last.start > (right - last.start) * LONG;
+        let is_open = ends.is_some_and(|c| c.is_alphanumeric() || c == ',');
+        let is_joined = is_full || (goes_on && is_open && is_long);
+        if !is_joined {
+            return Self::Line;
+        }
+        if ends.is_some_and(is_dense) && starts.is_some_and(is_dense) {
+            // Chinese and Japanese have no spaces, so a line break hides none.
+            Self::Line
+        } else {
+            Self::Space
+        }
+    }
+}
+
+fn begins_like_a_sentence(text: &str) -> bool {
+    text.chars().next().is_some_and(|c| !c.is_lowercase())
+}
+
+fn is_dense(c: char) -> bool {
+    matches!(c, '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{FF00}'..='\u{FFEF}')
+}
+
+/// The usual step from one line to the next.
+fn pitch(lines: &[Line]) -> f64 {
+    let mut steps: Vec<f64> = lines
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [one, next] if next.base - one.base > one.size * 0.5 => Some(next.base - one.base),
+            _ => None,
+        })
+        .collect();
+    steps.sort_by(f64::total_cmp);
+    steps.get(steps.len() / 3).copied().unwrap_or(f64::MAX)
+}
+
+/// For each line the right edge of the column it stands in: the farthest that one of its neighbours with
+/// the same left edge reaches.
+fn right_edges(lines: &[Line]) -> Vec<f64> {
+    const NEIGHBOURS: usize = 12;
+    let mut edges = Vec::with_capacity(lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        let from = index.saturating_sub(NEIGHBOURS);
+        let around = lines
+            .get(from..(index + NEIGHBOURS).min(lines.len()))
+            .unwrap_or_default();
+        let beside = around.iter().filter(|other| {
+            other.turn == line.turn
+                && (other.start - line.start).abs() < line.size * 3.0
+                && (other.size - line.size).abs() < line.size * 0.2
+        });
+        edges.push(beside.map(|other| other.end).fold(line.end, f64::max));
+    }
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of size 10: text, left edge, right edge, height.
+    fn page(lines: &[(&str, f64, f64, f64)]) -> Vec<Segment> {
+        let segment = |(text, start, end, base): &(&str, f64, f64, f64)| Segment {
+            text: (*text).to_owned(),
+            start: *start,
+            end: *end,
+            base: *base,
+            size: 10.0,
+            turn: 0,
+            first_word: start + 20.0,
+        };
+        lines.iter().map(segment).collect()
+    }
+
+    fn check(lines: &[(&str, f64, f64, f64)], expect: &str) {
+        assert_eq!(render(&[page(lines)]).text, expect);
+    }
+
+    #[test]
+    fn full_lines_are_joined_and_words_mended() {
+        check(
+            &[
+                ("The ferry leaves the har-", 0.0, 200.0, 0.0),
+                ("bour at six and comes", 0.0, 195.0, 12.0),
+                ("back at ten.", 0.0, 90.0, 24.0),
+                ("No boat in June", 0.0, 120.0, 36.0),
+                ("Nor in May", 0.0, 140.0, 48.0),
+                ("or on feasts.", 0.0, 80.0, 60.0),
+                ("A new paragraph", 0.0, 150.0, 84.0),
+            ],
+            "The ferry leaves the harbour at six and comes back at ten.\nNo boat in June\nNor in May or on feasts.\n\nA new paragraph",
+        );
+    }
+
+    #[test]
+    fn rows_keep_their_lines() {
+        check(
+            &[
+                ("Port", 0.0, 30.0, 0.0),
+                ("Boats", 100.0, 130.0, 0.0),
+                ("Orrin", 0.0, 30.0, 12.0),
+                ("4", 100.0, 105.0, 12.0),
+            ],
+            "Port  Boats\nOrrin  4",
+        );
+    }
+
+    #[test]
+    fn narrow_columns_are_told_by_their_edges() {
+        let cells = |second: f64| {
+            let row = |base: f64, start: f64| {
+                [("Port A", 0.0, 60.0, base), ("4 boats", start, 120.0, base)]
+            };
+            render(&[page(&[row(0.0, 70.0), row(12.0, second)].concat())]).text
+        };
+        assert_eq!(cells(70.0), "Port A 4 boats\nPort A 4 boats");
+        assert_eq!(cells(73.0), "Port A 4 boats Port A 4 boats");
+    }
+
+    #[test]
+    fn large_lines_are_headings() {
+        let mut lines = page(&[
+            ("The slate", 0.0, 100.0, 0.0),
+            ("of Quarrytown", 0.0, 150.0, 20.0),
+            ("It was cut by hand for many years", 0.0, 200.0, 50.0),
+            ("and then it was not.", 0.0, 120.0, 62.0),
+        ]);
+        lines[0].size = 20.0;
+        lines[1].size = 20.0;
+        let rendered = render(&[lines]);
+        assert_eq!(
+            rendered.text,
+            "# The slate of Quarrytown\n\nIt was cut by hand for many years and then it was not."
+        );
+        assert_eq!(rendered.first_heading, "The slate of Quarrytown ");
+    }
+
+    #[test]
+    fn pages_are_counted_even_when_empty() {
+        let one = page(&[("a", 0.0, 10.0, 0.0)]);
+        assert_eq!(
+            render(&[one.clone(), Vec::new(), one]).text,
+            "a\n\u{C}\n\n\u{C}\na"
+        );
+        assert_eq!(render(&[]).text, "");
+    }
+
+    #[test]
+    fn a_line_of_marks_is_no_heading() {
+        check(&[("# not one", 0.0, 50.0, 0.0)], "\\# not one");
+    }
+}

@@ -1,0 +1,291 @@
+//! Letters, as they are drawn one after the other, into segments of lines. A segment ends where the next
+//! letter stands on another line or far away on the same one.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// A letter, or several that are drawn as one. Places are measured along its line and across it.
+#[derive(Debug)]
+pub(super) struct Glyph {
+    pub text: String,
+    pub start: f64,
+    pub end: f64,
+    pub base: f64,
+    pub size: f64,
+    /// How often the page is turned by a quarter for this line.
+    pub turn: u8,
+}
+
+/// Words next to each other on one line.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    pub text: String,
+    pub start: f64,
+    pub end: f64,
+    pub base: f64,
+    pub size: f64,
+    pub turn: u8,
+    /// Where its first word ends.
+    pub first_word: f64,
+}
+
+/// Parts of the letter size: a gap that makes a space; one that ends a segment; how far a letter may
+/// stand back over the one before; how far from the line when it is smaller, or not smaller.
+const SPACE: f64 = 0.17;
+const FAR: f64 = 0.75;
+const BACK: f64 = 0.6;
+const RAISED: f64 = 0.6;
+const LEVEL: f64 = 0.2;
+
+/// A letter below this part of the size of the others is a raised or lowered mark.
+const SMALL: f64 = 0.8;
+
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    done: Vec<Segment>,
+    open: Option<Segment>,
+    /// Whether a space was drawn after the last letter, and where the next one is expected.
+    space: bool,
+    pen: f64,
+    /// Whether the letters run to the left, as those of Hebrew and Arabic do.
+    leftward: bool,
+}
+
+impl Segments {
+    pub(super) fn is_empty(&self) -> bool {
+        self.done.is_empty() && self.open.is_none()
+    }
+
+    pub(super) fn add(&mut self, glyph: &Glyph) {
+        let text = plain(&glyph.text);
+        if text.trim().is_empty() {
+            // A space that is drawn is believed only where it stands on the line.
+            if let Some(open) = &self.open
+                && open.turn == glyph.turn
+                && (glyph.base - open.base).abs() < open.size * LEVEL
+            {
+                self.space = true;
+                if !self.leftward {
+                    self.pen = self.pen.max(glyph.end);
+                }
+            }
+            return;
+        }
+        let continued = self
+            .open
+            .as_ref()
+            .and_then(|open| self.gap(open, glyph, &text));
+        match (continued, self.open.as_mut()) {
+            (Some(gap), Some(open)) => {
+                let is_mark = glyph.size < open.size * SMALL
+                    && glyph.base < open.base - open.size * 0.15
+                    && text.starts_with(|c: char| c.is_ascii_digit())
+                    && open.text.ends_with(char::is_alphabetic);
+                let spaced = (self.space && gap > -open.size * SPACE)
+                    || gap > open.size.min(glyph.size) * SPACE;
+                if spaced {
+                    if !open.text.contains(' ') {
+                        open.first_word = open.end;
+                    }
+                    open.text.push(' ');
+                } else if is_mark {
+                    // The mark of a note is no part of the word before it.
+                    open.text.push('^');
+                }
+                open.text.push_str(&text);
+                open.start = open.start.min(glyph.start);
+                open.end = open.end.max(glyph.end);
+                if glyph.size > open.size {
+                    (open.size, open.base) = (glyph.size, glyph.base);
+                }
+            }
+            _ => {
+                self.close();
+                self.open = Some(Segment {
+                    text,
+                    start: glyph.start,
+                    end: glyph.end,
+                    base: glyph.base,
+                    size: glyph.size,
+                    turn: glyph.turn,
+                    first_word: f64::NAN,
+                });
+            }
+        }
+        self.space = false;
+        self.pen = if self.leftward {
+            glyph.start
+        } else {
+            glyph.end
+        };
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Segment> {
+        self.close();
+        self.done
+    }
+
+    /// The gap before a letter, if the letter continues the open segment.
+    fn gap(&self, open: &Segment, glyph: &Glyph, text: &str) -> Option<f64> {
+        let larger = open.size.max(glyph.size);
+        let smaller = open.size.min(glyph.size);
+        let level = if smaller < larger * SMALL {
+            RAISED
+        } else {
+            LEVEL
+        };
+        if open.turn != glyph.turn || (glyph.base - open.base).abs() > larger * level {
+            return None;
+        }
+        let rightward = glyph.start - self.pen;
+        if !self.leftward && (-larger * BACK..larger * FAR).contains(&rightward) {
+            return Some(rightward);
+        }
+        // Letters of these scripts that are drawn in the order of reading.
+        let leftward = open.start - glyph.end;
+        let fits = (-larger * BACK..larger * FAR).contains(&leftward);
+        let single = open.text.chars().count() == 1 || self.leftward;
+        (fits && single && text.chars().any(is_leftward)).then_some(leftward)
+    }
+
+    fn close(&mut self) {
+        let leftward = std::mem::take(&mut self.leftward);
+        if let Some(mut segment) = self.open.take() {
+            if !leftward {
+                segment.text = reversed(segment.text);
+            }
+            if segment.first_word.is_nan() {
+                segment.first_word = segment.end;
+            }
+            self.done.push(segment);
+        }
+        self.space = false;
+    }
+}
+
+fn is_leftward(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}')
+        && !matches!(c, '\u{660}'..='\u{669}' | '\u{6F0}'..='\u{6F9}')
+}
+
+/// Letters as they are typed: without ligatures and shapes for one place in a word, and without the marks
+/// that fonts keep where Unicode has none.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\u{FB00}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFE}' => {
+                out.extend(std::iter::once(c).nfkc());
+            }
+            '\u{F0B7}' | '\u{F0A7}' => out.push('•'),
+            '\u{E000}'..='\u{F8FF}' | '\u{FFFD}' => {}
+            _ if c.is_control() => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// A line of Hebrew or Arabic that was drawn from left to right, in the order in which it is read.
+fn reversed(text: String) -> String {
+    let leftward = text.chars().filter(|c| is_leftward(*c)).count();
+    let rightward = text
+        .chars()
+        .filter(|c| c.is_alphabetic() && !is_leftward(*c))
+        .count();
+    if leftward == 0 || leftward < rightward {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut run = String::new();
+    for c in text.chars().rev() {
+        // Numbers and words of other scripts keep their own direction inside the line.
+        if c.is_alphanumeric() && !is_leftward(c) {
+            run.insert(0, c);
+        } else {
+            out.push_str(&std::mem::take(&mut run));
+            out.push(c);
+        }
+    }
+    out.push_str(&run);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters of size 10 and width 5: each is a text, a place and a line.
+    fn segments(letters: &[(&str, f64, f64)]) -> Vec<String> {
+        sized(
+            &letters
+                .iter()
+                .map(|(text, x, y)| (*text, *x, *y, 10.0))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    fn sized(letters: &[(&str, f64, f64, f64)]) -> Vec<String> {
+        let mut segments = Segments::default();
+        for (text, start, base, size) in letters {
+            segments.add(&Glyph {
+                text: (*text).to_owned(),
+                start: *start,
+                end: start + size / 2.0,
+                base: *base,
+                size: *size,
+                turn: 0,
+            });
+        }
+        segments
+            .finish()
+            .into_iter()
+            .map(|segment| segment.text)
+            .collect()
+    }
+
+    #[test]
+    fn gaps_make_words_and_cells() {
+        let line = [
+            ("a", 0.0, 0.0),
+            ("b", 5.0, 0.0),
+            ("c", 12.0, 0.0),
+            (" ", 17.0, 0.0),
+            ("d", 22.0, 0.0),
+        ];
+        assert_eq!(segments(&line), ["ab c d"]);
+        assert_eq!(segments(&[("a", 0.0, 0.0), ("b", 60.0, 0.0)]), ["a", "b"]);
+        assert_eq!(segments(&[("a", 0.0, 0.0), ("b", 5.0, 12.0)]), ["a", "b"]);
+        assert_eq!(segments(&[("a", 100.0, 0.0), ("b", 0.0, 0.0)]), ["a", "b"]);
+    }
+
+    #[test]
+    fn small_letters_above_the_line_belong_to_it() {
+        let note = [
+            ("a", 0.0, 0.0, 10.0),
+            ("1", 5.0, -4.0, 6.0),
+            (",", 8.0, 0.0, 10.0),
+        ];
+        assert_eq!(sized(&note), ["a^1,"]);
+        let water = [
+            ("H", 0.0, 0.0, 10.0),
+            ("2", 5.0, 2.0, 6.0),
+            ("O", 8.0, 0.0, 10.0),
+        ];
+        assert_eq!(sized(&water), ["H2O"]);
+    }
+
+    #[test]
+    fn shapes_become_letters() {
+        assert_eq!(plain("\u{FB01}\u{FB03}"), "fiffi");
+        assert_eq!(plain("\u{FEB3}"), "س");
+        assert_eq!(plain("\u{F0B7}\u{E123}\u{7}x"), "•x");
+    }
+
+    #[test]
+    fn hebrew_is_read_from_the_right() {
+        assert_eq!(reversed("ב 42 א".to_owned()), "א 42 ב");
+        assert_eq!(reversed("plain text".to_owned()), "plain text");
+        let drawn = [("ב", 0.0, 0.0), ("א", 5.0, 0.0)];
+        assert_eq!(segments(&drawn), ["אב"]);
+    }
+}
