@@ -7,6 +7,7 @@
 #![expect(clippy::panic, reason = "a failed test panics")]
 
 mod anything;
+mod bounds;
 mod damaged;
 mod folder;
 mod golden;
