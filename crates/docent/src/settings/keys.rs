@@ -292,7 +292,7 @@ pub const KEYS: &[Key] = &[
     Key::new("ingest.max_parse_seconds", "20", |s, v| {
         v.number(1..=600).map(|n| s.ingest.max_parse_seconds = n)
     }),
-    Key::new("sqlite.table", "every table", |s, v| {
+    Key::new("sqlite.table", "none", |s, v| {
         v.line(MAX_TITLE_CHARS)
             .map(|name| s.formats.sqlite.table = Some(name))
     }),
