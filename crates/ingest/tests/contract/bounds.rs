@@ -27,8 +27,8 @@ fn pages_end_at_their_bound() {
 
 #[test]
 fn parts_end_at_their_bound() {
-    let parts = |max_parts| Limits {
-        max_parts,
+    let parts = |max_members| Limits {
+        max_members,
         ..Limits::default()
     };
     assert_eq!(code("docx/slate.docx", parts(8)), Ok(()));
