@@ -41,18 +41,18 @@ fn serve(dir: &Dir, more: &[&str]) -> Server {
 fn what_changes_in_the_folder_changes_in_the_answers() {
     let dir = Dir::small();
     let server = serve(&dir, &[]);
-    dir.write("docs/new/lantern.md", "A lantern burns.");
-    wait_for(&server, "lantern", &["new/lantern.md"]);
-    dir.write("docs/new/lantern.md", "A beacon burns.");
-    wait_for(&server, "beacon", &["new/lantern.md"]);
+    dir.write("docs/new/one.md", "A lantern burns.");
+    wait_for(&server, "lantern", &["new/one.md"]);
+    dir.write("docs/new/one.md", "A beacon burns.");
+    wait_for(&server, "beacon", &["new/one.md"]);
     wait_for(&server, "lantern", &[]);
     let path = |name: &str| dir.path().join("docs").join(name);
     // As editors save: a new file takes the place of the old one.
     dir.write("docs/.tmp", "A torch burns.");
-    fs::rename(path(".tmp"), path("new/lantern.md")).unwrap();
-    wait_for(&server, "torch", &["new/lantern.md"]);
+    fs::rename(path(".tmp"), path("new/one.md")).unwrap();
+    wait_for(&server, "torch", &["new/one.md"]);
     fs::rename(path("new"), path("old")).unwrap();
-    wait_for(&server, "torch", &["old/lantern.md"]);
+    wait_for(&server, "torch", &["old/one.md"]);
     fs::remove_dir_all(path("old")).unwrap();
     wait_for(&server, "torch", &[]);
     wait_for(&server, "ferry", &["ferry.md"]);
@@ -62,7 +62,7 @@ fn what_changes_in_the_folder_changes_in_the_answers() {
 fn a_folder_that_is_not_watched_is_looked_at_once() {
     let dir = Dir::small();
     let server = serve(&dir, &["--no-watch"]);
-    dir.write("docs/lantern.md", "A lantern burns.");
+    dir.write("docs/one.md", "A lantern burns.");
     dir.write("docs/ferry.md", "A beacon burns.");
     // Longer than a change would need; what is not there cannot be waited for.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
@@ -70,7 +70,7 @@ fn a_folder_that_is_not_watched_is_looked_at_once() {
     drop(server);
     let server = Server::start(&dir, &["docs", "--no-watch"]);
     server.wait_until_synced();
-    assert_eq!(found(&server, "lantern"), ["lantern.md"]);
+    assert_eq!(found(&server, "lantern"), ["one.md"]);
 }
 
 /// A small seeded generator: the same operations on every run.

@@ -50,7 +50,7 @@ pub(crate) fn happen(bytes: &[u8]) {
                 eaten.push(vec![1_u8; 1 << 20]);
             }
         }
-        "eat at once" => drop(vec![1_u8; 1 << 30]),
+        "eat at once" => drop(std::hint::black_box(vec![1_u8; 1 << 30])),
         "panic" => panic!("as asked"),
         "abort" => give_up(),
         "exit" => std::process::exit(0),
