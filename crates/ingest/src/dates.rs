@@ -101,22 +101,24 @@ fn numbered(date: &str, order: Order) -> Option<String> {
     of_parts(year, number(month)?, day)
 }
 
+/// The months as they are written out, in lower case.
+pub(crate) const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
 /// The parts of a day with the month as a word, in either order, years last.
 fn named(date: &str) -> Option<String> {
-    const MONTHS: &[&str] = &[
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
     let parts: Vec<&str> = date
         .split([' ', '-', ',', '.'])
         .filter(|part| !part.is_empty())
@@ -131,7 +133,7 @@ fn named(date: &str) -> Option<String> {
     };
     let word = word.to_lowercase();
     let is =
-        |name: &&&str| word == **name || (name.starts_with(&word) && (3..=4).contains(&word.len()));
+        |name: &&str| word == **name || (name.starts_with(&word) && (3..=4).contains(&word.len()));
     let month = (1..).zip(MONTHS).find(|(_, name)| is(name))?.0;
     of_parts(year, month, day)
 }

@@ -6,10 +6,11 @@ mod styles;
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Input, Parsed};
-use crate::html::{KEYS, document};
+use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
 use crate::package::{Parts, beside};
+use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
 use numbering::Numbering;

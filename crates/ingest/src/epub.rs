@@ -8,9 +8,10 @@ use serde_json::{Map, Value as Raw};
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Input, Parsed};
-use crate::html::{self, KEYS, document};
+use crate::html::{self, KEYS};
 use crate::ooxml::in_order;
 use crate::package::{Parts, resolve};
+use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most files of a book that are known, and chapters that are read.

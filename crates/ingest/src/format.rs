@@ -152,6 +152,19 @@ pub(crate) mod tests {
         })
     }
 
+    /// `id|title|text` for a document, `path:line:code` for what was left out.
+    pub(crate) fn shown(parsed: &Parsed) -> Vec<String> {
+        let documents = parsed
+            .documents
+            .iter()
+            .map(|d| format!("{}|{}|{}", d.id, d.title, d.text.replace('\n', "/")));
+        let skipped = parsed
+            .skipped
+            .iter()
+            .map(|s| format!("{}:{}:{}", s.path, s.line.unwrap_or(0), s.reason.code()));
+        documents.chain(skipped).collect()
+    }
+
     fn check(head: &[u8], extension: &str, expect: Result<&str, &str>) {
         let found = detect(head, extension);
         let found = found

@@ -10,14 +10,12 @@ mod page;
 mod stack;
 mod tags;
 
-use docent_search::Document;
 use html5gum::Tokenizer;
 
-use crate::error::{Reason, Warning};
-use crate::fields::{Facts, Keys, facts};
+use crate::error::Reason;
+use crate::fields::{Keys, facts};
 use crate::format::{Format, Input, Parsed};
-use crate::report::{Problem as _, Reported};
-use crate::text::{file_id, title_from_name};
+use crate::whole::document;
 
 pub(crate) use charset::decode;
 pub(crate) use page::Read;
@@ -74,36 +72,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Read, Reason> {
     let _over = tokens.next();
     drop(tokens);
     page.finish()
-}
-
-/// One file that is one document, with a title from its name where it has none of its own.
-pub(crate) fn document(input: &Input<'_>, text: String, facts: Facts) -> Result<Parsed, Reason> {
-    let limit = input.limits.max_text_chars;
-    if text.chars().nth(limit).is_some() {
-        return Err(Reason::TextTooLong { limit });
-    }
-    if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
-    }
-    let mut warnings = Reported::new(input.limits.max_reported);
-    for reason in facts.warnings {
-        warnings.push(Warning::new(input.path, None, reason));
-    }
-    let document = Document {
-        id: file_id(input)?,
-        title: facts.title.unwrap_or_else(|| title_from_name(input)),
-        text,
-        url: facts.url,
-        date: facts.date,
-        fields: facts.fields,
-        source: input.path.to_owned(),
-        hash: input.sha256.to_owned(),
-    };
-    Ok(Parsed {
-        documents: vec![document],
-        skipped: Vec::new(),
-        warnings: warnings.finish(input.path),
-    })
 }
 
 #[cfg(test)]

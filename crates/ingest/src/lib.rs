@@ -49,6 +49,7 @@ mod spelled_day;
 mod sqlite;
 mod text;
 mod walk;
+mod whole;
 mod xml;
 
 pub use clean::{clean, clean_line};

@@ -1,15 +1,13 @@
 //! Markdown files into one document each. The text stays Markdown, which people and models read alike;
 //! front matter leaves it and becomes title, day, address and fields.
 
-use docent_search::Document;
-
 use crate::clean::{clean_line, cut};
-use crate::error::{Reason, Warning};
+use crate::error::Reason;
 use crate::fields::{Facts, Keys, facts};
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::front_matter::{Start, read};
-use crate::report::{Problem as _, Reported};
-use crate::text::{decode, file_id, title_from_name};
+use crate::text::decode;
+use crate::whole::document;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
@@ -26,7 +24,7 @@ const KEYS: Keys = Keys {
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = decode(input.bytes, input.limits.max_text_chars)?;
-    let (facts, body) = match read(&text, input.limits) {
+    let (mut facts, body) = match read(&text, input.limits) {
         Start::Plain => (Facts::default(), text.as_str()),
         Start::Keys(keys, body) => (facts(keys, &KEYS, input.limits), body),
         Start::Broken(reason) => (
@@ -37,31 +35,10 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
             text.as_str(),
         ),
     };
-    if body.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
+    if facts.title.is_none() {
+        facts.title = heading(body, input.limits.max_title_chars);
     }
-    let mut warnings = Reported::new(input.limits.max_reported);
-    for reason in facts.warnings {
-        warnings.push(Warning::new(input.path, None, reason));
-    }
-    let title = facts
-        .title
-        .or_else(|| heading(body, input.limits.max_title_chars));
-    let document = Document {
-        id: file_id(input)?,
-        title: title.unwrap_or_else(|| title_from_name(input)),
-        text: body.to_owned(),
-        url: facts.url,
-        date: facts.date,
-        fields: facts.fields,
-        source: input.path.to_owned(),
-        hash: input.sha256.to_owned(),
-    };
-    Ok(Parsed {
-        documents: vec![document],
-        skipped: Vec::new(),
-        warnings: warnings.finish(input.path),
-    })
+    document(input, body.to_owned(), facts)
 }
 
 /// The words of the first heading of the first level, `# so` or underlined with `=`, outside code.

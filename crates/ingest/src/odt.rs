@@ -8,10 +8,11 @@ use serde_json::{Map, Value as Raw};
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Input, Parsed};
-use crate::html::{KEYS, document};
+use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::in_order;
 use crate::package::{Parts, beside};
+use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most styles that are remembered.

@@ -17,9 +17,10 @@ use crate::clean::clean_line;
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Format, Input, Parsed};
-use crate::html::{KEYS, document};
+use crate::html::KEYS;
 use crate::layout::clean_pages;
 use crate::ooxml::in_order;
+use crate::whole::document;
 
 pub(crate) const FORMAT: Format = Format {
     name: "pdf",

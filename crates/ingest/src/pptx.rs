@@ -4,10 +4,11 @@
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Input, Parsed};
-use crate::html::{KEYS, document};
+use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
 use crate::package::{Parts, beside};
+use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most slides of a presentation that are read.

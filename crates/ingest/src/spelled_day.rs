@@ -2,25 +2,10 @@
 //! `12 March 2024`, `Mar 12, 2024`, `Tue, 12 Mar 2024 10:00:00 GMT`. Days whose month cannot be told from
 //! their day, such as `03/12/2024`, are left alone.
 
-use crate::dates;
+use crate::dates::{self, MONTHS};
 
 /// The most bytes of a text that can be a day.
 const MAX_BYTES: usize = 64;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// The day a short text names, if it names exactly one.
 pub(crate) fn spelled_day(text: &str) -> Option<String> {

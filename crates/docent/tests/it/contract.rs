@@ -19,6 +19,24 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+/// The answer of an app to one request, through the real router.
+pub(crate) async fn post(app: &docent_mcp::App, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let request = http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("accept", "application/json")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2025-11-25")
+        .body(Full::new(Bytes::from(message.to_string())))
+        .unwrap();
+    let options = docent_mcp::http::Options::default();
+    let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
+    let router = docent_mcp::http::router(app.clone(), options, guard);
+    let answer = router.oneshot(request).await.unwrap();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&body).unwrap()
+}
+
 /// A whole server in this process.
 struct World {
     documents: BTreeMap<String, Document>,
@@ -62,20 +80,7 @@ impl World {
     }
 
     async fn mcp(&self, method: &str, params: Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let request = http::Request::post("/mcp")
-            .header("host", "localhost")
-            .header("accept", "application/json")
-            .header("content-type", "application/json")
-            .header("mcp-protocol-version", "2025-11-25")
-            .body(Full::new(Bytes::from(message.to_string())))
-            .unwrap();
-        let options = docent_mcp::http::Options::default();
-        let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
-        let router = docent_mcp::http::router(self.app.clone(), options, guard);
-        let answer = router.oneshot(request).await.unwrap();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        let mut answer: Value = serde_json::from_slice(&body).unwrap();
+        let mut answer = post(&self.app, method, params).await;
         answer
             .get_mut("result")
             .map(Value::take)

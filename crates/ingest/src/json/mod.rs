@@ -5,18 +5,16 @@ mod geo;
 mod lines;
 mod walk;
 
-use docent_search::{DocId, Document};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
 use crate::digest::sha256;
-use crate::error::{Reason, Warning};
+use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::records::{KEYS, Place, Records, own_id};
-use crate::report::{Problem as _, Reported};
-use crate::text::{characters, file_id, title_from_name};
-use crate::{code, jsonl, notebook};
+use crate::text::characters;
+use crate::{code, jsonl, notebook, whole};
 
 pub(crate) use walk::{Entry, elements, entries};
 
@@ -156,33 +154,17 @@ fn records(input: &Input<'_>, list: &str, read: ReadRecord) -> Result<Parsed, Re
 fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
     let lines = lines::of(text, input.limits.max_text_chars)?;
     let mut keys = small_entries(entries, input.limits.max_line_bytes);
-    let mut warnings = Reported::new(input.limits.max_reported);
-    let id: Option<DocId> = own_id(&mut keys).unwrap_or_else(|reason| {
-        warnings.push(Warning::new(input.path, None, reason));
-        None
-    });
-    let facts = facts(keys, &KEYS, input.limits);
+    let (id, bad_id) = match own_id(&mut keys) {
+        Ok(id) => (id, None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let mut facts = facts(keys, &KEYS, input.limits);
     if lines.trim().is_empty() {
         return Err(Reason::Empty);
     }
-    for reason in facts.warnings {
-        warnings.push(Warning::new(input.path, None, reason));
-    }
-    let document = Document {
-        id: id.map_or_else(|| file_id(input), Ok)?,
-        title: facts.title.unwrap_or_else(|| title_from_name(input)),
-        text: facts.text.unwrap_or(lines),
-        url: facts.url,
-        date: facts.date,
-        fields: facts.fields,
-        source: input.path.to_owned(),
-        hash: input.sha256.to_owned(),
-    };
-    Ok(Parsed {
-        documents: vec![document],
-        skipped: Vec::new(),
-        warnings: warnings.finish(input.path),
-    })
+    facts.warnings.splice(0..0, bad_id);
+    let text = facts.text.take().unwrap_or(lines);
+    whole::named(input, id, text, facts)
 }
 
 /// The entries of an object that together have no more bytes than a record may have.

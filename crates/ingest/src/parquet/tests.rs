@@ -10,7 +10,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
 use super::*;
-use crate::format::tests::with_input;
+use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 
 /// Three rows of every kind of column.
@@ -95,15 +95,7 @@ fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
         Ok(parsed) => parsed,
         Err(reason) => return vec![reason.code().to_owned()],
     };
-    let documents = parsed
-        .documents
-        .iter()
-        .map(|d| format!("{}|{}|{}", d.id, d.title, d.text.replace('\n', "/")));
-    let skipped = parsed
-        .skipped
-        .iter()
-        .map(|s| format!("{}:{}:{}", s.path, s.line.unwrap_or(0), s.reason.code()));
-    documents.chain(skipped).collect()
+    shown(&parsed)
 }
 
 /// Writes the golden file where there is none; see the README beside it.

@@ -1,7 +1,7 @@
 //! What databases become, and what a hostile one cannot do.
 
 use super::*;
-use crate::format::tests::with_input;
+use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 use crate::options::{Options, SqliteOptions};
 
@@ -47,15 +47,7 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
         Ok(parsed) => parsed,
         Err(reason) => return vec![format!("{}: {reason}", reason.code())],
     };
-    let documents = parsed
-        .documents
-        .iter()
-        .map(|d| format!("{}|{}|{}", d.id, d.title, d.text.replace('\n', "/")));
-    let skipped = parsed
-        .skipped
-        .iter()
-        .map(|s| format!("{}:{}:{}", s.path, s.line.unwrap_or(0), s.reason.code()));
-    documents.chain(skipped).collect()
+    shown(&parsed)
 }
 
 const BOATS: &str = "

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use docent::knowledge::Knowledge;
 use docent::settings::Settings;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{Change, Document, Engine as _, Memory, Value as Field};
-use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tower::ServiceExt as _;
 
 use crate::contract;
 
@@ -45,20 +42,7 @@ impl Desk {
     }
 
     pub(super) async fn rpc(&self, method: &str, params: Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let request = http::Request::post("/mcp")
-            .header("host", "localhost")
-            .header("accept", "application/json")
-            .header("content-type", "application/json")
-            .header("mcp-protocol-version", "2025-11-25")
-            .body(Full::new(Bytes::from(message.to_string())))
-            .unwrap();
-        let options = docent_mcp::http::Options::default();
-        let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();
-        let router = docent_mcp::http::router(self.app.clone(), options, guard);
-        let answer = router.oneshot(request).await.unwrap();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        serde_json::from_slice(&body).unwrap()
+        contract::post(&self.app, method, params).await
     }
 
     pub(super) async fn mcp(&self, method: &str, params: Value) -> Value {

@@ -1,0 +1,49 @@
+//! The text of a file that is one document, and what is known about it, into that document.
+
+use docent_search::{DocId, Document};
+
+use crate::error::{Reason, Warning};
+use crate::fields::Facts;
+use crate::format::{Input, Parsed};
+use crate::report::{Problem as _, Reported};
+use crate::text::{file_id, title_from_name};
+
+/// The document of a whole file, with a title from its name where it has none of its own.
+pub(crate) fn document(input: &Input<'_>, text: String, facts: Facts) -> Result<Parsed, Reason> {
+    named(input, None, text, facts)
+}
+
+/// The same for a file that may have an id of its own.
+pub(crate) fn named(
+    input: &Input<'_>,
+    id: Option<DocId>,
+    text: String,
+    facts: Facts,
+) -> Result<Parsed, Reason> {
+    let limit = input.limits.max_text_chars;
+    if text.chars().nth(limit).is_some() {
+        return Err(Reason::TextTooLong { limit });
+    }
+    if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
+        return Err(Reason::Empty);
+    }
+    let mut warnings = Reported::new(input.limits.max_reported);
+    for reason in facts.warnings {
+        warnings.push(Warning::new(input.path, None, reason));
+    }
+    let document = Document {
+        id: id.map_or_else(|| file_id(input), Ok)?,
+        title: facts.title.unwrap_or_else(|| title_from_name(input)),
+        text,
+        url: facts.url,
+        date: facts.date,
+        fields: facts.fields,
+        source: input.path.to_owned(),
+        hash: input.sha256.to_owned(),
+    };
+    Ok(Parsed {
+        documents: vec![document],
+        skipped: Vec::new(),
+        warnings: warnings.finish(input.path),
+    })
+}
