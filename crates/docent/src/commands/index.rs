@@ -19,7 +19,7 @@ const AT_ONCE: usize = 8_192;
 pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     let dir = desk.place.made()?;
     let engine = match model::embedder(&desk.settings, Cores::All)? {
-        Some(embedder) => Embedded::open_after(dir, embedder, model::built_in())?,
+        Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
         None => Embedded::open(dir)?,
     };
     let runtime = super::runtime()?;

@@ -47,7 +47,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     let dir = desk.place.made()?;
     let embedder = model::embedder(&desk.settings, Cores::Half)?;
     let opened = match &embedder {
-        Some(embedder) => Embedded::open_after(dir, embedder.clone(), model::built_in()),
+        Some(embedder) => Embedded::open_after(dir, embedder.clone(), model::built_in),
         None => Embedded::open(dir),
     };
     let because = match opened {

@@ -42,8 +42,11 @@ pub(super) struct Former {
 
 impl Former {
     /// The one of these models that left most vectors below `root`.
-    pub(super) fn find(root: &Path, models: Vec<Arc<dyn Embedder>>) -> Option<Self> {
-        let left = models.into_iter().filter_map(|embedder| {
+    pub(super) fn find(
+        root: &Path,
+        models: impl Iterator<Item = Arc<dyn Embedder>>,
+    ) -> Option<Self> {
+        let left = models.filter_map(|embedder| {
             let model = Model::new(embedder.fingerprint(), embedder.dimensions()).ok()?;
             // What cannot be opened helps nobody, and is removed when the new vectors are made.
             let store = Store::open_read_only(root, model).ok()?;

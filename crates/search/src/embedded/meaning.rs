@@ -26,11 +26,11 @@ const PASSAGES_AT_ONCE: usize = 256;
 const SLICE: Duration = Duration::from_millis(500);
 
 /// The models of an index.
-pub(super) struct Models {
+pub(super) struct Models<'m> {
     /// The one in use.
     pub newest: Arc<dyn Embedder>,
-    /// Those that may have been in use before.
-    pub former: Vec<Arc<dyn Embedder>>,
+    /// Those that may have been in use before, made only where another model has left vectors.
+    pub former: Box<dyn FnOnce() -> Vec<Arc<dyn Embedder>> + 'm>,
 }
 
 /// The vectors of an index and the model that makes them.
@@ -63,12 +63,10 @@ impl Meaning {
     /// damaged or of another version are thrown away.
     pub(super) fn open(
         dir: &Path,
-        Models { newest, former }: Models,
+        Models { newest, former }: Models<'_>,
         read_only: bool,
     ) -> Result<Self, Error> {
         let embedder = newest;
-        let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
-        let former = former.into_iter().filter(is_other).collect();
         let root = dir.join(FOLDER);
         let model = Model::new(embedder.fingerprint(), embedder.dimensions())?;
         let store = if read_only {
@@ -82,10 +80,16 @@ impl Meaning {
                 other => other?,
             }
         };
+        let former = if store.has_other_models() {
+            let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
+            Former::find(&root, former().into_iter().filter(is_other))
+        } else {
+            None
+        };
         Ok(Self {
             asker: Asker::new(embedder),
             store: Mutex::new(store),
-            former: RwLock::new(Former::find(&root, former)),
+            former: RwLock::new(former),
             read_only,
         })
     }

@@ -84,19 +84,19 @@ impl Embedded {
 
     /// The same, with a model that makes documents findable by their meaning.
     pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
-        Self::open_after(dir, embedder, Vec::new())
+        Self::open_after(dir, embedder, Vec::new)
     }
 
-    /// The same, where one of the models in `former` may have been in use before. Its vectors
-    /// answer until those of the new model are made.
+    /// The same, where one of the models that `former` makes may have been in use before. Its
+    /// vectors answer until those of the new model are made.
     pub fn open_after(
         dir: &Path,
         embedder: Arc<dyn Embedder>,
-        former: Vec<Arc<dyn Embedder>>,
+        former: impl FnOnce() -> Vec<Arc<dyn Embedder>>,
     ) -> Result<Self, Error> {
         let models = Models {
             newest: embedder,
-            former,
+            former: Box::new(former),
         };
         Self::with_access(dir, Access::Write, Some(models))
     }
@@ -106,7 +106,7 @@ impl Embedded {
     pub fn open_read_only(dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Result<Self, Error> {
         let models = embedder.map(|newest| Models {
             newest,
-            former: Vec::new(),
+            former: Box::new(Vec::new),
         });
         Self::with_access(dir, Access::Read, models)
     }

@@ -188,18 +188,26 @@ impl Store {
     /// Returns how many were removed. One that is open for writing, or that cannot be removed now,
     /// stays until the next call.
     pub fn remove_other_models(&self) -> usize {
+        let removed = |path: &&PathBuf| {
+            let lock = take_lock(path);
+            lock.is_ok() && fs::remove_dir_all(path).is_ok()
+        };
+        self.other_models().iter().filter(removed).count()
+    }
+
+    /// Whether other models have left vectors beside these.
+    pub fn has_other_models(&self) -> bool {
+        !self.other_models().is_empty()
+    }
+
+    fn other_models(&self) -> Vec<PathBuf> {
         let root = self.dir.parent().unwrap_or(&self.dir);
         let Ok(entries) = fs::read_dir(root) else {
-            return 0;
+            return Vec::new();
         };
         let is_other = |path: &PathBuf| *path != self.dir && is_model_folder(path);
-        let others = entries.flatten().map(|entry| entry.path()).filter(is_other);
-        others
-            .filter(|path| {
-                let lock = take_lock(path);
-                lock.is_ok() && fs::remove_dir_all(path).is_ok()
-            })
-            .count()
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths.filter(is_other).collect()
     }
 
     /// Adds the vectors of `documents`. When this returns they are sure to last; when it fails none

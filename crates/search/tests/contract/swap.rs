@@ -51,7 +51,7 @@ fn folders(dir: &Path) -> usize {
 async fn the_former_model_answers_until_the_new_one_can() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), vec![topics()]).unwrap();
+    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
     let left = |done, left| PartState::Building(Settled { done, left });
     assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
     let (name, near) = boat(&engine).await.unwrap();
@@ -87,7 +87,7 @@ async fn without_the_former_model_words_answer() {
 async fn going_back_before_the_new_one_is_whole_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), vec![topics()]).unwrap();
+    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
     engine.settle(1).await.unwrap();
     drop(engine);
     let engine = Embedded::open_with(dir.path(), topics()).unwrap();
