@@ -241,6 +241,13 @@ fn at_line(line: Option<u64>) -> String {
 }
 
 impl Reason {
+    /// More memory was asked for than a child may have.
+    pub(crate) fn out_of_memory() -> Self {
+        Self::TooMuchMemory {
+            limit: crate::sandbox::MAX_MEMORY_BYTES,
+        }
+    }
+
     /// A name for this kind of reason that stays the same from release to release.
     pub fn code(&self) -> &'static str {
         match self {

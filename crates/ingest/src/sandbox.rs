@@ -136,12 +136,12 @@ impl Workers {
             };
             let fresh = worker.files() == 0;
             match worker.read(format, input, &self.keeper) {
+                // The crash of a child that has read other files may be theirs, so that a new one decides.
+                Ok(Err(reason)) | Err(reason) if !fresh && is_of_child(&reason) => {}
                 Ok(answer) => {
                     turn.end(worker, &answer);
                     return answer;
                 }
-                // A crash of a child that has read other files may be theirs, so that a new one decides.
-                Err(Reason::Crashed | Reason::TooMuchMemory { .. }) if !fresh => {}
                 Err(reason) => return Err(reason),
             }
         }
@@ -183,6 +183,11 @@ impl Workers {
     }
 }
 
+/// Whether what happened may be due to the state of the child as much as to the file.
+fn is_of_child(reason: &Reason) -> bool {
+    matches!(reason, Reason::Crashed | Reason::TooMuchMemory { .. })
+}
+
 /// The right to one child; given back at the end, whatever the end is.
 struct Turn<'a>(&'a Workers);
 
@@ -190,7 +195,7 @@ impl Turn<'_> {
     fn end(self, worker: Worker, answer: &Result<Parsed, Reason>) {
         let worn = worker.files() >= self.0.sandbox.files_per_child;
         // Memory that a panic went through is not worth trusting for another file.
-        let broken = matches!(answer, Err(Reason::Crashed));
+        let broken = answer.as_ref().is_err_and(is_of_child);
         if !worn && !broken {
             self.0.slots().idle.push(worker);
         }

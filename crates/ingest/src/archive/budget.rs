@@ -62,10 +62,12 @@ impl Budget {
     }
 
     /// Why reading failed.
-    pub(super) fn why(&self) -> Reason {
+    pub(super) fn why(&self, error: &io::Error) -> Reason {
         if self.bytes.over.get() {
             let limit = self.max_bytes;
             Reason::TooMuchInside { limit }
+        } else if error.kind() == io::ErrorKind::OutOfMemory {
+            Reason::out_of_memory()
         } else {
             damaged()
         }
@@ -126,9 +128,9 @@ mod tests {
         assert!(read(b"1234").is_ok());
         assert!(!budget.is_spent());
         assert!(read(b"").is_ok());
-        assert!(read(b"1").is_err());
+        let over = read(b"1").unwrap_err();
         assert!(budget.is_spent());
-        assert_eq!(budget.why(), Reason::TooMuchInside { limit: 10 });
+        assert_eq!(budget.why(&over), Reason::TooMuchInside { limit: 10 });
     }
 
     #[test]
@@ -138,7 +140,13 @@ mod tests {
         assert!(!budget.is_spent());
         assert_eq!(budget.count(), Err(Reason::TooMuchInside { limit: 2 }));
         assert!(budget.is_spent());
-        assert_eq!(budget.why(), damaged());
+    }
+
+    #[test]
+    fn a_reader_without_memory_says_nothing_of_the_archive() {
+        let why = |kind| budget(10).why(&io::Error::from(kind));
+        assert_eq!(why(io::ErrorKind::InvalidData), damaged());
+        assert_eq!(why(io::ErrorKind::OutOfMemory), Reason::out_of_memory());
     }
 
     #[test]

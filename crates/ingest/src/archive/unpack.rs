@@ -109,7 +109,7 @@ impl<'a> Unpack<'a> {
         let mut unpacked = self.budget.metered(MultiGzDecoder::new(bytes));
         let mut head = Vec::new();
         let begun = (&mut unpacked).take(512).read_to_end(&mut head);
-        begun.map_err(|_| self.budget.why())?;
+        begun.map_err(|error| self.budget.why(&error))?;
         let whole = head.as_slice().chain(unpacked);
         if super::is_tar(&head) {
             return self.tar(at, whole, depth);
@@ -129,10 +129,10 @@ impl<'a> Unpack<'a> {
 
     fn tar(&mut self, at: &At, bytes: impl Read, depth: usize) -> Result<(), Reason> {
         let mut tar = tar::Archive::new(bytes);
-        let entries = tar.entries().map_err(|_| self.budget.why())?;
+        let entries = tar.entries().map_err(|error| self.budget.why(&error))?;
         for entry in entries {
             self.budget.count()?;
-            let entry = entry.map_err(|_| self.budget.why())?;
+            let entry = entry.map_err(|error| self.budget.why(&error))?;
             let kind = entry.header().entry_type();
             if kind.is_dir() || kind.is_pax_global_extensions() {
                 continue;
@@ -177,7 +177,7 @@ impl<'a> Unpack<'a> {
         let limit = self.limits.max_file_bytes;
         let mut bytes = Vec::new();
         let read = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|_| self.budget.why())?;
+        read.map_err(|error| self.budget.why(&error))?;
         if bytes.len() as u64 > limit {
             return Err(Reason::TooLarge {
                 bytes: bytes.len() as u64,

@@ -71,15 +71,25 @@ impl<'a> Parts<'a> {
         }
         let by_ratio = entry.compressed_size().saturating_mul(MAX_RATIO);
         let most = by_ratio.max(FREE_BYTES).min(self.left);
-        let mut bytes = Vec::new();
-        let part = entry.with_reader(&mut self.reader, ZipReadOptions::new());
-        let mut part = part.map_err(damaged)?.take(most.saturating_add(1));
-        part.read_to_end(&mut bytes).map_err(|_| Reason::Damaged {
-            what: "a part of it cannot be unpacked".into(),
-        })?;
-        let size = bytes.len() as u64;
-        if size > most {
+        let claimed = entry.size();
+        if claimed > most {
             return Err(Reason::TooMuchInside { limit: self.limit });
+        }
+        // Room for what it claims and the one byte more that shows a lie: a vector that grows by itself takes
+        // twice the memory, and whether that is there depends on what the child has read before.
+        let mut bytes = Vec::new();
+        let room = usize::try_from(claimed.saturating_add(1)).unwrap_or(usize::MAX);
+        bytes
+            .try_reserve_exact(room)
+            .map_err(|_| Reason::out_of_memory())?;
+        let part = entry.with_reader(&mut self.reader, ZipReadOptions::new());
+        let part = part.map_err(damaged)?;
+        let read = part.take(room as u64).read_to_end(&mut bytes);
+        let size = bytes.len() as u64;
+        if read.is_err() || size > claimed {
+            return Err(Reason::Damaged {
+                what: "a part of it cannot be unpacked".into(),
+            });
         }
         self.left -= size;
         Ok(Some(bytes))

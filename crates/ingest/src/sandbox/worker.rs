@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use super::believe::Answer;
-use super::confine::{Confinement, MAX_MEMORY_BYTES};
+use super::confine::Confinement;
 use super::keeper::{Keeper, Process};
 use super::wire::{self, Frame, Received, wrong};
 use super::{Sandbox, reasons};
@@ -152,9 +152,7 @@ impl Worker {
                 seconds: limits.max_parse_seconds,
             }
         } else if said.contains(OUT_OF_MEMORY) || signal == Some(Signal::Kill) {
-            Reason::TooMuchMemory {
-                limit: MAX_MEMORY_BYTES,
-            }
+            Reason::out_of_memory()
         } else {
             Reason::Crashed
         }

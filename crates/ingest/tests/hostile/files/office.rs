@@ -22,7 +22,11 @@ pub(super) fn all() -> Vec<Hostile> {
     let shared = "<c t=\"s\"><v>0</v></c>".repeat(10_000);
     let text = "word ".repeat(4_000_000);
     vec![
-        either("docx-2gb.docx", package(huge)),
+        Hostile::new(
+            "docx-2gb.docx",
+            package(huge),
+            Expect::Code("too-much-inside"),
+        ),
         either(
             "docx-entity.docx",
             docx(entity, "<w:p><w:r><w:t>&e;</w:t></w:r></w:p>"),
