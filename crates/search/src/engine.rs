@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _, ready};
 
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
@@ -44,6 +44,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// What is held, one entry a document, in the order of the ids.
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>>;
+
+    /// Says that everything there is to hold is held. What was kept only until then is removed.
+    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+        ready(Ok(())).boxed()
+    }
 
     /// How the engine is.
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>>;

@@ -99,7 +99,7 @@ impl Error {
             Self::Io { .. } => "check that the folder exists, may be written to and has space left",
             Self::Missing { .. } => "build the index first",
             Self::Corrupt { .. } | Self::Format { .. } => {
-                "remove the index folder and build the index again; the documents are not touched"
+                "open the index for writing: what is damaged is set aside and made again"
             }
             Self::Locked { .. } => "stop the other process, or open the index to be read only",
             Self::ReadOnly { .. } => "open the index for writing",

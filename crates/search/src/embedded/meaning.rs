@@ -60,11 +60,12 @@ pub(super) struct Asked<'s> {
 
 impl Meaning {
     /// Opens the vectors beside the index in `dir`. Vectors can be made again, so those that are
-    /// damaged or of another version are thrown away.
+    /// damaged or of another version are thrown away, and `told` says why.
     pub(super) fn open(
         dir: &Path,
         Models { newest, former }: Models<'_>,
         read_only: bool,
+        told: &mut Vec<String>,
     ) -> Result<Self, Error> {
         let embedder = newest;
         let root = dir.join(FOLDER);
@@ -72,13 +73,7 @@ impl Meaning {
         let store = if read_only {
             Store::open_read_only(&root, model)?
         } else {
-            match Store::open(&root, model.clone()) {
-                Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
-                    tracing::warn!(%error, "the vectors are made again");
-                    Store::anew(&root, model)?
-                }
-                other => other?,
-            }
+            open_or_mend(&root, &model, told)?
         };
         let former = if store.has_other_models() {
             let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
@@ -200,6 +195,24 @@ impl Meaning {
 
     pub(super) fn is_read_only(&self) -> bool {
         self.read_only
+    }
+}
+
+fn open_or_mend(root: &Path, model: &Model, told: &mut Vec<String>) -> Result<Store, Error> {
+    match Store::open_sound(root, model.clone()) {
+        Ok((store, lost)) => {
+            for why in &lost {
+                tracing::warn!(%why, "some vectors are made again");
+            }
+            told.extend(lost);
+            Ok(store)
+        }
+        Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+            tracing::warn!(%error, "the vectors are made again");
+            told.push(error.to_string());
+            Store::anew(root, model.clone())
+        }
+        Err(other) => Err(other),
     }
 }
 

@@ -1,31 +1,38 @@
 //! The engine for one machine: an index in a folder, changed and searched by one process.
 
+mod agree;
 mod answer;
+mod aside;
 mod bits;
 mod cache;
 mod disk;
 mod facets;
 mod former;
 mod frequency;
+mod ledger;
 mod lexical;
 mod listing;
 mod meaning;
 mod narrow;
+mod place;
 mod recover;
 mod schema;
 mod snapshot;
+mod sums;
+mod tally;
 mod tokens;
 mod words;
 mod writer;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use tantivy::directory::DirectoryLock;
 use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
 use tokio::runtime::Handle;
 
+use self::aside::Aside;
 use self::cache::Cache;
 use self::meaning::{Meaning, Models};
 use self::recover::{Access, Opened};
@@ -68,16 +75,19 @@ struct Inner {
     settling: Mutex<()>,
     /// Nothing when the index was opened to be read only.
     writer: Option<Mutex<Writer>>,
+    /// What was damaged when the index was opened.
+    aside: Aside,
     /// Dropped last, when nobody can write any more.
-    _lock: Option<DirectoryLock>,
+    _lock: Option<File>,
 }
 
 impl Embedded {
     /// Opens the index in `dir` to be searched and changed, or makes an empty one there.
     ///
     /// Only one process can have an index open this way; another is refused with
-    /// [`Error::Locked`]. An index that is not byte for byte what was written is refused with
-    /// [`Error::Corrupt`], one of another version with [`Error::Format`].
+    /// [`Error::Locked`]. What is not byte for byte as it was written is set aside, so that the
+    /// documents in it are missing until somebody brings them again; see [`Embedded::damaged`]. An
+    /// index of another version is left as it is, and a new one begun beside it.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Self::with_access(dir, Access::Write, None)
     }
@@ -102,7 +112,7 @@ impl Embedded {
     }
 
     /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
-    /// committed there later is not seen.
+    /// committed there later is not seen. A damaged index is refused with [`Error::Corrupt`].
     pub fn open_read_only(dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Result<Self, Error> {
         let models = embedder.map(|newest| Models {
             newest,
@@ -114,7 +124,10 @@ impl Embedded {
     fn with_access(dir: &Path, access: Access, models: Option<Models>) -> Result<Self, Error> {
         let Opened {
             index,
+            disk,
             fields,
+            words,
+            mut aside,
             lock,
         } = recover::open(dir, access)?;
         let known = |source| recover::failure(dir, source);
@@ -123,11 +136,23 @@ impl Embedded {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(known)?;
+        let is_read_only = access == Access::Read;
+        let writer = if is_read_only {
+            None
+        } else {
+            let parts = (&reader, fields);
+            Some(agree::writer(
+                &words,
+                (index.clone(), disk),
+                parts,
+                &mut aside,
+            )?)
+        };
         let meaning = match models {
             None => None,
-            Some(models) => match Meaning::open(dir, models, access == Access::Read) {
+            Some(models) => match Meaning::open(dir, models, is_read_only, &mut aside.told) {
                 // Nobody has made vectors yet, and a reader does not.
-                Err(Error::Missing { .. }) if access == Access::Read => None,
+                Err(Error::Missing { .. }) if is_read_only => None,
                 other => Some(other?),
             },
         };
@@ -135,7 +160,6 @@ impl Embedded {
         if let Some(meaning) = &meaning {
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
         }
-        let writer = (access == Access::Write).then(|| Writer::new(index.clone(), fields));
         Ok(Self(Arc::new(Inner {
             dir: dir.to_owned(),
             index,
@@ -147,8 +171,20 @@ impl Embedded {
             catalog: Mutex::new(None),
             settling: Mutex::new(()),
             writer: writer.map(Mutex::new),
+            aside,
             _lock: lock,
         })))
+    }
+
+    /// What was not as it was written when the index was opened, in words. It has been set aside and
+    /// has to be brought again.
+    pub fn damaged(&self) -> &[String] {
+        &self.0.aside.told
+    }
+
+    /// Whether the folder has an index of another version, kept until this one is complete.
+    pub fn has_other_versions(&self) -> bool {
+        !place::left_by_others(&self.0.dir).is_empty()
     }
 
     /// Runs short work here and long work where it keeps nobody waiting.
@@ -203,11 +239,13 @@ impl Engine for Embedded {
     }
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
+        self.run(false, Inner::inventory)
+    }
+
+    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.run(false, |inner| {
-            inner
-                .snapshot()
-                .inventory()
-                .map_err(|source| inner.known(source))
+            inner.complete();
+            Ok(())
         })
     }
 
@@ -352,9 +390,7 @@ impl Inner {
             return Ok(present);
         }
         let known = |source| self.known(source);
-        // Read from the disk: a batch that failed after its commit has used a number all the same.
-        let next = writer::generation(&self.index).map_err(known)?.next();
-        writer.commit(changes, next).map_err(known)?;
+        let next = writer.commit(&self.dir, changes)?;
         let mut snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
         if let Some(meaning) = &self.meaning {
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
@@ -365,5 +401,26 @@ impl Inner {
             .write()
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
         Ok(next)
+    }
+
+    /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
+    fn inventory(&self) -> Result<Vec<Held>, Error> {
+        let Some(writer) = &self.writer else {
+            let held = self.snapshot().inventory();
+            return held.map_err(|source| self.known(source));
+        };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.snapshot().generation;
+        writer.held(present)
+    }
+
+    fn complete(&self) {
+        if self.writer.is_none() {
+            return;
+        }
+        place::remove_others(&self.dir);
+        if let Err(error) = self.aside.clear() {
+            tracing::warn!(%error, "what was damaged stays on disk");
+        }
     }
 }

@@ -1,29 +1,37 @@
-//! A folder into an index that can be trusted, or the reason why it cannot.
+//! A folder into words that can be trusted, or the reason why it cannot.
 //!
-//! Opening is recovering: lock, check the format, check every sum, then open. In doubt the index is
-//! refused, since it can always be built again from its documents.
+//! Opening is recovering: lock, check the format, check every sum, then open. What is damaged is set
+//! aside when the index is opened for writing, since it can always be made again from its documents;
+//! the rest stays and answers. A reader has nothing to make it again from and refuses.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tantivy::directory::error::{LockError, OpenReadError};
-use tantivy::directory::{Directory, DirectoryLock, META_LOCK};
-use tantivy::index::SegmentComponent;
+use tantivy::directory::{Directory, META_LOCK};
+use tantivy::index::{SegmentComponent, SegmentId, SegmentMeta};
 use tantivy::{Index, IndexSettings, TantivyError};
 
-use super::disk::{Disk, META, writer_lock};
+use super::aside::Aside;
+use super::disk::{Disk, META};
+use super::place::{self, FORMAT};
 use super::schema::{Fields, schema};
+use super::sums::{Sums, is_of_segment};
 use super::tokens;
 use crate::error::Error;
-
-/// The format this version writes and reads. It counts up whenever an index written before would
-/// be misread: another schema, another stored shape, other terms for the same text.
-pub(super) const FORMAT: u32 = 3;
+use crate::folder;
 
 /// The file that says which format an index has. It is written last when an index is made, so an
 /// index without it was never finished.
 const FORMAT_FILE: &str = "docent-index.json";
+
+/// tantivy's list of the files it may remove.
+const MANAGED: &str = ".managed.json";
+
+/// The lock that the one process that may write holds for as long as it has the index open.
+const LOCK: &str = ".docent-writer.lock";
 
 #[derive(Serialize, Deserialize)]
 struct FormatFile {
@@ -37,91 +45,122 @@ pub(super) enum Access {
     Read,
 }
 
-/// An index that passed every check.
+/// Words that passed every check.
 pub(super) struct Opened {
     pub index: Index,
+    pub disk: Disk,
     pub fields: Fields,
+    /// The folder they are in.
+    pub words: PathBuf,
+    /// What did not pass.
+    pub aside: Aside,
     /// Held for as long as the index may be written to.
-    pub lock: Option<DirectoryLock>,
+    pub lock: Option<File>,
 }
 
-/// Opens the index in `dir`; makes one there when there is none and it is to be written to.
+/// Opens the words of the index in `dir`; makes some there when there are none and they are to be
+/// written to.
 pub(super) fn open(dir: &Path, access: Access) -> Result<Opened, Error> {
-    if access == Access::Write {
-        fs::create_dir_all(dir).map_err(|source| Error::io(dir, source))?;
-    } else if !dir.is_dir() {
-        return Err(Error::Missing {
-            path: dir.to_owned(),
-        });
-    }
-    let disk = Disk::open(dir).map_err(|source| failure(dir, source.into()))?;
-    let lock = match access {
-        Access::Write => Some(take_lock(dir, &disk)?),
-        Access::Read => None,
+    let words = place::words(dir);
+    let mut aside = Aside::of(dir);
+    let ((index, disk), lock) = match access {
+        Access::Write => {
+            fs::create_dir_all(dir).map_err(|source| Error::io(dir, source))?;
+            let lock = folder::lock(dir, LOCK)?;
+            (open_to_write(&words, &mut aside)?, Some(lock))
+        }
+        Access::Read if words.join(FORMAT_FILE).exists() => (open_to_read(&words, dir)?, None),
+        Access::Read => {
+            return Err(Error::Missing {
+                path: dir.to_owned(),
+            });
+        }
     };
-    if let Some(content) = read(dir, FORMAT_FILE)? {
-        check_format(dir, &content)?;
-    } else if access == Access::Write {
-        create(dir, &disk)?;
-    } else {
-        return Err(Error::Missing {
-            path: dir.to_owned(),
-        });
-    }
-    let (index, fields) = open_checked(dir, disk)?;
-    if access == Access::Write {
-        remove_torn_files(dir);
-    }
+    let (_, fields) = schema();
     Ok(Opened {
         index,
+        disk,
         fields,
+        words,
+        aside,
         lock,
     })
 }
 
-fn take_lock(dir: &Path, disk: &Disk) -> Result<DirectoryLock, Error> {
-    disk.acquire_lock(&writer_lock())
-        .map_err(|source| failure(dir, source.into()))
-}
-
-/// A file's content, or nothing when there is no such file.
-fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
-    let path = dir.join(name);
-    match fs::read(&path) {
-        Ok(content) => Ok(Some(content)),
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::io(&path, source)),
+fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, Disk), Error> {
+    let disk = Disk::open(words).map_err(|source| failure(dir, source.into()))?;
+    check_format(words)?;
+    let (index, damaged) = open_checked(words, &disk)?;
+    match damaged.into_iter().next() {
+        None => Ok((index, disk)),
+        Some(part) => Err(Error::corrupt(dir, part.why)),
     }
 }
 
-fn check_format(dir: &Path, content: &[u8]) -> Result<(), Error> {
-    let FormatFile { format } = serde_json::from_slice(content)
-        .map_err(|_| Error::corrupt(dir, format!("`{FORMAT_FILE}` cannot be read")))?;
-    if format == FORMAT {
-        return Ok(());
+fn open_to_write(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
+    match prepare(words, aside) {
+        Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+            aside.put(words, error.to_string())?;
+            prepare(words, aside)
+        }
+        other => other,
     }
-    Err(Error::Format {
-        path: dir.to_owned(),
-        found: format.to_string(),
-        expected: FORMAT,
-    })
 }
 
-/// Makes an empty index, or makes one again that was left unfinished. An index that has documents
-/// is never touched here, whoever made it.
-fn create(dir: &Path, disk: &Disk) -> Result<(), Error> {
-    let known = |source| failure(dir, source);
+/// Opens the words in their folder, without the segments that are damaged.
+fn prepare(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
+    fs::create_dir_all(words).map_err(|source| Error::io(words, source))?;
+    let disk = Disk::open(words).map_err(|source| failure(words, source.into()))?;
+    if words.join(FORMAT_FILE).exists() {
+        check_format(words)?;
+    } else {
+        create(words, &disk)?;
+    }
+    list_files(words, &disk)?;
+    let (index, damaged) = open_checked(words, &disk)?;
+    remove_torn_files(words);
+    if damaged.is_empty() {
+        return Ok((index, disk));
+    }
+    let ids: Vec<_> = damaged.iter().map(|part| part.segment.id()).collect();
+    drop_segments(words, &disk, &ids)?;
+    for part in damaged {
+        for file in files(&part.segment) {
+            aside.put(&words.join(file), part.why.as_str())?;
+        }
+    }
+    let (index, _) = open_checked(words, &disk)?;
+    Ok((index, disk))
+}
+
+fn check_format(words: &Path) -> Result<(), Error> {
+    let path = words.join(FORMAT_FILE);
+    let content = fs::read(&path).map_err(|source| Error::io(&path, source))?;
+    match serde_json::from_slice(&content) {
+        Ok(FormatFile { format: FORMAT }) => Ok(()),
+        Ok(FormatFile { format }) => Err(Error::Format {
+            path: words.to_owned(),
+            found: format.to_string(),
+            expected: FORMAT,
+        }),
+        Err(_) => Err(Error::corrupt(
+            words,
+            format!("`{FORMAT_FILE}` cannot be read"),
+        )),
+    }
+}
+
+/// Makes words without a document, or makes some again that were left unfinished. Words that have
+/// documents are never touched here, whoever made them.
+fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
+    let known = |source| failure(words, source);
     if disk
         .exists(Path::new(META))
         .map_err(|source| known(source.into()))?
     {
         let found = Index::open(disk.clone()).and_then(|index| index.searchable_segment_metas());
         if !found.map_err(known)?.is_empty() {
-            return Err(Error::Format {
-                path: dir.to_owned(),
-                found: "unknown".to_owned(),
-                expected: FORMAT,
-            });
+            return Err(Error::corrupt(words, format!("`{FORMAT_FILE}` is missing")));
         }
     }
     // One thread less for each segment: our documents are small and the indexing threads suffice.
@@ -132,12 +171,40 @@ fn create(dir: &Path, disk: &Disk) -> Result<(), Error> {
     Index::create(disk.clone(), schema().0, settings).map_err(known)?;
     let content = serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(Error::engine)?;
     disk.write(FORMAT_FILE, &content)
-        .map_err(|source| Error::io(&dir.join(FORMAT_FILE), source))
+        .and_then(|()| folder::sync(words.parent().unwrap_or(words)))
+        .map_err(|source| Error::io(&words.join(FORMAT_FILE), source))
 }
 
-/// Checks every byte of the index before one of them is believed.
-fn open_checked(dir: &Path, disk: Disk) -> Result<(Index, Fields), Error> {
-    let known = |source| failure(dir, source);
+/// Writes down which files tantivy may remove: all there are that look like its own. Its own list has
+/// no sum, and a file that is not on it would stay for ever.
+fn list_files(words: &Path, disk: &Disk) -> Result<(), Error> {
+    let io = |source| Error::io(words, source);
+    let mut files = BTreeSet::from([PathBuf::from(META)]);
+    for entry in fs::read_dir(words).map_err(io)? {
+        let name = PathBuf::from(entry.map_err(io)?.file_name());
+        if is_of_segment(&name.to_string_lossy()) {
+            files.insert(name);
+        }
+    }
+    let listed = fs::read(words.join(MANAGED)).ok();
+    let listed = listed.and_then(|content| serde_json::from_slice(&content).ok());
+    if listed.as_ref() == Some(&files) {
+        return Ok(());
+    }
+    let content = serde_json::to_vec(&files).map_err(Error::engine)?;
+    disk.write(MANAGED, &content).map_err(io)
+}
+
+/// A segment of which a file is not what was written.
+struct Damaged {
+    segment: SegmentMeta,
+    why: String,
+}
+
+/// Checks every byte of the words before one of them is believed. Returns the damaged segments; when
+/// it is the file that names the segments there is nothing to return.
+fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Error> {
+    let known = |source| failure(words, source);
     // While this is held no other process takes files away that were just found in the index.
     let reading = disk
         .acquire_lock(&META_LOCK)
@@ -147,58 +214,101 @@ fn open_checked(dir: &Path, disk: Disk) -> Result<(Index, Fields), Error> {
         .map_err(|source| known(source.into()))?
     {
         return Err(Error::corrupt(
-            dir,
+            words,
             format!("the sum of `{META}` does not match"),
         ));
     }
-    let mut index = Index::open(disk).map_err(known)?;
-    let (schema, fields) = schema();
-    if index.schema() != schema {
+    let mut index = Index::open(disk.clone()).map_err(known)?;
+    if index.schema() != schema().0 {
         return Err(Error::corrupt(
-            dir,
+            words,
             "it has other fields than its format says",
         ));
     }
-    check_segments(dir, &index)?;
-    drop(reading);
-    index.set_tokenizers(tokens::manager());
-    Ok((index, fields))
-}
-
-/// Compares the sum of each file of each segment. tantivy has the same, but passes over files that
-/// its list of files does not name, and that list has no sum either.
-fn check_segments(dir: &Path, index: &Index) -> Result<(), Error> {
-    let known = |source| failure(dir, source);
+    // Read after the names of the segments, so that it lists all of them.
+    let sums = disk.sums().map_err(|source| known(source.into()))?;
+    let sums = sums.unwrap_or_default();
+    let mut damaged = Vec::new();
     for segment in index.searchable_segment_metas().map_err(known)? {
-        let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
-        let parts = [
-            SegmentComponent::Postings,
-            SegmentComponent::Positions,
-            SegmentComponent::FastFields,
-            SegmentComponent::FieldNorms,
-            SegmentComponent::Terms,
-            SegmentComponent::Store,
-        ];
-        for part in parts.into_iter().chain(deletions) {
-            let file = segment.relative_path(part);
-            let sum = index.directory().validate_checksum(&file);
-            if !sum.map_err(|source| known(source.into()))? {
-                let reason = format!("the sum of `{}` does not match", file.display());
-                return Err(Error::corrupt(dir, reason));
-            }
+        if let Some(why) = check_segment(words, (&index, &sums), &segment)? {
+            damaged.push(Damaged { segment, why });
         }
     }
-    Ok(())
+    drop(reading);
+    index.set_tokenizers(tokens::manager());
+    Ok((index, damaged))
+}
+
+fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
+    let parts = [
+        SegmentComponent::Postings,
+        SegmentComponent::Positions,
+        SegmentComponent::FastFields,
+        SegmentComponent::FieldNorms,
+        SegmentComponent::Terms,
+        SegmentComponent::Store,
+    ];
+    let deletions = segment.has_deletes().then_some(SegmentComponent::Delete);
+    let parts = parts.into_iter().chain(deletions);
+    parts.map(|part| segment.relative_path(part))
+}
+
+/// Compares the sums of each file of a segment, and says what is wrong.
+fn check_segment(
+    words: &Path,
+    (index, sums): (&Index, &Sums),
+    segment: &SegmentMeta,
+) -> Result<Option<String>, Error> {
+    for file in files(segment) {
+        if !sums.is_intact(words, &file) {
+            let why = format!("`{}` is not the file that was written", file.display());
+            return Ok(Some(why));
+        }
+        let sum = index.directory().validate_checksum(&file);
+        match sum.map_err(|source| failure(words, source.into())) {
+            Ok(true) => {}
+            Ok(false) => {
+                let why = format!("the sum of `{}` does not match", file.display());
+                return Ok(Some(why));
+            }
+            Err(Error::Corrupt { reason, .. }) => return Ok(Some(reason)),
+            Err(Error::Format { found, .. }) => return Ok(Some(found)),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(None)
+}
+
+/// Makes a commit of what is left without these segments.
+fn drop_segments(words: &Path, disk: &Disk, damaged: &[SegmentId]) -> Result<(), Error> {
+    let unreadable = || Error::corrupt(words, format!("`{META}` cannot be read"));
+    let content = disk.atomic_read(Path::new(META));
+    let content = content.map_err(|source| failure(words, source.into()))?;
+    let mut meta: serde_json::Value = serde_json::from_slice(&content).map_err(|_| unreadable())?;
+    let segments = meta
+        .get_mut("segments")
+        .and_then(|list| list.as_array_mut());
+    let id = |segment: &serde_json::Value| {
+        let id = segment.get("segment_id")?.clone();
+        serde_json::from_value::<SegmentId>(id).ok()
+    };
+    segments
+        .ok_or_else(unreadable)?
+        .retain(|segment| id(segment).is_some_and(|id| !damaged.contains(&id)));
+    let content = serde_json::to_vec(&meta).map_err(Error::engine)?;
+    disk.atomic_write(Path::new(META), &content)
+        .map_err(|source| Error::io(&words.join(META), source))
 }
 
 /// Removes what a process that was killed left half written. Whole files that no commit names are
 /// removed by the writer, which knows them.
-fn remove_torn_files(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else {
+fn remove_torn_files(words: &Path) {
+    let Ok(entries) = fs::read_dir(words) else {
         return;
     };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(".tmp") {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(".tmp") {
             // What cannot be removed now is tried again at the next start.
             let _ = fs::remove_file(entry.path());
         }

@@ -12,7 +12,7 @@ use tantivy::{
 
 use super::meaning::Views;
 use super::schema::{DAY, Fields, HASH, ID, KEY, LANGUAGE, SOURCE};
-use super::writer;
+use super::writer::Commit;
 use crate::analysis::Language;
 use crate::document::DocId;
 use crate::engine::{Generation, Held};
@@ -70,9 +70,9 @@ impl Snapshot {
     /// The newest generation.
     pub(super) fn newest(index: &Index, reader: &IndexReader) -> tantivy::Result<Self> {
         for _ in 0..MAX_RELOADS {
-            let generation = writer::generation(index)?;
+            let generation = Commit::last(index)?.generation;
             reader.reload()?;
-            if writer::generation(index)? == generation {
+            if Commit::last(index)?.generation == generation {
                 let searcher = reader.searcher();
                 return Ok(Self {
                     columns: Arc::new(Columns::of(&searcher)?),

@@ -1,10 +1,19 @@
 //! Changes into one commit that lasts.
 
+use std::fmt;
+use std::path::Path;
+
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{Index, IndexWriter, TantivyError, Term};
 
+use super::disk::Disk;
+use super::ledger::Ledger;
+use super::recover;
 use super::schema::Fields;
-use crate::engine::{Change, Generation};
+use super::tally::Tally;
+use crate::engine::{Change, Generation, Held};
+use crate::error::Error;
+use crate::faults;
 
 /// What one indexing thread may hold in memory before it writes a segment. tantivy takes no less
 /// than fifteen million bytes.
@@ -29,36 +38,58 @@ const MAX_DELETED: f32 = 0.3;
 /// The one that writes. It costs threads and memory, so it is opened by the first change.
 pub(super) struct Writer {
     index: Index,
+    disk: Disk,
     fields: Fields,
     open: Option<IndexWriter>,
+    ledger: Ledger,
 }
 
 impl Writer {
-    pub(super) fn new(index: Index, fields: Fields) -> Self {
+    pub(super) fn new((index, disk): (Index, Disk), fields: Fields, ledger: Ledger) -> Self {
         Self {
             index,
+            disk,
             fields,
             open: None,
+            ledger,
         }
     }
 
-    /// Writes all changes as one commit that carries `generation`, or none of them.
+    /// Writes all changes as one commit, or none of them, first into the ledger and then into the
+    /// words. Returns the generation that the commit carries.
     ///
     /// After a failure the writer is thrown away: what it holds in memory, and whether the disk
     /// took what it was given, can no longer be known. The next one starts from the last commit.
-    pub(super) fn commit(
-        &mut self,
-        changes: &[Change],
-        generation: Generation,
-    ) -> tantivy::Result<()> {
+    pub(super) fn commit(&mut self, dir: &Path, changes: &[Change]) -> Result<Generation, Error> {
+        let known = |source| recover::failure(dir, source);
+        // Read from the disk: a batch that failed after its commit has used a number all the same.
+        let present = Commit::last(&self.index).map_err(known)?.generation;
+        let next = Commit {
+            generation: present.next(),
+            rows: self.ledger.announce(changes, present, present.next())?,
+        };
+        self.write(changes, next).map_err(known)?;
+        Ok(next.generation)
+    }
+
+    /// What the ledger says is held.
+    pub(super) fn held(&mut self, present: Generation) -> Result<Vec<Held>, Error> {
+        self.ledger.held(present)
+    }
+
+    fn write(&mut self, changes: &[Change], commit: Commit) -> tantivy::Result<()> {
         let mut writer = match self.open.take() {
             Some(writer) => writer,
-            None => open(&self.index, changes)?,
+            None => {
+                self.disk.begin();
+                open(&self.index, changes)?
+            }
         };
         self.stage(&writer, changes)?;
-        let mut commit = writer.prepare_commit()?;
-        commit.set_payload(&generation.to_string());
-        commit.commit()?;
+        faults::pass("words-staged")?;
+        let mut prepared = writer.prepare_commit()?;
+        prepared.set_payload(&commit.to_string());
+        prepared.commit()?;
         self.open = Some(writer);
         Ok(())
     }
@@ -91,14 +122,36 @@ impl Drop for Writer {
     }
 }
 
-/// The generation of the last commit.
-pub(super) fn generation(index: &Index) -> tantivy::Result<Generation> {
-    let Some(payload) = index.load_metas()?.payload else {
-        return Ok(Generation::default());
-    };
-    payload.parse().map(Generation).map_err(|_| {
-        TantivyError::InternalError("the last commit does not say its generation".to_owned())
-    })
+/// What a commit says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Commit {
+    pub generation: Generation,
+    /// The documents there are with it.
+    pub rows: Tally,
+}
+
+impl Commit {
+    /// The last commit.
+    pub(super) fn last(index: &Index) -> tantivy::Result<Self> {
+        let Some(payload) = index.load_metas()?.payload else {
+            return Ok(Self::default());
+        };
+        let parsed = payload.split_once(' ').and_then(|(generation, rows)| {
+            Some(Self {
+                generation: Generation(generation.parse().ok()?),
+                rows: Tally::parse(rows)?,
+            })
+        });
+        parsed.ok_or_else(|| {
+            TantivyError::InternalError("the last commit does not say what it is".to_owned())
+        })
+    }
+}
+
+impl fmt::Display for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.generation, self.rows)
+    }
 }
 
 fn open(index: &Index, changes: &[Change]) -> tantivy::Result<IndexWriter> {

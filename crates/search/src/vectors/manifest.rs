@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_FINGERPRINT_BYTES, MAX_ROWS, MAX_SEGMENTS};
 use crate::error::Error;
+use crate::folder;
 
 pub(super) const NAME: &str = "manifest.json";
 
@@ -148,18 +149,8 @@ impl Manifest {
     pub(super) fn put_in_place(dir: &Path) -> Result<(), Error> {
         let path = dir.join(NAME);
         fs::rename(dir.join(COMING), &path)
-            .and_then(|()| sync_folder(dir))
+            .and_then(|()| folder::sync(dir))
             .map_err(|source| Error::io(&path, source))
-    }
-}
-
-/// Makes the names in a folder last.
-pub(super) fn sync_folder(dir: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
-    if cfg!(unix) {
-        File::open(dir)?.sync_all()
-    } else {
-        Ok(())
     }
 }
 

@@ -13,7 +13,7 @@
 //! then is the batch acknowledged. A crash before the rename leaves a file that no manifest names,
 //! which the next one to open the folder removes.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,11 +21,12 @@ use super::batch::{Batch, Embedded};
 use super::draft::{self, Source};
 use super::kernels::Kernels;
 use super::live::Live;
-use super::manifest::{self, COMING, Entry, Manifest, SEGMENT_ENDING, file_name, sync_folder};
+use super::manifest::{self, COMING, Entry, Manifest, SEGMENT_ENDING, file_name};
 use super::rotation::Rotation;
 use super::segment::Segment;
 use super::{MAX_DIMENSIONS, MAX_FINGERPRINT_BYTES};
 use crate::error::Error;
+use crate::{faults, folder};
 
 const LOCK: &str = "lock";
 
@@ -113,22 +114,30 @@ impl Store {
     /// [`Error::Corrupt`] or [`Error::Format`] when a byte is not as it was written: then
     /// [`Store::anew`] and making the vectors again are the cure.
     pub fn open(root: &Path, model: Model) -> Result<Self, Error> {
-        let dir = model.folder(root);
-        let io = |source| Error::io(&dir, source);
-        fs::create_dir_all(&dir).map_err(io)?;
-        for above in [Some(root), root.parent()].into_iter().flatten() {
-            if above.is_dir() {
-                sync_folder(above).map_err(io)?;
-            }
-        }
-        let lock = take_lock(&dir)?;
-        let manifest = match Manifest::read(&dir)? {
-            Some(manifest) => manifest,
-            None => create(&dir, &model)?,
-        };
+        let (dir, lock, manifest) = begin(root, &model)?;
         let segments = load(&dir, &model, &manifest)?;
         remove_orphans(&dir, &manifest);
         Ok(Self::with(model, dir, (manifest, segments), Some(lock)))
+    }
+
+    /// The same, but segments that are damaged are removed instead of being a reason to refuse, and
+    /// what was wrong with each is returned.
+    pub fn open_sound(root: &Path, model: Model) -> Result<(Self, Vec<String>), Error> {
+        let (dir, lock, manifest) = begin(root, &model)?;
+        check_model(&dir, &model, &manifest)?;
+        let (mut sound, mut lost) = (Vec::new(), Vec::new());
+        for entry in &manifest.segments {
+            match Segment::open(&dir, *entry, model.hash()) {
+                Ok(segment) => sound.push(Arc::new(segment)),
+                Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+                    lost.push(error.to_string());
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let mut store = Self::with(model, dir, (manifest, Vec::new()), Some(lock));
+        store.commit(sound)?;
+        Ok((store, lost))
     }
 
     /// Opens the vectors of `model` below `root` to be searched. They may be open for writing
@@ -155,7 +164,7 @@ impl Store {
     pub fn anew(root: &Path, model: Model) -> Result<Self, Error> {
         let dir = model.folder(root);
         if dir.is_dir() {
-            let _lock = take_lock(&dir)?;
+            let _lock = folder::lock(&dir, LOCK)?;
             fs::remove_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
         }
         Self::open(root, model)
@@ -189,7 +198,7 @@ impl Store {
     /// stays until the next call.
     pub fn remove_other_models(&self) -> usize {
         let removed = |path: &&PathBuf| {
-            let lock = take_lock(path);
+            let lock = folder::lock(path, LOCK);
             lock.is_ok() && fs::remove_dir_all(path).is_ok()
         };
         self.other_models().iter().filter(removed).count()
@@ -293,7 +302,8 @@ impl Store {
         // Counted up even if what follows fails, so that no name is ever used twice.
         self.manifest.next = number.saturating_add(1);
         let path = self.dir.join(file_name(number));
-        let written = draft::write(&path, (self.model.dims, self.model.hash()), documents);
+        let written = draft::write(&path, (self.model.dims, self.model.hash()), documents)
+            .and_then(|written| faults::pass("vectors-written").map(|()| written));
         let written = written.map_err(|source| {
             // A disk that is full is not made fuller; what stays is removed when next opened.
             let _ = fs::remove_file(&path);
@@ -314,9 +324,12 @@ impl Store {
             segments: segments.iter().map(|segment| segment.entry).collect(),
             ..self.manifest.clone()
         };
-        let prepared = sync_folder(&self.dir)
+        let prepared = folder::sync(&self.dir)
             .map_err(|source| Error::io(&self.dir, source))
-            .and_then(|()| manifest.prepare(&self.dir));
+            .and_then(|()| manifest.prepare(&self.dir))
+            .and_then(|()| {
+                faults::pass("vectors-prepared").map_err(|source| Error::io(&self.dir, source))
+            });
         if let Err(error) = prepared {
             remove_orphans(&self.dir, &self.manifest);
             return Err(error);
@@ -324,6 +337,7 @@ impl Store {
         // From here on the disk may have the one manifest or the other until it says otherwise.
         self.is_unsure = true;
         Manifest::put_in_place(&self.dir)?;
+        faults::pass("vectors-named").map_err(|source| Error::io(&self.dir, source))?;
         self.is_unsure = false;
         self.manifest = manifest;
         self.segments = segments;
@@ -332,22 +346,22 @@ impl Store {
     }
 }
 
-fn take_lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(LOCK);
-    let io = |source| Error::io(&path, source);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            path: dir.to_owned(),
-        }),
-        Err(TryLockError::Error(source)) => Err(io(source)),
+/// The folder of a model, the right to write into it, and what its manifest says.
+fn begin(root: &Path, model: &Model) -> Result<(PathBuf, File, Manifest), Error> {
+    let dir = model.folder(root);
+    let io = |source| Error::io(&dir, source);
+    fs::create_dir_all(&dir).map_err(io)?;
+    for above in [Some(root), root.parent()].into_iter().flatten() {
+        if above.is_dir() {
+            folder::sync(above).map_err(io)?;
+        }
     }
+    let lock = folder::lock(&dir, LOCK)?;
+    let manifest = match Manifest::read(&dir)? {
+        Some(manifest) => manifest,
+        None => create(&dir, model)?,
+    };
+    Ok((dir, lock, manifest))
 }
 
 /// An empty store. A folder that has segments had a manifest once and is not empty.
@@ -368,11 +382,16 @@ fn create(dir: &Path, model: &Model) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-fn load(dir: &Path, model: &Model, manifest: &Manifest) -> Result<Vec<Arc<Segment>>, Error> {
+fn check_model(dir: &Path, model: &Model, manifest: &Manifest) -> Result<(), Error> {
     if manifest.fingerprint != model.fingerprint || manifest.dims != model.dims {
         let reason = format!("`{}` is of another model", manifest::NAME);
         return Err(Error::corrupt(dir, reason));
     }
+    Ok(())
+}
+
+fn load(dir: &Path, model: &Model, manifest: &Manifest) -> Result<Vec<Arc<Segment>>, Error> {
+    check_model(dir, model, manifest)?;
     let open = |entry: &Entry| Segment::open(dir, *entry, model.hash()).map(Arc::new);
     manifest.segments.iter().map(open).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use docent_search::{Embedded, Engine, Error, Generation, Reader};
 use futures::FutureExt;
@@ -22,7 +22,12 @@ async fn filled() -> TempDir {
     dir
 }
 
-/// Every file of an index that holds something.
+/// The folder of the words of an index.
+fn words(dir: &TempDir) -> PathBuf {
+    dir.path().join("words-4")
+}
+
+/// Every file of the words that holds something.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
     let named = entries.map(|entry| {
@@ -30,15 +35,6 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         (name, fs::read(entry.path()).unwrap())
     });
     named.filter(|(_, content)| !content.is_empty()).collect()
-}
-
-/// How many bytes at the end of a segment's file hold its sum and the version that wrote it. Of
-/// the version only a part means anything.
-fn footer(content: &[u8]) -> usize {
-    let length = content.len().checked_sub(8).map(|at| &content[at..at + 4]);
-    length.map_or(0, |bytes| {
-        u32::from_le_bytes(bytes.try_into().unwrap()) as usize + 8
-    })
 }
 
 /// The names in the list of all files that were ever begun.
@@ -133,44 +129,57 @@ fn reading_where_there_is_no_index_says_so() {
 }
 
 #[tokio::test]
-async fn another_format_is_refused_with_a_cure() {
+async fn an_index_of_another_version_stays_until_the_new_one_is_complete() {
     let dir = filled().await;
-    fs::write(dir.path().join("docent-index.json"), "{\"format\":999}").unwrap();
-    let refused = [
-        Embedded::open(dir.path()),
+    let older = dir.path().join("words-3");
+    fs::rename(words(&dir), &older).unwrap();
+    let oldest = dir.path().join("meta.json");
+    fs::write(&oldest, "{}").unwrap();
+    assert!(matches!(
         Embedded::open_read_only(dir.path(), None),
-    ];
-    for error in refused.into_iter().filter_map(Result::err) {
-        assert!(matches!(error, Error::Format { .. }), "{error}");
-        assert!(error.to_string().contains("999") && error.hint().contains("build"));
-    }
+        Err(Error::Missing { .. })
+    ));
+    let engine = Embedded::open(dir.path()).unwrap();
+    assert!(engine.has_other_versions() && engine.damaged().is_empty());
+    assert_eq!(engine.status().await.unwrap().documents, 0);
+    engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
+    assert!(older.exists() && oldest.exists());
+    engine.complete().await.unwrap();
+    assert!(!older.exists() && !oldest.exists() && !engine.has_other_versions());
+    assert_eq!(find(&engine, "ferry").await, ["new"]);
 }
 
 #[tokio::test]
-async fn an_index_of_unknown_make_is_not_touched() {
+async fn words_of_unknown_make_are_set_aside() {
     let dir = filled().await;
-    fs::remove_file(dir.path().join("docent-index.json")).unwrap();
-    let before = files(dir.path());
-    assert!(matches!(
-        Embedded::open(dir.path()),
-        Err(Error::Format { .. })
-    ));
-    assert_eq!(files(dir.path()), before);
+    for content in ["{\"format\":999}", "{", ""] {
+        fs::write(words(&dir).join("docent-index.json"), content).unwrap();
+        assert!(Embedded::open_read_only(dir.path(), None).is_err());
+        let engine = Embedded::open(dir.path()).unwrap();
+        assert_eq!(engine.damaged().len(), 1, "{content}");
+        assert_eq!(engine.inventory().await.unwrap().len(), 0);
+        assert!(dir.path().join("damaged/words-4/meta.json").exists());
+        engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
+        engine.complete().await.unwrap();
+        assert!(!dir.path().join("damaged").exists());
+    }
+    fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
+    assert_eq!(Embedded::open(dir.path()).unwrap().damaged().len(), 1);
 }
 
 #[test]
 fn an_index_left_unfinished_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     drop(Embedded::open(dir.path()).unwrap());
-    fs::remove_file(dir.path().join("docent-index.json")).unwrap();
-    drop(Embedded::open(dir.path()).unwrap());
+    fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
+    assert!(Embedded::open(dir.path()).unwrap().damaged().is_empty());
     Embedded::open_read_only(dir.path(), None).unwrap();
 }
 
 #[tokio::test]
-async fn a_changed_byte_is_found_wherever_it_is() {
+async fn a_reader_refuses_what_is_damaged() {
     let dir = filled().await;
-    let whole = files(dir.path());
+    let whole = files(&words(&dir));
     assert!(
         whole.keys().any(|name| name.ends_with(".del")),
         "{:?}",
@@ -178,56 +187,78 @@ async fn a_changed_byte_is_found_wherever_it_is() {
     );
     let mut tried = 0;
     for (name, content) in &whole {
-        // The list of files is only used to clean up; a wrong name in it harms nothing.
-        if name == ".managed.json" {
+        // The list of files is only used to clean up, and the ledger by those who write.
+        if [".managed.json", "ledger.redb"].contains(&name.as_str()) {
             continue;
         }
+        let path = words(&dir).join(name);
         let step = (content.len() / 40).max(1);
-        for at in (0..content.len()).step_by(step) {
+        let flips = (0..content.len()).step_by(step).map(|at| {
             let mut changed = content.clone();
             changed[at] ^= 1 << (at % 8);
-            fs::write(dir.path().join(name), &changed).unwrap();
-            let Some(error) = Embedded::open_read_only(dir.path(), None).err() else {
-                let is_harmless = !name.contains("json") && at + footer(content) >= content.len();
-                assert!(is_harmless, "`{name}` byte {at} went unnoticed");
-                continue;
-            };
+            changed
+        });
+        let cuts = [0, 1, content.len() / 2, content.len() - 1];
+        let cuts = cuts.map(|length| content[..length].to_vec());
+        for changed in flips.chain(cuts) {
+            fs::write(&path, &changed).unwrap();
+            let error = Embedded::open_read_only(dir.path(), None).err();
+            let error = error.unwrap_or_else(|| panic!("`{name}`: a change went unnoticed"));
             let named = matches!(error, Error::Corrupt { .. } | Error::Format { .. });
-            assert!(named, "`{name}` byte {at}: {error:?}");
+            assert!(named, "`{name}`: {error:?}");
             tried += 1;
         }
-        restore(dir.path(), &whole);
-    }
-    assert!(tried > 200, "{tried}");
-    Embedded::open_read_only(dir.path(), None).unwrap();
-}
-
-#[tokio::test]
-async fn a_file_cut_short_or_gone_is_found() {
-    let dir = filled().await;
-    let whole = files(dir.path());
-    for (name, content) in &whole {
-        if name == ".managed.json" {
-            continue;
-        }
-        for length in [0, 1, content.len() / 2, content.len() - 1] {
-            fs::write(dir.path().join(name), &content[..length]).unwrap();
-            let error = Embedded::open(dir.path()).err();
-            let error = error.unwrap_or_else(|| panic!("`{name}` cut to {length} unnoticed"));
-            assert!(
-                matches!(error, Error::Corrupt { .. }),
-                "`{name}` to {length}: {error:?}"
-            );
-        }
-        fs::remove_file(dir.path().join(name)).unwrap();
+        fs::remove_file(&path).unwrap();
         let error = Embedded::open_read_only(dir.path(), None).err();
         let error = error.unwrap_or_else(|| panic!("`{name}` is gone and nobody noticed"));
         assert!(
             matches!(error, Error::Corrupt { .. } | Error::Missing { .. }),
             "{name}: {error:?}"
         );
-        restore(dir.path(), &whole);
+        restore(&words(&dir), &whole);
     }
+    assert!(tried > 200, "{tried}");
+    Embedded::open_read_only(dir.path(), None).unwrap();
+}
+
+#[tokio::test]
+async fn what_is_sound_answers_while_the_rest_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Embedded::open(dir.path()).unwrap();
+    engine.apply(vec![put("a", "T", "ferry")]).await.unwrap();
+    let first = files(&words(&dir));
+    engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
+    drop(engine);
+    let second = files(&words(&dir));
+    let is_new = |name: &&String| name.ends_with(".store") && !first.contains_key(*name);
+    let store = second.keys().find(is_new).unwrap();
+    fs::write(words(&dir).join(store), "no store").unwrap();
+    let engine = Embedded::open(dir.path()).unwrap();
+    assert!(!engine.damaged().is_empty());
+    assert_eq!(find(&engine, "ferry").await, ["a"]);
+    let held = engine.inventory().await.unwrap();
+    assert_eq!(held.len(), 1, "{held:?}");
+    // The other is brought again, and the next one to open finds nothing wrong.
+    engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
+    engine.complete().await.unwrap();
+    drop(engine);
+    let engine = Embedded::open(dir.path()).unwrap();
+    assert!(engine.damaged().is_empty(), "{:?}", engine.damaged());
+    assert_eq!(find(&engine, "ferry").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lost_ledger_is_made_from_the_words() {
+    let dir = filled().await;
+    let held = |engine: Embedded| async move { engine.inventory().await.unwrap() };
+    let before = held(Embedded::open(dir.path()).unwrap()).await;
+    let path = words(&dir).join("ledger.redb");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(held(Embedded::open(dir.path()).unwrap()).await, before);
+    fs::write(&path, "no ledger").unwrap();
+    let engine = Embedded::open(dir.path()).unwrap();
+    assert_eq!(engine.damaged().len(), 1);
+    assert_eq!(held(engine).await, before);
 }
 
 #[tokio::test]
@@ -235,20 +266,20 @@ async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     let dir = filled().await;
     // A process that dies just before its commit is named leaves all files of that commit behind,
     // a list of deleted documents among them whose name the next commit chooses again.
-    let before = files(dir.path());
-    let mut begun_in_all = begun(dir.path());
+    let before = files(&words(&dir));
+    let mut begun_in_all = begun(&words(&dir));
     let doomed = Embedded::open(dir.path()).unwrap();
     let changes = vec![remove("d01"), put("d02", "T", "a bus")];
     doomed.apply(changes.clone()).await.unwrap();
     drop(doomed);
-    begun_in_all.extend(begun(dir.path()));
-    let after = files(dir.path());
-    restore(dir.path(), &before);
+    begun_in_all.extend(begun(&words(&dir)));
+    let after = files(&words(&dir));
+    restore(&words(&dir), &before);
     let sums = "docent-meta.sum";
-    fs::write(dir.path().join(sums), &after[sums]).unwrap();
+    fs::write(words(&dir).join(sums), &after[sums]).unwrap();
     let list = serde_json::to_vec(&begun_in_all).unwrap();
-    fs::write(dir.path().join(".managed.json"), list).unwrap();
-    fs::write(dir.path().join(".tmpAbC123"), "half").unwrap();
+    fs::write(words(&dir).join(".managed.json"), list).unwrap();
+    fs::write(words(&dir).join(".tmpAbC123"), "half").unwrap();
 
     let engine = Embedded::open(dir.path()).unwrap();
     assert_eq!(engine.status().await.unwrap().generation, Generation(2));
@@ -256,7 +287,7 @@ async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     assert_eq!(engine.apply(changes).await.unwrap(), Generation(3));
     assert_eq!(find(&engine, "ferry").await.len(), 16);
     assert_eq!(find(&engine, "bus").await, ["d02"]);
-    assert!(!dir.path().join(".tmpAbC123").exists());
+    assert!(!words(&dir).join(".tmpAbC123").exists());
     drop(engine);
     Embedded::open(dir.path()).unwrap();
 }
@@ -276,7 +307,7 @@ async fn many_small_batches_do_not_pile_up() {
     let reopened = Embedded::open(dir.path()).unwrap();
     assert_eq!(find(&reopened, "ferry").await.len(), 7);
     assert_eq!(reopened.status().await.unwrap().generation, Generation(40));
-    let segments = fs::read_dir(dir.path()).unwrap().filter(|entry| {
+    let segments = fs::read_dir(words(&dir)).unwrap().filter(|entry| {
         entry
             .as_ref()
             .unwrap()

@@ -1,0 +1,122 @@
+//! Words and ledger into a writer whose two sides tell the same.
+//!
+//! They always do unless a part of one was lost. Then documents that only one of them knows, or that
+//! they know differently, are removed from both: they are missing, and whoever keeps the index in step
+//! with its source brings them again.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use tantivy::{Index, IndexReader};
+
+use super::aside::Aside;
+use super::disk::Disk;
+use super::ledger::{self, Ledger};
+use super::recover;
+use super::schema::Fields;
+use super::snapshot::Snapshot;
+use super::writer::{Commit, Writer};
+use crate::document::DocId;
+use crate::engine::{Change, Held, MAX_CHANGES};
+use crate::error::Error;
+
+/// Opens the ledger beside the words and compares the two.
+pub(super) fn writer(
+    words: &Path,
+    (index, disk): (Index, Disk),
+    (reader, fields): (&IndexReader, Fields),
+    aside: &mut Aside,
+) -> Result<Writer, Error> {
+    let known = |source| recover::failure(words, source);
+    let (mut ledger, is_new) = open(words, aside)?;
+    let commit = Commit::last(&index).map_err(known)?;
+    let snapshot = Snapshot::newest(&index, reader).map_err(known)?;
+    let documents = snapshot.searcher.num_docs();
+    let is_whole = documents == commit.rows.documents;
+    if is_whole && ledger.tally(commit.generation)? == commit.rows {
+        return Ok(Writer::new((index, disk), fields, ledger));
+    }
+    let inventory = snapshot.inventory().map_err(known)?;
+    if is_new && is_whole {
+        // The words have passed every check, so a lost ledger can be made from them.
+        ledger.replace(&inventory, commit.generation)?;
+        return Ok(Writer::new((index, disk), fields, ledger));
+    }
+    let (agreed, strange) = compare(ledger.held(commit.generation)?, inventory);
+    tracing::warn!(
+        documents,
+        agreed = agreed.len(),
+        "words and ledger differ; what differs is made again"
+    );
+    ledger.replace(&agreed, commit.generation)?;
+    let mut writer = Writer::new((index, disk), fields, ledger);
+    for ids in strange.chunks(MAX_CHANGES) {
+        let gone: Vec<_> = ids.iter().cloned().map(Change::Remove).collect();
+        writer.commit(words, &gone)?;
+    }
+    Ok(writer)
+}
+
+/// The ledger, and whether it was made just now.
+fn open(words: &Path, aside: &mut Aside) -> Result<(Ledger, bool), Error> {
+    let path = words.join(ledger::NAME);
+    let is_new = !path.exists();
+    match Ledger::open(words) {
+        Err(error @ Error::Corrupt { .. }) => {
+            aside.put(&path, error.to_string())?;
+            Ok((Ledger::open(words)?, true))
+        }
+        other => Ok((other?, is_new)),
+    }
+}
+
+/// The documents that both sides know alike, and the ids of the others that the words have.
+fn compare(ledger: Vec<Held>, words: Vec<Held>) -> (Vec<Held>, Vec<DocId>) {
+    let mut found: HashMap<DocId, Vec<Held>> = HashMap::new();
+    for held in words {
+        found.entry(held.id.clone()).or_default().push(held);
+    }
+    let mut agreed = Vec::new();
+    for held in ledger {
+        // A document that is there twice is known to nobody.
+        if found
+            .get(&held.id)
+            .is_some_and(|copies| *copies == [held.clone()])
+        {
+            found.remove(&held.id);
+            agreed.push(held);
+        }
+    }
+    let mut strange: Vec<_> = found.into_keys().collect();
+    strange.sort();
+    (agreed, strange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(id: &str, hash: &str) -> Held {
+        Held {
+            id: DocId::parse(id).unwrap(),
+            source: "a.md".to_owned(),
+            hash: hash.to_owned(),
+        }
+    }
+
+    #[test]
+    fn only_what_both_know_alike_and_once_is_agreed_on() {
+        let ledger = ["a", "b", "c", "d"].map(|id| held(id, "1")).to_vec();
+        let words = vec![
+            held("a", "1"),
+            held("b", "2"),
+            held("c", "1"),
+            held("c", "1"),
+            held("e", "1"),
+        ];
+        let (agreed, strange) = compare(ledger, words);
+        assert_eq!(agreed, [held("a", "1")]);
+        let strange: Vec<_> = strange.iter().map(DocId::as_str).collect();
+        assert_eq!(strange, ["b", "c", "e"]);
+    }
+}

@@ -1,0 +1,167 @@
+//! What the files of a commit must look like, kept in a file of its own.
+//!
+//! tantivy puts a sum under each file of a segment, but none under the file that names the segments,
+//! and no sum says which file it belongs to. Here are both: the sums of the last two files that named a
+//! commit, since while one is being replaced either may be found, and for each file of a segment its
+//! length and the sum of its end, where its own sum stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use serde::Deserialize;
+use tantivy::index::SegmentId;
+
+/// How much of the end of a file is summed up; its own sum and the version that wrote it are there.
+const END_BYTES: u64 = 512;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Of files that name a commit.
+    pub metas: Vec<String>,
+    /// Of the ends of the files of segments, by name.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Sums {
+    /// Reads what [`Sums::print`] wrote; nothing when a byte of it has changed.
+    pub(super) fn parse(content: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(content).ok()?;
+        let (list, own) = text.split_at_checked(text.rfind('\n')? + 1)?;
+        if own != sum(list.as_bytes()) {
+            return None;
+        }
+        let mut sums = Self::default();
+        for line in list.lines() {
+            match line.split_once('\t') {
+                Some((name, end)) => {
+                    sums.files.insert(name.to_owned(), end.to_owned());
+                }
+                None => sums.metas.push(line.to_owned()),
+            }
+        }
+        Some(sums)
+    }
+
+    pub(super) fn print(&self) -> Vec<u8> {
+        let metas = self.metas.iter().map(|sum| format!("{sum}\n"));
+        let files = self.files.iter();
+        let files = files.map(|(name, end)| format!("{name}\t{end}\n"));
+        let mut text: String = metas.chain(files).collect();
+        text.push_str(&sum(text.as_bytes()));
+        text.into_bytes()
+    }
+
+    /// Lists the files in `dir` of the segments that these files name. Others may be half written.
+    /// Files of segments never change, so those that were listed before are not read again.
+    pub(super) fn list(&mut self, dir: &Path, metas: &[&[u8]]) -> io::Result<()> {
+        self.metas = metas.iter().map(|meta| sum(meta)).collect();
+        let segments: BTreeSet<String> = metas.iter().flat_map(|meta| named(meta)).collect();
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !segments.contains(stem(&name)) {
+                continue;
+            }
+            let end = match self.files.remove(&name) {
+                Some(end) => end,
+                None => end(&dir.join(&name))?,
+            };
+            files.insert(name, end);
+        }
+        self.files = files;
+        Ok(())
+    }
+
+    /// Whether a file of a segment is the one of this name that was written.
+    pub(super) fn is_intact(&self, dir: &Path, name: &Path) -> bool {
+        let listed = name.to_str().and_then(|name| self.files.get(name));
+        listed.is_some_and(|listed| end(&dir.join(name)).is_ok_and(|end| end == *listed))
+    }
+}
+
+/// The sum of a whole file.
+pub(super) fn sum(content: &[u8]) -> String {
+    format!("{:08x} {}", crc32fast::hash(content), content.len())
+}
+
+/// The segments that a file names which names a commit.
+fn named(meta: &[u8]) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Meta {
+        segments: Vec<Segment>,
+    }
+    #[derive(Deserialize)]
+    struct Segment {
+        segment_id: SegmentId,
+    }
+    let meta = serde_json::from_slice(meta);
+    let segments = meta.map_or(Vec::new(), |meta: Meta| meta.segments);
+    let ids = segments.iter().map(|one| one.segment_id.uuid_string());
+    ids.collect()
+}
+
+fn stem(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default()
+}
+
+/// Whether a file has the name of one that belongs to a segment.
+pub(super) fn is_of_segment(name: &str) -> bool {
+    let stem = stem(name);
+    stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The length of a file and the sum of its end.
+fn end(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut bytes)?;
+    Ok(format!("{:08x} {length}", crc32fast::hash(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read_as_they_were_written_or_not_at_all() {
+        let sums = Sums {
+            metas: vec![sum(b"one"), sum(b"two")],
+            files: BTreeMap::from([("a.idx".to_owned(), sum(b"a"))]),
+        };
+        let printed = sums.print();
+        assert_eq!(Sums::parse(&printed), Some(sums));
+        for at in 0..printed.len() {
+            let mut changed = printed.clone();
+            changed[at] ^= 1;
+            assert_eq!(Sums::parse(&changed), None, "{at}");
+            assert_eq!(Sums::parse(&printed[..at]), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_another_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["idx", "pos"].map(|ending| format!("{}.{ending}", "0".repeat(32)));
+        fs::write(dir.path().join(&names[0]), vec![1; 2_000]).unwrap();
+        fs::write(dir.path().join(&names[1]), vec![2; 2_000]).unwrap();
+        let other = format!("{}.idx", "1".repeat(32));
+        fs::write(dir.path().join(other), "half").unwrap();
+        let meta = format!(
+            "{{\"segments\":[{{\"segment_id\":\"{}\"}}]}}",
+            "0".repeat(32)
+        );
+        let mut sums = Sums::default();
+        sums.list(dir.path(), &[meta.as_bytes()]).unwrap();
+        assert_eq!(sums.files.len(), 2);
+        let is_intact = |name: &String| sums.is_intact(dir.path(), Path::new(name));
+        assert!(names.iter().all(is_intact));
+        fs::copy(dir.path().join(&names[0]), dir.path().join(&names[1])).unwrap();
+        assert!(is_intact(&names[0]) && !is_intact(&names[1]));
+        fs::remove_file(dir.path().join(&names[0])).unwrap();
+        assert!(!is_intact(&names[0]));
+    }
+}

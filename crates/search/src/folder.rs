@@ -1,0 +1,37 @@
+//! What makes a folder safe to write into: one writer at a time, and names that last.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use crate::error::Error;
+
+/// Takes the lock `name` in `dir`. It is given back when the file is dropped, also by the end of the
+/// process however it ends.
+pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, Error> {
+    let path = dir.join(name);
+    let io = |source| Error::io(&path, source);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked {
+            path: dir.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(io(source)),
+    }
+}
+
+/// Makes the names in a folder last.
+pub(crate) fn sync(dir: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
+    if cfg!(unix) {
+        File::open(dir)?.sync_all()
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Every named moment of writing, once as the end of the process and once as a full disk.
+
+use std::io::Read as _;
+
+use docent_search::faults::POINTS;
+
+use crate::kills::{SEED, Said, writer};
+use crate::world::{Random, assert_holds, generation, open, state};
+
+fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (Said, bool) {
+    let mut child = writer(dir, steps, fault);
+    let mut text = String::new();
+    let mut output = child.stdout.take().unwrap();
+    output.read_to_string(&mut text).unwrap();
+    let mut said = Said::default();
+    text.lines().for_each(|line| said.note(line));
+    (said, child.wait().unwrap().success())
+}
+
+#[tokio::test]
+async fn an_end_at_any_moment_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(3);
+    let (mut done, mut aborted) = (0, 0);
+    for point in POINTS {
+        for passing in 1..=3 {
+            let fault = format!("{point}@{passing}=abort");
+            let (said, ended_well) = run(dir.path(), 12, &fault);
+            assert!(!ended_well, "{fault} was never reached: {said:?}");
+            aborted += 1;
+            let engine = open(dir.path()).unwrap();
+            let found = generation(&engine).await.0;
+            let whence = format!("{fault}: {found} of {said:?}");
+            let (said_done, begun) = (said.done.max(done), said.begun.max(done));
+            assert!(found == said_done || found == begun, "{whence}");
+            assert!(engine.damaged().is_empty(), "{whence}");
+            let whence = (&mut random, whence.as_str());
+            assert_holds(&engine, &state(SEED, found), whence).await;
+            done = found;
+        }
+    }
+    assert_eq!(aborted, POINTS.len() * 3);
+}
+
+#[tokio::test]
+async fn a_disk_that_refuses_costs_only_what_was_not_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(4);
+    let mut done = 0;
+    for point in POINTS {
+        let fault = format!("{point}@2=error");
+        let (said, _) = run(dir.path(), 9, &fault);
+        assert!(said.failed > 0, "{fault} was never reached: {said:?}");
+        let engine = open(dir.path()).unwrap();
+        let found = generation(&engine).await.0;
+        let whence = format!("{fault}: {found} of {said:?}");
+        let (said_done, begun) = (said.done.max(done), said.begun.max(done));
+        assert!(found == said_done || found == begun, "{whence}");
+        let whence = (&mut random, whence.as_str());
+        assert_holds(&engine, &state(SEED, found), whence).await;
+        done = found;
+    }
+}

@@ -1,0 +1,151 @@
+//! Two hundred processes that write are killed at a moment nobody chose, one after the other, on one
+//! index.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use docent_search::Engine;
+
+use crate::world::{Random, assert_holds, batch, generation, open, state};
+
+const KILLS: u64 = 200;
+pub(crate) const SEED: u64 = 20_261_115;
+
+/// Where the child finds its index.
+const DIR: &str = "DURABLE_DIR";
+
+/// How many batches a child applies at most.
+const STEPS: &str = "DURABLE_STEPS";
+
+/// A child that writes to the index in `dir` and says what it begins and what is acknowledged.
+pub(crate) fn writer(dir: &Path, steps: u64, fault: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["kills::child", "--exact", "--ignored", "--nocapture"])
+        .env(DIR, dir)
+        .env(STEPS, steps.to_string())
+        .env("DOCENT_FAULT", fault)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// What a child said: the last generation it began, and the last that was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) begun: u64,
+    pub(crate) done: u64,
+    /// How often it was told that something failed.
+    pub(crate) failed: u64,
+}
+
+impl Said {
+    pub(crate) fn note(&mut self, line: &str) {
+        let number = |text: &str| text.trim().parse().unwrap();
+        if let Some(text) = line.strip_prefix("begin ") {
+            self.begun = number(text);
+        } else if let Some(text) = line.strip_prefix("done ") {
+            self.done = number(text);
+        } else if line.starts_with("failed") {
+            self.failed += 1;
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "the part of the process that is killed"]
+async fn child() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let steps: u64 = std::env::var(STEPS).unwrap().parse().unwrap();
+    let Ok(engine) = open(dir.as_ref()) else {
+        println!("failed to open");
+        return;
+    };
+    let mut next = generation(&engine).await.0 + 1;
+    let last = next + steps;
+    while next < last {
+        println!("begin {next}");
+        // A generation that failed after its commit is there all the same.
+        match engine.apply(batch(SEED, next)).await {
+            Ok(generation) => {
+                println!("done {}", generation.0);
+                next = generation.0 + 1;
+            }
+            Err(_) => {
+                println!("failed");
+                drop(engine);
+                return;
+            }
+        }
+        if next.is_multiple_of(3) && engine.settle(40).await.is_err() {
+            println!("failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(SEED);
+    let mut done = 0;
+    let mut cut = 0;
+    for kill in 0..KILLS {
+        let said = run_and_kill(dir.path(), &mut random);
+        let said = Said {
+            begun: said.begun.max(done),
+            done: said.done.max(done),
+            ..said
+        };
+        let engine = open(dir.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
+        assert!(
+            engine.damaged().is_empty(),
+            "kill {kill}: {:?}",
+            engine.damaged()
+        );
+        let found = generation(&engine).await.0;
+        let whence = format!("kill {kill}, generation {found} of {said:?}");
+        assert!(found == said.done || found == said.begun, "{whence}");
+        cut += u64::from(said.begun > said.done);
+        // Looking at everything takes longer than the killing, so most are looked at shortly.
+        if kill % 4 == 0 || kill + 1 == KILLS {
+            let whence = (&mut random, whence.as_str());
+            assert_holds(&engine, &state(SEED, found), whence).await;
+        } else {
+            let held = engine.inventory().await.unwrap().len();
+            let documents = engine.status().await.unwrap().documents;
+            let expected = state(SEED, found).len();
+            assert_eq!((held, documents), (expected, expected as u64), "{whence}");
+        }
+        done = found;
+    }
+    println!("{KILLS} kills, {cut} in the middle of a batch, {done} batches");
+    assert!(cut > KILLS / 10, "{cut}");
+    assert!(done > KILLS, "{done}");
+}
+
+fn run_and_kill(dir: &Path, random: &mut Random) -> Said {
+    let mut child = writer(dir, 100_000, "");
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let (tell, told) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut said = Said::default();
+        for line in output.lines().map_while(Result::ok) {
+            said.note(&line);
+            if line.starts_with("begin") || line.starts_with("done") {
+                let _ = tell.send(());
+            }
+        }
+        said
+    });
+    // Some die while they open the index, most after some batches, at any moment of the next one.
+    for _ in 0..random.below(8) {
+        let _ = told.recv_timeout(Duration::from_secs(60));
+    }
+    std::thread::sleep(Duration::from_millis(random.below(60)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}

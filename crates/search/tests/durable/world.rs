@@ -1,0 +1,211 @@
+//! A life of an index that a seed decides: which batch comes when, and what is held after each. The
+//! process that is killed and the one that looks afterwards work it out alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use docent_search::{
+    Change, DocId, Document, Embedded, Embedder, Engine, Error, Generation, Method, PartState,
+    Query, Reader, Value,
+};
+
+/// So many names are in use; each is put, changed and removed many times.
+const NAMES: u64 = 160;
+
+/// A generator of numbers that is the same everywhere.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub(crate) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+}
+
+/// The batch that makes a generation.
+pub(crate) fn batch(seed: u64, generation: u64) -> Vec<Change> {
+    let mut random = Random::new(seed ^ generation.wrapping_mul(0x1000_0001));
+    let count = 1 + random.below(24);
+    (0..count)
+        .map(|_| change(&mut random, generation))
+        .collect()
+}
+
+fn change(random: &mut Random, generation: u64) -> Change {
+    let name = random.below(NAMES);
+    if random.below(4) == 0 {
+        Change::Remove(id(name))
+    } else {
+        Change::Put(document(random, name, generation))
+    }
+}
+
+fn id(name: u64) -> DocId {
+    DocId::parse(&format!("d{name:03}")).unwrap()
+}
+
+fn document(random: &mut Random, name: u64, generation: u64) -> Document {
+    let mark = mark(name, generation);
+    let words: Vec<String> = (0..10 + random.below(300))
+        .map(|_| format!("w{}", random.below(900)))
+        .collect();
+    Document {
+        id: id(name),
+        title: format!("Paper {name}"),
+        text: format!("{mark} {}", words.join(" ")),
+        url: None,
+        date: Some("2024-05-28".to_owned()),
+        fields: vec![("shelf".to_owned(), Value::Text(format!("s{}", name % 7)))],
+        source: format!("papers/{name}.md"),
+        hash: format!("{:064x}", random.next()),
+    }
+}
+
+/// A word that only one version of one document has.
+fn mark(name: u64, generation: u64) -> String {
+    let mut random = Random::new(name * 100_003 + generation);
+    let letters = (0..16).map(|_| char::from(b'a' + random.below(26) as u8));
+    // No two are alike, so that none is found as a slip of the pen for another.
+    format!("mark{}", letters.collect::<String>())
+}
+
+/// What is held after a generation.
+pub(crate) fn state(seed: u64, generation: u64) -> BTreeMap<DocId, Document> {
+    let mut held = BTreeMap::new();
+    for step in 1..=generation {
+        for change in batch(seed, step) {
+            match change {
+                Change::Put(document) => held.insert(document.id.clone(), document),
+                Change::Remove(id) => held.remove(&id),
+            };
+        }
+    }
+    held
+}
+
+/// Texts into directions that their first word decides, so that a question in the words of one document
+/// finds it.
+pub(crate) struct Hashed;
+
+impl Hashed {
+    fn vector(text: &str) -> Vec<f32> {
+        let first = text
+            .split_whitespace()
+            .find(|word| word.starts_with("mark"));
+        let bytes = first.unwrap_or(text).bytes();
+        let seed = bytes.fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        let mut random = Random::new(seed);
+        let vector: Vec<f32> = (0..32)
+            .map(|_| random.below(2_000) as f32 - 999.5)
+            .collect();
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        vector.iter().map(|x| x / length).collect()
+    }
+}
+
+impl Embedder for Hashed {
+    fn fingerprint(&self) -> &str {
+        "hashed/1"
+    }
+
+    fn dimensions(&self) -> usize {
+        32
+    }
+
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        Ok(texts.iter().map(|text| Self::vector(text)).collect())
+    }
+
+    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+        Ok(Self::vector(text))
+    }
+}
+
+pub(crate) fn open(dir: &Path) -> Result<Embedded, Error> {
+    Embedded::open_with(dir, Arc::new(Hashed))
+}
+
+/// Makes all vectors and says that everything is held.
+pub(crate) async fn finish(engine: &Embedded) {
+    while engine.settle(50).await.unwrap().left > 0 {}
+    engine.complete().await.unwrap();
+}
+
+async fn found(engine: &Embedded, text: &str, method: Method) -> Vec<DocId> {
+    let query = Query::new(text, 10, Reader::everyone()).method(method);
+    let found = engine.search(query).await.unwrap();
+    found.hits.into_iter().map(|hit| hit.id).collect()
+}
+
+/// Asserts that an index holds exactly what it should: in the ledger, in the words and in the vectors.
+pub(crate) async fn assert_holds(
+    engine: &Embedded,
+    expected: &BTreeMap<DocId, Document>,
+    (random, whence): (&mut Random, &str),
+) {
+    let held = engine.inventory().await.unwrap();
+    let listed: BTreeSet<_> = held.iter().map(|held| (&held.id, &held.hash)).collect();
+    let wanted = expected
+        .values()
+        .map(|document| (&document.id, &document.hash));
+    assert_eq!(listed, wanted.collect(), "{whence}: ledger");
+    assert_eq!(listed.len(), held.len(), "{whence}: doubled in the ledger");
+    for (id, document) in expected {
+        let fetched = engine.fetch(id.clone(), Reader::everyone()).await.unwrap();
+        assert_eq!(fetched.as_deref(), Some(document), "{whence}: {id:?}");
+    }
+    finish(engine).await;
+    let status = engine.status().await.unwrap();
+    assert_eq!(status.documents, expected.len() as u64, "{whence}: words");
+    assert_eq!(status.vectors, PartState::Ready, "{whence}: vectors");
+    for name in 0..NAMES {
+        if expected.contains_key(&id(name)) {
+            continue;
+        }
+        let fetched = engine.fetch(id(name), Reader::everyone()).await.unwrap();
+        assert!(fetched.is_none(), "{whence}: {name} is back");
+    }
+    let all: Vec<_> = expected.values().collect();
+    for _ in 0..12.min(all.len()) {
+        let document = all[random.index(all.len())];
+        let mark = document.text.split(' ').next().unwrap();
+        for method in [Method::Lexical, Method::Semantic] {
+            let found = found(engine, mark, method).await;
+            assert_eq!(
+                found.first(),
+                Some(&document.id),
+                "{whence}: {mark} {method:?}"
+            );
+        }
+    }
+    // A version that was replaced or removed is not found by its own word.
+    for _ in 0..12 {
+        let (name, generation) = (random.below(NAMES), 1 + random.below(status.generation.0));
+        let mark = mark(name, generation);
+        let is_there = expected
+            .get(&id(name))
+            .is_some_and(|document| document.text.starts_with(&format!("{mark} ")));
+        let found = found(engine, &format!("\"{mark}\""), Method::Lexical).await;
+        assert_eq!(!found.is_empty(), is_there, "{whence}: {mark}");
+    }
+}
+
+/// The generation an index opens at.
+pub(crate) async fn generation(engine: &Embedded) -> Generation {
+    engine.status().await.unwrap().generation
+}
