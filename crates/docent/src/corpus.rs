@@ -116,6 +116,7 @@ pub async fn sync(
     tell_open_walls(&workers);
     if !run.report.stopped {
         run.remove_the_rest(watch).await?;
+        engine.complete().await?;
         watch.at(total, total);
     }
     // Only now is all that was seen also held.

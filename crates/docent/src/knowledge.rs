@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use docent_search::{Catalog, Day, DocId, Engine, Error, Generation, Method, Reader};
@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::links::{self, Template};
 use crate::settings::{self, Settings};
+use crate::standing::Standing;
 use crate::tools::about;
 
 /// How many documents are looked at to say which fields there are.
@@ -42,6 +43,8 @@ pub struct Knowledge {
     /// The same for the tool that reads records.
     pub record: settings::Record,
     url: Option<Template>,
+    /// How far the index is, where somebody keeps it in step while it is asked.
+    standing: OnceLock<Arc<Standing>>,
     documents: AtomicU64,
     counting: Mutex<()>,
     /// The fields that the tools speak of when they are listed.
@@ -69,12 +72,25 @@ impl Knowledge {
             find: settings.find.clone(),
             record: settings.record.clone(),
             url: settings.documents_url.clone(),
+            standing: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
             listed: RwLock::default(),
             overview: Mutex::new(None),
             fields: std::sync::Mutex::new(None),
         }
+    }
+
+    /// Has answers tell what they may lack.
+    pub(crate) fn stand(&self, standing: Arc<Standing>) {
+        // Said once, when the server starts.
+        let _ = self.standing.set(standing);
+    }
+
+    /// What answers may lack at this moment, as JSON; nothing when they lack nothing.
+    pub(crate) fn unready(&self) -> Option<Arc<str>> {
+        let parts = self.standing.get()?.unready()?;
+        Some(parts.to_string().into())
     }
 
     /// How many documents there were when somebody last counted.

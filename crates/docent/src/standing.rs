@@ -1,4 +1,4 @@
-//! How far the server is, for `/readyz`: whether it can answer, and the state of each part.
+//! How far the server is, for `/readyz` and for answers given before everything is ready.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,8 @@ pub(crate) struct Standing(Mutex<Inner>);
 struct Inner {
     status: Status,
     ready: bool,
+    /// Whether the folder has been looked at to the end since the start.
+    looked: bool,
     sync: Sync,
 }
 
@@ -42,6 +44,7 @@ impl Standing {
         Self(Mutex::new(Inner {
             status,
             ready,
+            looked: sync == Sync::ReadOnly,
             sync,
         }))
     }
@@ -59,8 +62,24 @@ impl Standing {
     pub(crate) fn sync(&self, sync: Sync) {
         self.with(|inner| {
             inner.ready |= sync == Sync::Done;
+            inner.looked |= sync == Sync::Done;
             inner.sync = sync;
         });
+    }
+
+    /// What an answer given now may lack; nothing when it lacks nothing.
+    pub(crate) fn unready(&self) -> Option<Value> {
+        self.with(|inner| {
+            let mut parts = serde_json::Map::new();
+            if !inner.looked || inner.sync == Sync::Failed {
+                parts.insert("sync".to_owned(), inner.sync.wire());
+            }
+            if let PartState::Building(settled) = inner.status.vectors {
+                let (done, of) = (settled.done, settled.done + settled.left);
+                parts.insert("vectors".to_owned(), json!({"documents": done, "of": of}));
+            }
+            (!parts.is_empty()).then_some(Value::Object(parts))
+        })
     }
 
     /// The answer for `/readyz`.
@@ -157,6 +176,35 @@ mod tests {
                 "vectors": {"state": "absent", "documents": 0},
                 "sync": {"state": "done"},
             })
+        );
+    }
+
+    #[test]
+    fn an_answer_tells_what_it_lacks_until_it_lacks_nothing() {
+        let standing = Standing::new(status(0, 0), Sync::Running { done: 3, total: 9 });
+        let building = docent_search::Settled { done: 2, left: 62 };
+        standing.engine(Status {
+            vectors: PartState::Building(building),
+            ..status(64, 1)
+        });
+        let files = json!({"done": 3, "total": 9});
+        assert_eq!(
+            standing.unready(),
+            Some(json!({
+                "sync": {"state": "running", "files": files},
+                "vectors": {"documents": 2, "of": 64},
+            }))
+        );
+        standing.engine(status(64, 1));
+        standing.sync(Sync::Done);
+        assert_eq!(standing.unready(), None);
+        // Later looks are short and show what was there before.
+        standing.sync(Sync::Running { done: 0, total: 9 });
+        assert_eq!(standing.unready(), None);
+        standing.sync(Sync::Failed);
+        assert_eq!(
+            standing.unready(),
+            Some(json!({"sync": {"state": "failed"}}))
         );
     }
 

@@ -22,6 +22,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
         None => Embedded::open(dir)?,
     };
+    super::tell_damage(&engine);
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {

@@ -10,6 +10,7 @@ mod serve;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use docent_search::Embedded;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Args, Command, Overrides};
@@ -108,4 +109,20 @@ fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem>
 fn runtime() -> Result<Runtime, Problem> {
     let built = Builder::new_multi_thread().enable_all().build();
     built.map_err(|error| Problem::failed("cannot start threads").because(error))
+}
+
+/// Says what was wrong with an index that was opened, and that it is being mended.
+fn tell_damage(engine: &Embedded) {
+    let mut damaged = engine.damaged().to_vec();
+    damaged.dedup();
+    for what in damaged {
+        let hint = "it was set aside and is made again from the documents";
+        output::warn(
+            &format!("a part of the index is damaged: {what}"),
+            Some(hint),
+        );
+    }
+    if engine.has_other_versions() {
+        output::say("the index is of another version; a new one is made beside it");
+    }
 }

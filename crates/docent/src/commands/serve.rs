@@ -52,6 +52,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     };
     let because = match opened {
         Ok(engine) => {
+            super::tell_damage(&engine);
             return Ok(Index {
                 engine: Arc::new(engine),
                 read_only: false,
@@ -97,6 +98,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         Sync::Running { done: 0, total: 0 }
     };
     let standing = Arc::new(Standing::new(status, first));
+    knowledge.stand(standing.clone());
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
     banner::show(

@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use docent_mcp::JsonObject;
+use docent_mcp::{Answer, JsonObject};
 use docent_search::{Bound, Catalog, Field, Kind, Parsed};
 use serde_json::{Value, json};
 
-use crate::knowledge::{counted, one_line};
+use crate::knowledge::{Knowledge, counted, one_line};
 
 /// The id under which `fetch` explains the fields. A document of this id wins.
 pub const ID: &str = "docent:about-this-search";
@@ -24,6 +24,9 @@ pub const SEARCH_META: &str = "docent/search";
 
 /// The `_meta` member that names the fields.
 pub const FIELDS_META: &str = "docent/fields";
+
+/// The `_meta` member that says what the answer may lack, while something is not ready.
+const UNREADY_META: &str = "docent/unready";
 
 /// How many fields, and how many values of each, an answer names; the document names all.
 const MAX_FIELDS: usize = 16;
@@ -50,6 +53,14 @@ pub fn understood(parsed: &Parsed) -> Value {
         "applied": applied.collect::<Vec<_>>(),
         "ignored": ignored.collect::<Vec<_>>(),
     })
+}
+
+/// An answer that tells what it may lack.
+pub(super) fn with_unready<T>(answer: Answer<T>, knowledge: &Knowledge) -> Answer<T> {
+    match knowledge.unready() {
+        Some(parts) => answer.meta_json(UNREADY_META, parts),
+        None => answer,
+    }
 }
 
 /// The fields that can be filtered by, as JSON. The same for every answer of a generation.

@@ -149,9 +149,10 @@ impl Tool for Search {
     async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
         let answered = self.results(&input.query).await?;
         let understood = about::understood(&answered.parsed).to_string();
-        Ok(Answer::new(answered.output)
+        let answer = Answer::new(answered.output)
             .meta_json(about::SEARCH_META, understood.into())
-            .meta_json(about::FIELDS_META, answered.fields))
+            .meta_json(about::FIELDS_META, answered.fields);
+        Ok(about::with_unready(answer, &self.0))
     }
 
     fn json(&self, output: &Output) -> Option<String> {

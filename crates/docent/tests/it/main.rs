@@ -12,6 +12,8 @@ mod cli;
 mod contract;
 mod eval;
 mod finding;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod process;
 mod serving;
 mod watching;

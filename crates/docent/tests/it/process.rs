@@ -98,8 +98,12 @@ impl Server {
     pub(crate) fn start(dir: &Dir, args: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(args);
-        let mut child = dir
-            .docent(&all)
+        Self::of(dir.docent(&all))
+    }
+
+    /// A command that becomes `docent serve`, once it listens.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -192,6 +196,11 @@ impl Server {
             (ready["vectors"]["state"] == "ready").then(|| ready["vectors"].clone())
         })
         .unwrap_or_else(|| panic!("never settled: {}", self.said()))
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     #[cfg(unix)]

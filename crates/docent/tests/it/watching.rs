@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -86,70 +87,126 @@ impl Dice {
     }
 }
 
+/// How many operations, and between how many starts of the server.
+const OPERATIONS: usize = 10_000;
+const STARTS: usize = 6;
+
+/// A folder of files, each with a word that no other ever had, and what is done to it.
+struct World {
+    docs: PathBuf,
+    dice: Dice,
+    files: BTreeMap<String, String>,
+    word: usize,
+}
+
+impl World {
+    fn operate(&mut self) {
+        let name = format!("d{}/f{}.md", self.dice.below(4), self.dice.below(12));
+        match self.dice.below(100) {
+            0..55 => self.write(name),
+            55..80 => self.remove(&name),
+            80..94 => self.rename(&name),
+            94..98 => self.move_folder(),
+            _ => self.remove_folder(),
+        }
+    }
+
+    fn write(&mut self, name: String) {
+        self.word += 1;
+        let text = format!("wort{}x", self.word);
+        let path = self.docs.join(&name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if self.dice.below(3) == 0 {
+            // As editors save.
+            let beside = path.with_extension("tmp~");
+            fs::write(&beside, &text).unwrap();
+            fs::rename(beside, path).unwrap();
+        } else {
+            fs::write(path, &text).unwrap();
+        }
+        self.files.insert(name, text);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if self.files.remove(name).is_some() {
+            fs::remove_file(self.docs.join(name)).unwrap();
+        }
+    }
+
+    fn rename(&mut self, name: &str) {
+        let other = format!("d{}/g{}.md", self.dice.below(4), self.dice.below(12));
+        if let Some(text) = self.files.remove(name) {
+            fs::create_dir_all(self.docs.join(&other).parent().unwrap()).unwrap();
+            fs::rename(self.docs.join(name), self.docs.join(&other)).unwrap();
+            self.files.insert(other, text);
+        }
+    }
+
+    fn move_folder(&mut self) {
+        let from = format!("d{}/", self.dice.below(4));
+        let to = format!("m{}-{}/", self.word, self.dice.below(1_000));
+        let moved = self.below(&from);
+        if !moved.is_empty() {
+            fs::rename(self.docs.join(&from), self.docs.join(&to)).unwrap();
+        }
+        for name in moved {
+            let text = self.files.remove(&name).unwrap();
+            self.files.insert(name.replace(&from, &to), text);
+        }
+    }
+
+    fn remove_folder(&mut self) {
+        let some = self.files.keys().find(|name| name.starts_with('m'));
+        let Some((folder, _)) = some.and_then(|name| name.split_once('/')) else {
+            return;
+        };
+        let folder = format!("{folder}/");
+        fs::remove_dir_all(self.docs.join(&folder)).unwrap();
+        for name in self.below(&folder) {
+            self.files.remove(&name);
+        }
+    }
+
+    fn below(&self, folder: &str) -> Vec<String> {
+        let names = self.files.keys();
+        let below = names.filter(|name| name.starts_with(folder));
+        below.cloned().collect()
+    }
+}
+
 #[test]
 fn after_any_operations_and_restarts_the_index_is_the_folder() {
     let dir = Dir::new();
     let docs = dir.path().join("docs");
     fs::create_dir_all(&docs).unwrap();
-    let mut dice = Dice(7);
-    // What each file says; each text has a word that no other ever had.
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let mut word = 0;
-    for round in 0..4 {
+    let mut world = World {
+        docs,
+        dice: Dice(7),
+        files: BTreeMap::new(),
+        word: 0,
+    };
+    for start in 0..STARTS {
         let server = serve(&dir, &[]);
-        for _ in 0..150 {
-            let name = format!("d{}/f{}.md", dice.below(4), dice.below(12));
-            let path = docs.join(&name);
-            match dice.below(10) {
-                0..6 => {
-                    word += 1;
-                    let text = format!("wort{word}x");
-                    dir.write(&format!("docs/{name}"), &text);
-                    files.insert(name, text);
-                }
-                6..8 => {
-                    if files.remove(&name).is_some() {
-                        fs::remove_file(path).unwrap();
-                    }
-                }
-                8 => {
-                    let other = format!("d{}/g{}.md", dice.below(4), dice.below(12));
-                    if let Some(text) = files.remove(&name) {
-                        fs::create_dir_all(docs.join(&other).parent().unwrap()).unwrap();
-                        fs::rename(path, docs.join(&other)).unwrap();
-                        files.insert(other, text);
-                    }
-                }
-                _ => {
-                    let (from, to) = (dice.below(4), format!("m{word}-{}", dice.below(1_000)));
-                    let start = format!("d{from}/");
-                    let moved: Vec<_> = files
-                        .keys()
-                        .filter(|name| name.starts_with(&start))
-                        .cloned()
-                        .collect();
-                    if !moved.is_empty() {
-                        fs::rename(docs.join(format!("d{from}")), docs.join(&to)).unwrap();
-                    }
-                    for name in moved {
-                        let text = files.remove(&name).unwrap();
-                        files.insert(name.replace(&start, &format!("{to}/")), text);
-                    }
-                }
+        for operation in 0..OPERATIONS.div_ceil(STARTS) {
+            world.operate();
+            if operation % 40 == 0 {
+                // So that the server meets the folder in many states.
+                std::thread::sleep(std::time::Duration::from_millis(20));
             }
         }
-        // Half of the rounds end before the server has seen what happened last.
-        if round % 2 == 0 {
+        // Half of the servers end before they have seen what happened last, one of them by force.
+        if start % 2 == 0 {
             continue;
         }
+        let files = &world.files;
         let same = || {
             let (_, ready) = server.http("GET", "/readyz", None);
             (ready["documents"] == files.len() && ready["sync"]["state"] == "done").then_some(())
         };
         until(same).unwrap_or_else(|| panic!("never in step: {}", server.said()));
-        for (name, text) in &files {
+        for (name, text) in files {
             wait_for(&server, text, &[name]);
         }
     }
-    assert!(files.len() > 20, "{}", files.len());
+    assert!(world.files.len() > 20, "{}", world.files.len());
 }

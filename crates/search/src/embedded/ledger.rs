@@ -296,14 +296,17 @@ fn fold(
 
 /// What becomes of each document that a batch names, the last change of each.
 fn outcomes(changes: &[Change]) -> BTreeMap<&str, Option<(&str, &str)>> {
-    let outcome = |change| match change {
-        &Change::Put(ref document) => {
+    changes.iter().map(outcome).collect()
+}
+
+fn outcome(change: &Change) -> (&str, Option<(&str, &str)>) {
+    match change {
+        Change::Put(document) => {
             let row = (document.source.as_str(), document.hash.as_str());
             (document.id.as_str(), Some(row))
         }
         Change::Remove(id) => (id.as_str(), None),
-    };
-    changes.iter().map(outcome).collect()
+    }
 }
 
 impl Tally {

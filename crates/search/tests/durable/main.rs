@@ -1,6 +1,15 @@
 //! Whatever ends the process or changes the files, what was acknowledged is there afterwards, once and
 //! as it was, and nothing else is.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too, and tells what it saw"
+)]
+
 mod faults;
 mod kills;
 mod mutations;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use docent_mcp::App;
 use docent_search::Status;
@@ -23,6 +24,9 @@ use crate::standing::{Standing, Sync};
 
 /// The most problems that are said one by one; `docent index` says all of them.
 const MAX_COMPLAINTS: usize = 10;
+
+/// How long after a look that failed comes the next one, whether or not anything changed.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// What a sync has to tell.
 #[derive(Clone)]
@@ -65,17 +69,23 @@ impl Keeper {
         let mut is_first = true;
         loop {
             let outcome = self.look(&mut seen).await;
+            let is_failed = outcome.is_err();
             let folder = self.folder.display().to_string();
             self.parts.tell(outcome, &folder, is_first).await;
             is_first = false;
             let is_due = || changes.as_ref().is_some_and(Changes::are_due);
             settle::all(&self.parts, &self.stop, is_due).await;
-            let Some(changes) = &changes else {
-                return;
+            let next = async {
+                match &changes {
+                    Some(changes) => changes.next().await,
+                    None => std::future::pending().await,
+                }
             };
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = changes.next() => {}
+                () = next => {}
+                // A disk that was full may have space again, a folder that was away may be back.
+                () = tokio::time::sleep(RETRY), if is_failed => {}
             }
         }
     }

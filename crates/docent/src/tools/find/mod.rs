@@ -43,7 +43,8 @@ impl Find {
             answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer));
-        Ok(answer.meta_json(about::SEARCH_META, understood.into()))
+        let answer = answer.meta_json(about::SEARCH_META, understood.into());
+        Ok(about::with_unready(answer, &self.0))
     }
 
     fn query(&self, parsed: &Parsed, question: &Question) -> Query {

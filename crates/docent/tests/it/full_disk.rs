@@ -1,0 +1,87 @@
+//! The real server on a disk that fills up and has space again.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::process::{Dir, Server, until};
+
+/// Mounts a small disk that only the rest of the command sees, and becomes that rest.
+const ON_SMALL_DISK: &str = "mount -t tmpfs -o size=12m tmpfs \"$1\" && shift && exec \"$@\"";
+
+/// `docent serve` with its index on a small disk; nothing where this system lets nobody mount one.
+fn serve(dir: &Dir) -> Option<Server> {
+    let index = dir.path().join("index");
+    fs::create_dir_all(&index).unwrap();
+    let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
+    let way = ways.into_iter().find(|way| {
+        let mut trial = Command::new("unshare");
+        trial.args(*way).args(["sh", "-c", ON_SMALL_DISK, "sh"]);
+        let ran = trial.arg(&index).arg("true").output();
+        ran.is_ok_and(|output| output.status.success())
+    })?;
+    let docent = dir.docent(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "docs",
+        "--index",
+        "index",
+    ]);
+    let mut command = Command::new("unshare");
+    command.args(way).args(["sh", "-c", ON_SMALL_DISK, "sh"]);
+    command.arg(&index).arg(docent.get_program());
+    command.args(docent.get_args()).current_dir(dir.path());
+    Some(Server::of(command))
+}
+
+fn is_found(server: &Server, word: &str) -> bool {
+    let found = server.call("search", &json!({"query": word}));
+    let results = found["structuredContent"]["results"].as_array().unwrap();
+    results
+        .iter()
+        .any(|one| one["text"].as_str().unwrap().contains(word))
+}
+
+#[test]
+fn search_goes_on_while_the_disk_is_full_and_indexing_when_it_is_not() {
+    let dir = Dir::small();
+    dir.write("docs/docent.toml", "search.mode = \"lexical\"\n");
+    let Some(server) = serve(&dir) else {
+        eprintln!("not tried: no disk can be mounted here");
+        return;
+    };
+    server.wait_until_synced();
+    assert!(is_found(&server, "ferry"));
+    // The small disk is seen through the server's own eyes.
+    let root = PathBuf::from(format!("/proc/{}/root", server.pid()));
+    let index = dir.path().join("index");
+    let index = root.join(index.strip_prefix("/").unwrap());
+    let ballast = index.join("ballast");
+    let mut file = File::create(&ballast).unwrap();
+    while file.write_all(&[7; 4096]).is_ok() {}
+    for number in 0..40 {
+        let words: Vec<_> = (0..2_000).map(|word| format!("w{number}x{word}")).collect();
+        let text = format!("A lantern burns. {}", words.join(" "));
+        dir.write(&format!("docs/new{number}.md"), &text);
+    }
+    let failed = || {
+        let (_, ready) = server.http("GET", "/readyz", None);
+        (ready["sync"]["state"] == "failed").then_some(())
+    };
+    until(failed).unwrap_or_else(|| panic!("it never failed: {}", server.said()));
+    assert!(is_found(&server, "ferry") && is_found(&server, "Slate"));
+    assert!(!is_found(&server, "lantern"));
+    let said = server.wait_for("could not be indexed");
+    assert!(said.contains("is served"), "{said}");
+    drop(file);
+    fs::remove_file(ballast).unwrap();
+    let found = || is_found(&server, "lantern").then_some(());
+    until(found).unwrap_or_else(|| panic!("indexing never resumed: {}", server.said()));
+    let ready = server.wait_until_synced();
+    assert_eq!(ready["documents"], 43, "{}", server.said());
+    assert!(is_found(&server, "ferry"));
+}
