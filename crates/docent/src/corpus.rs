@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_ingest::{
-    Dedup, Entry, Limits, Options, Reason, Sandbox, Skipped, Source, Warning, Workers,
+    Dedup, Entry, Fingerprint, Limits, Reason, Sandbox, Skipped, Source, Warning, Workers,
 };
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
 pub use self::seen::Seen;
 use crate::problem::Problem;
+use crate::shape::Shape;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
 pub const PARSER: &str = "__parse";
@@ -77,13 +78,13 @@ pub struct Report {
 pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
-    (limits, options): (&Limits, &Options),
+    shape: &Shape<'_>,
     seen: &mut Seen,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
-    let workers = workers()?;
+    let (workers, limits) = (workers()?, shape.limits);
     let source = open(folder, limits.clone())?
-        .with_options(options.clone())
+        .with_options(shape.options.clone())
         .parsed_by(workers.clone());
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
@@ -96,7 +97,7 @@ pub async fn sync(
     )?
     .list();
     let total = listing.entries.len();
-    let mut run = Run::new(engine, limits, seen.begin()).await?;
+    let mut run = Run::new(engine, shape, seen.begin()).await?;
     run.report.files = total;
     for skipped in listing.skipped {
         run.skip(skipped);
@@ -154,7 +155,7 @@ fn open(folder: &Path, limits: Limits) -> Result<Source, Problem> {
 /// One sync on its way.
 struct Run<'a> {
     engine: &'a dyn Engine,
-    limits: &'a Limits,
+    shape: &'a Shape<'a>,
     /// What the engine held at the start and nobody has claimed yet.
     held: HashMap<DocId, Held>,
     claims: Dedup,
@@ -184,16 +185,20 @@ impl Batch {
 }
 
 impl<'a> Run<'a> {
-    async fn new(engine: &'a dyn Engine, limits: &'a Limits, seen: Seen) -> Result<Self, Problem> {
+    async fn new(
+        engine: &'a dyn Engine,
+        shape: &'a Shape<'a>,
+        seen: Seen,
+    ) -> Result<Self, Problem> {
         let held = engine.inventory().await?;
         Ok(Self {
             engine,
-            limits,
+            shape,
             held: held
                 .into_iter()
                 .map(|held| (held.id.clone(), held))
                 .collect(),
-            claims: Dedup::new(limits),
+            claims: Dedup::new(shape.limits),
             batch: Batch::default(),
             seen,
             unreadable: HashSet::new(),
@@ -265,8 +270,12 @@ impl<'a> Run<'a> {
         else {
             return false;
         };
-        let found = source.fingerprint(entry);
-        let Some(found) = found.ok().filter(|found| found.sha256 == held.hash) else {
+        let found = source.fingerprint(entry).ok();
+        let same = |found: &Fingerprint| {
+            let hash = self.shape.hash(entry.path(), &found.sha256);
+            hash == held.hash
+        };
+        let Some(found) = found.filter(same) else {
             return false;
         };
         let unchanged = self.claims.claim(&id, entry.path()).is_ok();
@@ -278,7 +287,14 @@ impl<'a> Run<'a> {
         unchanged
     }
 
-    fn document(&mut self, document: Document) {
+    fn document(&mut self, mut document: Document) {
+        for reason in self.shape.apply(&mut document) {
+            self.warn(Warning {
+                path: document.source.clone(),
+                line: line(&document),
+                reason,
+            });
+        }
         let size = document.bytes();
         let claimed = if size > MAX_DOCUMENT_BYTES {
             Err(Reason::TooLarge {
@@ -339,7 +355,7 @@ impl<'a> Run<'a> {
         if matches!(skipped.reason, Reason::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
-        if self.report.skipped.len() < self.limits.max_reported {
+        if self.report.skipped.len() < self.shape.limits.max_reported {
             self.report.skipped.push(skipped);
         } else {
             self.report.unlisted += 1;
@@ -347,12 +363,18 @@ impl<'a> Run<'a> {
     }
 
     fn warn(&mut self, warning: Warning) {
-        if self.report.warnings.len() < self.limits.max_reported {
+        if self.report.warnings.len() < self.shape.limits.max_reported {
             self.report.warnings.push(warning);
         } else {
             self.report.unlisted += 1;
         }
     }
+}
+
+/// The line of a record that is called after it.
+fn line(document: &Document) -> Option<u64> {
+    let (_, line) = document.id.as_str().rsplit_once("#L")?;
+    line.parse().ok()
 }
 
 /// True when a path or one of the folders above it is in the set; the root is the empty path.
@@ -367,6 +389,7 @@ fn is_below(path: &str, set: &HashSet<String>) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use docent_ingest::Options;
     use docent_search::Memory;
     use proptest::prelude::*;
 
@@ -386,7 +409,7 @@ mod tests {
             .block_on(sync(
                 folder,
                 engine,
-                (limits, &Options::NONE),
+                &Shape::new(limits, &Options::NONE, &[]),
                 &mut Seen::default(),
                 &mut Unwatched,
             ))
@@ -577,7 +600,7 @@ mod tests {
             .block_on(sync(
                 dir.path(),
                 &engine,
-                (&limits, &Options::NONE),
+                &Shape::new(&limits, &Options::NONE, &[]),
                 &mut Seen::default(),
                 &mut Stopped(0),
             ))

@@ -3,6 +3,7 @@
 //! Nothing else reads any of the four. Every setting is one line in [`KEYS`]; a key that is not
 //! there is refused.
 
+mod fields;
 mod keys;
 mod tools;
 mod value;
@@ -21,6 +22,7 @@ use url::Url;
 use crate::links::Template;
 use crate::model::Model;
 use crate::problem::Problem;
+use crate::shape::{Rule, Shape};
 
 pub use keys::{KEYS, Key};
 pub use tools::{Find, Named, Record};
@@ -76,6 +78,16 @@ pub struct Settings {
     pub watch: bool,
     /// What is asked of single formats.
     pub formats: Options,
+    /// What is wanted of the documents' fields; only the file can say.
+    pub fields: Vec<Rule>,
+}
+
+impl Settings {
+    /// What decides how files become documents.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        Shape::new(&self.ingest, &self.formats, &self.fields)
+    }
 }
 
 /// How to serve.
@@ -125,6 +137,7 @@ impl Default for Settings {
             ingest: Limits::default(),
             watch: true,
             formats: Options::default(),
+            fields: Vec::new(),
         }
     }
 }
@@ -171,21 +184,22 @@ fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
     let Some(text) = read(&path)? else {
         return Ok(());
     };
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+    let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);
         let message = format!("`{}` is not valid TOML at line {line}", path.display());
         Problem::usage(message).hint(error.message().to_owned())
     })?;
+    let origin = path.display().to_string();
+    // The names of fields are anybody's and may hold points, so they are no keys.
+    if let Some(section) = table.remove(fields::SECTION) {
+        settings.fields =
+            fields::read(section).map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
+    }
     let mut given = Vec::new();
     flatten("", table, &mut given);
     for (name, value) in given {
-        set(
-            settings,
-            &name,
-            &Given::Toml(value),
-            Some(&path.display().to_string()),
-        )?;
+        set(settings, &name, &Given::Toml(value), Some(&origin))?;
     }
     // A relative place in the file means beside the file, wherever the command was typed.
     settings.index_dir = settings.index_dir.take().map(|dir| folder.join(dir));
@@ -265,10 +279,12 @@ fn set(
     let Some(key) = KEYS.iter().find(|key| key.name == name) else {
         return Err(unknown(name, from));
     };
-    (key.set)(settings, given).map_err(|wrong| {
-        let message = format!("`{}` {}: `{}`", key.name, wrong.what, wrong.shown);
-        with_origin(Problem::usage(message), from).hint(wrong.hint)
-    })
+    (key.set)(settings, given).map_err(|wrong| refused(key.name, wrong, from))
+}
+
+fn refused(key: &str, wrong: Wrong, from: Option<&str>) -> Problem {
+    let message = format!("`{key}` {}: `{}`", wrong.what, wrong.shown);
+    with_origin(Problem::usage(message), from).hint(wrong.hint)
 }
 
 fn unknown(name: &str, from: Option<&str>) -> Problem {

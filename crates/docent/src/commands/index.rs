@@ -28,7 +28,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         let report = corpus::sync(
             &desk.folder,
             &engine,
-            (&desk.settings.ingest, &desk.settings.formats),
+            &desk.settings.shape(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
         )

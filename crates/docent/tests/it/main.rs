@@ -14,4 +14,5 @@ mod eval;
 mod finding;
 mod process;
 mod serving;
+mod shaping;
 mod watching;
