@@ -124,6 +124,13 @@ pub async fn sync(
     Ok(run.report)
 }
 
+/// A folder whose files are read as they are when it is indexed.
+pub(crate) fn source(folder: &Path, shape: &Shape<'_>) -> Result<Source, Problem> {
+    let source = open(folder, shape.limits.clone())?;
+    let options = shape.options.clone();
+    Ok(source.with_options(options).parsed_by(workers()?))
+}
+
 /// The child processes that parse. None is started before a file needs it, and they end with the sync.
 fn workers() -> Result<Arc<Workers>, Problem> {
     let workers = Sandbox::of_this_program(PARSER).and_then(Workers::new);

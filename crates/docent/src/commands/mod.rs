@@ -4,6 +4,7 @@
 mod check;
 mod eval;
 mod index;
+mod init;
 mod search;
 mod serve;
 
@@ -30,6 +31,7 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
+        Command::Init(init) => init::run(&init, &settled(None, flags)?),
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)
@@ -59,17 +61,18 @@ impl Desk {
 
     /// What to call the documents when no title is set.
     fn name(&self) -> String {
-        let name = self
-            .folder
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let name = one_line(&name, settings::MAX_TITLE_CHARS);
-        if name.is_empty() {
-            "documents".to_owned()
-        } else {
-            name
-        }
+        named(&self.folder)
+    }
+}
+
+/// What the documents of a folder are called without a title.
+fn named(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let name = one_line(&name, settings::MAX_TITLE_CHARS);
+    if name.is_empty() {
+        "documents".to_owned()
+    } else {
+        name
     }
 }
 

@@ -12,6 +12,7 @@ mod cli;
 mod contract;
 mod eval;
 mod finding;
+mod init;
 mod process;
 mod serving;
 mod shaping;
