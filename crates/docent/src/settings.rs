@@ -5,6 +5,7 @@
 
 mod fields;
 mod keys;
+mod reload;
 mod tools;
 mod value;
 
@@ -25,6 +26,7 @@ use crate::problem::Problem;
 use crate::shape::{Rule, Shape};
 
 pub use keys::{KEYS, Key};
+pub use reload::{Reload, Reloaded};
 pub use tools::{Find, Named, Record};
 pub(crate) use value::shorten;
 pub use value::{Given, MAX_LIST, Wrong};
@@ -165,9 +167,16 @@ pub struct Resolved {
 
 /// Brings the four sources together.
 pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
+    let path = sources.folder.map(|folder| folder.join(FILE));
+    let text = path.map(|path| read(&path)).transpose()?;
+    resolve_text(text.flatten().as_deref(), sources)
+}
+
+/// The same, where the text of the file is known.
+fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Problem> {
     let mut settings = Settings::default();
-    if let Some(folder) = sources.folder {
-        from_file(&mut settings, folder)?;
+    if let (Some(folder), Some(text)) = (sources.folder, text) {
+        from_file(&mut settings, folder, text)?;
     }
     let strangers = from_environment(&mut settings, sources.environment)?;
     for (name, given) in sources.flags {
@@ -179,11 +188,8 @@ pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
     })
 }
 
-fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
+fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), Problem> {
     let path = folder.join(FILE);
-    let Some(text) = read(&path)? else {
-        return Ok(());
-    };
     let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);

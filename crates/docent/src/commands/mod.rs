@@ -45,17 +45,20 @@ struct Desk {
     folder: PathBuf,
     settings: Settings,
     place: Place,
+    /// What was typed wins over the file, also over one that changes.
+    flags: Overrides,
 }
 
 impl Desk {
     fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
         let folder = folder(path)?;
-        let settings = settled(Some(&folder), flags)?;
+        let settings = settled(Some(&folder), flags.clone())?;
         let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
         Ok(Self {
             folder,
             settings,
             place,
+            flags,
         })
     }
 

@@ -14,6 +14,7 @@ mod eval;
 mod finding;
 mod init;
 mod process;
+mod reloading;
 mod serving;
 mod shaping;
 mod watching;
