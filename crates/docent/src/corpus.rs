@@ -6,6 +6,7 @@
 //! meanwhile misses nothing.
 
 mod seen;
+mod tally;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,6 +18,7 @@ use docent_ingest::{
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
 pub use self::seen::Seen;
+pub use self::tally::{Counts, Tally};
 use crate::problem::Problem;
 use crate::shape::Shape;
 
@@ -64,6 +66,8 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// How many more of both there were.
     pub unlisted: usize,
+    /// What became of the files that were opened, by their kinds.
+    pub tally: Tally,
     /// True when somebody stopped it.
     pub stopped: bool,
 }
@@ -214,7 +218,11 @@ impl<'a> Run<'a> {
     }
 
     fn file(&mut self, source: &Source, entry: &Entry) {
-        if self.looks_unchanged(entry) || self.is_unchanged(source, entry) {
+        if self.looks_unchanged(entry) {
+            return;
+        }
+        self.report.tally.begin(source.kind(entry));
+        if self.is_unchanged(source, entry) {
             return;
         }
         match source.read(entry) {
@@ -290,6 +298,7 @@ impl<'a> Run<'a> {
             self.seen.note(entry, &found, vec![id.clone()]);
             self.held.remove(&id);
             self.report.unchanged += 1;
+            self.report.tally.unchanged();
         }
         unchanged
     }
@@ -321,8 +330,10 @@ impl<'a> Run<'a> {
         let held = self.held.remove(&document.id);
         if held.is_some_and(|held| held.source == document.source && held.hash == document.hash) {
             self.report.unchanged += 1;
+            self.report.tally.unchanged();
         } else {
             self.report.indexed += 1;
+            self.report.tally.indexed();
             self.batch.put(document);
         }
     }
@@ -359,6 +370,7 @@ impl<'a> Run<'a> {
     }
 
     fn skip(&mut self, skipped: Skipped) {
+        self.report.tally.skip(&skipped.reason);
         if matches!(skipped.reason, Reason::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
@@ -370,6 +382,7 @@ impl<'a> Run<'a> {
     }
 
     fn warn(&mut self, warning: Warning) {
+        self.report.tally.warn(&warning.reason);
         if self.report.warnings.len() < self.shape.limits.max_reported {
             self.report.warnings.push(warning);
         } else {
