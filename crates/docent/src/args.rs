@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   docent serve ./documents            serve a folder on http://127.0.0.1:8787/mcp
   docent serve ./documents --stdio    serve it to the program that started docent
+  docent init ./documents             write a docent.toml with what is in a folder
   docent search \"ferry timetable\"     ask the index of the current folder
   docent eval queries.jsonl           score the search on queries you have judged
   docent check https://example.org/mcp
@@ -40,6 +41,8 @@ pub struct Args {
 pub enum Command {
     /// Serve a folder: index it, keep it searchable, answer MCP clients
     Serve(Serve),
+    /// Look at a folder and write a docent.toml with what was found, all commented out
+    Init(Init),
     /// Bring the index of a folder up to date and report what changed
     Index(Index),
     /// Ask the index of a folder a question, here in the terminal
@@ -103,6 +106,22 @@ pub struct Serve {
     /// A web page's origin that may call this server; may be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
+}
+
+/// What `docent init` takes.
+#[derive(Debug, Flags)]
+pub struct Init {
+    /// The folder with the documents
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+
+    /// Replace a docent.toml that is there
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print it instead of writing it
+    #[arg(long)]
+    pub print: bool,
 }
 
 /// What `docent index` takes.
@@ -191,7 +210,7 @@ impl Args {
                 given.extend(one("search.mode", eval.mode.as_ref()));
                 given
             }
-            Command::Check(_) => Vec::new(),
+            Command::Check(_) | Command::Init(_) => Vec::new(),
         };
         given.extend(one("log", self.log.as_ref()));
         given

@@ -6,18 +6,21 @@
 //! meanwhile misses nothing.
 
 mod seen;
+mod tally;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use docent_ingest::{
-    Dedup, Entry, Limits, Options, Reason, Sandbox, Skipped, Source, Warning, Workers,
+    Dedup, Entry, Fingerprint, Limits, Reason, Sandbox, Skipped, Source, Warning, Workers,
 };
 use docent_search::{Change, DocId, Document, Engine, Held, MAX_DOCUMENT_BYTES, Status};
 
 pub use self::seen::Seen;
+pub use self::tally::{Counts, Tally};
 use crate::problem::Problem;
+use crate::shape::Shape;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
 pub const PARSER: &str = "__parse";
@@ -63,6 +66,8 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// How many more of both there were.
     pub unlisted: usize,
+    /// What became of the files that were opened, by their kinds.
+    pub tally: Tally,
     /// True when somebody stopped it.
     pub stopped: bool,
 }
@@ -77,13 +82,13 @@ pub struct Report {
 pub async fn sync(
     folder: &Path,
     engine: &dyn Engine,
-    (limits, options): (&Limits, &Options),
+    shape: &Shape<'_>,
     seen: &mut Seen,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
-    let workers = workers()?;
+    let (workers, limits) = (workers()?, shape.limits);
     let source = open(folder, limits.clone())?
-        .with_options(options.clone())
+        .with_options(shape.options.clone())
         .parsed_by(workers.clone());
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
@@ -96,7 +101,7 @@ pub async fn sync(
     )?
     .list();
     let total = listing.entries.len();
-    let mut run = Run::new(engine, limits, seen.begin()).await?;
+    let mut run = Run::new(engine, shape, seen.begin()).await?;
     run.report.files = total;
     for skipped in listing.skipped {
         run.skip(skipped);
@@ -122,6 +127,13 @@ pub async fn sync(
     // Only now is all that was seen also held.
     *seen = run.seen;
     Ok(run.report)
+}
+
+/// A folder whose files are read as they are when it is indexed.
+pub(crate) fn source(folder: &Path, shape: &Shape<'_>) -> Result<Source, Problem> {
+    let source = open(folder, shape.limits.clone())?;
+    let options = shape.options.clone();
+    Ok(source.with_options(options).parsed_by(workers()?))
 }
 
 /// The child processes that parse. None is started before a file needs it, and they end with the sync.
@@ -155,7 +167,7 @@ fn open(folder: &Path, limits: Limits) -> Result<Source, Problem> {
 /// One sync on its way.
 struct Run<'a> {
     engine: &'a dyn Engine,
-    limits: &'a Limits,
+    shape: &'a Shape<'a>,
     /// What the engine held at the start and nobody has claimed yet.
     held: HashMap<DocId, Held>,
     claims: Dedup,
@@ -185,16 +197,20 @@ impl Batch {
 }
 
 impl<'a> Run<'a> {
-    async fn new(engine: &'a dyn Engine, limits: &'a Limits, seen: Seen) -> Result<Self, Problem> {
+    async fn new(
+        engine: &'a dyn Engine,
+        shape: &'a Shape<'a>,
+        seen: Seen,
+    ) -> Result<Self, Problem> {
         let held = engine.inventory().await?;
         Ok(Self {
             engine,
-            limits,
+            shape,
             held: held
                 .into_iter()
                 .map(|held| (held.id.clone(), held))
                 .collect(),
-            claims: Dedup::new(limits),
+            claims: Dedup::new(shape.limits),
             batch: Batch::default(),
             seen,
             unreadable: HashSet::new(),
@@ -203,7 +219,11 @@ impl<'a> Run<'a> {
     }
 
     fn file(&mut self, source: &Source, entry: &Entry) {
-        if self.looks_unchanged(entry) || self.is_unchanged(source, entry) {
+        if self.looks_unchanged(entry) {
+            return;
+        }
+        self.report.tally.begin(source.kind(entry));
+        if self.is_unchanged(source, entry) {
             return;
         }
         match source.read(entry) {
@@ -266,8 +286,12 @@ impl<'a> Run<'a> {
         else {
             return false;
         };
-        let found = source.fingerprint(entry);
-        let Some(found) = found.ok().filter(|found| found.sha256 == held.hash) else {
+        let found = source.fingerprint(entry).ok();
+        let same = |found: &Fingerprint| {
+            let hash = self.shape.hash(entry.path(), &found.sha256);
+            hash == held.hash
+        };
+        let Some(found) = found.filter(same) else {
             return false;
         };
         let unchanged = self.claims.claim(&id, entry.path()).is_ok();
@@ -275,11 +299,19 @@ impl<'a> Run<'a> {
             self.seen.note(entry, &found, vec![id.clone()]);
             self.held.remove(&id);
             self.report.unchanged += 1;
+            self.report.tally.unchanged();
         }
         unchanged
     }
 
-    fn document(&mut self, document: Document) {
+    fn document(&mut self, mut document: Document) {
+        for reason in self.shape.apply(&mut document) {
+            self.warn(Warning {
+                path: document.source.clone(),
+                line: line(&document),
+                reason,
+            });
+        }
         let size = document.bytes();
         let claimed = if size > MAX_DOCUMENT_BYTES {
             Err(Reason::TooLarge {
@@ -299,8 +331,10 @@ impl<'a> Run<'a> {
         let held = self.held.remove(&document.id);
         if held.is_some_and(|held| held.source == document.source && held.hash == document.hash) {
             self.report.unchanged += 1;
+            self.report.tally.unchanged();
         } else {
             self.report.indexed += 1;
+            self.report.tally.indexed();
             self.batch.put(document);
         }
     }
@@ -337,10 +371,11 @@ impl<'a> Run<'a> {
     }
 
     fn skip(&mut self, skipped: Skipped) {
+        self.report.tally.skip(&skipped.reason);
         if matches!(skipped.reason, Reason::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
-        if self.report.skipped.len() < self.limits.max_reported {
+        if self.report.skipped.len() < self.shape.limits.max_reported {
             self.report.skipped.push(skipped);
         } else {
             self.report.unlisted += 1;
@@ -348,12 +383,19 @@ impl<'a> Run<'a> {
     }
 
     fn warn(&mut self, warning: Warning) {
-        if self.report.warnings.len() < self.limits.max_reported {
+        self.report.tally.warn(&warning.reason);
+        if self.report.warnings.len() < self.shape.limits.max_reported {
             self.report.warnings.push(warning);
         } else {
             self.report.unlisted += 1;
         }
     }
+}
+
+/// The line of a record that is called after it.
+fn line(document: &Document) -> Option<u64> {
+    let (_, line) = document.id.as_str().rsplit_once("#L")?;
+    line.parse().ok()
 }
 
 /// True when a path or one of the folders above it is in the set; the root is the empty path.
@@ -368,6 +410,7 @@ fn is_below(path: &str, set: &HashSet<String>) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use docent_ingest::Options;
     use docent_search::Memory;
     use proptest::prelude::*;
 
@@ -387,7 +430,7 @@ mod tests {
             .block_on(sync(
                 folder,
                 engine,
-                (limits, &Options::NONE),
+                &Shape::new(limits, &Options::NONE, &[]),
                 &mut Seen::default(),
                 &mut Unwatched,
             ))
@@ -578,7 +621,7 @@ mod tests {
             .block_on(sync(
                 dir.path(),
                 &engine,
-                (&limits, &Options::NONE),
+                &Shape::new(&limits, &Options::NONE, &[]),
                 &mut Seen::default(),
                 &mut Stopped(0),
             ))

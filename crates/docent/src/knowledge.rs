@@ -42,7 +42,8 @@ pub struct Knowledge {
     pub find: settings::Find,
     /// The same for the tool that reads records.
     pub record: settings::Record,
-    url: Option<Template>,
+    /// How documents without an address get one; it may change while the server runs.
+    url: RwLock<Option<Template>>,
     /// How far the index is, where somebody keeps it in step while it is asked.
     standing: OnceLock<Arc<Standing>>,
     documents: AtomicU64,
@@ -71,7 +72,7 @@ impl Knowledge {
             max_chars: settings.fetch_max_chars,
             find: settings.find.clone(),
             record: settings.record.clone(),
-            url: settings.documents_url.clone(),
+            url: RwLock::new(settings.documents_url.clone()),
             standing: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
@@ -138,7 +139,13 @@ impl Knowledge {
 
     /// The absolute http or https address of a document, or an empty text.
     pub fn address(&self, id: &str, own: Option<&str>) -> String {
-        links::address(own, id, self.url.as_ref())
+        let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
+        links::address(own, id, template.as_ref())
+    }
+
+    /// Links documents without an address of their own in another way from now on.
+    pub fn link_by(&self, template: Option<Template>) {
+        *self.url.write().unwrap_or_else(PoisonError::into_inner) = template;
     }
 
     /// What the corpus holds and how to use it, as Markdown. Made once for each generation:

@@ -15,6 +15,7 @@ pub mod model;
 pub mod output;
 pub mod problem;
 pub mod settings;
+pub mod shape;
 pub mod tools;
 
 mod eval;

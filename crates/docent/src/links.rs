@@ -67,7 +67,7 @@ pub fn address(own: Option<&str>, id: &str, template: Option<&Template>) -> Stri
 }
 
 /// True for an absolute http or https address that every program reads alike.
-fn is_web(text: &str) -> bool {
+pub(crate) fn is_web(text: &str) -> bool {
     let strange = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`{|}".contains(c);
     let schemed = ["http://", "https://"].iter().any(|scheme| {
         text.get(..scheme.len())

@@ -3,7 +3,9 @@
 //! Nothing else reads any of the four. Every setting is one line in [`KEYS`]; a key that is not
 //! there is refused.
 
+mod fields;
 mod keys;
+mod reload;
 mod tools;
 mod value;
 
@@ -21,8 +23,10 @@ use url::Url;
 use crate::links::Template;
 use crate::model::Model;
 use crate::problem::Problem;
+use crate::shape::{Rule, Shape};
 
 pub use keys::{KEYS, Key};
+pub use reload::{Reload, Reloaded};
 pub use tools::{Find, Named, Record};
 pub(crate) use value::shorten;
 pub use value::{Given, MAX_LIST, Wrong};
@@ -76,6 +80,16 @@ pub struct Settings {
     pub watch: bool,
     /// What is asked of single formats.
     pub formats: Options,
+    /// What is wanted of the documents' fields; only the file can say.
+    pub fields: Vec<Rule>,
+}
+
+impl Settings {
+    /// What decides how files become documents.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'_> {
+        Shape::new(&self.ingest, &self.formats, &self.fields)
+    }
 }
 
 /// How to serve.
@@ -125,6 +139,7 @@ impl Default for Settings {
             ingest: Limits::default(),
             watch: true,
             formats: Options::default(),
+            fields: Vec::new(),
         }
     }
 }
@@ -152,9 +167,16 @@ pub struct Resolved {
 
 /// Brings the four sources together.
 pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
+    let path = sources.folder.map(|folder| folder.join(FILE));
+    let text = path.map(|path| read(&path)).transpose()?;
+    resolve_text(text.flatten().as_deref(), sources)
+}
+
+/// The same, where the text of the file is known.
+fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Problem> {
     let mut settings = Settings::default();
-    if let Some(folder) = sources.folder {
-        from_file(&mut settings, folder)?;
+    if let (Some(folder), Some(text)) = (sources.folder, text) {
+        from_file(&mut settings, folder, text)?;
     }
     let strangers = from_environment(&mut settings, sources.environment)?;
     for (name, given) in sources.flags {
@@ -166,26 +188,24 @@ pub fn resolve(sources: Sources<'_>) -> Result<Resolved, Problem> {
     })
 }
 
-fn from_file(settings: &mut Settings, folder: &Path) -> Result<(), Problem> {
+fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), Problem> {
     let path = folder.join(FILE);
-    let Some(text) = read(&path)? else {
-        return Ok(());
-    };
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+    let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().and_then(|span| text.get(..span.start));
         let line = line.map_or(1, |before| before.matches('\n').count() + 1);
         let message = format!("`{}` is not valid TOML at line {line}", path.display());
         Problem::usage(message).hint(error.message().to_owned())
     })?;
+    let origin = path.display().to_string();
+    // The names of fields are anybody's and may hold points, so they are no keys.
+    if let Some(section) = table.remove(fields::SECTION) {
+        settings.fields =
+            fields::read(section).map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
+    }
     let mut given = Vec::new();
     flatten("", table, &mut given);
     for (name, value) in given {
-        set(
-            settings,
-            &name,
-            &Given::Toml(value),
-            Some(&path.display().to_string()),
-        )?;
+        set(settings, &name, &Given::Toml(value), Some(&origin))?;
     }
     // A relative place in the file means beside the file, wherever the command was typed.
     settings.index_dir = settings.index_dir.take().map(|dir| folder.join(dir));
@@ -265,10 +285,12 @@ fn set(
     let Some(key) = KEYS.iter().find(|key| key.name == name) else {
         return Err(unknown(name, from));
     };
-    (key.set)(settings, given).map_err(|wrong| {
-        let message = format!("`{}` {}: `{}`", key.name, wrong.what, wrong.shown);
-        with_origin(Problem::usage(message), from).hint(wrong.hint)
-    })
+    (key.set)(settings, given).map_err(|wrong| refused(key.name, wrong, from))
+}
+
+fn refused(key: &str, wrong: Wrong, from: Option<&str>) -> Problem {
+    let message = format!("`{key}` {}: `{}`", wrong.what, wrong.shown);
+    with_origin(Problem::usage(message), from).hint(wrong.hint)
 }
 
 fn unknown(name: &str, from: Option<&str>) -> Problem {

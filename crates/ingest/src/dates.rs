@@ -203,6 +203,15 @@ pub(crate) fn day_of_moment(text: &str) -> Option<&str> {
     plausible.then_some(found)
 }
 
+/// The day that a text stands for in any of the ways in which days are written, as `YYYY-MM-DD`. A day
+/// such as `03/04/2024`, which is another one elsewhere, is none.
+pub fn read_day(text: &str) -> Option<String> {
+    let cell = clean_line(text);
+    let plain = || day_of_moment(&cell).map(str::to_owned);
+    let written = || Some(read(&cell, Order::of(&[&cell])?)?.day);
+    plain().or_else(written)
+}
+
 /// A day at the start of a name, and what follows it.
 pub(crate) fn leading_day(text: &str) -> Option<(&str, &str)> {
     leading(text).filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()))

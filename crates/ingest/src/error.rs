@@ -198,6 +198,16 @@ pub enum Reason {
         /// The most characters or list values.
         limit: usize,
     },
+    /// A value that is not of the type that settings ask for.
+    #[error("the value of `{name}` is left out because it is no {kind}: `{value}`")]
+    WrongType {
+        /// The field's name.
+        name: String,
+        /// What it should be.
+        kind: String,
+        /// How the value begins.
+        value: String,
+    },
     /// A name inside an archive that is no name below it.
     #[error("its name inside the archive is absolute, leads out of it or holds a NUL")]
     BadName,
@@ -285,6 +295,7 @@ impl Reason {
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
+            Self::WrongType { .. } => "wrong-type",
             Self::BadName => "bad-name",
             Self::Crashed => "crashed",
             Self::TooSlow { .. } => "too-slow",
@@ -339,6 +350,7 @@ impl Reason {
             Self::TooManyFields { .. } => "use fewer fields, or raise `ingest.max_fields`",
             Self::BadField => "use short names and few levels",
             Self::Cut { .. } => "put long text into the document's text",
+            Self::WrongType { .. } => "correct the value, or the type in `[fields]`",
             Self::BadName => "pack the archive with names below one folder",
             Self::Crashed => "the file is most likely damaged; save it anew, or remove it",
             Self::TooSlow { .. } => "split the file, or save it in a simpler format",
@@ -437,6 +449,11 @@ pub(crate) mod tests {
             Reason::Cut {
                 name: "speaker".into(),
                 limit,
+            },
+            Reason::WrongType {
+                name: "year".into(),
+                kind: "number".into(),
+                value: text(),
             },
             Reason::BadName,
             Reason::Crashed,

@@ -93,6 +93,12 @@ pub(crate) fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
+/// The format of files with this extension, in lower case.
+pub(crate) fn by_extension(extension: &str) -> Option<&'static Format> {
+    let mut formats = FORMATS.iter();
+    formats.find(|format| format.extensions.contains(&extension))
+}
+
 /// For formats that are plain text inside, which begin with anything.
 pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
     false
@@ -122,11 +128,10 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Re
     if text::is_binary(head) {
         return Err(Reason::Binary);
     }
-    let by_name = |format: &&Format| format.extensions.contains(&extension);
     let unsupported = || Reason::Unsupported {
         kind: extension.to_owned(),
     };
-    FORMATS.iter().find(by_name).ok_or_else(unsupported)
+    by_extension(extension).ok_or_else(unsupported)
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ mod whole;
 mod xml;
 
 pub use clean::{clean, clean_line};
+pub use dates::read_day;
 pub use dedup::Dedup;
 pub use entry::{Entry, Fingerprint};
 pub use error::{Reason, Skipped, Warning};

@@ -2,6 +2,8 @@
 //! part, following no link, so nothing outside can be read whatever is renamed or linked meanwhile.
 //! A hard link is the file itself and is read.
 
+mod kind;
+
 use std::io::Read as _;
 use std::path::{Component, Path};
 use std::sync::Arc;

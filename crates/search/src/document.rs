@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::analysis;
 use crate::error::Error;
 
 /// The most bytes an id may have. Ids travel in tool calls and in addresses, so they stay short.
@@ -148,6 +149,11 @@ impl Document {
             "" => first(&self.text).map_or(Cow::Borrowed(self.id.as_str()), Cow::Owned),
             title => Cow::Borrowed(title),
         }
+    }
+
+    /// The code of the language it is evidently written in, such as `en`; nothing in doubt.
+    pub fn language(&self) -> Option<&'static str> {
+        analysis::evident(&self.title, &self.text)
     }
 
     /// The fields, and the document's own day as the field `date` unless it has one of that name.

@@ -5,6 +5,7 @@
 //! same contract suite: [`Memory`] is the small reference, [`Embedded`] keeps its index on disk.
 
 mod analysis;
+mod anchor;
 mod calendar;
 mod catalog;
 mod document;
@@ -28,6 +29,7 @@ mod snippet;
 mod spelling;
 pub mod vectors;
 
+pub use anchor::{MAX_ANCHORS, anchor, anchors};
 pub use calendar::Day;
 pub use catalog::{
     Bound, Catalog, CatalogBuilder, Field, Kind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,

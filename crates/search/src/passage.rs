@@ -78,16 +78,16 @@ pub(crate) fn embedded_text(document: &Document, passage: &Passage) -> String {
 }
 
 /// A paragraph, or a heading on a line of its own.
-struct Block {
-    range: Range<usize>,
+pub(crate) struct Block {
+    pub(crate) range: Range<usize>,
     /// The level and the words of a heading.
-    heading: Option<(usize, Range<usize>)>,
+    pub(crate) heading: Option<(usize, Range<usize>)>,
     /// Whether a new page begins here.
     page: bool,
 }
 
 /// The blocks of a text, in their order.
-fn blocks(text: &str) -> impl Iterator<Item = Block> {
+pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
     let mut lines = lines(text).peekable();
     let mut fenced = false;
     std::iter::from_fn(move || {

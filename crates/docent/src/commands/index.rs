@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use docent_ingest::Reason;
 use docent_search::{Embedded, Engine as _, PartState, Settled};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Desk;
-use crate::corpus::{self, Report, Seen, Watch};
+use crate::corpus::{self, Counts, Report, Seen, Tally, Watch};
 use crate::knowledge::counted;
 use crate::model::{self, Cores};
 use crate::output::{self, Progress};
@@ -29,7 +29,7 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         let report = corpus::sync(
             &desk.folder,
             &engine,
-            (&desk.settings.ingest, &desk.settings.formats),
+            &desk.settings.shape(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
         )
@@ -54,7 +54,9 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         for line in complaints(&report, usize::MAX) {
             output::say(&line);
         }
-        output::data(&summary(&report, documents))?;
+        let mut lines = vec![summary(&report, documents)];
+        lines.extend(formats(&report.tally));
+        output::data(&lines.join("\n"))?;
     }
     if documents == 0 {
         warn_empty(desk);
@@ -136,6 +138,46 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
     )
 }
 
+/// What became of the files of each kind, a line for each.
+fn formats(tally: &Tally) -> Vec<String> {
+    let wide = tally.kinds().map(|(kind, _)| kind.len()).max().unwrap_or(0);
+    tally
+        .kinds()
+        .map(|(kind, counts)| format!("  {kind:wide$}  {}", told(counts)))
+        .collect()
+}
+
+fn told(counts: &Counts) -> String {
+    let mut parts: Vec<String> = [(counts.indexed, "indexed"), (counts.unchanged, "unchanged")]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    for (codes, what) in [
+        (&counts.skipped, "skipped"),
+        (&counts.warnings, "with warnings"),
+    ] {
+        let all: usize = codes.values().sum();
+        let codes: Vec<_> = codes
+            .iter()
+            .map(|(code, count)| format!("{count} {code}"))
+            .collect();
+        if all > 0 {
+            parts.push(format!("{all} {what} ({})", codes.join(", ")));
+        }
+    }
+    let parts = if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    match counts.files {
+        // Links and folders are no files.
+        0 => parts,
+        files => format!("{}: {parts}", counted(files as u64, "file")),
+    }
+}
+
 /// A line for each of the first `most` things that were skipped or changed.
 pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
     let skipped = report
@@ -196,7 +238,19 @@ fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
         "skipped": skipped,
         "warnings": warnings,
         "unlisted": report.unlisted,
+        "formats": report.tally.kinds().map(format).collect::<Map<_, _>>(),
     })
+}
+
+fn format((kind, counts): (&str, &Counts)) -> (String, Value) {
+    let counts = json!({
+        "files": counts.files,
+        "indexed": counts.indexed,
+        "unchanged": counts.unchanged,
+        "skipped": counts.skipped,
+        "warnings": counts.warnings,
+    });
+    (kind.to_owned(), counts)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod check;
 mod eval;
 mod index;
+mod init;
 mod search;
 mod serve;
 
@@ -31,6 +32,7 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
+        Command::Init(init) => init::run(&init, &settled(None, flags)?),
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)
@@ -44,33 +46,37 @@ struct Desk {
     folder: PathBuf,
     settings: Settings,
     place: Place,
+    /// What was typed wins over the file, also over one that changes.
+    flags: Overrides,
 }
 
 impl Desk {
     fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
         let folder = folder(path)?;
-        let settings = settled(Some(&folder), flags)?;
+        let settings = settled(Some(&folder), flags.clone())?;
         let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
         Ok(Self {
             folder,
             settings,
             place,
+            flags,
         })
     }
 
     /// What to call the documents when no title is set.
     fn name(&self) -> String {
-        let name = self
-            .folder
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let name = one_line(&name, settings::MAX_TITLE_CHARS);
-        if name.is_empty() {
-            "documents".to_owned()
-        } else {
-            name
-        }
+        named(&self.folder)
+    }
+}
+
+/// What the documents of a folder are called without a title.
+fn named(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let name = one_line(&name, settings::MAX_TITLE_CHARS);
+    if name.is_empty() {
+        "documents".to_owned()
+    } else {
+        name
     }
 }
 

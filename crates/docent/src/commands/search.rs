@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_search::{Embedded, Error, Hit, Parsed, Query, Reader, grammar};
+use docent_search::{Embedded, Error, Excerpt, Hit, Parsed, Query, Reader, anchor, grammar};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -162,11 +162,21 @@ fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
         "text": hit.snippet,
         "score": hit.score,
         "passages": excerpts
-            .map(|one| json!({"index": one.index, "path": one.path, "text": one.text}))
+            .map(|one| passage(hit, one))
             .collect::<Vec<_>>(),
     });
     if let (Some(members), Some(why)) = (wire.as_object_mut(), why) {
         members.insert("why".to_owned(), why);
+    }
+    wire
+}
+
+/// A passage, with what leads to it where there is such a thing.
+fn passage(hit: &Hit, one: &Excerpt) -> Value {
+    let mut wire = json!({"index": one.index, "path": one.path, "text": one.text});
+    let anchor = anchor(&hit.document.text, one.range.start);
+    if let (Some(members), Some(anchor)) = (wire.as_object_mut(), anchor) {
+        members.insert("anchor".to_owned(), json!(anchor));
     }
     wire
 }

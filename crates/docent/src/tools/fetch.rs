@@ -6,15 +6,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
-use docent_search::{DocId, Document, Error, Reader, passages};
+use docent_search::{DocId, Document, Error, Reader, anchors, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::search::heading;
-use super::{about, parts};
+use super::{about, members, parts};
 use crate::knowledge::{Knowledge, one_line};
 use crate::settings::shorten;
+use crate::shape;
 
 /// The most characters of a title.
 const MAX_TITLE_CHARS: usize = 512;
@@ -28,7 +29,16 @@ const MAX_METADATA_CHARS: usize = 8_000;
 
 /// The names in `metadata` that are ours; a document's field of such a name gets a prefix, so
 /// that no document can send a reader to another by a `next` of its own.
-const OURS: [&str; 6] = ["date", "next", "part", "source", "total_chars", "truncated"];
+const OURS: [&str; 8] = [
+    "anchors",
+    "date",
+    "next",
+    "part",
+    "sha256",
+    "source",
+    "total_chars",
+    "truncated",
+];
 
 /// The `fetch` tool.
 pub struct Fetch(pub Arc<Knowledge>);
@@ -68,6 +78,10 @@ impl Fetch {
         };
         let document = &part.document;
         let mut metadata = metadata(document);
+        let anchors = anchors(&document.text, &part.range);
+        if !anchors.is_empty() {
+            metadata.insert("anchors".to_owned(), joined(&anchors, MAX_VALUE_CHARS));
+        }
         if part.of > 1 {
             let total = document.text.chars().count();
             metadata.insert("total_chars".to_owned(), total.to_string());
@@ -220,8 +234,10 @@ impl Output {
 
 /// What a document knows about itself, as text.
 fn metadata(document: &Document) -> BTreeMap<String, String> {
+    let words = members::words(&document.text).to_string();
     let ours = [
         ("date", document.date.as_deref()),
+        ("sha256", Some(shape::content_hash(document))),
         ("source", Some(document.source.as_str())),
     ];
     let mut all: BTreeMap<String, String> = ours
@@ -242,8 +258,38 @@ fn metadata(document: &Document) -> BTreeMap<String, String> {
         left -= cost;
         all.insert(name, value);
     }
+    // Who wrote the document knows its language and its words better, if that was written down.
+    let worked_out = [
+        ("language", document.language()),
+        ("word_count", Some(&words)),
+    ];
+    for (name, value) in worked_out {
+        if let Some(value) = value {
+            all.entry(name.to_owned())
+                .or_insert_with(|| value.to_owned());
+        }
+    }
     all.retain(|name, value| !name.is_empty() && !value.is_empty());
     all
+}
+
+/// As many whole names as fit, with commas between them.
+fn joined(names: &[String], most: usize) -> String {
+    let mut line = String::new();
+    let mut left = most;
+    for name in names {
+        let cost = name.chars().count() + 2;
+        let Some(rest) = left.checked_sub(cost) else {
+            line.push_str(", …");
+            break;
+        };
+        left = rest;
+        if !line.is_empty() {
+            line.push_str(", ");
+        }
+        line.push_str(name);
+    }
+    line
 }
 
 /// The most characters of an answer with a text: it travels twice, and quotation marks grow on the
@@ -355,7 +401,8 @@ mod tests {
                 "field.date=never",
                 "field.next=evil",
                 "source=a.md",
-                "tags=a, b"
+                "tags=a, b",
+                "word_count=0"
             ]
         );
     }
@@ -385,6 +432,37 @@ mod tests {
         assert_eq!(found["b"].chars().count(), 1_000);
         // Each of these costs 1,000 characters with its name, so eight of them fit exactly.
         let many: Vec<_> = (0..9).map(|n| (n.to_string(), value(999))).collect();
-        assert_eq!(metadata(&document(many)).len(), 2 + 8);
+        assert_eq!(metadata(&document(many)).len(), 3 + 8);
+    }
+
+    #[test]
+    fn what_is_worked_out_gives_way_to_what_was_written() {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let own = vec![
+            ("language".to_owned(), text("x")),
+            ("word_count".to_owned(), Value::Number(9.0)),
+            ("sha256".to_owned(), text("no")),
+        ];
+        let mut written = document(own);
+        written.hash = "00-11".to_owned();
+        written.text =
+            "The ferry crosses the sound each morning, and it comes back at night.".to_owned();
+        let found = metadata(&written);
+        let values =
+            ["language", "word_count", "sha256", "field.sha256"].map(|name| found[name].as_str());
+        assert_eq!(values, ["x", "9", "00", "no"]);
+        written.fields.clear();
+        let found = metadata(&written);
+        assert_eq!(
+            (found["language"].as_str(), found["word_count"].as_str()),
+            ("en", "13")
+        );
+    }
+
+    #[test]
+    fn anchors_are_whole_and_end_at_their_bound() {
+        let names = ["ab".to_owned(), "cd".to_owned()];
+        assert_eq!(joined(&names, 8), "ab, cd");
+        assert_eq!(joined(&names, 7), "ab, …");
     }
 }

@@ -11,6 +11,7 @@ use super::members::{self, Own, Room};
 use super::prose;
 use crate::knowledge::{Knowledge, one_line};
 use crate::settings::shorten;
+use crate::shape;
 
 /// How much of a document's fields a record shows; as much as `fetch` does.
 const ROOM: Room = Room {
@@ -90,7 +91,7 @@ impl Record {
             "source" => json!(document.source),
             "word_count" => json!(members::words(&document.text)),
             "text_sha256" => json!(members::sha256(&document.text)),
-            "source_sha256" => json!(document.hash),
+            "source_sha256" => json!(shape::content_hash(document)),
             _ => Value::Null,
         };
         let named = &self.knowledge().record.result;

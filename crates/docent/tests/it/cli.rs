@@ -111,7 +111,11 @@ fn indexing_reports_what_it_did() {
     assert_eq!(first.code, Some(0), "{first:?}");
     assert_eq!(
         first.stdout,
-        "3 documents: 3 indexed, 0 unchanged, 0 removed, 1 skipped\n"
+        "3 documents: 3 indexed, 0 unchanged, 0 removed, 1 skipped\n  \
+         jsonl     1 file: 1 indexed\n  \
+         markdown  1 file: 1 indexed\n  \
+         png       1 file: 1 skipped (1 unsupported)\n  \
+         text      1 file: 1 indexed\n"
     );
     assert!(
         first.stderr.starts_with("skipped: picture.png: "),
@@ -126,7 +130,11 @@ fn indexing_reports_what_it_did() {
         second.json(),
         json!({
             "folder": shown(&folder), "index": shown(&folder.join(".docent/index")), "documents": 2, "files": 2,
-            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "skipped": [], "warnings": [], "unlisted": 0
+            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "skipped": [], "warnings": [], "unlisted": 0,
+            "formats": {
+                "jsonl": {"files": 1, "indexed": 0, "unchanged": 1, "skipped": {}, "warnings": {}},
+                "markdown": {"files": 1, "indexed": 1, "unchanged": 0, "skipped": {}, "warnings": {}},
+            }
         })
     );
     assert_eq!(second.stderr, "");
@@ -155,7 +163,36 @@ fn problems_in_the_report_have_codes_and_cures() {
         ]
     );
     assert_eq!(report["skipped"][0]["line"], 2);
+    assert_eq!(
+        report["formats"]["jsonl"]["skipped"],
+        json!({"bad-json": 1, "duplicate-id": 1})
+    );
     assert!(report["skipped"][0]["hint"].is_string());
+}
+
+/// Office documents are told apart, also those that were there already.
+#[test]
+fn packages_are_reported_by_what_they_are() {
+    let dir = Dir::new();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ingest/tests/data");
+    std::fs::create_dir(dir.path().join("docs")).unwrap();
+    let files = [
+        ("docx", "slate"),
+        ("pptx", "lanterns"),
+        ("odt", "harbour"),
+        ("epub", "tides"),
+    ];
+    for (kind, name) in files {
+        let file = data.join(kind).join(format!("{name}.{kind}"));
+        // Names tell nothing.
+        std::fs::copy(file, dir.path().join(format!("docs/{name}.bin"))).unwrap();
+    }
+    for what in ["indexed", "unchanged"] {
+        let report = dir.run(&["index", "docs", "--json"]).json();
+        for (kind, _) in files {
+            assert_eq!(report["formats"][kind][what], 1, "{kind}: {report}");
+        }
+    }
 }
 
 /// The real program starts itself to read what it does not parse itself.

@@ -14,6 +14,9 @@ mod eval;
 mod finding;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod init;
 mod process;
+mod reloading;
 mod serving;
+mod shaping;
 mod watching;

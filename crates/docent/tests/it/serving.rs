@@ -40,7 +40,10 @@ fn a_new_folder_is_indexed_searched_and_read() {
     let read = server.call("fetch", &json!({"id": "r1"}));
     let expected = json!({
         "id": "r1", "title": "Levee", "text": "The levee holds.", "url": "https://a.example/r1",
-        "metadata": {"source": "records.jsonl"}
+        "metadata": {
+            "sha256": "3cc14f8f8b926e1f4f0c9d10ce14c34a4bae89b0cd3db28032c7934cfed8fff6",
+            "source": "records.jsonl", "word_count": "3"
+        }
     });
     assert_eq!(
         (&read["structuredContent"], text(&read)),

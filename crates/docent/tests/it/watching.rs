@@ -74,6 +74,20 @@ fn a_folder_that_is_not_watched_is_looked_at_once() {
     assert_eq!(found(&server, "lantern"), ["one.md"]);
 }
 
+#[test]
+fn an_empty_folder_is_told_with_a_cure_that_works() {
+    let dir = Dir::new();
+    dir.write("docs/.hidden", "");
+    let server = serve(&dir, &[]);
+    server.wait_for("hint: put documents into it, and they are found; docs/formats.md");
+    dir.write("docs/one.md", "A lantern burns.");
+    wait_for(&server, "lantern", &["one.md"]);
+    dir.remove("docs/one.md");
+    drop(server);
+    let server = serve(&dir, &["--no-watch"]);
+    server.wait_for("hint: put documents into it and start again; docs/formats.md");
+}
+
 /// A small seeded generator: the same operations on every run.
 struct Dice(u64);
 

@@ -32,6 +32,9 @@ fn cleaned(mut reason: Reason) -> Reason {
         | Reason::BadId { why: text }
         | Reason::Query { why: text }
         | Reason::Cut { name: text, .. } => *text = clean(text),
+        Reason::WrongType { name, kind, value } => {
+            (*name, *kind, *value) = (clean(name), clean(kind), clean(value));
+        }
         Reason::DuplicateId { id, first } => (*id, *first) = (clean(id), clean(first)),
         Reason::FrontMatter { language: text, .. }
         | Reason::Generated { what: text }

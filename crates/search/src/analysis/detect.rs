@@ -52,10 +52,7 @@ const MIN_CONFIDENCE: f64 = 0.3;
 /// In doubt it is the usual one of its alphabet: a few words, a list or source text in Latin letters
 /// are read as English.
 pub(crate) fn detect(title: &str, text: &str) -> Language {
-    let mut votes = Votes::new();
-    if !votes.count(title) {
-        votes.count(text);
-    }
+    let votes = Votes::of(title, text);
     let Some(alphabet) = votes.alphabet() else {
         return Language::default();
     };
@@ -84,7 +81,7 @@ enum Looks {
 }
 
 /// What was counted so far.
-struct Votes {
+pub(super) struct Votes {
     /// The words of each alphabet.
     words: [u32; Alphabet::COUNT],
     /// The silent words of each language, and how many of them are different.
@@ -97,6 +94,15 @@ struct Votes {
 }
 
 impl Votes {
+    /// Counts the words at the beginning of a title and a text.
+    pub(super) fn of(title: &str, text: &str) -> Self {
+        let mut votes = Self::new();
+        if !votes.count(title) {
+            votes.count(text);
+        }
+        votes
+    }
+
     fn new() -> Self {
         Self {
             words: [0; Alphabet::COUNT],
@@ -172,7 +178,7 @@ impl Votes {
     }
 
     /// The alphabet of most words; nothing when the text is in a script without spaces.
-    fn alphabet(&self) -> Option<Alphabet> {
+    pub(super) fn alphabet(&self) -> Option<Alphabet> {
         if self.unspaced > self.words.iter().sum::<u32>() * UNSPACED_FOR_A_WORD {
             return None;
         }
@@ -182,7 +188,7 @@ impl Votes {
     }
 
     /// The language that the silent words leave no doubt about.
-    fn clear(&self, alphabet: Alphabet) -> Option<Language> {
+    pub(super) fn clear(&self, alphabet: Alphabet) -> Option<Language> {
         let best = self.likely(alphabet)?;
         let (silent, different) = self.silent_in(best);
         // Neighbours share many words: Danish and Norwegian, Czech and Polish.
@@ -193,7 +199,7 @@ impl Votes {
     }
 
     /// The language that has the most silent words, and as many as prose has.
-    fn likely(&self, alphabet: Alphabet) -> Option<Language> {
+    pub(super) fn likely(&self, alphabet: Alphabet) -> Option<Language> {
         let readers = self.readers(alphabet);
         let best = readers.max_by_key(|language| self.silent_in(*language))?;
         let (silent, different) = self.silent_in(best);
@@ -207,7 +213,7 @@ impl Votes {
     }
 
     /// Whether there are silent words of a language that a text looks like.
-    fn confirm(&self, language: Language, alphabet: Alphabet) -> bool {
+    pub(super) fn confirm(&self, language: Language, alphabet: Alphabet) -> bool {
         if !language.reads(alphabet) {
             return false;
         }
@@ -220,7 +226,7 @@ impl Votes {
                 && silent * BELIEVED_SHARE >= words)
     }
 
-    fn words_in(&self, alphabet: Alphabet) -> u32 {
+    pub(super) fn words_in(&self, alphabet: Alphabet) -> u32 {
         self.words.get(alphabet as usize).copied().unwrap_or(0)
     }
 
@@ -248,11 +254,7 @@ fn usual(alphabet: Alphabet) -> Language {
 
 /// The language a text looks most like, letter by letter.
 fn compared(title: &str, text: &str) -> Looks {
-    let mut sample = String::with_capacity(MAX_COMPARED_BYTES);
-    for part in [title, "\n", text] {
-        sample.push_str(beginning(part, MAX_COMPARED_BYTES - sample.len()));
-    }
-    let found = whatlang::detect(&sample);
+    let found = whatlang::detect(&sample(title, text));
     let Some(found) = found.filter(|found| found.confidence() >= MIN_CONFIDENCE) else {
         return Looks::Unclear;
     };
@@ -289,6 +291,15 @@ fn compared(title: &str, text: &str) -> Looks {
         Lang::Eng => Language::English,
         _ => return Looks::LikeAnother,
     })
+}
+
+/// As much of a document as is compared.
+pub(super) fn sample(title: &str, text: &str) -> String {
+    let mut sample = String::with_capacity(MAX_COMPARED_BYTES);
+    for part in [title, "\n", text] {
+        sample.push_str(beginning(part, MAX_COMPARED_BYTES - sample.len()));
+    }
+    sample
 }
 
 /// At most so many bytes from the beginning of a text.

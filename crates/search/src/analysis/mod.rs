@@ -3,6 +3,7 @@
 
 mod compound;
 mod detect;
+mod evident;
 mod fold;
 mod grams;
 mod language;
@@ -17,6 +18,7 @@ mod stop;
 use std::ops::Range;
 
 pub(crate) use detect::detect;
+pub(crate) use evident::evident;
 pub(crate) use fold::{Script, fold, joins_the_previous, script};
 pub(crate) use language::Language;
 pub(crate) use memo::Memo;

@@ -19,7 +19,7 @@ use crate::corpus::{self, Report, Seen, Watch};
 use crate::knowledge::Knowledge;
 use crate::output::{self, Progress};
 use crate::problem::Problem;
-use crate::settings::Settings;
+use crate::settings::{FILE, Reload, Settings};
 use crate::standing::{Standing, Sync};
 
 /// The most problems that are said one by one; `docent index` says all of them.
@@ -42,6 +42,7 @@ pub(super) fn start(desk: &Desk, parts: Parts, stop: CancellationToken) -> JoinH
         folder: desk.folder.clone(),
         index: desk.place.existing().to_owned(),
         settings: desk.settings.clone(),
+        reload: Reload::new(&desk.folder, desk.flags.clone()),
         parts,
         stop,
     };
@@ -54,12 +55,13 @@ struct Keeper {
     folder: PathBuf,
     index: PathBuf,
     settings: Settings,
+    reload: Reload,
     parts: Parts,
     stop: CancellationToken,
 }
 
 impl Keeper {
-    async fn keep(self) {
+    async fn keep(mut self) {
         // Watched from the beginning, so that nothing that happens during the first look is missed.
         let changes = self
             .settings
@@ -70,8 +72,9 @@ impl Keeper {
         loop {
             let outcome = self.look(&mut seen).await;
             let is_failed = outcome.is_err();
-            let folder = self.folder.display().to_string();
-            self.parts.tell(outcome, &folder, is_first).await;
+            if self.parts.tell(outcome, is_first).await && self.parts.knowledge.documents() == 0 {
+                self.warn_empty();
+            }
             is_first = false;
             let is_due = || changes.as_ref().is_some_and(Changes::are_due);
             settle::all(&self.parts, &self.stop, is_due).await;
@@ -87,7 +90,56 @@ impl Keeper {
                 // A disk that was full may have space again, a folder that was away may be back.
                 () = tokio::time::sleep(RETRY), if is_failed => {}
             }
+            if self.reload() {
+                seen = Seen::default();
+            }
         }
+    }
+
+    /// Takes over what changed in the settings file, and says what could not be. True when documents have to
+    /// be compared with their files as if nothing had been seen.
+    fn reload(&mut self) -> bool {
+        let reloaded = match self.reload.look(std::env::vars_os().collect()) {
+            Ok(Some(reloaded)) => reloaded,
+            Ok(None) => return false,
+            Err(problem) => {
+                let text = format!(
+                    "{FILE} cannot be used, so the settings stay: {}",
+                    problem.chain()
+                );
+                output::warn(&text, problem.hint.as_deref());
+                return false;
+            }
+        };
+        if !reloaded.live.is_empty() {
+            output::say(&format!(
+                "{FILE} changed: {} from now on",
+                list(&reloaded.live)
+            ));
+        }
+        if !reloaded.waiting.is_empty() {
+            output::say(&format!(
+                "{FILE} changed: {} from the next start on",
+                list(&reloaded.waiting)
+            ));
+        }
+        let new = reloaded.settings;
+        self.parts.knowledge.link_by(new.documents_url);
+        self.settings.ingest = new.ingest;
+        self.settings.formats = new.formats;
+        self.settings.fields = new.fields;
+        reloaded.remakes
+    }
+
+    fn warn_empty(&self) {
+        let text = format!("there are no documents in `{}`", self.folder.display());
+        let cure = if self.settings.watch {
+            "put documents into it, and they are found"
+        } else {
+            "put documents into it and start again"
+        };
+        let hint = format!("{cure}; docs/formats.md says what is read");
+        output::warn(&text, Some(&hint));
     }
 
     async fn look(&self, seen: &mut Seen) -> Result<Report, Problem> {
@@ -98,27 +150,31 @@ impl Keeper {
             batches: 0,
         };
         let engine = self.parts.knowledge.engine.clone();
-        let limits = (&self.settings.ingest, &self.settings.formats);
-        corpus::sync(&self.folder, engine.as_ref(), limits, seen, &mut watch).await
+        let shape = self.settings.shape();
+        corpus::sync(&self.folder, engine.as_ref(), &shape, seen, &mut watch).await
     }
 }
 
 impl Parts {
-    /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say.
-    async fn tell(&self, outcome: Result<Report, Problem>, folder: &str, is_first: bool) {
+    /// Tells how a look at the folder ended. A later one that found nothing new has nothing to say; true
+    /// when something was said about the documents.
+    async fn tell(&self, outcome: Result<Report, Problem>, is_first: bool) -> bool {
         self.count().await;
         match outcome {
-            Ok(report) if report.stopped => {}
+            Ok(report) if report.stopped => false,
             Ok(report) => {
                 self.standing.sync(Sync::Done);
-                if is_first || report.indexed + report.removed > 0 {
-                    say(&report, self.knowledge.documents(), folder);
+                let is_news = is_first || report.indexed + report.removed > 0;
+                if is_news {
+                    say(&report, self.knowledge.documents());
                 }
+                is_news
             }
             Err(problem) => {
                 self.standing.sync(Sync::Failed);
                 output::say("the folder could not be indexed; what was indexed before is served");
                 output::problem(&problem);
+                false
             }
         }
     }
@@ -142,15 +198,16 @@ impl Parts {
     }
 }
 
-fn say(report: &Report, documents: u64, folder: &str) {
+fn list(keys: &[String]) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+    keys.join(", ")
+}
+
+fn say(report: &Report, documents: u64) {
     for line in complaints(report, MAX_COMPLAINTS) {
         output::say(&line);
     }
     output::say(&summary(report, documents));
-    if documents == 0 {
-        let hint = "put documents into it and start again; docs/formats.md says what is read";
-        output::warn(&format!("there are no documents in `{folder}`"), Some(hint));
-    }
 }
 
 /// Passes on what happens during a sync.

@@ -1,6 +1,6 @@
 //! What a search brought back into the answer of `find`.
 
-use docent_search::{Facet, Found, Hit, MAX_OFFSET};
+use docent_search::{Facet, Found, Hit, MAX_OFFSET, anchor};
 use serde_json::{Map, Value, json};
 
 use super::ask::Question;
@@ -22,12 +22,13 @@ const ROOM: Room = Room {
 };
 
 /// The members of a result that are ours.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "chunk_id",
     "document_id",
     "excerpt",
     "relevance_score",
     "chunk_index",
+    "anchor",
     "title",
     "url",
     "date",
@@ -44,7 +45,9 @@ pub(super) fn ours() -> Vec<Own> {
         "excerpt" => json!({"type": "string", "maxLength": docent_search::MAX_EXCERPT_CHARS}),
         _ => json!({"type": "string"}),
     };
-    OURS.map(|name| (name, kind(name), name != "date")).to_vec()
+    let sometimes = ["anchor", "date"];
+    OURS.map(|name| (name, kind(name), !sometimes.contains(&name)))
+        .to_vec()
 }
 
 /// The answer to a question.
@@ -96,6 +99,10 @@ fn result(knowledge: &Knowledge, hit: &Hit) -> Value {
         "excerpt" => json!(best.map_or(&hit.snippet, |best| &best.text)),
         "relevance_score" => json!(rounded(hit.score)),
         "chunk_index" => json!(index),
+        "anchor" => {
+            let place = best.and_then(|best| anchor(&hit.document.text, best.range.start));
+            json!(place)
+        }
         "title" if hit.title.is_empty() => json!(id),
         "title" => json!(hit.title),
         "url" => json!(knowledge.address(id, hit.url.as_deref())),

@@ -1,0 +1,66 @@
+//! `docent init`: looks at a folder and writes a docent.toml that says what was found. Everything in it is
+//! commented out, so that it changes nothing until somebody wants it to.
+
+mod page;
+mod survey;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::named;
+use crate::args;
+use crate::knowledge::counted;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::{FILE, Settings};
+use survey::Survey;
+
+/// Where the new file is written before it takes the place of an old one.
+const PART: &str = ".docent.toml.part";
+
+pub(super) fn run(init: &args::Init, settings: &Settings) -> Result<ExitCode, Problem> {
+    let folder = super::folder(&init.path)?;
+    let target = folder.join(FILE);
+    if !init.print && !init.force && target.symlink_metadata().is_ok() {
+        let message = format!("`{}` is already there", target.display());
+        let hint = "replace it with `--force`, or look at a new one with `--print`";
+        return Err(Problem::usage(message).hint(hint));
+    }
+    let survey = Survey::of(&folder, settings)?;
+    let text = page::write(&survey, &named(&folder));
+    if init.print {
+        output::data(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    put(&folder, &text, init.force)?;
+    let fields = survey.catalog.fields.len() as u64;
+    output::say(&format!(
+        "wrote `{}`: {} in {} of {}",
+        target.display(),
+        counted(fields, "field"),
+        counted(survey.catalog.documents, "document"),
+        counted(survey.looked_at as u64, "file"),
+    ));
+    output::say("it changes nothing so far; take away the `#` before what you want to set");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the file, whole or not at all.
+fn put(folder: &Path, text: &str, replace: bool) -> Result<(), Problem> {
+    let path = folder.join(if replace { PART } else { FILE });
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let file = options.create_new(!replace).open(&path);
+    let written = file.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| Problem::io("write", &path, error))?;
+    if replace {
+        let target = folder.join(FILE);
+        std::fs::rename(&path, &target).map_err(|error| Problem::io("write", &target, error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! `[fields]` of `docent.toml` into rules, one a table, each checked.
+
+use docent_ingest::clean_line;
+use docent_search::{Kind, Value};
+
+use super::value::{Given, Wrong, shorten};
+use crate::shape::cast::{KINDS, cast};
+use crate::shape::{DATE, Pattern, Rule, TITLE, URL};
+
+/// The section of the file.
+pub(super) const SECTION: &str = "fields";
+
+/// The most rules.
+const MAX_RULES: usize = 256;
+
+/// The most characters of a field's name; as many as a file's own names may have.
+const MAX_NAME_CHARS: usize = 128;
+
+/// The most characters of a constant, and of a pattern.
+const MAX_VALUE_CHARS: usize = 1_000;
+
+/// The names of what a document is made of and fields are not.
+const FIXED: [&str; 2] = ["id", "text"];
+
+/// What a rule may say.
+const KEYS: [&str; 6] = ["from", "type", "hide", "path", "value", "under"];
+
+/// A key of the file with what is wrong about its value.
+type Refused = (String, Wrong);
+
+/// All rules of the section.
+pub(super) fn read(section: toml::Value) -> Result<Vec<Rule>, Refused> {
+    let toml::Value::Table(table) = section else {
+        let hint = "write a table for each field: `[fields.author]`";
+        return Err(refused(
+            SECTION,
+            &Given::Toml(section),
+            "is not a table",
+            hint,
+        ));
+    };
+    if table.len() > MAX_RULES {
+        let shown = Given::Text(table.len().to_string());
+        let what = format!("has more than {MAX_RULES} tables");
+        return Err(refused(SECTION, &shown, &what, "name fewer fields"));
+    }
+    table
+        .into_iter()
+        .map(|(name, value)| rule(&name, value))
+        .collect()
+}
+
+fn refused(key: &str, given: &Given, what: &str, hint: &str) -> Refused {
+    (key.to_owned(), given.wrong(what, hint))
+}
+
+fn rule(name: &str, value: toml::Value) -> Result<Rule, Refused> {
+    let key = format!("{SECTION}.{}", shorten(name, MAX_NAME_CHARS));
+    let long = name.chars().nth(MAX_NAME_CHARS).is_some();
+    if name.is_empty() || long || clean_line(name) != name {
+        let shown = Given::Text(name.to_owned());
+        let hint = format!("a name has 1 to {MAX_NAME_CHARS} visible characters on one line");
+        return Err(refused(
+            SECTION,
+            &shown,
+            "names a field that cannot be",
+            &hint,
+        ));
+    }
+    if FIXED.contains(&name) {
+        let shown = Given::Text(name.to_owned());
+        let hint = "it is made before fields are; call it so in the files themselves";
+        return Err(refused(
+            SECTION,
+            &shown,
+            "cannot change what is no field",
+            hint,
+        ));
+    }
+    let toml::Value::Table(table) = value else {
+        let hint = "write a table, such as `{ from = \"Author Name\" }`";
+        return Err(refused(&key, &Given::Toml(value), "is not a table", hint));
+    };
+    let mut rule = Rule::of(name);
+    let mut given: Vec<_> = table.into_iter().collect();
+    // The type first: a path and a constant have to be of it.
+    given.sort_by_key(|(what, _)| what != "type");
+    for (what, value) in given {
+        let value = Given::Toml(value);
+        if !KEYS.contains(&what.as_str()) {
+            let hint = format!(
+                "known are `{}`; a name with a point is written in quotes: `[fields.\"a.b\"]`",
+                KEYS.join("`, `")
+            );
+            return Err(refused(&key, &Given::Text(what), "has no setting", &hint));
+        }
+        set(&mut rule, &what, &value).map_err(|wrong| (format!("{key}.{what}"), wrong))?;
+    }
+    consistent(&rule)
+        .map_err(|(what, hint)| refused(&key, &Given::Text(name.to_owned()), what, hint))?;
+    Ok(rule)
+}
+
+fn set(rule: &mut Rule, what: &str, given: &Given) -> Result<(), Wrong> {
+    match what {
+        "from" => rule.from = names(given)?,
+        "type" => rule.kind = Some(given.choice(&KINDS)?),
+        "hide" => rule.hide = given.switch()?,
+        "path" => {
+            let text = given.line(MAX_VALUE_CHARS)?;
+            let pattern = Pattern::parse(&text, &rule.name);
+            let wrong = |hint| given.wrong("is not a pattern of paths", hint);
+            rule.path = Some(pattern.map_err(wrong)?);
+        }
+        "value" => rule.value = Some(constant(given, rule.kind)?),
+        _ => rule.under = Some(folder(given)?),
+    }
+    Ok(())
+}
+
+/// One name, or several of which the first that is there counts.
+fn names(given: &Given) -> Result<Vec<String>, Wrong> {
+    let names = match given {
+        Given::Toml(toml::Value::Array(_)) => given.list()?,
+        _ => vec![given.line(MAX_NAME_CHARS)?],
+    };
+    if names.is_empty() {
+        return Err(given.wrong("names no field", "write a name, or a list of names"));
+    }
+    Ok(names)
+}
+
+fn constant(given: &Given, kind: Option<Kind>) -> Result<Value, Wrong> {
+    let Given::Toml(value) = given else {
+        return Err(given.wrong("is no value", "write a text in quotes"));
+    };
+    let value = match value {
+        toml::Value::Integer(number) => Value::Number(*number as f64),
+        toml::Value::Float(number) if number.is_finite() => Value::Number(*number),
+        toml::Value::Boolean(flag) => Value::Bool(*flag),
+        toml::Value::Datetime(day) => Value::Text(day.to_string()),
+        toml::Value::Array(_) => Value::List(given.list()?),
+        _ => Value::Text(given.line(MAX_VALUE_CHARS)?),
+    };
+    // Without a type a constant is what it looks like, as in the files.
+    let dated = || cast(Kind::Date, &value).filter(|_| matches!(value, Value::Text(_)));
+    match kind {
+        Some(kind) => cast(kind, &value).ok_or_else(|| {
+            given.wrong("is not of the field's type", "change the one or the other")
+        }),
+        None => Ok(dated().unwrap_or_else(|| value.clone())),
+    }
+}
+
+/// A folder inside the folder of the documents.
+fn folder(given: &Given) -> Result<String, Wrong> {
+    let text = given.line(MAX_VALUE_CHARS)?;
+    let path = text.strip_prefix("./").unwrap_or(&text);
+    let path = path.trim_end_matches('/');
+    let leaves = path.is_empty() || path.split('/').any(|part| matches!(part, "" | "." | ".."));
+    if leaves {
+        return Err(given.wrong("is not a folder inside", "example: `minutes/2024`"));
+    }
+    Ok(path.to_owned())
+}
+
+/// What cannot be wanted at once.
+fn consistent(rule: &Rule) -> Result<(), (&'static str, &'static str)> {
+    let makes = !rule.from.is_empty() || rule.path.is_some() || rule.value.is_some();
+    if rule.hide && (makes || rule.kind.is_some()) {
+        let hint = "leave out `hide`, or everything beside it but `under`";
+        return Err(("both hides and makes a field", hint));
+    }
+    if rule.hide && rule.name == TITLE {
+        return Err((
+            "hides what every document needs",
+            "give another title with `from`",
+        ));
+    }
+    let fixed = match rule.name.as_str() {
+        DATE => Some(Kind::Date),
+        TITLE | URL => Some(Kind::Text),
+        _ => None,
+    };
+    if fixed.is_some_and(|fixed| rule.kind.is_some_and(|kind| kind != fixed)) {
+        return Err(("has a type of its own", "leave out `type`"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(toml: &str) -> Result<Vec<Rule>, String> {
+        let table: toml::Table = toml.parse().unwrap();
+        let section = table.get(SECTION).unwrap().clone();
+        read(section).map_err(|(key, wrong)| format!("`{key}` {}: `{}`", wrong.what, wrong.shown))
+    }
+
+    fn one(toml: &str) -> Rule {
+        of(toml).unwrap().remove(0)
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let rule = one("[fields.author]\nfrom = \"Author Name\"\ntype = \"keyword\"");
+        assert_eq!(rule.from, ["Author Name"]);
+        assert_eq!(rule.kind, Some(Kind::Keyword));
+        let rule = one("[fields]\n\"a.b\" = { from = [\"x\", \"y\"], under = \"./m/2024/\" }");
+        assert_eq!((rule.name.as_str(), rule.from.len()), ("a.b", 2));
+        assert_eq!(rule.under.as_deref(), Some("m/2024"));
+        assert!(one("[fields.secret]\nhide = true").hide);
+        assert!(
+            one("[fields.year]\npath = \"{year}/\"\ntype = \"number\"")
+                .path
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn constants_are_typed() {
+        let value = |rest: &str| one(&format!("[fields.x]\nvalue = {rest}")).value.unwrap();
+        for (rest, expect) in [
+            ("\"a\"", Value::Text("a".into())),
+            ("3", Value::Number(3.0)),
+            ("0.5", Value::Number(0.5)),
+            ("true", Value::Bool(true)),
+            ("2024-03-12", Value::Date("2024-03-12".into())),
+            ("\"2024-03-12\"", Value::Date("2024-03-12".into())),
+            (
+                "\"2024-03-12\"\ntype = \"text\"",
+                Value::Text("2024-03-12".into()),
+            ),
+            ("\"7\"\ntype = \"number\"", Value::Number(7.0)),
+            ("[\"a\", \"b\"]", Value::List(vec!["a".into(), "b".into()])),
+        ] {
+            assert_eq!(value(rest), expect, "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_name() {
+        for (toml, expect) in [
+            ("fields = 3", "`fields` is not a table: `3`"),
+            ("[fields]\na = 3", "`fields.a` is not a table: `3`"),
+            (
+                "[fields.a.b]\nhide = true",
+                "`fields.a` has no setting: `b`",
+            ),
+            ("[fields.a]\ntyp = 1", "`fields.a` has no setting: `typ`"),
+            (
+                "[fields.text]\nhide = true",
+                "`fields` cannot change what is no field: `text`",
+            ),
+            (
+                "[fields.title]\nhide = true",
+                "`fields.title` hides what every document needs: `title`",
+            ),
+            (
+                "[fields.date]\ntype = \"text\"",
+                "`fields.date` has a type of its own: `date`",
+            ),
+            (
+                "[fields.a]\nfrom = 3",
+                "`fields.a.from` is not a line of 1 to 128 characters: `3`",
+            ),
+            (
+                "[fields.a]\nfrom = []",
+                "`fields.a.from` names no field: `[]`",
+            ),
+            (
+                "[fields.a]\nhide = true\nvalue = 1",
+                "`fields.a` both hides and makes a field: `a`",
+            ),
+            (
+                "[fields.a]\npath = \"{b}/\"",
+                "`fields.a.path` is not a pattern of paths: `{b}/`",
+            ),
+            (
+                "[fields.a]\nunder = \"../b\"",
+                "`fields.a.under` is not a folder inside: `../b`",
+            ),
+            (
+                "[fields.a]\nvalue = \"x\"\ntype = \"date\"",
+                "`fields.a.value` is not of the field's type: `x`",
+            ),
+            (
+                "[fields.a]\ntype = \"day\"",
+                "`fields.a.type` is none of `text`, `keyword`, `list`, `number`, `date`, `boolean`: `day`",
+            ),
+            (
+                "[fields.\"a\\nb\"]",
+                "`fields` names a field that cannot be: `a\u{FFFD}b`",
+            ),
+        ] {
+            assert_eq!(of(toml).unwrap_err(), expect, "{toml}");
+        }
+    }
+
+    #[test]
+    fn rules_and_names_end_at_their_bounds() {
+        let rules = |count: usize| {
+            let tables = (0..count).map(|n| format!("[fields.f{n}]\nhide = true\n"));
+            of(&tables.collect::<String>())
+        };
+        assert_eq!(rules(MAX_RULES).unwrap().len(), MAX_RULES);
+        assert!(rules(MAX_RULES + 1).is_err());
+        let named = |chars: usize| of(&format!("[fields.{}]", "x".repeat(chars)));
+        assert!(named(MAX_NAME_CHARS).is_ok());
+        assert!(named(MAX_NAME_CHARS + 1).is_err());
+    }
+}

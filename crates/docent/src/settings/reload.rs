@@ -1,0 +1,206 @@
+//! A docent.toml that changed into what of it can be used at once and what only at the next start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{FILE, Given, KEYS, Settings, Sources, fields, flatten, read, resolve_text};
+use crate::problem::Problem;
+
+/// What takes effect while the server runs: how files become documents, and where people find them.
+const LIVE: [&str; 4] = ["fields", "ingest.", "sqlite.", URL];
+const URL: &str = "documents.url";
+
+/// A settings file that is looked at again and again.
+#[derive(Debug)]
+pub struct Reload {
+    folder: PathBuf,
+    flags: Vec<(&'static str, Given)>,
+    /// What the file said when the server started, and when it was last good.
+    started: BTreeMap<String, String>,
+    applied: BTreeMap<String, String>,
+    /// What was last found there, good or bad.
+    found: Result<Option<String>, String>,
+}
+
+/// What a changed file brings.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// The settings it gives, those included that wait for the next start.
+    pub settings: Settings,
+    /// The settings that are used from now on.
+    pub live: Vec<String>,
+    /// Whether documents may have to be made again.
+    pub remakes: bool,
+    /// The settings that are used from the next start on.
+    pub waiting: Vec<String>,
+}
+
+impl Reload {
+    /// Looks at the file of a folder for the first time; `flags` win over it, now and later.
+    #[must_use]
+    pub fn new(folder: &Path, flags: Vec<(&'static str, Given)>) -> Self {
+        let found = read(&folder.join(FILE)).map_err(|problem| problem.to_string());
+        let text = found.clone().ok().flatten();
+        let started = text.and_then(|text| given(&text)).unwrap_or_default();
+        Self {
+            folder: folder.to_owned(),
+            flags,
+            applied: started.clone(),
+            started,
+            found,
+        }
+    }
+
+    /// Looks again. Nothing when the file is as it was.
+    ///
+    /// # Errors
+    /// When the file cannot be used. This is told once for each state of it.
+    pub fn look(
+        &mut self,
+        environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Option<Reloaded>, Problem> {
+        let text = read(&self.folder.join(FILE));
+        let found = text.as_ref().map(Clone::clone).map_err(ToString::to_string);
+        if found == self.found {
+            return Ok(None);
+        }
+        self.found = found;
+        let text = text?;
+        let is_set = |key: &str| {
+            let flag = self.flags.iter().any(|(name, _)| *name == key);
+            let key = KEYS.iter().find(|known| known.name == key);
+            let mut variables = environment.iter();
+            flag || key.is_some_and(|key| {
+                variables.any(|(name, value)| *name == *key.variable() && !value.is_empty())
+            })
+        };
+        let now = text.as_deref().and_then(given).unwrap_or_default();
+        let mut changed = differ(&self.applied, &now);
+        changed.retain(|key| !is_set(key));
+        let (live, mut waiting): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|key| is_live(key));
+        // What is again as it was at the start waits for nothing.
+        waiting.retain(|key| self.started.get(key) != now.get(key));
+        let sources = Sources {
+            folder: Some(&self.folder),
+            environment,
+            flags: self.flags.clone(),
+        };
+        let settings = resolve_text(text.as_deref(), sources)?.settings;
+        self.applied = now;
+        Ok(Some(Reloaded {
+            settings,
+            remakes: live.iter().any(|key| key != URL),
+            live,
+            waiting,
+        }))
+    }
+}
+
+fn is_live(key: &str) -> bool {
+    LIVE.iter()
+        .any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
+}
+
+/// The keys of a file with their values as text. What is no TOML has none.
+fn given(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut table: toml::Table = text.parse().ok()?;
+    let rules = table.remove(fields::SECTION);
+    let mut keys = Vec::new();
+    flatten("", table, &mut keys);
+    keys.extend(rules.map(|rules| (fields::SECTION.to_owned(), rules)));
+    let keys = keys.into_iter();
+    Some(keys.map(|(key, value)| (key, value.to_string())).collect())
+}
+
+fn differ(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
+    let mut keys: Vec<_> = one.keys().chain(other.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let differs = |key: &&String| one.get(*key) != other.get(*key);
+    keys.into_iter().filter(differs).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(tempfile::TempDir, Reload);
+
+    impl Folder {
+        fn new(toml: &str, flags: Vec<(&'static str, Given)>) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(FILE), toml).unwrap();
+            let reload = Reload::new(dir.path(), flags);
+            Self(dir, reload)
+        }
+
+        fn write(&mut self, toml: &str) -> Result<Option<Reloaded>, Problem> {
+            std::fs::write(self.0.path().join(FILE), toml).unwrap();
+            let set = ("DOCENT_FETCH_MAX_CHARS".into(), "2000".into());
+            self.1
+                .look(vec![set, ("DOCENT_SEARCH_RESULTS".into(), "".into())])
+        }
+
+        fn check(&mut self, toml: &str, live: &[&str], waiting: &[&str]) {
+            let found = self.write(toml).unwrap().unwrap();
+            assert_eq!(
+                (&found.live[..], &found.waiting[..]),
+                (&strings(live)[..], &strings(waiting)[..])
+            );
+        }
+    }
+
+    fn strings(all: &[&str]) -> Vec<String> {
+        all.iter().map(|one| (*one).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_changed_is_sorted_by_when_it_counts() {
+        let mut folder = Folder::new("title = \"a\"\n", vec![("log", Given::Text("warn".into()))]);
+        assert!(folder.write("title = \"a\"\n").unwrap().is_none());
+        folder.check("title = \"a\"\n# A comment changes nothing.\n", &[], &[]);
+        folder.check(
+            "title = \"b\"\n[fields.a]\nhide = true\n",
+            &["fields"],
+            &["title"],
+        );
+        folder.check(
+            "title = \"b\"\n[ingest]\nmax_pages = 3\n",
+            &["fields", "ingest.max_pages"],
+            &[],
+        );
+        // Flags and variables win; an empty variable does not. The first title counts already.
+        let over = "log = \"info\"\n[fetch]\nmax_chars = 3000\n[search]\nresults = 3\n";
+        folder.check(
+            &format!("title = \"a\"\n{over}"),
+            &["ingest.max_pages"],
+            &["search.results"],
+        );
+        std::fs::remove_file(folder.0.path().join(FILE)).unwrap();
+        let gone = folder.1.look(Vec::new()).unwrap().unwrap();
+        assert_eq!(gone.waiting, ["title"]);
+    }
+
+    #[test]
+    fn only_what_makes_documents_makes_them_again() {
+        let mut folder = Folder::new("", Vec::new());
+        let url = folder
+            .write("[documents]\nurl = \"https://a.example/{id}\"\n")
+            .unwrap()
+            .unwrap();
+        assert!(!url.remakes && url.settings.documents_url.is_some());
+        let fields = folder.write("[fields.a]\nhide = true\n").unwrap().unwrap();
+        assert!(fields.remakes && fields.settings.fields.len() == 1);
+    }
+
+    #[test]
+    fn a_broken_file_is_told_once_and_changes_nothing() {
+        let mut folder = Folder::new("[fields.a]\nhide = true\n", Vec::new());
+        for bad in ["[fields", "[fields.a]\nhid = true\n", "colour = 3\n"] {
+            assert!(folder.write(bad).is_err(), "{bad}");
+            assert!(folder.write(bad).unwrap().is_none(), "{bad}");
+        }
+        folder.check("[fields.a]\nhide = true\n", &[], &[]);
+    }
+}

@@ -1,0 +1,298 @@
+//! Documents as their files gave them into documents as the owner wants them: fields renamed, typed, hidden
+//! and added by the rules of `[fields]`.
+//!
+//! What was wanted is part of each document's hash, so that documents are made again when it changes.
+
+pub(crate) mod cast;
+mod path;
+
+use docent_ingest::{Limits, Options, Reason};
+use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Value};
+use sha2::{Digest as _, Sha256};
+
+pub use self::path::Pattern;
+use crate::knowledge::one_line;
+use crate::links;
+use crate::settings::shorten;
+
+/// What stands between the hash of a document's content and that of what was wanted of it.
+const MARK: char = '-';
+
+/// How many hexadecimal digits of the second hash are kept: two of 2^64 wishes are never alike.
+const DIGITS: usize = 16;
+
+/// The most characters of a value that a warning repeats.
+const MAX_SHOWN: usize = 60;
+
+/// The most characters of a title; as many as a file's own may have.
+const MAX_TITLE_CHARS: usize = 512;
+
+/// The parts of a document that are no fields and have names all the same.
+pub(crate) const TITLE: &str = "title";
+pub(crate) const URL: &str = "url";
+pub(crate) const DATE: &str = "date";
+
+/// What is wanted of one field. The first that gives a value counts: `from`, the field itself, `path`,
+/// `value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// The name it shall have.
+    pub name: String,
+    /// What it is called in the files; the first of these that a document has.
+    pub from: Vec<String>,
+    /// Where it stands in the path of the file.
+    pub path: Option<Pattern>,
+    /// What it is where nothing else tells.
+    pub value: Option<Value>,
+    /// What kind of value it holds; without one, whatever the data looks like.
+    pub kind: Option<Kind>,
+    /// Whether it is left out.
+    pub hide: bool,
+    /// The folder to whose files the rule applies; without one, to all.
+    pub under: Option<String>,
+}
+
+impl Rule {
+    /// A rule that wants nothing yet.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            from: Vec::new(),
+            path: None,
+            value: None,
+            kind: None,
+            hide: false,
+            under: None,
+        }
+    }
+
+    fn covers(&self, source: &str) -> bool {
+        let Some(folder) = &self.under else {
+            return true;
+        };
+        let rest = source.strip_prefix(folder.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+    }
+
+    /// Whether a field is one that the rule hides: itself, and what is nested in it.
+    fn hides(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(self.name.as_str());
+        self.hide && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+/// Everything that decides what becomes of a file.
+#[derive(Debug)]
+pub struct Shape<'a> {
+    /// Bounds on files and documents.
+    pub limits: &'a Limits,
+    /// What is asked of single formats.
+    pub options: &'a Options,
+    rules: &'a [Rule],
+    /// Each rule as it goes into a hash.
+    told: Vec<String>,
+    /// The bounds as they do, unless they are the usual ones.
+    bounds: Option<String>,
+}
+
+impl<'a> Shape<'a> {
+    /// A shape by these settings.
+    #[must_use]
+    pub fn new(limits: &'a Limits, options: &'a Options, rules: &'a [Rule]) -> Self {
+        Self {
+            limits,
+            options,
+            rules,
+            told: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
+            bounds: told(limits),
+        }
+    }
+
+    /// The hash of a document whose content has this one.
+    pub(crate) fn hash(&self, source: &str, content: &str) -> String {
+        let rules = self.rules.iter().zip(&self.told);
+        let told = rules
+            .filter(|(rule, _)| rule.covers(source))
+            .map(|(_, told)| told);
+        let wanted: String = told.chain(&self.bounds).map(String::as_str).collect();
+        if wanted.is_empty() {
+            return content.to_owned();
+        }
+        let digest = Sha256::digest(wanted.as_bytes());
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = digits.get(..DIGITS).unwrap_or_default();
+        format!("{content}{MARK}{digits}")
+    }
+
+    /// Gives a document its shape, and says what could not be done.
+    pub(crate) fn apply(&self, document: &mut Document) -> Vec<Reason> {
+        let mut warnings = Vec::new();
+        let covers = |rule: &&Rule| rule.covers(&document.source);
+        let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
+        document.hash = self.hash(&document.source, &document.hash);
+        if rules.is_empty() {
+            return warnings;
+        }
+        let is_list = is_list_of_fields(document);
+        // Every rule sees the document as it was, so that their order does not matter.
+        let made: Vec<Made> = rules
+            .iter()
+            .filter(|rule| !rule.hide)
+            .filter_map(|rule| make(rule, document, &mut warnings))
+            .collect();
+        put(document, made, &rules, &mut warnings);
+        if is_list {
+            document.text = list_of_fields(document);
+        }
+        warnings
+    }
+}
+
+/// The hash of a document's content, whatever else was wanted of it.
+pub(crate) fn content_hash(document: &Document) -> &str {
+    let hash = document.hash.split_once(MARK);
+    hash.map_or(document.hash.as_str(), |(content, _)| content)
+}
+
+/// The bounds that decide what a document holds. The others decide whether there is one.
+fn told(limits: &Limits) -> Option<String> {
+    let usual = Limits::default();
+    let own = Limits {
+        max_files: usual.max_files,
+        max_depth: usual.max_depth,
+        max_path_bytes: usual.max_path_bytes,
+        max_reported: usual.max_reported,
+        max_documents: usual.max_documents,
+        max_parse_seconds: usual.max_parse_seconds,
+        ..limits.clone()
+    };
+    (own != usual).then(|| format!("{own:?}"))
+}
+
+/// What a rule made of a document.
+struct Made<'r> {
+    name: &'r str,
+    /// Nothing for a value that is not of its type.
+    value: Option<Value>,
+    /// The field that it was, if it was one.
+    slot: Option<usize>,
+}
+
+fn make<'r>(rule: &'r Rule, document: &Document, warnings: &mut Vec<Reason>) -> Option<Made<'r>> {
+    let kind = match rule.name.as_str() {
+        DATE => Some(Kind::Date),
+        TITLE | URL => Some(Kind::Text),
+        _ => rule.kind,
+    };
+    let names = rule.from.iter().chain([&rule.name]);
+    let own = names.into_iter().find_map(|name| field(document, name));
+    let (slot, value) = match own {
+        Some((slot, value)) => (slot, value),
+        None => {
+            let kind = kind.unwrap_or(Kind::Text);
+            let part = rule.path.as_ref();
+            let part = part.and_then(|path| path.value(&document.source, kind));
+            (None, part.or_else(|| rule.value.clone())?)
+        }
+    };
+    let typed = match (rule.name.as_str(), kind) {
+        (TITLE, _) => Some(Value::Text(one_line(&value.to_string(), MAX_TITLE_CHARS))),
+        (URL, _) => Some(Value::Text(value.to_string())).filter(is_address),
+        (_, Some(kind)) => cast::cast(kind, &value),
+        (_, None) => Some(value.clone()),
+    };
+    if typed.is_none() {
+        let kind = kind.filter(|_| rule.name != URL);
+        warnings.push(Reason::WrongType {
+            name: rule.name.clone(),
+            kind: kind.map_or("web address", cast::name).to_owned(),
+            value: shorten(&value.to_string(), MAX_SHOWN),
+        });
+    }
+    Some(Made {
+        name: &rule.name,
+        value: typed,
+        slot,
+    })
+}
+
+fn is_address(value: &Value) -> bool {
+    let text = value.to_string();
+    text.len() <= MAX_URL_BYTES && links::is_web(&text)
+}
+
+/// The value of a field, or of a part of the document that has such a name, and which field it is.
+fn field(document: &Document, name: &str) -> Option<(Option<usize>, Value)> {
+    let same = |(own, _): &(String, Value)| own == name;
+    let alike = |(own, _): &(String, Value)| own.eq_ignore_ascii_case(name);
+    let fields = &document.fields;
+    let slot = fields.iter().position(same);
+    if let Some(slot) = slot.or_else(|| fields.iter().position(alike)) {
+        let value = fields.get(slot).map(|(_, value)| value.clone())?;
+        return Some((Some(slot), value));
+    }
+    let part = match name {
+        TITLE => Some(document.title.clone()).filter(|title| !title.is_empty()),
+        URL => document.url.clone(),
+        DATE => return Some((None, Value::Date(document.date.clone()?))),
+        _ => None,
+    };
+    Some((None, Value::Text(part?)))
+}
+
+/// Puts what was made into the document, in the place of what it was made from.
+fn put(document: &mut Document, made: Vec<Made<'_>>, rules: &[&Rule], warnings: &mut Vec<Reason>) {
+    let is_hidden = |name: &str| rules.iter().any(|rule| rule.hides(name));
+    let mut slots: Vec<Option<(String, Value)>> = std::mem::take(&mut document.fields)
+        .into_iter()
+        .map(Some)
+        .collect();
+    for slot in &mut slots {
+        let goes = |name: &str| is_hidden(name) || made.iter().any(|one| one.name == name);
+        slot.take_if(|(name, _)| goes(name));
+    }
+    for taken in made.iter().filter_map(|one| one.slot) {
+        if let Some(slot) = slots.get_mut(taken) {
+            *slot = None;
+        }
+    }
+    document.date.take_if(|_| is_hidden(DATE));
+    document.url.take_if(|_| is_hidden(URL));
+    for Made { name, value, slot } in made {
+        match (name, value) {
+            (TITLE, value) => document.title = value.map_or_else(String::new, |v| v.to_string()),
+            (URL, value) => document.url = value.map(|value| value.to_string()),
+            (DATE, value) => document.date = value.map(|value| value.to_string()),
+            (_, None) => {}
+            (name, Some(value)) => {
+                let field = Some((name.to_owned(), value));
+                match slot.and_then(|slot| slots.get_mut(slot)) {
+                    Some(free) if free.is_none() => *free = field,
+                    _ => slots.push(field),
+                }
+            }
+        }
+    }
+    document.fields = slots.into_iter().flatten().collect();
+    if document.fields.len() > MAX_FIELDS {
+        document.fields.truncate(MAX_FIELDS);
+        warnings.push(Reason::TooManyFields { limit: MAX_FIELDS });
+    }
+}
+
+/// Whether the text is nothing but the fields, as it is for records without a text of their own. What is
+/// hidden must not stand there either.
+fn is_list_of_fields(document: &Document) -> bool {
+    !document.fields.is_empty() && document.text == list_of_fields(document)
+}
+
+fn list_of_fields(document: &Document) -> String {
+    let fields = document.fields.iter();
+    fields
+        .map(|(name, value)| format!("{name}: {value}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+use docent_search::DocId;
+
+use super::*;
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn document(fields: &[(&str, Value)]) -> Document {
+    let fields = fields.iter();
+    Document {
+        id: DocId::parse("a").unwrap(),
+        title: "Title".to_owned(),
+        text: "Words.".to_owned(),
+        url: None,
+        date: Some("2024-03-12".to_owned()),
+        fields: fields
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+        source: "minutes/2024/a.md".to_owned(),
+        hash: "00".to_owned(),
+    }
+}
+
+fn applied(rules: &[Rule], document: &mut Document) -> Vec<Reason> {
+    let (limits, options) = (Limits::default(), Options::default());
+    Shape::new(&limits, &options, rules).apply(document)
+}
+
+fn check(rules: &[Rule], fields: &[(&str, Value)], expect: &[&str], codes: &[&str]) {
+    let mut document = document(fields);
+    let warnings = applied(rules, &mut document);
+    let found: Vec<_> = document
+        .fields
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    assert_eq!(found, expect);
+    let found: Vec<_> = warnings.iter().map(Reason::code).collect();
+    assert_eq!(found, codes);
+}
+
+fn from(name: &str, from: &[&str]) -> Rule {
+    Rule {
+        from: from.iter().map(|name| (*name).to_owned()).collect(),
+        ..Rule::of(name)
+    }
+}
+
+#[test]
+fn fields_are_renamed_in_their_place() {
+    let fields = [("Author Name", text("Ilke")), ("z", text("1"))];
+    let rules = [from("author", &["writer", "author name"])];
+    check(&rules, &fields, &["author=Ilke", "z=1"], &[]);
+    // Names can be swapped, because each rule sees what was there before.
+    let rules = [from("z", &["Author Name"]), from("Author Name", &["z"])];
+    check(&rules, &fields, &["z=Ilke", "Author Name=1"], &[]);
+    // What a field is made from wins over what had its name.
+    check(&[from("z", &["Author Name"])], &fields, &["z=Ilke"], &[]);
+    check(
+        &[from("z", &["none"])],
+        &fields,
+        &["Author Name=Ilke", "z=1"],
+        &[],
+    );
+}
+
+#[test]
+fn values_that_are_not_of_their_type_are_left_out_and_told() {
+    let rule = Rule {
+        kind: Some(Kind::Number),
+        ..Rule::of("year")
+    };
+    let year = |value: Value| [("year", value), ("z", text("1"))];
+    let rules = std::slice::from_ref(&rule);
+    check(rules, &year(text("2024")), &["year=2024", "z=1"], &[]);
+    check(rules, &year(text("spring")), &["z=1"], &["wrong-type"]);
+    let mut shown = document(&[("year", text(&"é".repeat(61)))]);
+    let told = applied(rules, &mut shown)[0].to_string();
+    let cut = format!(
+        "the value of `year` is left out because it is no number: `{}…`",
+        "é".repeat(60)
+    );
+    assert_eq!(told, cut);
+}
+
+#[test]
+fn paths_and_constants_fill_in_what_is_missing() {
+    let rule = Rule {
+        path: Some(Pattern::parse("minutes/{year}/", "year").unwrap()),
+        value: Some(Value::Number(1.0)),
+        kind: Some(Kind::Number),
+        ..Rule::of("year")
+    };
+    let rules = std::slice::from_ref(&rule);
+    check(rules, &[], &["year=2024"], &[]);
+    check(rules, &[("year", Value::Number(3.0))], &["year=3"], &[]);
+    let elsewhere = Rule {
+        path: Some(Pattern::parse("letters/{year}/", "year").unwrap()),
+        ..rule
+    };
+    check(&[elsewhere], &[], &["year=1"], &[]);
+}
+
+#[test]
+fn hidden_fields_are_gone_from_the_text_too() {
+    let hide = |name: &str| Rule {
+        hide: true,
+        ..Rule::of(name)
+    };
+    let fields = [
+        ("note", text("x")),
+        ("note.by", text("y")),
+        ("noted", text("z")),
+    ];
+    check(&[hide("note")], &fields, &["noted=z"], &[]);
+    let mut record = document(&fields);
+    record.text = "note: x\nnote.by: y\nnoted: z\n".to_owned();
+    applied(&[hide("note"), from("kept", &["noted"])], &mut record);
+    assert_eq!(record.text, "kept: z\n");
+    let mut dated = document(&[("date", text("then"))]);
+    applied(&[hide("date")], &mut dated);
+    assert_eq!((dated.date, dated.fields.len()), (None, 0));
+}
+
+#[test]
+fn title_address_and_day_can_come_from_fields() {
+    let rules = [
+        from("title", &["Headline"]),
+        from("date", &["Published"]),
+        from("url", &["Page"]),
+    ];
+    let mut found = document(&[
+        ("Headline", text("Rail")),
+        ("Published", text("1 April 2023")),
+        ("Page", text("https://a.example/")),
+    ]);
+    assert_eq!(applied(&rules, &mut found), []);
+    assert_eq!(found.title, "Rail");
+    assert_eq!(found.date.as_deref(), Some("2023-04-01"));
+    assert_eq!(found.url.as_deref(), Some("https://a.example/"));
+    assert_eq!(found.fields, []);
+    let mut bad = document(&[("Page", text("javascript:x"))]);
+    assert_eq!(applied(&rules, &mut bad)[0].code(), "wrong-type");
+    assert_eq!(bad.url, None);
+    let long = |bytes: usize| text(&format!("https://a.example/{}", "x".repeat(bytes - 18)));
+    assert!(is_address(&long(MAX_URL_BYTES)) && !is_address(&long(MAX_URL_BYTES + 1)));
+    let mut kept = document(&[]);
+    assert_eq!(applied(&rules, &mut kept), []);
+    assert_eq!(
+        (kept.title.as_str(), kept.date.as_deref()),
+        ("Title", Some("2024-03-12"))
+    );
+}
+
+#[test]
+fn fields_end_at_their_bound() {
+    let rule = Rule {
+        value: Some(text("x")),
+        ..Rule::of("more")
+    };
+    let many = |count: usize| {
+        let mut full = document(&[]);
+        full.fields = (0..count).map(|n| (n.to_string(), text("x"))).collect();
+        let warnings = applied(std::slice::from_ref(&rule), &mut full);
+        (full.fields.len(), warnings.len())
+    };
+    assert_eq!(many(MAX_FIELDS - 1), (MAX_FIELDS, 0));
+    assert_eq!(many(MAX_FIELDS), (MAX_FIELDS, 1));
+}
+
+#[test]
+fn the_hash_tells_what_was_wanted_of_a_document() {
+    let (limits, options) = (Limits::default(), Options::default());
+    let under = |folder: &str| Rule {
+        under: Some(folder.to_owned()),
+        value: Some(text("x")),
+        ..Rule::of("y")
+    };
+    let hash = |limits: &Limits, rules: &[Rule], path: &str| {
+        Shape::new(limits, &options, rules).hash(path, "00")
+    };
+    assert_eq!(hash(&limits, &[], "a/b.md"), "00");
+    let rules = [under("a")];
+    let told = hash(&limits, &rules, "a/b.md");
+    assert!(
+        told.starts_with("00-") && told.len() == 2 + 1 + DIGITS,
+        "{told}"
+    );
+    assert_eq!(hash(&limits, &rules, "ab/b.md"), "00");
+    assert_ne!(hash(&limits, &[from("z", &["y"])], "a/b.md"), told);
+    let lists = Limits {
+        max_files: 1,
+        ..Limits::default()
+    };
+    assert_eq!(hash(&lists, &[], "a/b.md"), "00");
+    let fields = Limits {
+        max_fields: 1,
+        ..Limits::default()
+    };
+    assert_ne!(hash(&fields, &[], "a/b.md"), "00");
+    let mut shaped = document(&[]);
+    shaped.source = "a".to_owned();
+    applied(&rules, &mut shaped);
+    assert_eq!((content_hash(&shaped), shaped.fields.len()), ("00", 1));
+}

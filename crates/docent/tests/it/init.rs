@@ -1,0 +1,88 @@
+//! `docent init`: what it writes, and that nothing changes by it.
+
+use serde_json::json;
+
+use crate::process::{Dir, shown};
+
+#[test]
+fn a_new_file_tells_what_is_there_and_changes_nothing() {
+    let dir = Dir::small();
+    dir.write(
+        "docs/minutes/a.md",
+        "---\nspeaker: Ada\nlength: 7\n---\nWords.\n",
+    );
+    dir.write(
+        "docs/letters/b.md",
+        "---\nspeaker: Ilke\nday: 2024-03-12\n---\nWords.\n",
+    );
+    dir.write("docs/picture.png", "\u{89}PNG\0");
+    let first = dir.run(&["index", "docs", "--json"]).json();
+    assert_eq!(first["indexed"], 5, "{first}");
+    let ran = dir.run(&["init", "docs"]);
+    let place = shown(&dir.path().join("docs/docent.toml"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(
+        ran.stderr,
+        format!(
+            "wrote `{place}`: 3 fields in 5 documents of 6 files\n\
+             it changes nothing so far; take away the `#` before what you want to set\n"
+        )
+    );
+    let page = std::fs::read_to_string(dir.path().join("docs/docent.toml")).unwrap();
+    for words in [
+        "# Looked at 6 of 6 files: jsonl 1, markdown 3, png 1, text 1.\n",
+        "# 1 of them gave no document",
+        "#title = \"docs\"\n",
+        "#url = \"https://a.example/{id}\"\n",
+        "\n# keyword, in 3 of 5 documents: \"Ilke\", \"Ada\"\n#[fields.speaker]\n#type = \"keyword\"\n",
+        "\n# number, in 1 of 5 documents: 7 to 7\n#[fields.length]\n",
+        "\n# date, in 1 of 5 documents: 2024-03-12 to 2024-03-12\n#[fields.day]\n",
+        "\n# The documents lie in 2 folders, such as \"letters\", \"minutes\".\n#[fields.folder]\n#path = \"{folder}/\"\n",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    let again = dir.run(&["index", "docs", "--json"]).json();
+    assert_eq!(
+        (&again["unchanged"], &again["removed"]),
+        (&json!(5), &json!(0)),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_on_demand_only() {
+    let dir = Dir::small();
+    // Not even one that is broken.
+    dir.write("docs/docent.toml", "title = \n");
+    let path = dir.path().join("docs/docent.toml");
+    let ran = dir.run(&["init", "docs"]);
+    assert_eq!(
+        (ran.code, ran.stderr),
+        (
+            Some(2),
+            format!(
+                "error: `{}` is already there\nhint: replace it with `--force`, or look at a new one with `--print`\n",
+                shown(&path)
+            )
+        )
+    );
+    let printed = dir.run(&["init", "docs", "--print"]);
+    assert!(
+        printed.stdout.starts_with("# Settings of this folder"),
+        "{printed:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "title = \n");
+    assert_eq!(dir.run(&["init", "docs", "--force"]).code, Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), printed.stdout);
+}
+
+#[test]
+fn an_empty_folder_gets_a_file_too() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path().join("docs")).unwrap();
+    let ran = dir.run(&["init", "docs", "--print"]);
+    assert!(
+        ran.stdout.contains("# Looked at 0 of 0 files: nothing.\n"),
+        "{ran:?}"
+    );
+}

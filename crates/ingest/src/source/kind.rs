@@ -1,0 +1,211 @@
+//! A file into the name that a report has for its kind, such as `docx`, without parsing it: its first bytes,
+//! and for packages the names in the directory at the end.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use cap_std::fs::File;
+
+use super::Source;
+use crate::entry::{Entry, stem_and_extension};
+use crate::error::Reason;
+use crate::format::{HEAD_BYTES, by_extension, detect};
+
+/// How much of the end of a package is looked at. The directory of an office document has some kilobytes.
+const TAIL_BYTES: u64 = 256 * 1024;
+
+/// The most characters of an extension that names a kind.
+const MAX_EXTENSION_CHARS: usize = 12;
+
+/// How every entry of a zip directory begins, and the record at its end.
+const ENTRY: &[u8] = b"PK\x01\x02";
+const END: &[u8] = b"PK\x05\x06";
+
+/// Which part tells what an office document is.
+const PARTS: [(&[u8], &str); 4] = [
+    (b"word/", "docx"),
+    (b"ppt/", "pptx"),
+    (b"xl/", "xlsx"),
+    (b"META-INF/container.xml", "epub"),
+];
+
+/// Which words of its `mimetype` tell what an open document is.
+const TYPES: [(&str, &str); 4] = [
+    ("epub", "epub"),
+    ("opendocument.text", "odt"),
+    ("opendocument.presentation", "odp"),
+    ("opendocument.spreadsheet", "ods"),
+];
+
+impl Source {
+    /// What kind of file this is, by its content first. A file that cannot be opened or is of no kind that
+    /// can be read is called after its name.
+    pub fn kind(&self, entry: &Entry) -> String {
+        let (_, extension) = stem_and_extension(&entry.place.relative);
+        match self.known_kind(entry, &extension) {
+            Ok(kind) => kind.to_owned(),
+            Err(Reason::Unsupported { kind }) if is_plain(&kind) => kind,
+            Err(_) => match by_extension(&extension) {
+                Some(format) if format.name == "package" || format.name == "spreadsheet" => {
+                    extension
+                }
+                Some(format) => format.name.to_owned(),
+                None if is_plain(&extension) => extension,
+                None => "other".to_owned(),
+            },
+        }
+    }
+
+    fn known_kind(&self, entry: &Entry, extension: &str) -> Result<&'static str, Reason> {
+        let (mut file, _) = self.open_file(&entry.place.relative)?;
+        let mut head = Vec::new();
+        super::take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        Ok(match detect(&head, extension)?.name {
+            "package" => of_type(&head).unwrap_or_else(|| of_parts(&tail(&mut file))),
+            "spreadsheet" => "xls",
+            name => name,
+        })
+    }
+}
+
+fn is_plain(extension: &str) -> bool {
+    (1..=MAX_EXTENSION_CHARS).contains(&extension.len())
+        && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The end of a file, as much of it as is looked at; nothing where it cannot be read.
+fn tail(file: &mut File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let size = file.seek(SeekFrom::End(0)).unwrap_or(0);
+    let start = SeekFrom::Start(size.saturating_sub(TAIL_BYTES));
+    if file.seek(start).is_ok() && file.take(TAIL_BYTES).read_to_end(&mut bytes).is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
+/// What the first part of an open document says: it is called `mimetype` and is not packed.
+fn of_type(head: &[u8]) -> Option<&'static str> {
+    if head.get(30..38) != Some(b"mimetype") {
+        return None;
+    }
+    let words = String::from_utf8_lossy(head.get(38..128).unwrap_or_default());
+    let found = TYPES.iter().find(|(word, _)| words.contains(word));
+    found.map(|(_, kind)| *kind)
+}
+
+/// What the names of the parts say. Only the last directory counts: a document inside has its own before it.
+fn of_parts(tail: &[u8]) -> &'static str {
+    let end = tail.windows(END.len()).rposition(|window| window == END);
+    let Some(end) = end else {
+        return "zip";
+    };
+    let size = four(tail, end + 12).unwrap_or(0) as usize;
+    let mut at = end.saturating_sub(size);
+    let (mut is_office, mut found) = (false, None);
+    while tail.get(at..at + ENTRY.len()) == Some(ENTRY) {
+        let length = |place: usize| usize::from(two(tail, at + place).unwrap_or(0));
+        let name = tail.get(at + 46..at + 46 + length(28)).unwrap_or_default();
+        is_office |= name == b"[Content_Types].xml";
+        let part = PARTS.iter().find(|(part, _)| name.starts_with(part));
+        found = found.or(part.map(|(_, kind)| *kind));
+        at += 46 + length(28) + length(30) + length(32);
+    }
+    match found {
+        Some("epub") => "epub",
+        Some(kind) if is_office => kind,
+        _ => "zip",
+    }
+}
+
+fn two(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..at.checked_add(2)?)?;
+    Some(u16::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn four(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write as _};
+
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let stored =
+            SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        for (name, bytes) in parts {
+            zip.start_file(*name, stored).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn files_are_called_by_what_they_hold() {
+        let types: (&str, &[u8]) = ("[Content_Types].xml", b"");
+        let sheet = package(&[types, ("xl/workbook.xml", b"")]);
+        let odt = b"application/vnd.oasis.opendocument.text";
+        let files: Vec<(&str, Vec<u8>, &str)> = vec![
+            (
+                "a.bin",
+                package(&[types, ("word/document.xml", b"")]),
+                "docx",
+            ),
+            (
+                "b.zip",
+                package(&[types, ("ppt/presentation.xml", b"")]),
+                "pptx",
+            ),
+            ("c.xlsx", sheet.clone(), "xlsx"),
+            // A sheet inside a text is no sheet.
+            (
+                "d.docx",
+                package(&[types, ("word/embeddings/a.xlsx", &sheet)]),
+                "docx",
+            ),
+            ("e", package(&[("mimetype", odt)]), "odt"),
+            (
+                "f",
+                package(&[("mimetype", b"application/epub+zip")]),
+                "epub",
+            ),
+            ("g.docx", package(&[("xl/a", b"")]), "zip"),
+            ("h.docx", b"PK\x03\x04PK\x05\x06".to_vec(), "zip"),
+            ("i.xls", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".to_vec(), "xls"),
+            ("j.txt", b"%PDF-1.7".to_vec(), "pdf"),
+            ("k.md", b"words".to_vec(), "markdown"),
+            ("l.bmpx", b"words".to_vec(), "bmpx"),
+            ("m.md", b"\0\0".to_vec(), "markdown"),
+            ("n.a-b", b"\0\0".to_vec(), "other"),
+            ("o.txt", b"\x89PNG".to_vec(), "png"),
+        ];
+        let root = tempfile::tempdir().unwrap();
+        for (name, bytes, _) in &files {
+            std::fs::write(root.path().join(name), bytes).unwrap();
+        }
+        let source = Source::open(root.path(), Limits::default()).unwrap();
+        let found: Vec<_> = source.list().entries;
+        let found: Vec<_> = found
+            .iter()
+            .map(|entry| (entry.path().to_owned(), source.kind(entry)))
+            .collect();
+        let expected: Vec<_> = files
+            .iter()
+            .map(|(name, _, kind)| ((*name).to_owned(), (*kind).to_owned()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn extensions_end_at_their_bound() {
+        assert!(is_plain(&"x".repeat(MAX_EXTENSION_CHARS)));
+        assert!(!is_plain(&"x".repeat(MAX_EXTENSION_CHARS + 1)) && !is_plain(""));
+    }
+}
