@@ -1,3 +1,5 @@
+//! Rules against documents, one kind of wish a test.
+
 use docent_search::DocId;
 
 use super::*;
