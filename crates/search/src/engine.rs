@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _};
 
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
@@ -44,6 +44,25 @@ pub trait Engine: Send + Sync + 'static {
 
     /// What is held, one entry a document, in the order of the ids.
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>>;
+
+    /// Shows what is held, one entry a document, in no order. Unlike an inventory it takes no memory for
+    /// each. An engine on disk works on the thread that polls it.
+    fn holdings<'a>(
+        &'a self,
+        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            for held in self.inventory().await? {
+                each(Holding {
+                    id: held.id.as_str(),
+                    source: &held.source,
+                    hash: &held.hash,
+                });
+            }
+            Ok(())
+        }
+        .boxed()
+    }
 
     /// How the engine is.
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>>;
@@ -99,6 +118,17 @@ pub struct Held {
     pub source: String,
     /// The hash of the content it came from.
     pub hash: String,
+}
+
+/// The same, in passing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding<'h> {
+    /// The document's id.
+    pub id: &'h str,
+    /// The path inside the corpus it came from.
+    pub source: &'h str,
+    /// The hash of the content it came from.
+    pub hash: &'h str,
 }
 
 /// How an engine is.

@@ -35,7 +35,7 @@ use self::writer::Writer;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
-use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, Status};
+use crate::engine::{self, Change, Engine, Generation, Held, Holding, PartState, Settled, Status};
 use crate::error::Error;
 use crate::hit::Found;
 use crate::query::{Query, Reader};
@@ -151,6 +151,18 @@ impl Embedded {
         })))
     }
 
+    /// Lets the writer hold at most about so many bytes in memory before it writes them.
+    #[must_use]
+    pub fn with_writer_bytes(self, bytes: usize) -> Self {
+        if let Some(writer) = &self.0.writer {
+            writer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .limit(bytes);
+        }
+        self
+    }
+
     /// Runs short work here and long work where it keeps nobody waiting.
     fn run<T: Send + 'static>(
         &self,
@@ -209,6 +221,18 @@ impl Engine for Embedded {
                 .inventory()
                 .map_err(|source| inner.known(source))
         })
+    }
+
+    fn holdings<'a>(
+        &'a self,
+        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        let inner = &self.0;
+        async move {
+            let shown = inner.snapshot().holdings(each);
+            shown.map_err(|source| inner.known(source))
+        }
+        .boxed()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {

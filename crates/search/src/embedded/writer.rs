@@ -11,6 +11,9 @@ use crate::engine::{Change, Generation};
 const SMALL_BUDGET: usize = 16_000_000;
 const LARGE_BUDGET: usize = 64_000_000;
 
+/// What all indexing threads may hold together, unless somebody says otherwise.
+const MOST_BYTES: usize = 128_000_000;
+
 /// From this many bytes of documents on, a batch is worth more than one thread.
 const LARGE_BATCH_BYTES: usize = 8 * 1024 * 1024;
 
@@ -31,6 +34,7 @@ pub(super) struct Writer {
     index: Index,
     fields: Fields,
     open: Option<IndexWriter>,
+    most_bytes: usize,
 }
 
 impl Writer {
@@ -39,7 +43,13 @@ impl Writer {
             index,
             fields,
             open: None,
+            most_bytes: MOST_BYTES,
         }
+    }
+
+    /// Holds at most about so many bytes from the next opening on.
+    pub(super) fn limit(&mut self, bytes: usize) {
+        self.most_bytes = bytes;
     }
 
     /// Writes all changes as one commit that carries `generation`, or none of them.
@@ -53,7 +63,7 @@ impl Writer {
     ) -> tantivy::Result<()> {
         let mut writer = match self.open.take() {
             Some(writer) => writer,
-            None => open(&self.index, changes)?,
+            None => open(&self.index, changes, self.most_bytes)?,
         };
         self.stage(&writer, changes)?;
         let mut commit = writer.prepare_commit()?;
@@ -101,7 +111,7 @@ pub(super) fn generation(index: &Index) -> tantivy::Result<Generation> {
     })
 }
 
-fn open(index: &Index, changes: &[Change]) -> tantivy::Result<IndexWriter> {
+fn open(index: &Index, changes: &[Change], most_bytes: usize) -> tantivy::Result<IndexWriter> {
     let bytes: usize = changes
         .iter()
         .map(|change| match change {
@@ -113,7 +123,10 @@ fn open(index: &Index, changes: &[Change]) -> tantivy::Result<IndexWriter> {
         (1, SMALL_BUDGET)
     } else {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (cores.min(MAX_THREADS), LARGE_BUDGET)
+        let most = (most_bytes / SMALL_BUDGET).clamp(1, MAX_THREADS);
+        let threads = cores.min(most);
+        let budget = (most_bytes / threads).clamp(SMALL_BUDGET, LARGE_BUDGET);
+        (threads, budget)
     };
     let options = IndexWriterOptions::builder()
         .num_worker_threads(threads)
