@@ -18,6 +18,7 @@ use docent_mcp::{DualFormat, TextForm};
 use docent_search::Method;
 use url::Url;
 
+use crate::corpus::{Budget, Way};
 use crate::links::Template;
 use crate::model::Model;
 use crate::problem::Problem;
@@ -72,6 +73,8 @@ pub struct Settings {
     pub limits: http::limits::Limits,
     /// Bounds on files and documents.
     pub ingest: Limits,
+    /// The memory that indexing may take.
+    pub memory: Budget,
     /// Whether the folder is watched while it is served.
     pub watch: bool,
     /// What is asked of single formats.
@@ -123,8 +126,20 @@ impl Default for Settings {
             },
             limits: http::limits::Limits::default(),
             ingest: Limits::default(),
+            memory: Budget::default(),
             watch: true,
             formats: Options::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// How the folder is read.
+    pub(crate) fn way(&self) -> Way<'_> {
+        Way {
+            limits: &self.ingest,
+            options: &self.formats,
+            budget: self.memory,
         }
     }
 }

@@ -22,13 +22,14 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
         None => Embedded::open(dir)?,
     };
+    let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {
         let report = corpus::sync(
             &desk.folder,
             &engine,
-            (&desk.settings.ingest, &desk.settings.formats),
+            desk.settings.way(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
         )

@@ -88,8 +88,8 @@ impl Keeper {
             batches: 0,
         };
         let engine = self.parts.knowledge.engine.clone();
-        let limits = (&self.settings.ingest, &self.settings.formats);
-        corpus::sync(&self.folder, engine.as_ref(), limits, seen, &mut watch).await
+        let way = self.settings.way();
+        corpus::sync(&self.folder, engine.as_ref(), way, seen, &mut watch).await
     }
 }
 
