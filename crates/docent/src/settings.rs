@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use docent_ingest::{Limits, Options};
 use docent_mcp::http::{self, guard::HOST_ORIGINS};
@@ -20,6 +21,7 @@ use docent_mcp::{DualFormat, TextForm};
 use docent_search::Method;
 use url::Url;
 
+use crate::corpus::{Budget, Way};
 use crate::links::Template;
 use crate::model::Model;
 use crate::problem::Problem;
@@ -76,6 +78,8 @@ pub struct Settings {
     pub limits: http::limits::Limits,
     /// Bounds on files and documents.
     pub ingest: Limits,
+    /// The memory that indexing may take.
+    pub memory: Budget,
     /// Whether the folder is watched while it is served.
     pub watch: bool,
     /// What is asked of single formats.
@@ -87,8 +91,16 @@ pub struct Settings {
 impl Settings {
     /// What decides how files become documents.
     #[must_use]
-    pub fn shape(&self) -> Shape<'_> {
+    pub fn shape(&self) -> Shape {
         Shape::new(&self.ingest, &self.formats, &self.fields)
+    }
+
+    /// How the folder is read.
+    pub(crate) fn way(&self) -> Way {
+        Way {
+            shape: Arc::new(self.shape()),
+            budget: self.memory,
+        }
     }
 }
 
@@ -137,6 +149,7 @@ impl Default for Settings {
             },
             limits: http::limits::Limits::default(),
             ingest: Limits::default(),
+            memory: Budget::default(),
             watch: true,
             formats: Options::default(),
             fields: Vec::new(),

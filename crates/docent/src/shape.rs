@@ -84,26 +84,26 @@ impl Rule {
 
 /// Everything that decides what becomes of a file.
 #[derive(Debug)]
-pub struct Shape<'a> {
+pub struct Shape {
     /// Bounds on files and documents.
-    pub limits: &'a Limits,
+    pub limits: Limits,
     /// What is asked of single formats.
-    pub options: &'a Options,
-    rules: &'a [Rule],
+    pub options: Options,
+    rules: Vec<Rule>,
     /// Each rule as it goes into a hash.
     told: Vec<String>,
     /// The bounds as they do, unless they are the usual ones.
     bounds: Option<String>,
 }
 
-impl<'a> Shape<'a> {
+impl Shape {
     /// A shape by these settings.
     #[must_use]
-    pub fn new(limits: &'a Limits, options: &'a Options, rules: &'a [Rule]) -> Self {
+    pub fn new(limits: &Limits, options: &Options, rules: &[Rule]) -> Self {
         Self {
-            limits,
-            options,
-            rules,
+            limits: limits.clone(),
+            options: options.clone(),
+            rules: rules.to_vec(),
             told: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
             bounds: told(limits),
         }
@@ -165,6 +165,8 @@ fn told(limits: &Limits) -> Option<String> {
         max_reported: usual.max_reported,
         max_documents: usual.max_documents,
         max_parse_seconds: usual.max_parse_seconds,
+        max_records: usual.max_records,
+        max_stream_bytes: usual.max_stream_bytes,
         ..limits.clone()
     };
     (own != usual).then(|| format!("{own:?}"))

@@ -1,14 +1,19 @@
 //! Tables of comma or otherwise separated values into one document a row. The delimiter, the header and
-//! the kind of every column are found by looking at the first rows.
+//! the kind of every column are found by looking at the first rows; the rest is read row by row, so that a
+//! table may be of any length.
 
-use csv::{ByteRecord, Position, Reader, ReaderBuilder};
+mod rows;
+
+use std::io::Read;
+
 use serde_json::{Map, Value as Raw};
 
+use self::rows::{Cells, Row, Rows};
 use crate::columns::{self, Column};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::records::{Place, Records};
-use crate::text::characters;
+use crate::stream::Stream;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
@@ -26,75 +31,120 @@ const SAMPLE_ROWS: usize = 1_000;
 /// Cells that are looked at before the first row is read; they are all held at once.
 const SAMPLE_CELLS: usize = 500_000;
 
+/// Bytes of cells that are looked at before the first row is read.
+const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
+
 /// Bytes that are looked at to find the delimiter.
 const SAMPLE_BYTES: usize = 256 * 1024;
 
-/// How often reading may begin anew behind a quote that never ends.
-const MOST_RESTARTS: usize = 64;
-
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let text = characters(input.bytes)?;
-    let (delimiter, skipped_lines, body) = match separator_line(&text) {
-        Some((delimiter, body)) => (delimiter, 1, body),
-        None => (sniff(&text), 0, text.as_str()),
+    let mut bytes = input.bytes;
+    stream(input, &mut bytes)
+}
+
+/// The same for a table that is read while it comes.
+pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+    let mut rows = Rows::new(Stream::text(from), input.limits.max_line_bytes);
+    let (head, is_cut) = rows.head(SAMPLE_BYTES)?;
+    let (delimiter, bytes) = match separator_line(head) {
+        Some((delimiter, bytes)) => (delimiter, Some(bytes)),
+        None => (sniff(head, is_cut)?, None),
     };
-    let head = Head::find(body, delimiter, input.limits.max_columns)?;
+    rows.cut_at(delimiter);
+    if let Some(bytes) = bytes {
+        rows.skip_line(bytes);
+    }
+    let sample = sample(&mut rows, input.limits.max_columns)?;
+    let head = Head::find(&sample)?;
     let mut records = Records::new(input);
-    for found in Rows::new(body, delimiter).skip(head.rows) {
-        let place = Place::Line(found.line + skipped_lines);
-        let cells = found.cells.map(|cells| Cells { cells, head: &head });
-        if cells.as_ref().is_ok_and(|cells| cells.are_blank()) {
-            continue;
-        }
-        if !records.begin(place) {
+    let mut first = sample.into_iter().skip(head.rows);
+    loop {
+        let row = match first.next() {
+            Some(row) => Some(row),
+            None => rows.next()?,
+        };
+        let Some(row) = row else { break };
+        if !add(&mut records, row, &head, input) {
             break;
-        }
-        let keys = cells.and_then(|cells| cells.keys(input));
-        match keys {
-            Ok(keys) => records.add(place, keys, None),
-            Err(reason) => records.skip(place, reason),
         }
     }
     records.finish()
 }
 
-/// The line `sep=;` with which spreadsheets are told the delimiter, and what follows it.
-fn separator_line(text: &str) -> Option<(u8, &str)> {
+/// Adds one row; false when no more fit.
+fn add(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) -> bool {
+    let place = Place::Line(row.line);
+    let is_blank = |cells: &Cells| cells.iter().all(|cell| cell.trim_ascii().is_empty());
+    if row.cells.as_ref().is_ok_and(is_blank) {
+        return true;
+    }
+    if !records.begin(place) {
+        return false;
+    }
+    match row.cells.and_then(|cells| head.keys(&cells, input)) {
+        Ok(keys) => records.add(place, keys, None),
+        Err(reason) => records.skip(place, reason),
+    }
+    true
+}
+
+/// The first rows, by which the others are understood.
+fn sample(rows: &mut Rows<'_>, limit: usize) -> Result<Vec<Row>, Reason> {
+    let mut sample: Vec<Row> = Vec::new();
+    let (mut cells, mut bytes) = (0, 0);
+    // Two rows tell a header, so a table of any width is looked at that far.
+    while sample.len() < 2
+        || (sample.len() < SAMPLE_ROWS && cells <= SAMPLE_CELLS && bytes <= SAMPLE_ROW_BYTES)
+    {
+        let Some(row) = rows.next()? else { break };
+        if let Ok(found) = &row.cells {
+            if found.len() > limit {
+                return Err(Reason::TooManyColumns { limit });
+            }
+            cells += found.len();
+            bytes += found.bytes();
+        }
+        sample.push(row);
+    }
+    Ok(sample)
+}
+
+/// The line `sep=;` with which spreadsheets are told the delimiter, and how many bytes it has.
+fn separator_line(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix("sep=").or(text.strip_prefix("SEP="))?;
     let (delimiter, rest) = (*rest.as_bytes().first()?, rest.get(1..)?);
     let body = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'))?;
-    delimiter.is_ascii().then_some((delimiter, body))
+    delimiter
+        .is_ascii()
+        .then_some((delimiter, text.len() - body.len()))
 }
 
 /// The delimiter that cuts most rows into as many cells as the first, and into more than one.
-fn sniff(text: &str) -> u8 {
-    let sample = text
-        .as_bytes()
-        .get(..SAMPLE_BYTES)
-        .unwrap_or(text.as_bytes());
-    let score = |delimiter: u8| {
-        let mut widths: Vec<usize> = Rows::new_bytes(sample, delimiter)
-            .take(100)
-            .filter_map(|row| row.cells.ok())
-            .map(|cells| cells.len())
-            .collect();
+fn sniff(sample: &str, is_cut: bool) -> Result<u8, Reason> {
+    let mut best = None;
+    for &delimiter in DELIMITERS.iter().rev() {
+        let mut bytes = sample.as_bytes();
+        let mut rows = Rows::new(Stream::json(&mut bytes), sample.len());
+        rows.cut_at(delimiter);
+        let mut widths = Vec::new();
+        for _ in 0..100 {
+            let Some(row) = rows.next()? else { break };
+            widths.extend(row.cells.ok().map(|cells| cells.len()));
+        }
         // The last row of a sample may be cut.
-        if sample.len() < text.len() {
+        if is_cut {
             widths.pop();
         }
-        let widest = most_common(&widths)?;
-        if widest < 2 {
-            return None;
-        }
+        let Some(widest) = most_common(&widths).filter(|widest| *widest > 1) else {
+            continue;
+        };
         let same = widths.iter().filter(|width| **width == widest).count();
-        Some((same * 100 / widths.len().max(1), widest))
-    };
-    let best = DELIMITERS
-        .iter()
-        .rev()
-        .filter_map(|&delimiter| Some((score(delimiter)?, delimiter)))
-        .max_by_key(|(score, _)| *score);
-    best.map_or(b',', |(_, delimiter)| delimiter)
+        let score = (same * 100 / widths.len().max(1), widest);
+        if best.is_none_or(|(other, _)| score >= other) {
+            best = Some((score, delimiter));
+        }
+    }
+    Ok(best.map_or(b',', |(_, delimiter)| delimiter))
 }
 
 /// The width that most rows have, ties going to the first.
@@ -119,85 +169,49 @@ struct Head {
 }
 
 impl Head {
-    fn find(body: &str, delimiter: u8, limit: usize) -> Result<Self, Reason> {
-        let mut sample = Vec::new();
-        let mut seen = 0;
-        for row in Rows::new(body, delimiter).take(SAMPLE_ROWS) {
-            // A bad row keeps its place, so that rows are counted alike here and when they are read.
-            let cells = row.cells.unwrap_or_default();
-            if cells.len() > limit {
-                return Err(Reason::TooManyColumns { limit });
-            }
-            seen += cells.len();
-            sample.push(cells);
-            // Two rows tell a header, so a table of any width is looked at that far.
-            if seen > SAMPLE_CELLS && sample.len() > 1 {
-                break;
-            }
-        }
-        let widths: Vec<_> = sample.iter().map(ByteRecord::len).collect();
+    fn find(sample: &[Row]) -> Result<Self, Reason> {
+        // A bad row keeps its place, so that rows are counted alike here and when they are read.
+        let mut table: Vec<Vec<&str>> = sample
+            .iter()
+            .map(|row| match &row.cells {
+                Ok(cells) => cells.iter().collect(),
+                Err(_) => Vec::new(),
+            })
+            .collect();
+        let widths: Vec<_> = table.iter().map(Vec::len).collect();
         let width = most_common(&widths).ok_or(Reason::Empty)?;
-        let is_title = |cells: &ByteRecord| {
-            cells
-                .iter()
-                .filter(|cell| !cell.trim_ascii().is_empty())
-                .count()
-                < 2
-                && width > 1
+        let is_title = |cells: &&Vec<&str>| {
+            let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
+            cells.iter().filter(filled).count() < 2 && width > 1
         };
         // A title and blank lines may stand above the header.
-        let above = sample
-            .iter()
-            .take(20)
-            .take_while(|row| is_title(row))
-            .count();
-        let above = if above == sample.len().min(20) {
+        let above = table.iter().take(20).take_while(is_title).count();
+        let above = if above == table.len().min(20) {
             0
         } else {
             above
         };
-        let table: Vec<Vec<&str>> = sample
-            .iter()
-            .skip(above)
-            .map(|row| row.iter().map(as_text).collect())
-            .collect();
+        table.drain(..above);
         let (columns, has_header) = columns::of_table(&table);
         Ok(Self {
             columns,
             rows: above + usize::from(has_header),
         })
     }
-}
 
-/// Cells are parts of a text cut at ASCII characters, so they are texts.
-fn as_text(cell: &[u8]) -> &str {
-    std::str::from_utf8(cell).unwrap_or_default()
-}
-
-/// One row below the header.
-struct Cells<'a> {
-    cells: ByteRecord,
-    head: &'a Head,
-}
-
-impl Cells<'_> {
-    fn are_blank(&self) -> bool {
-        self.cells.iter().all(|cell| cell.trim_ascii().is_empty())
-    }
-
-    fn keys(&self, input: &Input<'_>) -> Result<Map<String, Raw>, Reason> {
-        if self.cells.len() > input.limits.max_columns {
+    /// The keys and values of one row below the header.
+    fn keys(&self, cells: &Cells, input: &Input<'_>) -> Result<Map<String, Raw>, Reason> {
+        if cells.len() > input.limits.max_columns {
             let limit = input.limits.max_columns;
             return Err(Reason::TooManyColumns { limit });
         }
-        if self.cells.as_slice().len() > input.limits.max_line_bytes {
+        if cells.bytes() > input.limits.max_line_bytes {
             let limit = input.limits.max_line_bytes;
             return Err(Reason::LineTooLong { limit });
         }
         let mut keys = Map::new();
-        let mut columns = self.head.columns.iter();
-        for (at, cell) in self.cells.iter().enumerate() {
-            let text = as_text(cell);
+        let mut columns = self.columns.iter();
+        for (at, text) in cells.iter().enumerate() {
             match columns.next() {
                 Some(column) => column.put(text, &mut keys),
                 // A row may be wider than the header.
@@ -208,108 +222,6 @@ impl Cells<'_> {
             }
         }
         Ok(keys)
-    }
-}
-
-/// The rows of a text. A quote that is opened and never closed would swallow all rows behind it; then
-/// the line with the quote is a bad row, and reading begins anew on the next line.
-struct Rows<'a> {
-    text: &'a [u8],
-    reader: Reader<&'a [u8]>,
-    delimiter: u8,
-    /// Where in the text the reader began, in bytes and lines.
-    from: (usize, u64),
-    restarts: usize,
-}
-
-struct Row {
-    /// Counted from 1.
-    line: u64,
-    cells: Result<ByteRecord, Reason>,
-}
-
-impl<'a> Rows<'a> {
-    fn new(text: &'a str, delimiter: u8) -> Self {
-        Self::new_bytes(text.as_bytes(), delimiter)
-    }
-
-    fn new_bytes(text: &'a [u8], delimiter: u8) -> Self {
-        Self {
-            text,
-            reader: reader(text, delimiter),
-            delimiter,
-            from: (0, 0),
-            restarts: 0,
-        }
-    }
-
-    /// Where a row begins in the text, in bytes and lines; the reader counts blank lines to the row below.
-    fn start(&self, at: &Position) -> Option<(usize, u64)> {
-        let from = self.from.0 + usize::try_from(at.byte()).ok()?;
-        let rest = self.text.get(from..)?;
-        let blank = rest
-            .iter()
-            .take_while(|byte| b"\r\n".contains(byte))
-            .count();
-        let lines = rest
-            .iter()
-            .take(blank)
-            .filter(|byte| **byte == b'\n')
-            .count();
-        Some((from + blank, self.from.1 + at.line() + lines as u64))
-    }
-
-    /// Begins anew behind the first line of the row that began at `start`.
-    fn restart(&mut self, start: usize, line: u64) {
-        self.restarts += 1;
-        let rest = self.text.get(start..).unwrap_or_default();
-        let end = rest.iter().position(|byte| *byte == b'\n');
-        let next = end.map_or(self.text.len(), |end| start + end + 1);
-        self.from = (next, line);
-        let rest = self.text.get(next..).unwrap_or_default();
-        self.reader = reader(rest, self.delimiter);
-    }
-
-    /// Whether the row at `start` opened a quote that the text does not close.
-    fn is_open(&self, start: usize) -> bool {
-        let at_end = self.reader.is_done()
-            || self.reader.position().byte() as usize + self.from.0 >= self.text.len();
-        let row = self.text.get(start..).unwrap_or_default();
-        let quotes = || row.iter().filter(|byte| **byte == b'"').count();
-        at_end && row.trim_ascii_end().contains(&b'\n') && !quotes().is_multiple_of(2)
-    }
-}
-
-fn reader(text: &[u8], delimiter: u8) -> Reader<&[u8]> {
-    ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text)
-}
-
-impl Iterator for Rows<'_> {
-    type Item = Row;
-
-    fn next(&mut self) -> Option<Row> {
-        let mut cells = ByteRecord::new();
-        // Reading from memory into bytes has no errors left.
-        if !self.reader.read_byte_record(&mut cells).unwrap_or(false) {
-            return None;
-        }
-        let (start, line) = self.start(cells.position()?)?;
-        if self.restarts < MOST_RESTARTS && self.is_open(start) {
-            self.restart(start, line);
-            let what = "a quote is never closed";
-            return Some(Row {
-                line,
-                cells: Err(Reason::Damaged { what: what.into() }),
-            });
-        }
-        Some(Row {
-            line,
-            cells: Ok(cells),
-        })
     }
 }
 

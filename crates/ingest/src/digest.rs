@@ -5,8 +5,13 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
+    hex(&Sha256::digest(bytes))
+}
+
+/// A sum as it is written.
+pub(crate) fn hex(sum: &[u8]) -> String {
+    let mut hex = String::with_capacity(2 * sum.len());
+    for byte in sum {
         // Writing into a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
     }

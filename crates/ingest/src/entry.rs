@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use docent_search::MAX_ID_BYTES;
+use docent_search::{DocId, MAX_ID_BYTES};
 
 use crate::digest::sha256;
 
@@ -105,6 +105,16 @@ pub(crate) fn percent_encode(name: &[u8]) -> String {
     out
 }
 
+/// The id of a document of `source` whose own id another file has: its file's, and behind it its own.
+/// Nothing where that is no id.
+pub fn id_in(source: &str, id: &str) -> Option<DocId> {
+    let parts = source
+        .split('/')
+        .map(|part| percent_encode(part.as_bytes()));
+    let file = join(parts);
+    DocId::parse(&shorten(format!("{file}#id={id}"))).ok()
+}
+
 pub(crate) fn shorten(mut id: String) -> String {
     if id.len() <= MAX_ID_BYTES {
         return id;
@@ -174,6 +184,15 @@ mod tests {
             "a%E2%80%AEdm.exe",
         );
         check(&raw(b"a\xFF.md"), "a\u{FFFD}.md", "a%FF.md");
+    }
+
+    #[test]
+    fn shared_ids_follow_their_file() {
+        let id = |source: &str, id: &str| id_in(source, id).map(|id| id.to_string());
+        assert_eq!(id("a b/x.csv", "7").as_deref(), Some("a%20b/x.csv#id=7"));
+        let long = id("x.csv", &"é".repeat(256)).unwrap();
+        assert!(long.len() <= MAX_ID_BYTES, "{long}");
+        assert_ne!(Some(long), id("x.csv", &"é".repeat(255)));
     }
 
     #[test]

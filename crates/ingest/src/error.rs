@@ -175,6 +175,16 @@ pub enum Reason {
         /// The source of the document that keeps it.
         first: String,
     },
+    /// Ids that another file has too.
+    #[error(
+        "{count} of its ids belong to documents of `{first}` or other files; here they follow the file's name"
+    )]
+    SharedIds {
+        /// How many.
+        count: u64,
+        /// One of the sources whose documents keep them.
+        first: String,
+    },
     /// More documents than a corpus may have.
     #[error("there are more than {limit} documents; the rest is left out")]
     TooManyDocuments {
@@ -291,6 +301,7 @@ impl Reason {
             Self::TooManyRecords { .. } => "too-many-records",
             Self::BadId { .. } => "bad-id",
             Self::DuplicateId { .. } => "duplicate-id",
+            Self::SharedIds { .. } => "shared-ids",
             Self::TooManyDocuments { .. } => "too-many-documents",
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
@@ -315,7 +326,9 @@ impl Reason {
             Self::TooManyFiles { .. } => "serve a smaller folder, or raise `ingest.max_files`",
             Self::Unreadable { .. } => "check the permissions of the file",
             Self::Gone => "index again",
-            Self::TooLarge { .. } => "split the file, or raise `ingest.max_file_bytes`",
+            Self::TooLarge { .. } => {
+                "split the file, or raise `ingest.max_file_bytes`, for records `ingest.max_stream_bytes`"
+            }
             Self::Unsupported { .. } => "the formats that are read stand in docs/formats.md",
             Self::Binary => "save it as UTF-8 text",
             Self::Empty => "write some text, or remove it",
@@ -344,6 +357,9 @@ impl Reason {
                 "use 1 to 512 bytes without control or invisible characters, not ending in `#p` and a number"
             }
             Self::DuplicateId { .. } => "give every record its own `id`",
+            Self::SharedIds { .. } => {
+                "give records ids of their own, or call the column other than `id`"
+            }
             Self::TooManyDocuments { .. } => {
                 "serve a smaller folder, or raise `ingest.max_documents`"
             }
@@ -441,6 +457,10 @@ pub(crate) mod tests {
             Reason::BadId { why: text() },
             Reason::DuplicateId {
                 id: text(),
+                first: text(),
+            },
+            Reason::SharedIds {
+                count: 2,
                 first: text(),
             },
             Reason::TooManyDocuments { limit },

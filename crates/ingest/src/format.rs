@@ -3,11 +3,14 @@
 //!
 //! To add a format: write one file with a `FORMAT`, and name it in [`FORMATS`].
 
+use std::io::Read;
+
 use docent_search::Document;
 
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::out::Out;
 use crate::{
     archive, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf, sheet,
     sqlite, text,
@@ -37,6 +40,16 @@ const FORMATS: &[Format] = &[
 /// Formats that are read in the server itself: our own code, bounded in all it does. Every other one is read
 /// in a child process.
 const OWN: &[&str] = &["markdown", "jsonl", "text"];
+
+/// Reads a file while it comes.
+pub(crate) type Stream = fn(&Input<'_>, &mut dyn Read) -> Result<Parsed, Reason>;
+
+/// Formats that are read while they come, a piece at a time, so that a file may be of any length.
+const STREAMED: &[(&str, Stream)] = &[
+    ("jsonl", jsonl::stream),
+    ("csv", csv::stream),
+    ("json", json::stream),
+];
 
 /// How many bytes from a file's start are enough to tell its format.
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
@@ -71,6 +84,8 @@ pub(crate) struct Input<'a> {
     pub limits: &'a Limits,
     /// What the owner asked for, format by format.
     pub options: &'a Options,
+    /// Who takes documents as they are made; nobody where they are wanted all together.
+    pub out: Option<&'a dyn Out>,
 }
 
 /// What a parser made of one file.
@@ -85,6 +100,12 @@ impl Format {
     /// Whether it may be read outside a child process.
     pub(crate) fn is_own(&self) -> bool {
         OWN.contains(&self.name)
+    }
+
+    /// How to read it while it comes, where that can be done.
+    pub(crate) fn stream(&self) -> Option<Stream> {
+        let found = STREAMED.iter().find(|(name, _)| *name == self.name);
+        found.map(|(_, stream)| *stream)
     }
 }
 
@@ -154,6 +175,7 @@ pub(crate) mod tests {
             sha256: "",
             limits,
             options: &Options::default(),
+            out: None,
         })
     }
 

@@ -1,12 +1,14 @@
 //! Files of records, one JSON object a line, into one document a record. A bad line costs only itself.
 
+use std::io::Read;
+
 use serde_json::{Map, Value as Raw};
 
 use crate::digest::sha256;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::records::{Place, Records};
-use crate::text::{characters, is_utf16};
+use crate::stream::Stream;
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
@@ -19,30 +21,98 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) const MAX_NESTING: usize = 127;
 
 pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    // JSON is UTF-8, so a line in another encoding is a bad line; only UTF-16 is known by its zeros.
-    let utf16 = if is_utf16(input.bytes) {
-        Some(characters(input.bytes)?)
-    } else {
-        None
-    };
-    let bytes = utf16.as_ref().map_or(input.bytes, |text| text.as_bytes());
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let mut bytes = input.bytes;
+    stream(input, &mut bytes)
+}
+
+/// The same for a file that is read while it comes.
+pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+    let limit = input.limits.max_line_bytes;
     let mut records = Records::new(input);
-    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            continue;
-        }
+    let mut lines = Lines::new(Stream::json(from), limit);
+    let mut number = 0;
+    while let Some(line) = lines.next()? {
+        number += 1;
         let place = Place::Line(number);
+        let line = match line {
+            Line::Whole([]) => continue,
+            Line::Whole(line) => Some(line),
+            Line::TooLong => None,
+        };
         if !records.begin(place) {
             break;
         }
-        match object(line, input.limits.max_line_bytes) {
-            Ok(keys) => records.add(place, keys, Some(sha256(line))),
+        let keys = line.map_or(Err(Reason::LineTooLong { limit }), |line| {
+            object(line, limit)
+        });
+        match keys {
+            Ok(keys) => records.add(place, keys, line.map(sha256)),
             Err(reason) => records.skip(place, reason),
         }
     }
     records.finish()
+}
+
+/// The lines of a text, of which no more than one and what was read behind it is held.
+struct Lines<'r> {
+    from: Stream<'r>,
+    window: Vec<u8>,
+    /// Where the next line begins.
+    at: usize,
+    most: usize,
+    ended: bool,
+}
+
+enum Line<'l> {
+    /// Without blanks at its ends.
+    Whole(&'l [u8]),
+    TooLong,
+}
+
+impl<'r> Lines<'r> {
+    fn new(from: Stream<'r>, most: usize) -> Self {
+        Self {
+            from,
+            window: Vec::new(),
+            at: 0,
+            most,
+            ended: false,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Line<'_>>, Reason> {
+        /// Blanks around a record do not count.
+        const ROOM: usize = 64 * 1024;
+        let mut scanned = self.at;
+        let mut is_too_long = false;
+        let end = loop {
+            let fresh = self.window.get(scanned..).unwrap_or_default();
+            if let Some(end) = memchr::memchr(b'\n', fresh) {
+                break scanned + end;
+            }
+            self.window.drain(..self.at);
+            self.at = 0;
+            if self.window.len() > self.most.saturating_add(ROOM) {
+                // Only its end is still looked for.
+                is_too_long = true;
+                self.window.clear();
+            }
+            scanned = self.window.len();
+            self.ended = self.ended || !self.from.fill(&mut self.window)?;
+            if self.ended {
+                break scanned;
+            }
+        };
+        if self.ended && end == self.at && end == self.window.len() && !is_too_long {
+            return Ok(None);
+        }
+        let line = self.window.get(self.at..end).unwrap_or_default();
+        self.at = self.window.len().min(end + 1);
+        if is_too_long {
+            return Ok(Some(Line::TooLong));
+        }
+        Ok(Some(Line::Whole(line.trim_ascii())))
+    }
 }
 
 /// The keys and values of one record.
@@ -234,6 +304,21 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(with(title, line), ["1||xx"]);
+    }
+
+    #[test]
+    fn lines_that_never_end_are_left_behind() {
+        let limits = Limits {
+            max_line_bytes: 1_000,
+            ..Limits::default()
+        };
+        let long = format!("{{\"text\":\"{}\"}}", "x".repeat(500_000));
+        let good = r#"{"id":1,"text":"y"}"#;
+        let text = format!("{long}\n{good}\n{long}");
+        assert_eq!(
+            show(text.as_bytes(), &limits),
+            ["1||y", "1:line-too-long", "3:line-too-long"]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files into documents.
 //!
 //! A [`Source`] is a folder. [`Source::list`] finds its files, [`Source::read`] turns one of them into
-//! [`Document`](docent_search::Document)s, and [`Dedup`] keeps every id with the first document that has it.
+//! [`Document`](docent_search::Document)s, [`Source::read_into`] the same piece by piece, and [`Dedup`] keeps every id with the first document that has it.
 //! Whatever cannot be read is a [`Skipped`] with its [`Reason`]; nothing in a folder can end a run.
 //!
 //! Every file is hostile: it is opened beneath the folder without following links, read within [`Limits`],
@@ -12,6 +12,7 @@ mod archive;
 mod clean;
 mod code;
 mod columns;
+mod content;
 mod csv;
 mod dates;
 mod dedup;
@@ -36,6 +37,7 @@ mod numbers;
 mod odt;
 mod ooxml;
 mod options;
+mod out;
 mod package;
 mod parquet;
 mod pdf;
@@ -47,6 +49,7 @@ mod sheet;
 mod source;
 mod spelled_day;
 mod sqlite;
+mod stream;
 mod text;
 mod walk;
 mod whole;
@@ -55,7 +58,7 @@ mod xml;
 pub use clean::{clean, clean_line};
 pub use dates::read_day;
 pub use dedup::Dedup;
-pub use entry::{Entry, Fingerprint};
+pub use entry::{Entry, Fingerprint, id_in};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
 pub use options::{Options, SqliteOptions};

@@ -7,6 +7,9 @@
 pub struct Limits {
     /// Bytes of one file. A scanned book stays below this; a disk image does not.
     pub max_file_bytes: u64,
+    /// Bytes of one file that is read row by row and never as a whole: JSON lines, tables of separated values
+    /// and lists in JSON. It bounds time, not memory; an hour at the speed of indexing.
+    pub max_stream_bytes: u64,
     /// Characters of text in one document; about twenty thick novels.
     pub max_text_chars: usize,
     /// Files and folders seen below the root, hidden ones not counted.
@@ -64,11 +67,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_file_bytes: 64 * 1024 * 1024,
+            max_stream_bytes: 16 * 1024 * 1024 * 1024,
             max_text_chars: 10_000_000,
             max_files: 200_000,
             max_depth: 64,
             max_path_bytes: 1_024,
-            max_records: 500_000,
+            max_records: 2_000_000,
             max_line_bytes: 1024 * 1024,
             max_columns: 16_384,
             max_unpacked_bytes: 256 * 1024 * 1024,

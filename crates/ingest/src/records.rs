@@ -10,6 +10,7 @@ use crate::entry::{percent_encode, shorten};
 use crate::error::{Reason, Skipped, Warning};
 use crate::fields::{Facts, Keys, facts, take};
 use crate::format::{Input, Parsed};
+use crate::limits::Limits;
 use crate::report::{Problem as _, Reported};
 use crate::text::title_from_name;
 
@@ -87,6 +88,8 @@ pub(crate) struct Records<'a> {
     skipped: Reported<Skipped>,
     warnings: Reported<Warning>,
     seen: usize,
+    /// Documents that were made, whether they are still here or handed on.
+    made: usize,
     bytes: u64,
     full: bool,
 }
@@ -99,6 +102,7 @@ impl<'a> Records<'a> {
             skipped: Reported::new(input.limits.max_reported),
             warnings: Reported::new(input.limits.max_reported),
             seen: 0,
+            made: 0,
             bytes: 0,
             full: false,
         }
@@ -123,13 +127,9 @@ impl<'a> Records<'a> {
     pub(crate) fn add(&mut self, place: Place<'_>, keys: Map<String, Raw>, hash: Option<String>) {
         match document(self.input, place, keys, hash) {
             Ok((document, reasons)) => {
-                self.bytes += document.bytes() as u64;
-                if self.bytes > self.input.limits.max_unpacked_bytes {
-                    self.full = true;
-                    let limit = self.input.limits.max_unpacked_bytes;
-                    return self.skip(place, Reason::TooMuchInside { limit });
+                if let Err(reason) = self.keep(document) {
+                    return self.skip(place, reason);
                 }
-                self.documents.push(document);
                 for reason in reasons {
                     self.warn(place, reason);
                 }
@@ -140,8 +140,37 @@ impl<'a> Records<'a> {
 
     /// One document that is no record, such as a sheet of notes between tables.
     pub(crate) fn add_document(&mut self, document: Document) {
+        if let Err(reason) = self.keep(document) {
+            self.skipped
+                .push(Skipped::new(self.input.path, None, reason));
+        }
+    }
+
+    /// Hands a document on, or keeps it where nobody takes it.
+    fn keep(&mut self, document: Document) -> Result<(), Reason> {
+        let out = self.input.out;
         self.bytes += document.bytes() as u64;
-        self.documents.push(document);
+        let limit = self.input.limits.max_unpacked_bytes;
+        // What is read row by row cannot unfold, so that all of it is bounded by its file.
+        if self.bytes > limit && !out.is_some_and(|out| out.is_of_stream()) {
+            self.full = true;
+            return Err(Reason::TooMuchInside { limit });
+        }
+        self.made += 1;
+        match out {
+            Some(out) => self.full |= !out.put(document),
+            None => self.documents.push(document),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        self.input.limits
+    }
+
+    /// How many documents there were.
+    pub(crate) fn made(&self) -> usize {
+        self.made
     }
 
     pub(crate) fn skip(&mut self, place: Place<'_>, reason: Reason) {
@@ -173,7 +202,7 @@ impl<'a> Records<'a> {
     pub(crate) fn finish(self) -> Result<Parsed, Reason> {
         let path = self.input.path;
         let skipped = self.skipped.finish(path);
-        if self.documents.is_empty() && skipped.is_empty() {
+        if self.made == 0 && skipped.is_empty() {
             return Err(Reason::Empty);
         }
         Ok(Parsed {
@@ -297,7 +326,6 @@ pub(crate) fn text_of_fields(facts: &Facts) -> String {
 mod tests {
     use super::*;
     use crate::format::tests::with_input;
-    use crate::limits::Limits;
     use serde_json::json;
 
     fn add_all(limits: &Limits, rows: &[(Place<'_>, Raw)]) -> Result<Vec<String>, Reason> {

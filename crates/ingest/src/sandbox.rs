@@ -17,12 +17,16 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use self::keeper::Keeper;
-use self::worker::Worker;
+use docent_search::Document;
+
+use self::keeper::{Keeper, Process};
+use self::worker::{Take, Task, Worker};
+use crate::content::Content;
 use crate::error::Reason;
-use crate::format::{Input, Parsed};
+use crate::format::{Format, Input, Parsed};
+use crate::out::Pieces;
 
 pub use self::confine::{Confinement, MAX_MEMORY_BYTES};
 
@@ -32,7 +36,7 @@ const MAX_CHILDREN: usize = 4;
 /// How many files one child reads before it is replaced, so that what a parser leaks stays small.
 const FILES_PER_CHILD: usize = 200;
 
-/// The most bytes of documents that one file may become. The parent holds them all, once for each child.
+/// The most bytes of documents that one file may become, unless it is read while it comes.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
 /// How children are started.
@@ -98,6 +102,9 @@ struct Slots {
     idle: Vec<Worker>,
     /// Children at work, and those about to be started.
     busy: usize,
+    at_work: Vec<Arc<Process>>,
+    /// Nobody wants any more files read.
+    closed: bool,
     started: usize,
     walls: Option<Confinement>,
 }
@@ -126,25 +133,77 @@ impl Workers {
         self.slots().started
     }
 
-    /// Reads one file in a child, which waits until one is free.
-    pub(crate) fn read(&self, format: &str, input: &Input<'_>) -> Result<Parsed, Reason> {
+    /// Ends every child at once, whatever it is doing, and starts no other. Who waits for one is told that the
+    /// file is gone.
+    pub fn close(&self) {
+        let mut slots = self.slots();
+        slots.closed = true;
+        slots.idle.clear();
+        for process in slots.at_work.drain(..) {
+            process.kill();
+        }
+    }
+
+    /// Reads one file in a child, which waits until one is free, and hands its documents on as they come.
+    pub(crate) fn read(
+        &self,
+        format: &Format,
+        input: &Input<'_>,
+        (content, size): (&mut Content, u64),
+        sink: &mut dyn FnMut(Vec<Document>) -> bool,
+    ) -> Result<Parsed, Reason> {
         let turn = self.turn();
+        let task = Task {
+            format,
+            input,
+            size,
+        };
+        let mut take = Once::new(sink);
         loop {
             let mut worker = match self.idle() {
                 Some(worker) => worker,
                 None => self.start(input)?,
             };
             let fresh = worker.files() == 0;
-            match worker.read(format, input, &self.keeper) {
+            if !self.begin(&worker) {
+                return Err(Reason::Gone);
+            }
+            let answer = worker.read(&task, content, &self.keeper, &mut take);
+            if !self.end(&worker) {
+                return Err(Reason::Gone);
+            }
+            match answer {
                 // The crash of a child that has read other files may be theirs, so that a new one decides.
-                Ok(Err(reason)) | Err(reason) if !fresh && is_of_child(&reason) => {}
+                Ok(Err(reason)) | Err(reason) if !fresh && is_of_child(&reason) => {
+                    content.rewind()?;
+                    take.again();
+                }
                 Ok(answer) => {
                     turn.end(worker, &answer);
+                    take.hand_on();
                     return answer;
                 }
                 Err(reason) => return Err(reason),
             }
         }
+    }
+
+    /// Notes that a child goes to work; false when the pool is closed.
+    fn begin(&self, worker: &Worker) -> bool {
+        let mut slots = self.slots();
+        if !slots.closed {
+            slots.at_work.push(worker.process().clone());
+        }
+        !slots.closed
+    }
+
+    /// Notes that a child has done its work; false when the pool was closed meanwhile.
+    fn end(&self, worker: &Worker) -> bool {
+        let mut slots = self.slots();
+        slots
+            .at_work
+            .retain(|process| !Arc::ptr_eq(process, worker.process()));
+        !slots.closed
     }
 
     fn start(&self, input: &Input<'_>) -> Result<Worker, Reason> {
@@ -180,6 +239,43 @@ impl Workers {
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hands documents on, each once, also when a file is read for a second time.
+struct Once<'a> {
+    pieces: Pieces<'a>,
+    /// Documents that came since the file was last begun, and all that were handed on.
+    come: usize,
+    taken: usize,
+}
+
+impl<'a> Once<'a> {
+    fn new(sink: &'a mut dyn FnMut(Vec<Document>) -> bool) -> Self {
+        Self {
+            pieces: Pieces::new(sink),
+            come: 0,
+            taken: 0,
+        }
+    }
+
+    fn again(&mut self) {
+        self.come = 0;
+    }
+}
+
+impl Take for Once<'_> {
+    fn take(&mut self, document: Document) -> bool {
+        self.come += 1;
+        if self.come <= self.taken {
+            return false;
+        }
+        self.taken = self.come;
+        self.pieces.push(document)
+    }
+
+    fn hand_on(&mut self) -> bool {
+        self.pieces.flush()
     }
 }
 

@@ -13,12 +13,14 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
 use docent_search::Document;
 
+use crate::content::Content;
 use crate::digest::sha256;
 use crate::entry::{Entry, Fingerprint, stem_and_extension};
 use crate::error::{Reason, Skipped, Warning};
-use crate::format::{HEAD_BYTES, Input, detect};
+use crate::format::{HEAD_BYTES, Input, Parsed, Stream, detect};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::out::{Call, Pieces};
 use crate::sandbox::Workers;
 use crate::walk::{Listing, unreadable, walk};
 
@@ -36,7 +38,7 @@ pub struct Source {
 pub struct Reading {
     /// What kind of file it is.
     pub format: &'static str,
-    /// Its documents, in the order of the file.
+    /// Its documents, in the order of the file, unless they were handed on.
     pub documents: Vec<Document>,
     /// Lines that gave no document.
     pub skipped: Vec<Skipped>,
@@ -83,31 +85,65 @@ impl Source {
 
     /// Reads one file into documents.
     pub fn read(&self, entry: &Entry) -> Result<Reading, Reason> {
+        let mut documents = Vec::new();
+        let mut reading = self.read_into(entry, &mut |mut piece| {
+            documents.append(&mut piece);
+            true
+        })?;
+        reading.documents = documents;
+        Ok(reading)
+    }
+
+    /// Reads one file and hands its documents on in small pieces, in the order of the file, so that a file
+    /// of records may be of any length. `sink` says false when it wants no more, and the file is then told
+    /// to be gone. What is returned holds no documents. After a failure those that were handed on are good.
+    pub fn read_into(
+        &self,
+        entry: &Entry,
+        sink: &mut dyn FnMut(Vec<Document>) -> bool,
+    ) -> Result<Reading, Reason> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (stem, extension) = stem_and_extension(&entry.place.relative);
-        let mut bytes = Vec::new();
-        take_up_to(&mut file, HEAD_BYTES as u64, &mut bytes)?;
-        let format = detect(&bytes, &extension)?;
-        self.read_rest(&mut file, &mut fingerprint, &mut bytes)?;
-        let input = Input {
+        let mut head = Vec::new();
+        take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        let format = detect(&head, &extension)?;
+        let mut content = self.content(file, format.stream().is_some(), &fingerprint)?;
+        content.rewind()?;
+        let mut input = Input {
             id: entry.id(),
             path: entry.path(),
             stem: &stem,
-            bytes: &bytes,
-            sha256: &fingerprint.sha256,
+            bytes: &[],
+            sha256: "",
             limits: &self.limits,
             options: &self.options,
+            out: None,
         };
-        let parsed = match &self.workers {
-            Some(workers) if !format.is_own() => workers.read(format.name, &input)?,
-            _ => (format.parse)(&input)?,
+        let parsed = match (&self.workers, format.stream()) {
+            (Some(workers), _) if !format.is_own() => {
+                let file = (&mut content, fingerprint.size);
+                workers.read(format, &input, file, sink)?
+            }
+            (_, Some(stream)) => streamed(stream, &mut input, &mut content, sink)?,
+            (_, None) => {
+                let mut bytes = Vec::new();
+                let read = content.read_to_end(&mut bytes);
+                read.map_err(|error| content.failed().cloned().unwrap_or(unreadable(&error)))?;
+                let sha256 = sha256(&bytes);
+                (input.bytes, input.sha256) = (&bytes, &sha256);
+                let mut parsed = (format.parse)(&input)?;
+                if !sink(std::mem::take(&mut parsed.documents)) {
+                    return Err(Reason::Gone);
+                }
+                parsed
+            }
         };
-        let (documents, skipped, warnings) = (parsed.documents, parsed.skipped, parsed.warnings);
+        (fingerprint.size, fingerprint.sha256) = content.finish()?;
         Ok(Reading {
             format: format.name,
-            documents,
-            skipped,
-            warnings,
+            documents: Vec::new(),
+            skipped: parsed.skipped,
+            warnings: parsed.warnings,
             fingerprint,
         })
     }
@@ -115,8 +151,33 @@ impl Source {
     /// Reads one file only to see whether it changed.
     pub fn fingerprint(&self, entry: &Entry) -> Result<Fingerprint, Reason> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
-        self.read_rest(&mut file, &mut fingerprint, &mut Vec::new())?;
+        let (_, extension) = stem_and_extension(&entry.place.relative);
+        let mut head = Vec::new();
+        take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        let is_stream = detect(&head, &extension).is_ok_and(|format| format.stream().is_some());
+        let mut content = self.content(file, is_stream, &fingerprint)?;
+        content.rewind()?;
+        (fingerprint.size, fingerprint.sha256) = content.finish()?;
         Ok(fingerprint)
+    }
+
+    /// A file to be read within its bound, even when it grows meanwhile.
+    fn content(
+        &self,
+        file: File,
+        is_stream: bool,
+        fingerprint: &Fingerprint,
+    ) -> Result<Content, Reason> {
+        let limit = if is_stream {
+            self.limits.max_stream_bytes
+        } else {
+            self.limits.max_file_bytes
+        };
+        if fingerprint.size > limit {
+            let bytes = fingerprint.size;
+            return Err(Reason::TooLarge { bytes, limit });
+        }
+        Ok(Content::new(file, limit))
     }
 
     /// Opens a file below the root, with the size and time it has before anything is read.
@@ -152,30 +213,34 @@ impl Source {
             },
         ))
     }
+}
 
-    /// Reads the rest of a file within its bound, even when the file grows meanwhile.
-    fn read_rest(
-        &self,
-        file: &mut File,
-        fingerprint: &mut Fingerprint,
-        bytes: &mut Vec<u8>,
-    ) -> Result<(), Reason> {
-        let limit = self.limits.max_file_bytes;
-        if fingerprint.size > limit {
-            return Err(Reason::TooLarge {
-                bytes: fingerprint.size,
-                limit,
-            });
-        }
-        let left = (limit + 1).saturating_sub(bytes.len() as u64);
-        take_up_to(file, left, bytes)?;
-        let size = bytes.len() as u64;
-        if size > limit {
-            return Err(Reason::TooLarge { bytes: size, limit });
-        }
-        fingerprint.size = size;
-        fingerprint.sha256 = sha256(bytes);
-        Ok(())
+/// Reads a file of our own formats while it comes.
+fn streamed(
+    stream: Stream,
+    input: &mut Input<'_>,
+    content: &mut Content,
+    sink: &mut dyn FnMut(Vec<Document>) -> bool,
+) -> Result<Parsed, Reason> {
+    let mut pieces = Pieces::new(sink);
+    let mut take = |document| pieces.put(document);
+    let out = Call::new(&mut take, true);
+    let input = Input {
+        out: Some(&out),
+        ..*input
+    };
+    let mut parsed = stream(&input, content);
+    // What could not be read so after all comes together.
+    let left = parsed.as_mut().map(|parsed| &mut parsed.documents);
+    for document in left.map(std::mem::take).unwrap_or_default() {
+        pieces.push(document);
+    }
+    if !pieces.flush() {
+        return Err(Reason::Gone);
+    }
+    match content.failed() {
+        Some(reason) => Err(reason.clone()),
+        None => parsed,
     }
 }
 

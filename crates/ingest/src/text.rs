@@ -104,11 +104,7 @@ pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
     if is_binary(bytes) {
         return Err(Reason::Binary);
     }
-    if UTF7_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
-        return Err(Reason::Unsupported {
-            kind: "utf-7".to_owned(),
-        });
-    }
+    refuse_utf7(bytes)?;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(text.to_owned());
@@ -123,12 +119,21 @@ pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
     Ok(text.into_owned())
 }
 
+pub(crate) fn refuse_utf7(bytes: &[u8]) -> Result<(), Reason> {
+    if UTF7_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err(Reason::Unsupported {
+            kind: "utf-7".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// The byte order mark as UTF-7 writes it, with each of the characters that may end it.
 const UTF7_MARKS: &[&[u8]] = &[b"+/v8", b"+/v9", b"+/v+", b"+/v/"];
 
 /// The old encoding that bytes look like most. ISO-2022-JP is never guessed: its escapes make ASCII mean
 /// other letters, which hides text from every filter before this one.
-fn guess(bytes: &[u8]) -> &'static Encoding {
+pub(crate) fn guess(bytes: &[u8]) -> &'static Encoding {
     /// As much as decides; the detector weighs every byte, at some tens of megabytes a second.
     const SAMPLE: usize = 1024 * 1024;
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
@@ -151,7 +156,7 @@ pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     utf16(bytes).is_some()
 }
 
-fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+pub(crate) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     // Four bytes that start like UTF-16 and go on with two NULs are UTF-32.
     if bytes.starts_with(b"\xFF\xFE") && !bytes.starts_with(b"\xFF\xFE\0\0") {
         return Some(UTF_16LE);
@@ -196,14 +201,14 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// One control character in a hundred bytes. Text has next to none; compressed data has about ten.
-fn has_many_controls(bytes: &[u8]) -> bool {
+pub(crate) fn has_many_controls(bytes: &[u8]) -> bool {
     let strange = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r\x0B\x0C\x1B".contains(byte);
     bytes.iter().filter(strange).count() * 100 > bytes.len()
 }
 
 /// More whole UTF-8 characters beyond ASCII than broken ones: a cut or patched file. In Windows-1252 text
 /// nearly every byte beyond ASCII is broken UTF-8.
-fn is_damaged_utf8(bytes: &[u8]) -> bool {
+pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut whole, mut broken) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
         whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
@@ -317,6 +322,7 @@ mod tests {
                 sha256: "",
                 limits: &limits,
                 options: &options,
+                out: None,
             };
             title_from_name(&input)
         };

@@ -50,6 +50,25 @@ pub trait Engine: Send + Sync + 'static {
         ready(Ok(())).boxed()
     }
 
+    /// Shows what is held, one entry a document, in no order. Unlike an inventory it takes no memory for
+    /// each. An engine on disk works on the thread that polls it.
+    fn holdings<'a>(
+        &'a self,
+        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            for held in self.inventory().await? {
+                each(Holding {
+                    id: held.id.as_str(),
+                    source: &held.source,
+                    hash: &held.hash,
+                });
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
     /// How the engine is.
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>>;
 }
@@ -104,6 +123,27 @@ pub struct Held {
     pub source: String,
     /// The hash of the content it came from.
     pub hash: String,
+}
+
+/// The same, in passing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding<'h> {
+    /// The document's id.
+    pub id: &'h str,
+    /// The path inside the corpus it came from.
+    pub source: &'h str,
+    /// The hash of the content it came from.
+    pub hash: &'h str,
+}
+
+impl Holding<'_> {
+    pub(crate) fn to_held(self) -> Result<Held, Error> {
+        Ok(Held {
+            id: DocId::parse(self.id)?,
+            source: self.source.to_owned(),
+            hash: self.hash.to_owned(),
+        })
+    }
 }
 
 /// How an engine is.

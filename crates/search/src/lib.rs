@@ -46,7 +46,9 @@ pub use embed::Table;
 pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
 pub use embedder::Embedder;
-pub use engine::{Change, Engine, Generation, Held, MAX_CHANGES, PartState, Settled, Status};
+pub use engine::{
+    Change, Engine, Generation, Held, Holding, MAX_CHANGES, PartState, Settled, Status,
+};
 pub use error::Error;
 pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
 pub use fuse::Scale;

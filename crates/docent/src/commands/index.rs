@@ -23,13 +23,14 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
         None => Embedded::open(dir)?,
     };
     super::tell_damage(&engine);
+    let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {
         let report = corpus::sync(
             &desk.folder,
             &engine,
-            &desk.settings.shape(),
+            desk.settings.way(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
         )

@@ -53,6 +53,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     let because = match opened {
         Ok(engine) => {
             super::tell_damage(&engine);
+            let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
             return Ok(Index {
                 engine: Arc::new(engine),
                 read_only: false,

@@ -4,26 +4,63 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use docent_ingest::{Entry, Fingerprint};
-use docent_search::DocId;
+use docent_ingest::{Entry, Fingerprint, Reason, Skipped, Warning};
 
 /// A file that was written within this time before it was read may have been written again since without
 /// looking any different: some disks count time in steps of two seconds.
 const STEP: Duration = Duration::from_secs(2);
 
+/// The most problems that are remembered of all files together. A file with more is read again each time.
+const MOST_PROBLEMS: usize = 10_000;
+
 /// The files of one sync, by their paths.
 #[derive(Debug, Default)]
 pub struct Seen {
-    before: HashMap<String, Look>,
-    now: HashMap<String, Look>,
+    before: HashMap<String, Arc<Look>>,
+    now: HashMap<String, Arc<Look>>,
+    problems: usize,
 }
 
-/// How a file looked, and the documents it gave.
+/// How a file looked, and what came of it.
 #[derive(Debug)]
-struct Look {
-    size: u64,
-    modified: SystemTime,
-    ids: Arc<[DocId]>,
+pub(super) struct Look {
+    pub size: u64,
+    /// Nothing when the file may change without looking different.
+    pub modified: Option<SystemTime>,
+    /// The sum of its content; nothing when it could not be read to the end.
+    pub sha256: Option<String>,
+    /// How many documents it gave.
+    pub documents: usize,
+    /// Whether another file had an id of one of them, so that what it gives depends on that file.
+    pub contested: bool,
+    pub problems: Problems,
+}
+
+/// What was wrong with a file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Problems {
+    pub skipped: Vec<Skipped>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Problems {
+    fn len(&self) -> usize {
+        self.skipped.len() + self.warnings.len()
+    }
+
+    /// Whether the file may be fine the next time although nobody touches it.
+    fn may_pass(&self) -> bool {
+        let passes =
+            |skipped: &Skipped| matches!(skipped.reason, Reason::Unreadable { .. } | Reason::Gone);
+        self.skipped.iter().any(passes)
+    }
+}
+
+impl Look {
+    /// Whether a file looks just like this.
+    pub(super) fn is_of(&self, entry: &Entry) -> bool {
+        self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
+    }
 }
 
 impl Seen {
@@ -37,35 +74,88 @@ impl Seen {
         Self {
             before,
             now: HashMap::new(),
+            problems: 0,
         }
     }
 
-    /// The documents of a file that looks as it did before. It is noted as seen.
-    pub(super) fn again(&mut self, entry: &Entry) -> Option<Arc<[DocId]>> {
-        let look = self.before.remove(entry.path())?;
-        if look.size != entry.size || Some(look.modified) != entry.modified {
+    /// What came of all files, when each looks as it did in the last sync and none is gone: how many
+    /// documents there are, and what was wrong.
+    pub(super) fn untouched(&self, entries: &[Entry]) -> Option<(usize, Vec<&Problems>)> {
+        if !self.before.is_empty() || self.now.len() != entries.len() {
             return None;
         }
-        let ids = look.ids.clone();
-        self.now.insert(entry.path().to_owned(), look);
-        Some(ids)
+        let mut documents = 0;
+        let mut problems = Vec::new();
+        for entry in entries {
+            let look = self
+                .now
+                .get(entry.path())
+                .filter(|look| look.is_of(entry))?;
+            documents += look.documents;
+            problems.push(&look.problems);
+        }
+        Some((documents, problems))
     }
 
-    /// Notes how a file looked when it was read, unless it may change without looking different.
-    pub(super) fn note(&mut self, entry: &Entry, found: &Fingerprint, ids: Vec<DocId>) {
-        let Some(modified) = found.modified else {
+    /// How a file looked before.
+    pub(super) fn look(&self, entry: &Entry) -> Option<&Arc<Look>> {
+        self.before.get(entry.path())
+    }
+
+    /// Whether files were seen before that are not among these.
+    pub(super) fn misses(&self, entries: &[Entry]) -> bool {
+        let known = entries.iter().filter(|entry| self.look(entry).is_some());
+        known.count() < self.before.len()
+    }
+
+    /// Notes that a file is as it was before.
+    pub(super) fn again(&mut self, entry: &Entry, look: &Arc<Look>) {
+        self.problems += look.problems.len();
+        self.before.remove(entry.path());
+        self.now.insert(entry.path().to_owned(), look.clone());
+    }
+
+    /// Notes how a file looked when it was read.
+    pub(super) fn note(&mut self, entry: &Entry, mut look: Look, at: SystemTime) {
+        let all = self.problems + look.problems.len();
+        if all > MOST_PROBLEMS || look.problems.may_pass() {
             return;
-        };
-        let is_settled = SystemTime::now()
-            .duration_since(modified)
-            .is_ok_and(|age| age > STEP);
-        if is_settled {
-            let look = Look {
-                size: found.size,
-                modified,
-                ids: ids.into(),
-            };
-            self.now.insert(entry.path().to_owned(), look);
+        }
+        let is_settled =
+            |modified: &SystemTime| at.duration_since(*modified).is_ok_and(|age| age > STEP);
+        look.modified = look.modified.filter(is_settled);
+        if look.modified.is_none() && look.sha256.is_none() {
+            return;
+        }
+        self.problems = all;
+        self.before.remove(entry.path());
+        self.now.insert(entry.path().to_owned(), Arc::new(look));
+    }
+}
+
+impl From<&Fingerprint> for Look {
+    fn from(found: &Fingerprint) -> Self {
+        Self {
+            size: found.size,
+            modified: found.modified,
+            sha256: Some(found.sha256.clone()),
+            documents: 0,
+            contested: false,
+            problems: Problems::default(),
+        }
+    }
+}
+
+impl From<&Entry> for Look {
+    /// For a file that could not be read to its end.
+    fn from(entry: &Entry) -> Self {
+        Self {
+            size: entry.size,
+            modified: entry.modified,
+            sha256: None,
+            documents: 0,
+            contested: false,
+            problems: Problems::default(),
         }
     }
 }

@@ -45,9 +45,9 @@ impl Tally {
         self.counts().indexed += 1;
     }
 
-    /// Counts a document that was there already.
-    pub(super) fn unchanged(&mut self) {
-        self.counts().unchanged += 1;
+    /// Counts documents that were there already.
+    pub(super) fn unchanged(&mut self, documents: usize) {
+        self.counts().unchanged += documents;
     }
 
     /// Counts something that was left out.
@@ -116,7 +116,7 @@ mod tests {
         tally.skip(&Reason::Empty);
         tally.skip(&Reason::Empty);
         tally.warn(&Reason::More { count: 7 });
-        tally.unchanged();
+        tally.unchanged(1);
         let (kind, counts) = tally.kinds().next().unwrap();
         assert_eq!((kind, counts.files, counts.unchanged), ("csv", 1, 1));
         assert_eq!(counts.skipped, BTreeMap::from([("empty", 2)]));

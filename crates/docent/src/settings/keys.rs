@@ -8,6 +8,7 @@ use docent_search::{ApiKey, MAX_FIELDS, MAX_SOURCE_BYTES, Method};
 
 use super::value::{Given, Wrong};
 use super::{MAX_TITLE_CHARS, PREFIX, Settings, tools};
+use crate::corpus::Budget;
 use crate::links::Template;
 use crate::logging;
 
@@ -243,9 +244,17 @@ pub const KEYS: &[Key] = &[
     Key::new("limits.shutdown_seconds", "30", |s, v| {
         seconds(v).map(|time| s.limits.shutdown = time)
     }),
+    Key::new("index.memory_mib", "512", |s, v| {
+        v.size(Budget::LEAST_MIB as u64..=65_536)
+            .map(|n| s.memory = Budget::of_mib(n))
+    }),
     Key::new("watch", "true", |s, v| v.switch().map(|on| s.watch = on)),
     Key::new("ingest.max_file_bytes", "67108864", |s, v| {
         v.number(1..=GIB).map(|n| s.ingest.max_file_bytes = n)
+    }),
+    Key::new("ingest.max_stream_bytes", "17179869184", |s, v| {
+        v.number(1..=1024 * GIB)
+            .map(|n| s.ingest.max_stream_bytes = n)
     }),
     // Ten million characters of four bytes each are what an index takes for one document.
     Key::new("ingest.max_text_chars", "10000000", |s, v| {
@@ -261,7 +270,7 @@ pub const KEYS: &[Key] = &[
         v.size(1..=MAX_SOURCE_BYTES as u64)
             .map(|n| s.ingest.max_path_bytes = n)
     }),
-    Key::new("ingest.max_records", "500000", |s, v| {
+    Key::new("ingest.max_records", "2000000", |s, v| {
         v.size(1..=10_000_000).map(|n| s.ingest.max_records = n)
     }),
     Key::new("ingest.max_line_bytes", "1048576", |s, v| {

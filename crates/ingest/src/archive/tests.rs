@@ -50,6 +50,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
         sha256: "",
         limits,
         options: &NO_OPTIONS,
+        out: None,
     }
 }
 

@@ -223,6 +223,7 @@ impl<'a> Unpack<'a> {
             sha256: &sha256(bytes),
             limits: self.limits,
             options: self.options,
+            out: None,
         })?;
         self.parsed.documents.extend(parsed.documents);
         for skipped in parsed.skipped {

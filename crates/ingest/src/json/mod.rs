@@ -5,6 +5,8 @@ mod geo;
 mod lines;
 mod walk;
 
+use std::io::{BufReader, Read};
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
@@ -14,6 +16,7 @@ use crate::fields::facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::records::{KEYS, Place, Records, own_id};
 use crate::text::characters;
+use crate::walk::unreadable;
 use crate::{code, jsonl, notebook, whole};
 
 pub(crate) use walk::{Entry, elements, entries};
@@ -36,6 +39,51 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         Some(b'{') => object(input, text),
         Some(_) => Err(Reason::NotAnObject),
     }
+}
+
+/// Bytes that tell a list of objects.
+const HEAD: u64 = 4 * 1024;
+
+/// The same for a file that is read while it comes. Only a list of objects can be read so; of anything else
+/// the end must be known before its beginning is understood.
+pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+    let mut head = Vec::new();
+    let begun = (&mut *from).take(HEAD).read_to_end(&mut head);
+    begun.map_err(|error| unreadable(&error))?;
+    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&head);
+    let start = text.trim_ascii_start();
+    let inside = start.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    if inside.is_some_and(|inside| inside.starts_with(b"{")) {
+        code::refuse_lock_file(input)?;
+        return list(input, start.chain(from));
+    }
+    whole(input, head, from)
+}
+
+fn whole(input: &Input<'_>, mut bytes: Vec<u8>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+    let limit = input.limits.max_file_bytes;
+    let rest = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    rest.map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > limit {
+        let bytes = bytes.len() as u64;
+        return Err(Reason::TooLarge { bytes, limit });
+    }
+    parse(&Input {
+        bytes: &bytes,
+        sha256: &sha256(&bytes),
+        ..*input
+    })
+}
+
+/// Reads a list element by element.
+fn list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
+    let mut records = Records::new(input);
+    let mut number = 0;
+    let outcome = walk::read_elements(BufReader::new(from), |raw: &RawValue| {
+        number += 1;
+        record(&mut records, number, raw, jsonl_object)
+    });
+    finish(records, number, outcome)
 }
 
 fn object(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
@@ -130,16 +178,29 @@ fn records(input: &Input<'_>, list: &str, read: ReadRecord) -> Result<Parsed, Re
     let mut number = 0;
     let outcome = elements(list, |raw| {
         number += 1;
-        let place = Place::Row(number);
-        if !records.begin(place) {
-            return false;
-        }
-        match read(raw.get(), input.limits.max_line_bytes) {
-            Ok(keys) => records.add(place, keys, Some(sha256(raw.get().as_bytes()))),
-            Err(reason) => records.skip(place, reason),
-        }
-        true
+        record(&mut records, number, raw, read)
     });
+    finish(records, number, outcome)
+}
+
+/// Adds one element; false when no more fit.
+fn record(records: &mut Records<'_>, number: u64, raw: &RawValue, read: ReadRecord) -> bool {
+    let place = Place::Row(number);
+    if !records.begin(place) {
+        return false;
+    }
+    match read(raw.get(), records.limits().max_line_bytes) {
+        Ok(keys) => records.add(place, keys, Some(sha256(raw.get().as_bytes()))),
+        Err(reason) => records.skip(place, reason),
+    }
+    true
+}
+
+fn finish(
+    mut records: Records<'_>,
+    number: u64,
+    outcome: Result<(), Reason>,
+) -> Result<Parsed, Reason> {
     if let Err(reason) = outcome {
         if number == 0 {
             return Err(reason);

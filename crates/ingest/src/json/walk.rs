@@ -1,6 +1,7 @@
 //! JSON text into its outermost parts, one after the other, each left as text until somebody needs it.
 
 use std::fmt;
+use std::io::{ErrorKind, Read};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -45,6 +46,27 @@ pub(crate) fn elements<'a>(
     let read = list.deserialize(&mut reader).and_then(|()| reader.end());
     match read {
         // A list that was left in its middle always looks broken.
+        Err(error) if !stopped => Err(bad_json(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// The same for a list that is read while it comes.
+pub(crate) fn read_elements(
+    from: impl Read,
+    each: impl FnMut(&RawValue) -> bool,
+) -> Result<(), Reason> {
+    let mut stopped = false;
+    let mut reader = serde_json::Deserializer::from_reader(from);
+    let list = OwnElements {
+        each,
+        stopped: &mut stopped,
+    };
+    let read = list.deserialize(&mut reader).and_then(|()| reader.end());
+    match read {
+        Err(error) if error.is_io() => Err(Reason::Unreadable {
+            cause: error.io_error_kind().unwrap_or(ErrorKind::Other),
+        }),
         Err(error) if !stopped => Err(bad_json(&error)),
         _ => Ok(()),
     }
@@ -112,6 +134,38 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<'_, F> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         while let Some(raw) = list.next_element()? {
             if !(self.each)(raw) {
+                *self.stopped = true;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same where nothing can be borrowed, because what was read is gone.
+struct OwnElements<'s, F> {
+    each: F,
+    stopped: &'s mut bool,
+}
+
+impl<'de, F: FnMut(&RawValue) -> bool> DeserializeSeed<'de> for OwnElements<'_, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_seq(self)
+    }
+}
+
+impl<'de, F: FnMut(&RawValue) -> bool> Visitor<'de> for OwnElements<'_, F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(raw) = list.next_element::<Box<RawValue>>()? {
+            if !(self.each)(&raw) {
                 *self.stopped = true;
                 break;
             }

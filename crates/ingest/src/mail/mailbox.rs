@@ -156,6 +156,7 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
+            out: None,
         };
         let parsed = match parse(&input) {
             Ok(parsed) => parsed,

@@ -210,6 +210,7 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
+            out: None,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
     }

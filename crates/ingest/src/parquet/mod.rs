@@ -41,12 +41,11 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     match outcome {
         Ok(()) => records.finish(),
         Err(reason) => {
-            records.skip_part("rows", reason.clone());
-            let parsed = records.finish()?;
-            if parsed.documents.is_empty() {
+            if records.made() == 0 {
                 return Err(reason);
             }
-            Ok(parsed)
+            records.skip_part("rows", reason);
+            records.finish()
         }
     }
 }

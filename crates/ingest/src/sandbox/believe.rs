@@ -14,7 +14,10 @@ use crate::report::Problem;
 /// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
 const OWN_WEIGHT: usize = 512;
 
-/// What the frame of a document counts for.
+/// What all frames of one file may count for: lengths and the like stand between the texts of a document.
+const MAX_WEIGHT: usize = 2 * MAX_ANSWER_BYTES;
+
+/// What a document counts for.
 pub(super) fn weight(bytes: usize) -> usize {
     bytes.saturating_add(OWN_WEIGHT)
 }
@@ -22,22 +25,33 @@ pub(super) fn weight(bytes: usize) -> usize {
 /// An answer on its way, and how much of it has come.
 pub(super) struct Answer<'a> {
     input: &'a Input<'a>,
+    /// A file that is read while it comes may become any number of bytes, but not of records.
+    is_stream: bool,
     parsed: Parsed,
+    documents: usize,
     weight: usize,
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn to(input: &'a Input<'a>) -> Self {
+    pub(super) fn to(input: &'a Input<'a>, is_stream: bool) -> Self {
         Self {
             input,
+            is_stream,
             parsed: Parsed::default(),
+            documents: 0,
             weight: 0,
         }
     }
 
-    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<()> {
+    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<Document> {
         self.weight = self.weight.saturating_add(weight(frame.len()));
-        if self.weight > MAX_ANSWER_BYTES {
+        self.documents += 1;
+        let is_endless = if self.is_stream {
+            self.documents > self.input.limits.max_records
+        } else {
+            self.weight > MAX_WEIGHT
+        };
+        if is_endless {
             return Err(wrong("the answer does not end"));
         }
         let document = get(frame)?;
@@ -53,8 +67,7 @@ impl<'a> Answer<'a> {
         if strange {
             return Err(wrong("no such document comes from this file"));
         }
-        self.parsed.documents.push(document);
-        Ok(())
+        Ok(document)
     }
 
     pub(super) fn skipped(&mut self, frame: &mut Received) -> io::Result<()> {
@@ -227,22 +240,23 @@ mod tests {
             sha256: "",
             limits: &limits,
             options: &Options::NONE,
+            out: None,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;
         let mut frame = Received::from(&mut bytes.as_slice())?;
-        let mut answer = Answer::to(&input);
+        let mut answer = Answer::to(&input, false);
         take(&mut answer, &mut frame)?;
         Ok(answer.done())
     }
 
     #[test]
     fn documents_come_back_as_they_were() {
-        let found = answer(put(Frame::new(DOCUMENT), &document()), |answer, frame| {
-            answer.document(frame)
-        })
-        .unwrap();
-        assert_eq!(found.documents, [document()]);
+        let come = |answer: &mut Answer<'_>, frame: &mut Received| {
+            assert_eq!(answer.document(frame)?, document());
+            Ok(())
+        };
+        answer(put(Frame::new(DOCUMENT), &document()), come).unwrap();
     }
 
     #[test]
@@ -262,7 +276,7 @@ mod tests {
             let mut document = document();
             change(&mut document);
             let found = answer(put(Frame::new(DOCUMENT), &document), |answer, frame| {
-                answer.document(frame)
+                answer.document(frame).map(drop)
             });
             assert!(found.is_err(), "change {number}");
         }

@@ -4,12 +4,17 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 
-use super::wire::{self, Frame, Received, exactly};
+use docent_search::Document;
+
+use super::wire::{self, Chunks, Frame, Received};
 use super::{MAX_ANSWER_BYTES, believe, confine, reasons};
+use crate::digest::sha256;
 use crate::error::Reason;
 use crate::format::{Input, Parsed, by_name};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::out::Call;
+use crate::walk::unreadable;
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     confine::bound();
@@ -55,17 +60,37 @@ fn one_file(
     before: &dyn Fn(&[u8]),
 ) -> io::Result<()> {
     let request = Request::from(input)?;
-    confine::bound_time(request.limits.max_parse_seconds);
-    let parse = AssertUnwindSafe(|| {
-        before(&request.bytes);
-        request.parse()
-    });
-    let parsed = catch_unwind(parse).unwrap_or(Err(Reason::Crashed));
+    confine::bound_time(seconds(&request.limits, request.size));
+    let mut chunks = Chunks::new(input);
+    let mut sent = Ok(());
+    let parsed = {
+        let mut take = |document: Document| {
+            sent = send_document(&document, output);
+            sent.is_ok()
+        };
+        let parse = AssertUnwindSafe(|| request.parse(&mut chunks, before, &mut take));
+        catch_unwind(parse).unwrap_or(Err(Reason::Crashed))
+    };
+    // A document that could not be sent is the end of the file, or of the parent.
+    let parsed = match sent {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(too_much()),
+        Err(error) => return Err(error),
+        Ok(()) => parsed,
+    };
     match parsed {
         Ok(parsed) => send(&parsed, output)?,
         Err(reason) => reasons::put(Frame::new(wire::FAILED), &reason).send(output)?,
     }
-    output.flush()
+    output.flush()?;
+    // The answer first: who has it sends no more of a file that nobody reads.
+    chunks.drain()
+}
+
+/// The seconds that reading a file may take: the same for every file that is read as a whole, and more for
+/// one that is longer than those may be.
+pub(super) fn seconds(limits: &Limits, size: u64) -> u64 {
+    let times = size / limits.max_file_bytes.max(1);
+    limits.max_parse_seconds.saturating_mul(times + 1)
 }
 
 struct Request {
@@ -73,64 +98,91 @@ struct Request {
     id: String,
     path: String,
     stem: String,
-    sha256: String,
     limits: Limits,
     options: Options,
-    bytes: Vec<u8>,
+    /// What the file had when it was opened.
+    size: u64,
 }
 
 impl Request {
     fn from(input: &mut impl Read) -> io::Result<Self> {
         let mut frame = Received::from(input)?;
-        let mut request = Self {
+        Ok(Self {
             format: frame.text()?,
             id: frame.text()?,
             path: frame.text()?,
             stem: frame.text()?,
-            sha256: frame.text()?,
             limits: serde_json::from_str(&frame.text()?)?,
             options: serde_json::from_str(&frame.text()?)?,
-            bytes: Vec::new(),
-        };
-        let length = frame.number()?;
-        // As much as is needed and no more: doubling would take half of the child's memory for a large file.
-        request
-            .bytes
-            .reserve_exact(usize::try_from(length).unwrap_or(usize::MAX));
-        exactly(input, length, &mut request.bytes)?;
-        Ok(request)
+            size: frame.number()?,
+        })
     }
 
-    fn parse(&self) -> Result<Parsed, Reason> {
+    fn parse(
+        &self,
+        content: &mut impl Read,
+        before: &dyn Fn(&[u8]),
+        take: &mut dyn FnMut(Document) -> bool,
+    ) -> Result<Parsed, Reason> {
         let unknown = || Reason::Unsupported {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
-        (format.parse)(&Input {
+        let stream = format.stream();
+        let out = Call::new(take, stream.is_some());
+        let mut input = Input {
             id: &self.id,
             path: &self.path,
             stem: &self.stem,
-            bytes: &self.bytes,
-            sha256: &self.sha256,
+            bytes: &[],
+            sha256: "",
             limits: &self.limits,
             options: &self.options,
-        })
+            out: Some(&out),
+        };
+        if let Some(stream) = stream {
+            return stream(&input, content);
+        }
+        let bytes = self.whole(content)?;
+        before(&bytes);
+        let sha256 = sha256(&bytes);
+        (input.bytes, input.sha256) = (&bytes, &sha256);
+        (format.parse)(&input)
+    }
+
+    fn whole(&self, content: &mut impl Read) -> Result<Vec<u8>, Reason> {
+        // As much as is needed and no more: doubling would take half of the child's memory for a large file.
+        let mut bytes = Vec::new();
+        let size = self.size.min(self.limits.max_file_bytes);
+        bytes.reserve_exact(usize::try_from(size).unwrap_or_default().saturating_add(1));
+        let read = content.read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(&error))?;
+        Ok(bytes)
     }
 }
 
-/// Sends documents and problems one by one. Where there are more than the parent would take, the file has
-/// failed, and the parent forgets what it got so far.
+fn too_much() -> Reason {
+    let limit = MAX_ANSWER_BYTES as u64;
+    Reason::TooMuchInside { limit }
+}
+
+fn send_document(document: &Document, output: &mut impl Write) -> io::Result<()> {
+    document
+        .check()
+        .map_err(|_| wire::wrong("no engine takes this document"))?;
+    believe::put(Frame::new(wire::DOCUMENT), document).send(output)
+}
+
+/// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
+/// take, the file has failed.
 fn send(parsed: &Parsed, output: &mut impl Write) -> io::Result<()> {
-    let mut weight = 0_usize;
+    let weight = |document: &Document| believe::weight(document.bytes());
+    let weight: usize = parsed.documents.iter().map(weight).sum();
+    if weight > MAX_ANSWER_BYTES || parsed.documents.iter().any(|one| one.check().is_err()) {
+        return reasons::put(Frame::new(wire::FAILED), &too_much()).send(output);
+    }
     for document in &parsed.documents {
-        let frame = believe::put(Frame::new(wire::DOCUMENT), document);
-        weight = weight.saturating_add(believe::weight(frame.len()));
-        if weight > MAX_ANSWER_BYTES || document.check().is_err() {
-            let limit = MAX_ANSWER_BYTES as u64;
-            let reason = Reason::TooMuchInside { limit };
-            return reasons::put(Frame::new(wire::FAILED), &reason).send(output);
-        }
-        frame.send(output)?;
+        send_document(document, output)?;
     }
     for found in &parsed.skipped {
         let frame = Frame::new(wire::SKIPPED);

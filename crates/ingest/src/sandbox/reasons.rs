@@ -31,6 +31,7 @@ fn cleaned(mut reason: Reason) -> Reason {
         Reason::Unsupported { kind: text }
         | Reason::BadId { why: text }
         | Reason::Query { why: text }
+        | Reason::SharedIds { first: text, .. }
         | Reason::Cut { name: text, .. } => *text = clean(text),
         Reason::WrongType { name, kind, value } => {
             (*name, *kind, *value) = (clean(name), clean(kind), clean(value));

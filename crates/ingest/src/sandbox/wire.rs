@@ -1,6 +1,6 @@
 //! What parent and child say to each other: frames of a tag, a length and as many bytes, over two pipes.
 //!
-//! A request is one frame and then the file as it is; an answer is a frame for each document, skipped thing
+//! A request is one frame and then the file in chunks; an answer is a frame for each document, skipped thing
 //! and warning, and one that ends it. The encoding is written by hand because the domain's types are not
 //! serializable, and because here every length that comes from a child is looked at before it is believed.
 
@@ -53,11 +53,6 @@ impl Frame {
             Some(text) => self.number(1).text(text),
             None => self.number(0),
         }
-    }
-
-    /// The bytes of the frame.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
     }
 
     pub(super) fn send(mut self, out: &mut impl Write) -> io::Result<()> {
@@ -158,9 +153,102 @@ pub(super) fn wrong(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
+/// The most bytes of a chunk.
+pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// In place of a length: the rest does not come.
+const NO_MORE: u32 = u32::MAX;
+
+/// Sends a piece of a file; an empty one ends it.
+pub(super) fn put_chunk(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(|_| wrong("the chunk is too long"))?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(bytes)
+}
+
+/// Says that the rest of a file does not come.
+pub(super) fn put_no_more(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&NO_MORE.to_le_bytes())
+}
+
+/// The file that follows a request, out of its chunks.
+pub(super) struct Chunks<'r, R> {
+    from: &'r mut R,
+    left: usize,
+    ended: bool,
+    broken: bool,
+}
+
+impl<'r, R: Read> Chunks<'r, R> {
+    pub(super) fn new(from: &'r mut R) -> Self {
+        Self {
+            from,
+            left: 0,
+            ended: false,
+            broken: false,
+        }
+    }
+
+    /// Reads to the end of the file, so that the next request comes next.
+    pub(super) fn drain(mut self) -> io::Result<()> {
+        match io::copy(&mut self, &mut io::sink()) {
+            Err(error) if !self.broken => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<R: Read> Read for Chunks<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !self.ended {
+            let mut length = [0; 4];
+            self.from.read_exact(&mut length)?;
+            match u32::from_le_bytes(length) {
+                NO_MORE => (self.ended, self.broken) = (true, true),
+                0 => self.ended = true,
+                length => self.left = length as usize,
+            }
+        }
+        if self.broken {
+            return Err(io::Error::other("the rest of the file does not come"));
+        }
+        let most = self.left.min(buffer.len());
+        let count = match buffer.get_mut(..most) {
+            Some(some) if !self.ended => self.from.read(some)?,
+            _ => 0,
+        };
+        if count == 0 && most > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= count;
+        Ok(count)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_come_back_out_of_their_chunks() {
+        let mut bytes = Vec::new();
+        for chunk in ["some ", "of it", ""] {
+            put_chunk(chunk.as_bytes(), &mut bytes).unwrap();
+        }
+        put_chunk(b"lost", &mut bytes).unwrap();
+        put_no_more(&mut bytes).unwrap();
+        let mut from = bytes.as_slice();
+        let mut text = String::new();
+        Chunks::new(&mut from).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "some of it");
+        let mut cut = Chunks::new(&mut from);
+        assert!(cut.read_to_string(&mut text).is_err());
+        cut.drain().unwrap();
+        assert!(from.is_empty());
+        let half = [9, 0, 0, 0, 1];
+        let read = Chunks::new(&mut half.as_slice()).read_to_end(&mut Vec::new());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
 
     fn sent(frame: Frame) -> Vec<u8> {
         let mut bytes = Vec::new();

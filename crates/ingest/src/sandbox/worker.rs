@@ -4,16 +4,20 @@
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use docent_search::Document;
 
 use super::believe::Answer;
 use super::confine::Confinement;
 use super::keeper::{Keeper, Process};
 use super::wire::{self, Frame, Received, wrong};
-use super::{Sandbox, reasons};
+use super::{Sandbox, child, reasons};
+use crate::content::Content;
 use crate::error::Reason;
-use crate::format::{Input, Parsed};
+use crate::format::{Format, Input, Parsed};
 use crate::limits::Limits;
 
 /// How Rust ends a process whose memory is used up begins with these words, on stderr.
@@ -21,6 +25,42 @@ const OUT_OF_MEMORY: &str = "memory allocation of";
 
 /// The last bytes of what a child complained about that are kept.
 const MAX_COMPLAINT_BYTES: usize = 1_024;
+
+/// A file that is to be read.
+pub(super) struct Task<'a> {
+    pub format: &'a Format,
+    /// The file without its bytes.
+    pub input: &'a Input<'a>,
+    /// What the file had when it was opened.
+    pub size: u64,
+}
+
+impl Task<'_> {
+    fn request(&self) -> io::Result<Frame> {
+        let input = self.input;
+        Ok(Frame::new(wire::REQUEST)
+            .text(self.format.name)
+            .text(input.id)
+            .text(input.path)
+            .text(input.stem)
+            .text(&serde_json::to_string(input.limits)?)
+            .text(&serde_json::to_string(input.options)?)
+            .number(self.size))
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_secs(child::seconds(self.input.limits, self.size))
+    }
+}
+
+/// Takes documents as they come from a child.
+pub(super) trait Take {
+    /// Takes a document; true when [`Take::hand_on`] should be called.
+    fn take(&mut self, document: Document) -> bool;
+
+    /// Hands on what was taken, however long that takes; false when no more is wanted.
+    fn hand_on(&mut self) -> bool;
+}
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -50,7 +90,10 @@ impl Worker {
             confinement: Confinement::default(),
             files: 0,
         };
-        keeper.watch(&worker.process, time(limits));
+        keeper.watch(
+            &worker.process,
+            Duration::from_secs(limits.max_parse_seconds),
+        );
         let hello = worker.hello();
         keeper.release(&worker.process);
         worker.confinement = hello?;
@@ -83,59 +126,49 @@ impl Worker {
     /// Gives a file to the child. An answer leaves the child ready for the next file; a failure has ended it.
     pub(super) fn read(
         &mut self,
-        format: &str,
-        input: &Input<'_>,
+        task: &Task<'_>,
+        content: &mut Content,
         keeper: &Keeper,
+        take: &mut dyn Take,
     ) -> Result<Result<Parsed, Reason>, Reason> {
         self.files += 1;
-        keeper.watch(&self.process, time(input.limits));
-        let answer = self
-            .ask(format, input)
-            .and_then(|()| self.answer(input))
-            .map_err(|error| self.end(&error, input.limits));
-        keeper.release(&self.process);
-        answer
-    }
-
-    fn ask(&mut self, format: &str, input: &Input<'_>) -> io::Result<()> {
-        Frame::new(wire::REQUEST)
-            .text(format)
-            .text(input.id)
-            .text(input.path)
-            .text(input.stem)
-            .text(input.sha256)
-            .text(&serde_json::to_string(input.limits)?)
-            .text(&serde_json::to_string(input.options)?)
-            .number(input.bytes.len() as u64)
-            .send(&mut self.to)?;
-        self.to.write_all(input.bytes)?;
-        self.to.flush()
-    }
-
-    fn answer(&mut self, input: &Input<'_>) -> io::Result<Result<Parsed, Reason>> {
-        let mut answer = Answer::to(input);
-        loop {
-            let mut frame = Received::from(&mut self.from)?;
-            match frame.tag {
-                wire::DOCUMENT => answer.document(&mut frame)?,
-                wire::SKIPPED => answer.skipped(&mut frame)?,
-                wire::WARNING => answer.warning(&mut frame)?,
-                wire::DONE => {
-                    frame.end()?;
-                    return Ok(Ok(answer.done()));
-                }
-                wire::FAILED => {
-                    let reason = reasons::get(&mut frame)?;
-                    frame.end()?;
-                    return Ok(Err(reason));
-                }
-                _ => return Err(wrong("no such frame")),
+        let process = self.process.clone();
+        let mut clock = Clock::start(keeper, &process, task.time());
+        let answered = AtomicBool::new(false);
+        let (to, from) = (&mut self.to, &mut self.from);
+        let request = task.request();
+        let answer = std::thread::scope(|scope| {
+            let request = request?;
+            let send = || send(request, content, to, &answered);
+            let sending = std::thread::Builder::new().spawn_scoped(scope, send)?;
+            let answer = answer(task, from, &mut clock, take);
+            answered.store(true, Ordering::Release);
+            if let Err(error) = &answer
+                && error.kind() != io::ErrorKind::UnexpectedEof
+            {
+                process.kill();
             }
+            // Whatever kept it from sending everything is known by the answer or the content.
+            drop(sending.join());
+            answer
+        });
+        let answer = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Reason::Gone,
+            _ => self.end(&error, task),
+        });
+        keeper.release(&self.process);
+        match content.failed() {
+            Some(reason) => answer.map(|_| Err(reason.clone())),
+            None => answer,
         }
     }
 
+    pub(super) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
     /// Waits until the child is gone and says why it failed.
-    fn end(&mut self, error: &io::Error, limits: &Limits) -> Reason {
+    fn end(&mut self, error: &io::Error, task: &Task<'_>) -> Reason {
         // A child that talks nonsense is ended; one that fell silent is dying or will be killed for it.
         if error.kind() == io::ErrorKind::InvalidData {
             self.process.kill();
@@ -149,7 +182,7 @@ impl Worker {
         // The system itself kills with signal 9 when all memory is used up; by us it is lateness.
         if self.process.was_late() || signal == Some(Signal::CpuTime) {
             Reason::TooSlow {
-                seconds: limits.max_parse_seconds,
+                seconds: task.time().as_secs(),
             }
         } else if said.contains(OUT_OF_MEMORY) || signal == Some(Signal::Kill) {
             Reason::out_of_memory()
@@ -166,8 +199,98 @@ impl Drop for Worker {
     }
 }
 
-fn time(limits: &Limits) -> Duration {
-    Duration::from_secs(limits.max_parse_seconds)
+/// Sends a request and its file, as far as anybody wants it.
+fn send(
+    request: Frame,
+    content: &mut Content,
+    to: &mut ChildStdin,
+    answered: &AtomicBool,
+) -> io::Result<()> {
+    request.send(to)?;
+    let mut buffer = vec![0; wire::CHUNK_BYTES];
+    while !answered.load(Ordering::Acquire) {
+        match content.read(&mut buffer) {
+            Ok(0) => {
+                wire::put_chunk(&[], to)?;
+                return to.flush();
+            }
+            Ok(count) => wire::put_chunk(buffer.get(..count).unwrap_or_default(), to)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    wire::put_no_more(to)?;
+    to.flush()
+}
+
+/// Takes what a child answers. An interruption means that nobody wants more.
+fn answer(
+    task: &Task<'_>,
+    from: &mut BufReader<ChildStdout>,
+    clock: &mut Clock<'_>,
+    take: &mut dyn Take,
+) -> io::Result<Result<Parsed, Reason>> {
+    let mut answer = Answer::to(task.input, task.format.stream().is_some());
+    loop {
+        let mut frame = Received::from(from)?;
+        match frame.tag {
+            wire::DOCUMENT => {
+                if take.take(answer.document(&mut frame)?) {
+                    clock.stop();
+                    let is_wanted = take.hand_on();
+                    clock.go_on();
+                    if !is_wanted {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
+                }
+            }
+            wire::SKIPPED => answer.skipped(&mut frame)?,
+            wire::WARNING => answer.warning(&mut frame)?,
+            wire::DONE => {
+                frame.end()?;
+                return Ok(Ok(answer.done()));
+            }
+            wire::FAILED => {
+                let reason = reasons::get(&mut frame)?;
+                frame.end()?;
+                return Ok(Err(reason));
+            }
+            _ => return Err(wrong("no such frame")),
+        }
+    }
+}
+
+/// The time that a child has left. It stands still while the child waits for us.
+struct Clock<'a> {
+    keeper: &'a Keeper,
+    process: &'a Arc<Process>,
+    left: Duration,
+    since: Option<Instant>,
+}
+
+impl<'a> Clock<'a> {
+    fn start(keeper: &'a Keeper, process: &'a Arc<Process>, left: Duration) -> Self {
+        let mut clock = Self {
+            keeper,
+            process,
+            left,
+            since: None,
+        };
+        clock.go_on();
+        clock
+    }
+
+    fn go_on(&mut self) {
+        self.keeper.watch(self.process, self.left);
+        self.since = Some(Instant::now());
+    }
+
+    fn stop(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.keeper.release(self.process);
+            self.left = self.left.saturating_sub(since.elapsed());
+        }
+    }
 }
 
 /// Reads what a child complains about, so that it never waits for a reader, and keeps the end of it.

@@ -39,6 +39,7 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
     let parsed = with_input("b.db", bytes, &limits, |input| {
         let input = Input {
             options: &options,
+            out: None,
             ..*input
         };
         parse_within(&input, asked.steps)

@@ -10,6 +10,7 @@ use crate::{Folder, find};
 pub(crate) fn limits() -> Limits {
     Limits {
         max_file_bytes: 600,
+        max_stream_bytes: 600,
         max_text_chars: 300,
         max_records: 6,
         max_line_bytes: 120,

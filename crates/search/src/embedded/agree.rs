@@ -17,7 +17,7 @@ use super::schema::Fields;
 use super::snapshot::Snapshot;
 use super::writer::{Commit, Writer};
 use crate::document::DocId;
-use crate::engine::{Change, Held, MAX_CHANGES};
+use crate::engine::{Change, Held, Holding, MAX_CHANGES};
 use crate::error::Error;
 
 /// Opens the ledger beside the words and compares the two.
@@ -36,13 +36,20 @@ pub(super) fn writer(
     if is_whole && ledger.tally(commit.generation)? == commit.rows {
         return Ok(Writer::new((index, disk), fields, ledger));
     }
-    let inventory = snapshot.inventory().map_err(known)?;
+    let mut inventory = Vec::new();
+    let mut note = |one: Holding<'_>| inventory.push(one.to_held());
+    snapshot.holdings(&mut note).map_err(known)?;
+    let inventory: Vec<Held> = inventory.into_iter().collect::<Result<_, _>>()?;
     if is_new && is_whole {
         // The words have passed every check, so a lost ledger can be made from them.
         ledger.replace(&inventory, commit.generation)?;
         return Ok(Writer::new((index, disk), fields, ledger));
     }
-    let (agreed, strange) = compare(ledger.held(commit.generation)?, inventory);
+    let mut listed = Vec::new();
+    let mut note = |one: Holding<'_>| listed.push(one.to_held());
+    ledger.holdings(commit.generation, &mut note)?;
+    let listed = listed.into_iter().collect::<Result<_, _>>()?;
+    let (agreed, strange) = compare(listed, inventory);
     tracing::warn!(
         documents,
         agreed = agreed.len(),

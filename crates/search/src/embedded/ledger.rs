@@ -14,8 +14,7 @@ use redb::{
 };
 
 use super::tally::Tally;
-use crate::document::DocId;
-use crate::engine::{Change, Generation, Held};
+use crate::engine::{Change, Generation, Held, Holding};
 use crate::error::Error;
 use crate::faults;
 
@@ -85,18 +84,17 @@ impl Ledger {
         Ok(announced)
     }
 
-    /// What is held in the generation `present`, in the order of the ids.
-    pub(super) fn held(&mut self, present: Generation) -> Result<Vec<Held>, Error> {
+    /// Shows what is held in the generation `present`, in no order.
+    pub(super) fn holdings(
+        &mut self,
+        present: Generation,
+        each: &mut dyn FnMut(Holding<'_>),
+    ) -> Result<(), Error> {
         let open = self.take()?;
-        let held = open
-            .held(present)
+        open.holdings(present, each)
             .map_err(|error| failure(&self.path, error))?;
         self.open = Some(open);
-        let rows = held.into_iter().map(|(id, (source, hash))| {
-            let id = DocId::parse(&id)?;
-            Ok(Held { id, source, hash })
-        });
-        rows.collect()
+        Ok(())
     }
 
     /// How much is held in the generation `present`.
@@ -239,43 +237,35 @@ impl Opened {
         Ok(())
     }
 
-    fn held(&self, present: Generation) -> Result<Vec<(String, Owned)>, redb::Error> {
+    fn holdings(
+        &self,
+        present: Generation,
+        each: &mut dyn FnMut(Holding<'_>),
+    ) -> Result<(), redb::Error> {
         let transaction = self.database.begin_read()?;
-        let mut coming = BTreeMap::new();
-        if self.is_confirmed(present) {
-            for change in transaction.open_table(COMING)?.iter()? {
-                let (id, row) = change?;
-                coming.insert(id.value().to_owned(), row.value().map(owned));
-            }
-        }
-        let mut held = Vec::new();
-        for row in transaction.open_table(ROWS)?.iter()? {
+        let coming = transaction.open_table(COMING)?;
+        let is_confirmed = self.is_confirmed(present);
+        let rows = transaction.open_table(ROWS)?;
+        for row in rows.iter()? {
             let (id, row) = row?;
-            let later = coming.split_off(id.value());
-            held.extend(
-                std::mem::replace(&mut coming, later)
-                    .into_iter()
-                    .filter_map(kept),
-            );
-            match coming.remove(id.value()) {
-                Some(row) => held.extend(kept((id.value().to_owned(), row))),
-                None => held.push((id.value().to_owned(), owned(row.value()))),
+            if !is_confirmed || coming.get(id.value())?.is_none() {
+                each(holding(id.value(), row.value()));
             }
         }
-        held.extend(coming.into_iter().filter_map(kept));
-        Ok(held)
+        if is_confirmed {
+            for change in coming.iter()? {
+                let (id, row) = change?;
+                if let Some(row) = row.value() {
+                    each(holding(id.value(), row));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-fn kept((id, row): (String, Option<Owned>)) -> Option<(String, Owned)> {
-    row.map(|row| (id, row))
-}
-
-/// A source and a hash.
-type Owned = (String, String);
-
-fn owned((source, hash): (&str, &str)) -> Owned {
-    (source.to_owned(), hash.to_owned())
+fn holding<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Holding<'h> {
+    Holding { id, source, hash }
 }
 
 /// Makes the batch that was confirmed part of the rows.

@@ -42,7 +42,7 @@ use self::writer::Writer;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
-use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, Status};
+use crate::engine::{self, Change, Engine, Generation, Held, Holding, PartState, Settled, Status};
 use crate::error::Error;
 use crate::hit::Found;
 use crate::query::{Query, Reader};
@@ -187,6 +187,18 @@ impl Embedded {
         !place::left_by_others(&self.0.dir).is_empty()
     }
 
+    /// Lets the writer hold at most about so many bytes in memory before it writes them.
+    #[must_use]
+    pub fn with_writer_bytes(self, bytes: usize) -> Self {
+        if let Some(writer) = &self.0.writer {
+            writer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .limit(bytes);
+        }
+        self
+    }
+
     /// Runs short work here and long work where it keeps nobody waiting.
     fn run<T: Send + 'static>(
         &self,
@@ -247,6 +259,13 @@ impl Engine for Embedded {
             inner.complete();
             Ok(())
         })
+    }
+
+    fn holdings<'a>(
+        &'a self,
+        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        ready(self.0.holdings(each)).boxed()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
@@ -403,15 +422,23 @@ impl Inner {
         Ok(next)
     }
 
-    /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
     fn inventory(&self) -> Result<Vec<Held>, Error> {
+        let mut held = Vec::new();
+        self.holdings(&mut |one| held.push(one.to_held()))?;
+        let mut held = held.into_iter().collect::<Result<Vec<_>, _>>()?;
+        held.sort_by(|left, right| left.id.cmp(&right.id));
+        Ok(held)
+    }
+
+    /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
+    fn holdings(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
         let Some(writer) = &self.writer else {
-            let held = self.snapshot().inventory();
-            return held.map_err(|source| self.known(source));
+            let shown = self.snapshot().holdings(each);
+            return shown.map_err(|source| self.known(source));
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.snapshot().generation;
-        writer.held(present)
+        writer.holdings(present, each)
     }
 
     fn complete(&self) {

@@ -15,7 +15,7 @@ use super::schema::{DAY, Fields, HASH, ID, KEY, LANGUAGE, SOURCE};
 use super::writer::Commit;
 use crate::analysis::Language;
 use crate::document::DocId;
-use crate::engine::{Generation, Held};
+use crate::engine::{Generation, Holding};
 use crate::vectors::Live;
 
 /// How often a reader starts again because another process committed while it was opening.
@@ -170,9 +170,8 @@ impl Snapshot {
         id
     }
 
-    /// Everything held, in the order of the ids.
-    pub(super) fn inventory(&self) -> tantivy::Result<Vec<Held>> {
-        let mut held = Vec::new();
+    /// Shows everything held, in no order.
+    pub(super) fn holdings(&self, each: &mut dyn FnMut(Holding<'_>)) -> tantivy::Result<()> {
         let sources = columns(&self.searcher, SOURCE)?;
         let hashes = columns(&self.searcher, HASH)?;
         let segments = self.searcher.segment_readers().iter();
@@ -181,14 +180,14 @@ impl Snapshot {
         {
             let (ids, sources, hashes) = (Texts::of(ids)?, Texts::of(sources)?, Texts::of(hashes)?);
             for doc in segment.doc_ids_alive() {
-                let id = DocId::parse(ids.get(doc))
-                    .map_err(|error| TantivyError::InternalError(error.to_string()))?;
-                let (source, hash) = (sources.get(doc).to_owned(), hashes.get(doc).to_owned());
-                held.push(Held { id, source, hash });
+                each(Holding {
+                    id: ids.get(doc),
+                    source: sources.get(doc),
+                    hash: hashes.get(doc),
+                });
             }
         }
-        held.sort_by(|left, right| left.id.cmp(&right.id));
-        Ok(held)
+        Ok(())
     }
 }
 
@@ -235,29 +234,33 @@ fn columns(searcher: &Searcher, name: &str) -> tantivy::Result<Vec<StrColumn>> {
 }
 
 /// A column read from front to back, which is many times faster than asking for one row after the
-/// other.
+/// other. Its texts stand in one piece, since there may be millions of short ones.
 struct Texts<'c> {
     column: &'c StrColumn,
-    texts: Vec<String>,
+    text: String,
+    ends: Vec<usize>,
 }
 
 impl<'c> Texts<'c> {
     fn of(column: &'c StrColumn) -> tantivy::Result<Self> {
-        let mut texts = Vec::new();
+        let (mut text, mut ends) = (String::new(), Vec::new());
         let mut stream = column.dictionary().stream()?;
         while stream.advance() {
-            texts.push(String::from_utf8_lossy(stream.key()).into_owned());
+            text.push_str(&String::from_utf8_lossy(stream.key()));
+            ends.push(text.len());
         }
-        Ok(Self { column, texts })
+        Ok(Self { column, text, ends })
     }
 
     fn get(&self, doc: u32) -> &str {
-        let rank = self
-            .column
-            .ords()
-            .first(doc)
-            .and_then(|rank| usize::try_from(rank).ok());
-        rank.and_then(|rank| self.texts.get(rank))
-            .map_or("", String::as_str)
+        let rank = self.column.ords().first(doc);
+        let text = rank.and_then(|rank| {
+            let rank = usize::try_from(rank).ok()?;
+            let start = rank
+                .checked_sub(1)
+                .map_or(Some(&0), |above| self.ends.get(above))?;
+            self.text.get(*start..*self.ends.get(rank)?)
+        });
+        text.unwrap_or_default()
     }
 }

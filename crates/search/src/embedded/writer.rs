@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::recover;
 use super::schema::Fields;
 use super::tally::Tally;
-use crate::engine::{Change, Generation, Held};
+use crate::engine::{Change, Generation, Holding};
 use crate::error::Error;
 use crate::faults;
 
@@ -19,6 +19,9 @@ use crate::faults;
 /// than fifteen million bytes.
 const SMALL_BUDGET: usize = 16_000_000;
 const LARGE_BUDGET: usize = 64_000_000;
+
+/// What all indexing threads may hold together, unless somebody says otherwise.
+const MOST_BYTES: usize = 128_000_000;
 
 /// From this many bytes of documents on, a batch is worth more than one thread.
 const LARGE_BATCH_BYTES: usize = 8 * 1024 * 1024;
@@ -42,6 +45,7 @@ pub(super) struct Writer {
     fields: Fields,
     open: Option<IndexWriter>,
     ledger: Ledger,
+    most_bytes: usize,
 }
 
 impl Writer {
@@ -52,7 +56,13 @@ impl Writer {
             fields,
             open: None,
             ledger,
+            most_bytes: MOST_BYTES,
         }
+    }
+
+    /// Holds at most about so many bytes from the next opening on.
+    pub(super) fn limit(&mut self, bytes: usize) {
+        self.most_bytes = bytes;
     }
 
     /// Writes all changes as one commit, or none of them, first into the ledger and then into the
@@ -72,9 +82,13 @@ impl Writer {
         Ok(next.generation)
     }
 
-    /// What the ledger says is held.
-    pub(super) fn held(&mut self, present: Generation) -> Result<Vec<Held>, Error> {
-        self.ledger.held(present)
+    /// Shows what the ledger says is held.
+    pub(super) fn holdings(
+        &mut self,
+        present: Generation,
+        each: &mut dyn FnMut(Holding<'_>),
+    ) -> Result<(), Error> {
+        self.ledger.holdings(present, each)
     }
 
     fn write(&mut self, changes: &[Change], commit: Commit) -> tantivy::Result<()> {
@@ -82,7 +96,7 @@ impl Writer {
             Some(writer) => writer,
             None => {
                 self.disk.begin();
-                open(&self.index, changes)?
+                open(&self.index, changes, self.most_bytes)?
             }
         };
         self.stage(&writer, changes)?;
@@ -154,7 +168,7 @@ impl fmt::Display for Commit {
     }
 }
 
-fn open(index: &Index, changes: &[Change]) -> tantivy::Result<IndexWriter> {
+fn open(index: &Index, changes: &[Change], most_bytes: usize) -> tantivy::Result<IndexWriter> {
     let bytes: usize = changes
         .iter()
         .map(|change| match change {
@@ -166,7 +180,10 @@ fn open(index: &Index, changes: &[Change]) -> tantivy::Result<IndexWriter> {
         (1, SMALL_BUDGET)
     } else {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (cores.min(MAX_THREADS), LARGE_BUDGET)
+        let most = (most_bytes / SMALL_BUDGET).clamp(1, MAX_THREADS);
+        let threads = cores.min(most);
+        let budget = (most_bytes / threads).clamp(SMALL_BUDGET, LARGE_BUDGET);
+        (threads, budget)
     };
     let options = IndexWriterOptions::builder()
         .num_worker_threads(threads)

@@ -150,8 +150,8 @@ impl Keeper {
             batches: 0,
         };
         let engine = self.parts.knowledge.engine.clone();
-        let shape = self.settings.shape();
-        corpus::sync(&self.folder, engine.as_ref(), &shape, seen, &mut watch).await
+        let way = self.settings.way();
+        corpus::sync(&self.folder, engine.as_ref(), way, seen, &mut watch).await
     }
 }
 

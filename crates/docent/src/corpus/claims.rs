@@ -1,0 +1,132 @@
+//! Ids of documents into who may keep them: the first file, in the order of the listing, that has one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use docent_ingest::{Limits, Reason};
+
+use super::register::{NOBODY, Register};
+
+/// Who has which id in this sync.
+pub(super) struct Claims {
+    register: Arc<Register>,
+    /// For each row of the register, who claimed it.
+    by: Vec<u32>,
+    /// Ids that nobody held before.
+    fresh: HashMap<u128, u32>,
+    /// Sources that claimed something, in the order of the listing; the documents of one come together.
+    sources: Vec<String>,
+    /// Files all of whose documents stay as they are.
+    whole: Vec<bool>,
+    /// Files that lost an id to one before them.
+    robbed: Vec<bool>,
+    count: usize,
+    /// How many rows of the register are claimed.
+    rows: usize,
+    most: usize,
+}
+
+/// What came of a claim.
+pub(super) enum Claimed {
+    /// The document is held as it is.
+    Unchanged,
+    /// It is not, and the id is free.
+    New,
+}
+
+impl Claims {
+    pub(super) fn new(register: Arc<Register>, files: usize, limits: &Limits) -> Self {
+        Self {
+            by: vec![NOBODY; register.len()],
+            register,
+            fresh: HashMap::new(),
+            sources: Vec::new(),
+            whole: vec![false; files],
+            robbed: vec![false; files],
+            count: 0,
+            rows: 0,
+            most: limits.max_documents,
+        }
+    }
+
+    /// Claims an id for a document, or says who has it.
+    pub(super) fn claim(&mut self, id: &str, source: &str, hash: &str) -> Result<Claimed, Reason> {
+        let key = self.register.sums().id(id);
+        let row = self.register.find(key);
+        if let Some(first) = self.holder(key, row) {
+            return Err(Reason::DuplicateId {
+                id: id.to_owned(),
+                first: first.to_owned(),
+            });
+        }
+        if self.count >= self.most {
+            return Err(Reason::TooManyDocuments { limit: self.most });
+        }
+        self.count += 1;
+        let claimant = self.claimant(source);
+        let Some(row) = row else {
+            self.fresh.insert(key, claimant);
+            return Ok(Claimed::New);
+        };
+        self.rows += 1;
+        if let Some(by) = self.by.get_mut(row) {
+            *by = claimant;
+        }
+        if self.register.is(row, source, hash) {
+            return Ok(Claimed::Unchanged);
+        }
+        let file = self.register.file(row) as usize;
+        if self.register.source_of(row) != source
+            && let Some(robbed) = self.robbed.get_mut(file)
+        {
+            *robbed = true;
+        }
+        Ok(Claimed::New)
+    }
+
+    /// Claims all documents of a file that did not change; false when it cannot keep them all.
+    pub(super) fn keep(&mut self, file: usize, documents: usize) -> bool {
+        let is_held = self.register.count(file) == documents
+            && self.robbed.get(file) == Some(&false)
+            && self.count + documents <= self.most;
+        if let Some(whole) = self.whole.get_mut(file).filter(|_| is_held) {
+            *whole = true;
+            self.count += documents;
+            self.rows += documents;
+        }
+        is_held
+    }
+
+    /// Whether the register has rows that nobody claimed.
+    pub(super) fn are_left(&self) -> bool {
+        self.rows < self.register.len()
+    }
+
+    /// Whether a document that was held is nobody's any more.
+    pub(super) fn is_left(&self, id: &str) -> bool {
+        let row = self.register.find(self.register.sums().id(id));
+        row.is_some_and(|row| {
+            let file = self.register.file(row) as usize;
+            self.by.get(row) == Some(&NOBODY) && self.whole.get(file) != Some(&true)
+        })
+    }
+
+    fn holder(&self, key: u128, row: Option<usize>) -> Option<&str> {
+        let Some(row) = row else {
+            let source = self.fresh.get(&key)?;
+            return self.sources.get(*source as usize).map(String::as_str);
+        };
+        if self.whole.get(self.register.file(row) as usize) == Some(&true) {
+            return Some(self.register.source_of(row));
+        }
+        let source = self.by.get(row).filter(|by| **by != NOBODY)?;
+        self.sources.get(*source as usize).map(String::as_str)
+    }
+
+    fn claimant(&mut self, source: &str) -> u32 {
+        if self.sources.last().is_none_or(|last| last != source) {
+            self.sources.push(source.to_owned());
+        }
+        u32::try_from(self.sources.len() - 1).unwrap_or(NOBODY)
+    }
+}

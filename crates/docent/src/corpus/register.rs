@@ -1,0 +1,174 @@
+//! What the index holds into a table that says, of every id, whose it is and whether its document changed.
+//!
+//! Of ids and hashes only sums are kept, so that a million documents take forty megabytes. The sums of ids
+//! have 128 bits under keys that nobody knows: no two ids of a corpus have the same.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use docent_ingest::Entry;
+use docent_search::{Engine, Error, Holding};
+
+/// Stands where no file and no document is.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// The documents that the index held when a sync began.
+#[derive(Default)]
+pub(super) struct Register {
+    sums: Sums,
+    /// By the sum of the id, ascending.
+    rows: Vec<Row>,
+    sources: Vec<Source>,
+    /// How many documents each file of the listing has.
+    counts: Vec<u32>,
+}
+
+/// One document.
+struct Row {
+    id: u128,
+    hash: u64,
+    source: u32,
+}
+
+struct Source {
+    name: String,
+    /// The file of the listing that it is, or that it lies in.
+    file: u32,
+}
+
+/// Turns ids into numbers that are as good.
+#[derive(Clone, Default)]
+pub(super) struct Sums(RandomState, RandomState);
+
+impl Sums {
+    pub(super) fn id(&self, id: &str) -> u128 {
+        u128::from(self.0.hash_one(id)) << 64 | u128::from(self.1.hash_one(id))
+    }
+
+    pub(super) fn hash(&self, hash: &str) -> u64 {
+        self.0.hash_one(hash)
+    }
+}
+
+impl Register {
+    /// Everything that an engine holds. `files` are the paths of the listing.
+    pub(super) async fn of<'p>(
+        engine: &dyn Engine,
+        files: impl Iterator<Item = &'p str>,
+    ) -> Result<Self, Error> {
+        let files: HashMap<&str, u32> = files.zip(0..).collect();
+        let mut register = Self {
+            counts: vec![0; files.len()],
+            ..Self::default()
+        };
+        let mut known: HashMap<String, u32> = HashMap::new();
+        let mut last = NOBODY;
+        let mut each = |held: Holding<'_>| {
+            let is_last = |source: &&Source| source.name == held.source;
+            if register
+                .sources
+                .get(last as usize)
+                .filter(is_last)
+                .is_none()
+            {
+                last = match known.get(held.source) {
+                    Some(source) => *source,
+                    None => register.add_source(held.source, &files, &mut known),
+                };
+            }
+            register.rows.push(Row {
+                id: register.sums.id(held.id),
+                hash: register.sums.hash(held.hash),
+                source: last,
+            });
+        };
+        engine.holdings(&mut each).await?;
+        drop(known);
+        register.rows.sort_unstable_by_key(|row| row.id);
+        for row in &register.rows {
+            let file = register.sources.get(row.source as usize);
+            let file = file.map_or(NOBODY, |source| source.file);
+            if let Some(count) = register.counts.get_mut(file as usize) {
+                *count += 1;
+            }
+        }
+        Ok(register)
+    }
+
+    fn add_source(
+        &mut self,
+        name: &str,
+        files: &HashMap<&str, u32>,
+        known: &mut HashMap<String, u32>,
+    ) -> u32 {
+        // What lies in an archive has a path below that of the archive.
+        let above = name
+            .match_indices('/')
+            .filter_map(|(end, _)| name.get(..end));
+        let file = std::iter::once(name)
+            .chain(above)
+            .find_map(|path| files.get(path));
+        let number = u32::try_from(self.sources.len()).unwrap_or(NOBODY);
+        self.sources.push(Source {
+            name: name.to_owned(),
+            file: file.copied().unwrap_or(NOBODY),
+        });
+        known.insert(name.to_owned(), number);
+        number
+    }
+
+    pub(super) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many documents a file has.
+    pub(super) fn count(&self, file: usize) -> usize {
+        self.counts.get(file).map_or(0, |count| *count as usize)
+    }
+
+    /// The row of an id.
+    pub(super) fn find(&self, id: u128) -> Option<usize> {
+        self.rows.binary_search_by_key(&id, |row| row.id).ok()
+    }
+
+    /// The file of the listing that a row belongs to.
+    pub(super) fn file(&self, row: usize) -> u32 {
+        self.source(row).map_or(NOBODY, |source| source.file)
+    }
+
+    /// Where the document of a row came from.
+    pub(super) fn source_of(&self, row: usize) -> &str {
+        self.source(row).map_or("", |source| source.name.as_str())
+    }
+
+    /// Whether a row is this document.
+    pub(super) fn is(&self, row: usize, source: &str, hash: &str) -> bool {
+        let hash = self.sums.hash(hash);
+        self.rows.get(row).is_some_and(|row| row.hash == hash) && self.source_of(row) == source
+    }
+
+    /// Whether a file was one document of its own name.
+    pub(super) fn has_file(&self, entry: &Entry) -> bool {
+        self.row_of(entry).is_some()
+    }
+
+    /// The same, and its content was this.
+    pub(super) fn is_file(&self, entry: &Entry, sha256: &str) -> bool {
+        self.row_of(entry)
+            .is_some_and(|row| self.is(row, entry.path(), sha256))
+    }
+
+    fn row_of(&self, entry: &Entry) -> Option<usize> {
+        self.find(self.sums.id(entry.id()))
+            .filter(|row| self.source_of(*row) == entry.path())
+    }
+
+    fn source(&self, row: usize) -> Option<&Source> {
+        let row = self.rows.get(row)?;
+        self.sources.get(row.source as usize)
+    }
+}

@@ -1,0 +1,396 @@
+//! One sync on its way: what was read of the files into changes of the index.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use docent_ingest::{Entry, Fingerprint, Reading, Reason, Skipped, Warning, id_in};
+use docent_search::{Change, DocId, Document, Engine, Holding, MAX_DOCUMENT_BYTES};
+
+use super::ahead::{Ahead, Piece};
+use super::batch::{Batch, MOST_DOCUMENTS};
+use super::budget::Budget;
+use super::claims::{Claimed, Claims};
+use super::register::Register;
+use super::seen::{Look, Problems, Seen};
+use super::{Report, Watch};
+use crate::problem::Problem;
+use crate::shape::Shape;
+
+/// One sync on its way.
+pub(super) struct Run<'a> {
+    engine: &'a dyn Engine,
+    shape: Arc<Shape>,
+    entries: Arc<[Entry]>,
+    claims: Claims,
+    batch: Batch,
+    /// What the sync before saw, and what this one sees.
+    pub(super) seen: Seen,
+    /// Files and folders that could not be read this time.
+    unreadable: HashSet<String>,
+    /// Whether a file that is gone or changed came before.
+    disturbed: bool,
+    pub(super) report: Report,
+}
+
+/// What has come of the file that is being taken in.
+#[derive(Default)]
+struct Taken {
+    documents: usize,
+    /// Whether its kind has been counted.
+    counted: bool,
+    /// Documents that got another id because a file before has theirs, and that file.
+    renamed: u64,
+    first: String,
+    contested: bool,
+    problems: Problems,
+    /// Problems that are only counted.
+    unlisted: u64,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        engine: &'a dyn Engine,
+        shape: Arc<Shape>,
+        budget: Budget,
+        (entries, register): (Arc<[Entry]>, Arc<Register>),
+        seen: Seen,
+    ) -> Self {
+        Self {
+            engine,
+            claims: Claims::new(register, entries.len(), &shape.limits),
+            shape,
+            batch: Batch::new(budget),
+            unreadable: HashSet::new(),
+            disturbed: seen.misses(&entries),
+            seen,
+            report: Report {
+                files: entries.len(),
+                ..Report::default()
+            },
+            entries,
+        }
+    }
+
+    /// Takes in one file of the listing; false when somebody stopped it.
+    pub(super) async fn file(
+        &mut self,
+        at: usize,
+        ahead: &Ahead,
+        watch: &mut (dyn Watch + Send),
+    ) -> Result<bool, Problem> {
+        let entries = self.entries.clone();
+        let Some(entry) = entries.get(at) else {
+            return Ok(true);
+        };
+        let look = self.seen.look(entry).cloned();
+        if let Some(look) = look.as_ref().filter(|look| look.is_of(entry)) {
+            if self.keep(at, entry, look) {
+                return Ok(true);
+            }
+            ahead.read_now(at)?;
+        }
+        let mut taken = Taken::default();
+        loop {
+            let Some(piece) = ahead.next(at, &|| watch.stop()) else {
+                return Ok(false);
+            };
+            match piece {
+                Piece::Kind(kind) => {
+                    if !std::mem::replace(&mut taken.counted, true) {
+                        self.report.tally.begin(kind);
+                    }
+                }
+                Piece::Documents(documents) => {
+                    for document in documents {
+                        self.document(document, &mut taken);
+                    }
+                }
+                Piece::Same(found) => {
+                    if self.keep_same(at, entry, look.as_ref(), &found) {
+                        return Ok(true);
+                    }
+                    ahead.read_now(at)?;
+                }
+                Piece::End(read) => {
+                    self.end(entry, read, taken);
+                    return Ok(true);
+                }
+            }
+            if self.batch.is_due() {
+                self.flush(watch).await?;
+            }
+        }
+    }
+
+    /// Keeps the documents of a file that did not change; false when it must be read after all.
+    fn keep(&mut self, at: usize, entry: &Entry, look: &Arc<Look>) -> bool {
+        let may_differ = look.contested && self.disturbed;
+        if may_differ || !self.claims.keep(at, look.documents) {
+            return false;
+        }
+        self.report.unchanged += look.documents;
+        self.seen.again(entry, look);
+        self.list_all(look.problems.clone());
+        true
+    }
+
+    /// The same for a file that looks different and has the content it had.
+    fn keep_same(
+        &mut self,
+        at: usize,
+        entry: &Entry,
+        look: Option<&Arc<Look>>,
+        found: &Fingerprint,
+    ) -> bool {
+        let mut fresh = Look::from(found);
+        fresh.documents = 1;
+        if let Some(look) = look {
+            fresh.documents = look.documents;
+            fresh.contested = look.contested;
+            fresh.problems = look.problems.clone();
+        }
+        let may_differ = fresh.contested && self.disturbed;
+        if may_differ || !self.claims.keep(at, fresh.documents) {
+            return false;
+        }
+        self.report.unchanged += fresh.documents;
+        self.report.tally.unchanged(fresh.documents);
+        self.report_all(fresh.problems.clone());
+        self.seen.note(entry, fresh, SystemTime::now());
+        true
+    }
+
+    /// Takes in one document.
+    fn document(&mut self, mut document: Document, taken: &mut Taken) {
+        for reason in self.shape.apply(&mut document) {
+            taken.warn(
+                Warning {
+                    path: document.source.clone(),
+                    line: line(&document),
+                    reason,
+                },
+                self.shape.limits.max_reported,
+            );
+        }
+        let size = document.bytes();
+        let claimed = if size > MAX_DOCUMENT_BYTES {
+            Err(Reason::TooLarge {
+                bytes: size as u64,
+                limit: MAX_DOCUMENT_BYTES as u64,
+            })
+        } else {
+            self.claim(&mut document, taken)
+        };
+        match claimed {
+            Ok(Claimed::Unchanged) => {
+                self.report.unchanged += 1;
+                self.report.tally.unchanged(1);
+            }
+            Ok(Claimed::New) => {
+                self.report.indexed += 1;
+                self.report.tally.indexed();
+                self.batch.put(document);
+            }
+            Err(reason) => {
+                taken.contested = true;
+                if taken.problems.skipped.len() < self.shape.limits.max_reported {
+                    taken.problems.skipped.push(Skipped {
+                        path: document.source,
+                        line: None,
+                        reason,
+                    });
+                } else {
+                    taken.unlisted += 1;
+                }
+                return;
+            }
+        }
+        taken.documents += 1;
+    }
+
+    /// Claims the id of a document. Where a file before has it, the document is called after its own file
+    /// too, so that two tables that both count their rows from one are both found.
+    fn claim(&mut self, document: &mut Document, taken: &mut Taken) -> Result<Claimed, Reason> {
+        let id = document.id.as_str();
+        let claimed = self.claims.claim(id, &document.source, &document.hash);
+        let Err(Reason::DuplicateId { first, .. }) = &claimed else {
+            return claimed;
+        };
+        let own = id_in(&document.source, id);
+        let Some(own) = own.filter(|_| *first != document.source) else {
+            return claimed;
+        };
+        taken.renamed += 1;
+        taken.contested = true;
+        taken.first.clone_from(first);
+        document.id = own;
+        let id = document.id.as_str();
+        self.claims.claim(id, &document.source, &document.hash)
+    }
+
+    /// Notes how a file ended.
+    fn end(&mut self, entry: &Entry, read: Result<Reading, Reason>, mut taken: Taken) {
+        self.disturbed = true;
+        let mut look = match read {
+            Ok(reading) => {
+                taken.problems.skipped.extend(reading.skipped);
+                taken.problems.warnings.extend(reading.warnings);
+                Look::from(&reading.fingerprint)
+            }
+            Err(reason) => {
+                taken.problems.skipped.push(Skipped {
+                    path: entry.path().to_owned(),
+                    line: None,
+                    reason,
+                });
+                Look::from(entry)
+            }
+        };
+        if taken.unlisted > 0 {
+            let count = taken.unlisted;
+            taken.problems.skipped.push(Skipped {
+                path: entry.path().to_owned(),
+                line: None,
+                reason: Reason::More { count },
+            });
+        }
+        if taken.renamed > 0 {
+            taken.problems.warnings.push(Warning {
+                path: entry.path().to_owned(),
+                line: None,
+                reason: Reason::SharedIds {
+                    count: taken.renamed,
+                    first: taken.first,
+                },
+            });
+        }
+        look.documents = taken.documents;
+        look.contested = taken.contested;
+        look.problems = taken.problems.clone();
+        self.report_all(taken.problems);
+        self.seen.note(entry, look, SystemTime::now());
+    }
+
+    pub(super) async fn flush(&mut self, watch: &mut (dyn Watch + Send)) -> Result<(), Problem> {
+        let changes = self.batch.take();
+        if !changes.is_empty() {
+            self.apply(changes, watch).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply(
+        &mut self,
+        changes: Vec<Change>,
+        watch: &mut (dyn Watch + Send),
+    ) -> Result<(), Problem> {
+        let start = Instant::now();
+        self.engine.apply(changes).await?;
+        self.batch.written(start.elapsed());
+        watch.applied(self.engine.status().await?);
+        Ok(())
+    }
+
+    /// Removes what nobody claimed. Documents of what could not be read stay: a disk that fails
+    /// for a moment must not empty the index.
+    pub(super) async fn remove_the_rest(
+        &mut self,
+        watch: &mut (dyn Watch + Send),
+    ) -> Result<(), Problem> {
+        if !self.claims.are_left() {
+            return Ok(());
+        }
+        let mut gone: Vec<DocId> = Vec::new();
+        let (claims, unreadable, report) = (&self.claims, &self.unreadable, &mut self.report);
+        let mut each = |held: Holding<'_>| {
+            if !claims.is_left(held.id) {
+                return;
+            }
+            if is_below(held.source, unreadable) {
+                report.kept += 1;
+            } else if let Ok(id) = DocId::parse(held.id) {
+                gone.push(id);
+            }
+        };
+        self.engine.holdings(&mut each).await?;
+        self.report.removed = gone.len();
+        gone.sort();
+        while !gone.is_empty() {
+            let rest = gone.split_off(gone.len().min(MOST_DOCUMENTS));
+            let changes = gone.into_iter().map(Change::Remove).collect();
+            self.apply(changes, watch).await?;
+            gone = rest;
+        }
+        Ok(())
+    }
+
+    /// Reports what was wrong with the file that is being taken in.
+    fn report_all(&mut self, problems: Problems) {
+        for skipped in &problems.skipped {
+            self.report.tally.skip(&skipped.reason);
+        }
+        for warning in &problems.warnings {
+            self.report.tally.warn(&warning.reason);
+        }
+        self.list_all(problems);
+    }
+
+    fn list_all(&mut self, problems: Problems) {
+        for skipped in problems.skipped {
+            self.list(skipped);
+        }
+        for warning in problems.warnings {
+            self.warn(warning);
+        }
+    }
+
+    /// Reports something that was left out before it was opened.
+    pub(super) fn skip(&mut self, skipped: Skipped) {
+        self.report.tally.skip(&skipped.reason);
+        self.list(skipped);
+    }
+
+    fn list(&mut self, skipped: Skipped) {
+        if matches!(skipped.reason, Reason::Unreadable { .. }) {
+            self.unreadable.insert(skipped.path.clone());
+        }
+        if self.report.skipped.len() < self.shape.limits.max_reported {
+            self.report.skipped.push(skipped);
+        } else {
+            self.report.unlisted += 1;
+        }
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if self.report.warnings.len() < self.shape.limits.max_reported {
+            self.report.warnings.push(warning);
+        } else {
+            self.report.unlisted += 1;
+        }
+    }
+}
+
+impl Taken {
+    fn warn(&mut self, warning: Warning, most: usize) {
+        if self.problems.warnings.len() < most {
+            self.problems.warnings.push(warning);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+/// The line of a record that is called after it.
+fn line(document: &Document) -> Option<u64> {
+    let (_, line) = document.id.as_str().rsplit_once("#L")?;
+    line.parse().ok()
+}
+
+/// True when a path or one of the folders above it is in the set; the root is the empty path.
+pub(super) fn is_below(path: &str, set: &HashSet<String>) -> bool {
+    let folders = path
+        .match_indices('/')
+        .filter_map(|(end, _)| path.get(..end));
+    !set.is_empty() && folders.chain(["", path]).any(|part| set.contains(part))
+}

@@ -1,0 +1,310 @@
+//! Folders that change, and what the index holds after each look.
+
+use std::collections::{BTreeMap, HashSet};
+
+use docent_ingest::Options;
+use docent_search::{Held, Memory};
+use proptest::prelude::*;
+
+use super::run::is_below;
+use super::*;
+
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn at(&mut self, _: usize, _: usize) {}
+}
+
+fn way(limits: &Limits) -> Way {
+    Way {
+        shape: Arc::new(Shape::new(limits, &Options::NONE, &[])),
+        budget: Budget::default(),
+    }
+}
+
+fn run(folder: &Path, engine: &Memory, limits: &Limits) -> Report {
+    run_with(folder, engine, limits, &mut Seen::default())
+}
+
+fn run_with(folder: &Path, engine: &Memory, limits: &Limits, seen: &mut Seen) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime
+        .block_on(sync(folder, engine, way(limits), seen, &mut Unwatched))
+        .unwrap()
+}
+
+fn write(folder: &Path, files: &BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+fn inventory(engine: &Memory) -> Vec<Held> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(engine.inventory()).unwrap()
+}
+
+fn files(rows: &[(&str, &str)]) -> BTreeMap<String, String> {
+    rows.iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+#[test]
+fn only_what_changed_is_indexed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    let sync = |rows: &[(&str, &str)]| {
+        write(dir.path(), &files(rows));
+        let report = run(dir.path(), &engine, &Limits::default());
+        (
+            report.indexed,
+            report.unchanged,
+            report.removed,
+            report.skipped.len(),
+        )
+    };
+    let record = r#"{"id":"r1","title":"R","text":"one"}"#;
+    assert_eq!(
+        sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]),
+        (3, 0, 0, 0)
+    );
+    assert_eq!(
+        sync(&[("a.md", "one"), ("b.md", "two"), ("c.jsonl", record)]),
+        (0, 3, 0, 0)
+    );
+    assert_eq!(
+        sync(&[("a.md", "one!"), ("c.jsonl", record), ("d.bin", "\0")]),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(sync(&[]), (0, 0, 2, 0));
+}
+
+/// `id source` of all that is held.
+fn held(engine: &Memory) -> Vec<String> {
+    let held = inventory(engine).into_iter();
+    held.map(|held| format!("{} {}", held.id, held.source))
+        .collect()
+}
+
+#[test]
+fn the_first_file_keeps_an_id_and_others_follow_their_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    let mut seen = Seen::default();
+    let mut sync = |rows: &[(&str, &str)]| {
+        write(dir.path(), &files(rows));
+        let report = run_with(dir.path(), &engine, &Limits::default(), &mut seen);
+        let codes = report.warnings.iter().map(|warning| warning.reason.code());
+        (held(&engine), codes.collect::<Vec<_>>(), report.indexed)
+    };
+    let record = |id: u32, port: &str| format!("{{\"id\":{id},\"text\":\"{port}\"}}\n");
+    let a = record(1, "Ellin") + &record(2, "Tarn");
+    let b = record(1, "Orrin") + &record(3, "Skerry");
+    let (one, two) = (("a.jsonl", a.as_str()), ("b.jsonl", b.as_str()));
+    let both = [
+        "1 a.jsonl",
+        "2 a.jsonl",
+        "3 b.jsonl",
+        "b.jsonl#id=1 b.jsonl",
+    ];
+    let strings = |held: &[&str]| held.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
+    assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 4));
+    assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 0));
+    // Who is alone has the id as it is written.
+    let alone = strings(&["1 b.jsonl", "3 b.jsonl"]);
+    assert_eq!(sync(&[two]), (alone, Vec::new(), 1));
+    // A file that comes before takes it, and the other is read again though it did not change.
+    assert_eq!(sync(&[one, two]), (strings(&both), vec!["shared-ids"], 3));
+    let c = record(2, "Tarn") + &record(3, "Vale");
+    let other = ("a.jsonl", c.as_str());
+    let mixed = [
+        "1 b.jsonl",
+        "2 a.jsonl",
+        "3 a.jsonl",
+        "b.jsonl#id=3 b.jsonl",
+    ];
+    assert_eq!(sync(&[other, two]).0, strings(&mixed));
+}
+
+#[test]
+fn an_id_twice_in_one_file_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    let rows = "{\"id\":\"x\",\"text\":\"one\"}\n".repeat(2);
+    write(dir.path(), &files(&[("a.jsonl", &rows)]));
+    let report = run(dir.path(), &engine, &Limits::default());
+    let codes: Vec<_> = report.skipped.iter().map(|s| s.reason.code()).collect();
+    assert_eq!((held(&engine).len(), codes), (1, vec!["duplicate-id"]));
+}
+
+#[test]
+fn what_was_refused_is_not_read_again_until_it_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    let mut seen = Seen::default();
+    let rows = [
+        ("a.md", "fine"),
+        ("b.bin", "\0"),
+        ("c.jsonl", "{\n{\"text\":\"x\"}"),
+    ];
+    write(dir.path(), &files(&rows));
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    for (name, _) in rows {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(dir.path().join(name))
+            .unwrap();
+        file.set_modified(old).unwrap();
+    }
+    let mut sync = || {
+        let report = run_with(dir.path(), &engine, &Limits::default(), &mut seen);
+        let codes = report.skipped.iter().map(|skipped| skipped.reason.code());
+        (codes.collect::<Vec<_>>(), report.indexed, report.unchanged)
+    };
+    let codes = vec!["binary", "bad-json"];
+    assert_eq!(sync(), (codes.clone(), 2, 0));
+    // A look that reads nothing tells the same: what is there now looks as it did and says something else.
+    for (name, text) in [
+        ("b.bin", "b"),
+        ("c.jsonl", &"x".repeat(rows[2].1.len())[..]),
+    ] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(old).unwrap();
+    }
+    assert_eq!(sync(), (codes, 0, 2));
+    std::fs::write(dir.path().join("c.jsonl"), "{\"text\":\"y\"}").unwrap();
+    assert_eq!(sync(), (vec!["binary"], 1, 1));
+}
+
+#[test]
+fn the_report_ends_at_its_bound_and_counts_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_reported: 2,
+        ..Limits::default()
+    };
+    let binary = |count: usize| {
+        (0..count)
+            .map(|n| (format!("{n}.bin"), "\0".to_owned()))
+            .collect()
+    };
+    write(dir.path(), &binary(2));
+    let report = run(dir.path(), &Memory::new(), &limits);
+    assert_eq!((report.skipped.len(), report.unlisted), (2, 0));
+    write(dir.path(), &binary(3));
+    let report = run(dir.path(), &Memory::new(), &limits);
+    assert_eq!((report.skipped.len(), report.unlisted), (2, 1));
+}
+
+#[test]
+fn a_corpus_ends_at_its_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_documents: 2,
+        ..Limits::default()
+    };
+    write(
+        dir.path(),
+        &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]),
+    );
+    let report = run(dir.path(), &Memory::new(), &limits);
+    assert_eq!(report.indexed, 2);
+    assert_eq!(report.skipped[0].reason.code(), "too-many-documents");
+}
+
+#[cfg(unix)]
+#[test]
+fn documents_of_what_cannot_be_read_stay() {
+    let unreadable: HashSet<String> = ["a/b".to_owned(), "c.md".to_owned()].into();
+    for (path, below) in [
+        ("a/b", true),
+        ("a/b/c.md", true),
+        ("a/bc.md", false),
+        ("c.md", true),
+        ("d.md", false),
+    ] {
+        assert_eq!(is_below(path, &unreadable), below, "{path}");
+    }
+    assert!(is_below("anything", &[String::new()].into()));
+    assert!(!is_below("anything", &HashSet::new()));
+}
+
+struct Stopped(usize);
+
+impl Watch for Stopped {
+    fn at(&mut self, done: usize, _: usize) {
+        self.0 = done;
+    }
+    fn stop(&self) -> bool {
+        self.0 >= 1
+    }
+}
+
+#[test]
+fn a_stopped_sync_removes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    write(
+        dir.path(),
+        &files(&[("a.md", "a"), ("b.md", "b"), ("z.md", "z")]),
+    );
+    run(dir.path(), &engine, &Limits::default());
+    write(
+        dir.path(),
+        &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let limits = Limits::default();
+    let report = runtime
+        .block_on(sync(
+            dir.path(),
+            &engine,
+            way(&limits),
+            &mut Seen::default(),
+            &mut Stopped(0),
+        ))
+        .unwrap();
+    assert!(report.stopped);
+    assert_eq!((report.removed, inventory(&engine).len()), (0, 3));
+}
+
+/// Files of a small world in which names, ids and texts meet again and again.
+fn folders() -> impl Strategy<Value = BTreeMap<String, String>> {
+    let record = ("[xyz]|a\\.md", "[12]")
+        .prop_map(|(id, text)| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n"));
+    let records = prop::collection::vec(record, 0..4).prop_map(|lines| lines.concat());
+    let markdown = ("[ab]\\.md", "[12]").prop_map(|(name, text)| (name, text));
+    let jsonl = ("[a-c]\\.jsonl", records);
+    let file = prop_oneof![markdown, jsonl];
+    prop::collection::vec(file, 0..6).prop_map(|files| files.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn an_index_in_step_equals_one_built_anew(worlds in prop::collection::vec(folders(), 1..4)) {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, limits) = (Memory::new(), Limits::default());
+        let mut seen = Seen::default();
+        for world in worlds {
+            write(dir.path(), &world);
+            run_with(dir.path(), &engine, &limits, &mut seen);
+            let fresh = Memory::new();
+            run(dir.path(), &fresh, &limits);
+            prop_assert_eq!(inventory(&engine), inventory(&fresh));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The bytes of an open file, counted, bounded and hashed on their way to whoever reads them.
+
+use std::io::{self, Read, Seek as _, SeekFrom};
+
+use cap_std::fs::File;
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::hex;
+use crate::error::Reason;
+use crate::walk::unreadable;
+
+/// One file that is read from front to back.
+pub(crate) struct Content {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+    limit: u64,
+    failed: Option<Reason>,
+}
+
+impl Content {
+    /// A file of which no more than `limit` bytes are read.
+    pub(crate) fn new(file: File, limit: u64) -> Self {
+        Self {
+            file,
+            hash: Sha256::new(),
+            bytes: 0,
+            limit,
+            failed: None,
+        }
+    }
+
+    /// Begins anew with the first byte.
+    pub(crate) fn rewind(&mut self) -> Result<(), Reason> {
+        let begun = self.file.seek(SeekFrom::Start(0));
+        begun.map_err(|error| unreadable(&error))?;
+        self.hash = Sha256::new();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Why reading failed, when it did.
+    pub(crate) fn failed(&self) -> Option<&Reason> {
+        self.failed.as_ref()
+    }
+
+    /// Reads what nobody read, so that the size and the SHA-256 are those of the whole file.
+    pub(crate) fn finish(mut self) -> Result<(u64, String), Reason> {
+        let read = io::copy(&mut self, &mut io::sink());
+        match (self.failed, read) {
+            (Some(reason), _) => Err(reason),
+            (None, Err(error)) => Err(unreadable(&error)),
+            (None, Ok(_)) => Ok((self.bytes, hex(&self.hash.finalize()))),
+        }
+    }
+
+    fn fail(&mut self, reason: Reason) -> io::Error {
+        let error = io::Error::other(reason.to_string());
+        self.failed.get_or_insert(reason);
+        error
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // One byte more than is allowed is asked for: whether it comes tells the end from too much.
+        let most = (self.limit - self.bytes.min(self.limit)).saturating_add(1);
+        let most = usize::try_from(most).map_or(buffer.len(), |most| most.min(buffer.len()));
+        let buffer = buffer.get_mut(..most).unwrap_or_default();
+        let count = match self.file.read(buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(error) => return Err(self.fail(unreadable(&error))),
+        };
+        self.bytes += count as u64;
+        if self.bytes > self.limit {
+            let (bytes, limit) = (self.bytes, self.limit);
+            return Err(self.fail(Reason::TooLarge { bytes, limit }));
+        }
+        self.hash.update(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::sha256;
+
+    fn content(bytes: &[u8], limit: u64) -> Content {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), bytes).unwrap();
+        let file = std::fs::File::open(dir.path().join("a")).unwrap();
+        Content::new(File::from_std(file), limit)
+    }
+
+    #[test]
+    fn the_sum_is_that_of_all_bytes_however_few_were_read() {
+        let mut file = content(b"0123456789", 10);
+        file.read_exact(&mut [0; 3]).unwrap();
+        assert_eq!(file.finish(), Ok((10, sha256(b"0123456789"))));
+        let mut again = content(b"0123456789", 10);
+        again.read_exact(&mut [0; 3]).unwrap();
+        again.rewind().unwrap();
+        assert_eq!(again.finish(), Ok((10, sha256(b"0123456789"))));
+    }
+
+    #[test]
+    fn a_file_ends_at_its_bound() {
+        let mut file = content(b"0123456789", 9);
+        assert!(file.read_to_end(&mut Vec::new()).is_err());
+        assert_eq!(file.failed().map(Reason::code), Some("too-large"));
+        assert_eq!(file.finish().unwrap_err().code(), "too-large");
+    }
+}

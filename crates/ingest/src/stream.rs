@@ -1,0 +1,268 @@
+//! The bytes of a long text into its characters, a window at a time. Which encoding it is in is decided as
+//! for a short one, by its beginning or, where that is plain ASCII, by the first byte that is not.
+
+use std::io::Read;
+
+use encoding_rs::{CoderResult, Decoder};
+
+use crate::error::Reason;
+use crate::text;
+use crate::walk::unreadable;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// As much of a text as tells UTF-16; an even number.
+const HEAD: usize = 16 * 1024;
+
+/// As much of a text as decides about its encoding.
+const SAMPLE: usize = 1024 * 1024;
+
+/// A text that is read piece by piece.
+pub(crate) struct Stream<'r> {
+    from: &'r mut dyn Read,
+    /// Bytes that were read and not yet decoded.
+    raw: Vec<u8>,
+    state: State,
+    is_json: bool,
+    /// Whether there was a character beyond ASCII.
+    has_others: bool,
+    ended: bool,
+}
+
+enum State {
+    Begin,
+    /// Nothing but UTF-8 so far.
+    Utf8,
+    /// Lines are looked at one by one, so that a bad one costs itself.
+    AsIs,
+    Lossy,
+    Other(Box<Decoder>),
+}
+
+impl<'r> Stream<'r> {
+    /// A text in any encoding.
+    pub(crate) fn text(from: &'r mut dyn Read) -> Self {
+        Self {
+            from,
+            raw: Vec::new(),
+            state: State::Begin,
+            is_json: false,
+            has_others: false,
+            ended: false,
+        }
+    }
+
+    /// JSON is UTF-8, so that bytes which are not stay as they are; only UTF-16 is known by its zeros.
+    pub(crate) fn json(from: &'r mut dyn Read) -> Self {
+        Self {
+            is_json: true,
+            ..Self::text(from)
+        }
+    }
+
+    /// Appends some more of the text, in UTF-8; false when there is none.
+    pub(crate) fn fill(&mut self, window: &mut Vec<u8>) -> Result<bool, Reason> {
+        if matches!(self.state, State::Begin) {
+            self.read(HEAD)?;
+            self.begin()?;
+        }
+        let before = window.len();
+        while window.len() == before {
+            self.read(CHUNK)?;
+            if self.raw.is_empty() {
+                self.end(window);
+                break;
+            }
+            self.decode(window)?;
+        }
+        Ok(window.len() > before)
+    }
+
+    /// Reads until so many bytes wait, or the end.
+    fn read(&mut self, most: usize) -> Result<(), Reason> {
+        while self.raw.len() < most && !self.ended {
+            let left = (most - self.raw.len()) as u64;
+            let mut from = (&mut *self.from).take(left);
+            let count = from
+                .read_to_end(&mut self.raw)
+                .map_err(|error| unreadable(&error))?;
+            self.ended = count == 0;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Reason> {
+        if let Some(encoding) = text::utf16(&self.raw) {
+            self.state = State::Other(Box::new(encoding.new_decoder_with_bom_removal()));
+            return Ok(());
+        }
+        if !self.is_json {
+            text::refuse_utf7(&self.raw)?;
+        }
+        if self.raw.starts_with(b"\xEF\xBB\xBF") {
+            self.raw.drain(..3);
+        }
+        self.state = if self.is_json {
+            State::AsIs
+        } else {
+            State::Utf8
+        };
+        Ok(())
+    }
+
+    fn decode(&mut self, window: &mut Vec<u8>) -> Result<(), Reason> {
+        if !self.is_json && !matches!(self.state, State::Other(_)) && self.raw.contains(&0) {
+            return Err(Reason::Binary);
+        }
+        match &mut self.state {
+            State::Begin => {}
+            State::AsIs => window.append(&mut self.raw),
+            State::Utf8 => return self.utf8(window),
+            State::Lossy => self.lossy(window),
+            State::Other(decoder) => {
+                let text = decoded(decoder, &self.raw, false);
+                self.raw.clear();
+                if text.contains('\0') && !self.is_json {
+                    return Err(Reason::Binary);
+                }
+                window.extend_from_slice(text.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn utf8(&mut self, window: &mut Vec<u8>) -> Result<(), Reason> {
+        let Err(error) = std::str::from_utf8(&self.raw) else {
+            self.has_others |= !self.raw.is_ascii();
+            window.append(&mut self.raw);
+            return Ok(());
+        };
+        let good = error.valid_up_to();
+        self.has_others |= !self.raw.iter().take(good).all(u8::is_ascii);
+        // A character whose end is not yet here is no error.
+        if error.error_len().is_some() || self.ended {
+            self.read(SAMPLE)?;
+            if text::has_many_controls(&self.raw) {
+                return Err(Reason::Binary);
+            }
+            self.state = if self.has_others || text::is_damaged_utf8(&self.raw) {
+                State::Lossy
+            } else {
+                let encoding = text::guess(&self.raw);
+                State::Other(Box::new(encoding.new_decoder_without_bom_handling()))
+            };
+        }
+        window.extend(self.raw.drain(..good));
+        Ok(())
+    }
+
+    /// Damaged UTF-8, in which only the damage is lost.
+    fn lossy(&mut self, window: &mut Vec<u8>) {
+        let mut kept = 0;
+        let mut chunks = self.raw.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            window.extend_from_slice(chunk.valid().as_bytes());
+            if chunks.peek().is_none() && !self.ended {
+                // It may be the beginning of a character that goes on.
+                kept = chunk.invalid().len();
+            } else if !chunk.invalid().is_empty() {
+                window.extend_from_slice("\u{FFFD}".as_bytes());
+            }
+        }
+        self.raw.drain(..self.raw.len() - kept);
+    }
+
+    fn end(&mut self, window: &mut Vec<u8>) {
+        if let State::Other(decoder) = &mut self.state {
+            window.extend_from_slice(decoded(decoder, &[], true).as_bytes());
+        }
+        self.state = State::AsIs;
+    }
+}
+
+fn decoded(decoder: &mut Decoder, bytes: &[u8], last: bool) -> String {
+    let most = decoder.max_utf8_buffer_length(bytes.len());
+    let mut text = String::with_capacity(most.unwrap_or(bytes.len()));
+    let (mut result, mut read, _) = decoder.decode_to_string(bytes, &mut text, last);
+    while result == CoderResult::OutputFull {
+        text.reserve(CHUNK);
+        let rest = bytes.get(read..).unwrap_or_default();
+        let more = decoder.decode_to_string(rest, &mut text, last);
+        result = more.0;
+        read += more.1;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, so that every character is cut.
+    struct Slowly<'a>(&'a [u8]);
+
+    impl Read for Slowly<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let most = buffer.len().min(1);
+            (&mut self.0).take(most as u64).read(buffer)
+        }
+    }
+
+    fn all(mut stream: Stream<'_>) -> Result<String, Reason> {
+        let mut window = Vec::new();
+        while stream.fill(&mut window)? {}
+        Ok(String::from_utf8(window).unwrap())
+    }
+
+    #[test]
+    fn long_texts_are_decoded_like_short_ones() {
+        let far = "x".repeat(HEAD + CHUNK - 1);
+        for head in ["", far.as_str()] {
+            for text in ["plain", "Tarn Örr 渡", "caf\u{e9} and more of it"] {
+                let text = format!("{head}{text}");
+                assert_eq!(all(Stream::text(&mut text.as_bytes())).as_ref(), Ok(&text));
+                assert_eq!(all(Stream::text(&mut Slowly(text.as_bytes()))), Ok(text));
+            }
+            for encoding in [encoding_rs::WINDOWS_1252, encoding_rs::WINDOWS_1251] {
+                let words = if encoding == encoding_rs::WINDOWS_1252 {
+                    "Die Fähre fährt täglich vom Leuchtturm."
+                } else {
+                    "Паром идёт от пристани до маяка каждый день."
+                };
+                let text = format!("{head}{words}");
+                let bytes = encoding.encode(&text).0.into_owned();
+                assert_eq!(all(Stream::text(&mut bytes.as_slice())), Ok(text));
+            }
+            let mut damaged = format!("{head}übermäßig").into_bytes();
+            damaged.extend_from_slice(b"\xC3 sch\xC3");
+            let expect = format!("{head}übermäßig\u{FFFD} sch\u{FFFD}");
+            assert_eq!(all(Stream::text(&mut damaged.as_slice())), Ok(expect));
+            let binary = format!("{head}a\0b");
+            let found = all(Stream::text(&mut binary.as_bytes()));
+            assert_eq!(found, Err(Reason::Binary));
+        }
+    }
+
+    #[test]
+    fn utf16_is_read_with_and_without_its_mark() {
+        let text = format!("{}Örr", "Tarn ".repeat(20_000));
+        for mark in ["", "\u{FEFF}"] {
+            let marked = format!("{mark}{text}");
+            let bytes: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(all(Stream::text(&mut bytes.as_slice())).as_ref(), Ok(&text));
+            assert_eq!(all(Stream::json(&mut Slowly(&bytes))).as_ref(), Ok(&text));
+        }
+        assert_eq!(all(Stream::text(&mut [].as_slice())), Ok(String::new()));
+    }
+
+    #[test]
+    fn json_keeps_bytes_that_are_no_text() {
+        let mut window = Vec::new();
+        let bytes = b"\xEF\xBB\xBF{\xFF\0}";
+        let mut slice = bytes.as_slice();
+        let mut stream = Stream::json(&mut slice);
+        while stream.fill(&mut window).unwrap() {}
+        assert_eq!(window, b"{\xFF\0}");
+    }
+}
