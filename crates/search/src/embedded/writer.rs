@@ -34,6 +34,8 @@ pub(super) struct Writer {
     index: Index,
     fields: Fields,
     open: Option<IndexWriter>,
+    /// Whether the open one has room for large batches.
+    is_large: bool,
     most_bytes: usize,
 }
 
@@ -43,6 +45,7 @@ impl Writer {
             index,
             fields,
             open: None,
+            is_large: false,
             most_bytes: MOST_BYTES,
         }
     }
@@ -61,9 +64,16 @@ impl Writer {
         changes: &[Change],
         generation: Generation,
     ) -> tantivy::Result<()> {
+        let is_large = is_large(changes);
         let mut writer = match self.open.take() {
-            Some(writer) => writer,
-            None => open(&self.index, changes, self.most_bytes)?,
+            Some(writer) if self.is_large || !is_large => writer,
+            small => {
+                if let Some(small) = small {
+                    small.wait_merging_threads()?;
+                }
+                self.is_large = is_large;
+                open(&self.index, is_large, self.most_bytes)?
+            }
         };
         self.stage(&writer, changes)?;
         let mut commit = writer.prepare_commit()?;
@@ -111,15 +121,17 @@ pub(super) fn generation(index: &Index) -> tantivy::Result<Generation> {
     })
 }
 
-fn open(index: &Index, changes: &[Change], most_bytes: usize) -> tantivy::Result<IndexWriter> {
-    let bytes: usize = changes
-        .iter()
-        .map(|change| match change {
-            Change::Put(document) => document.bytes(),
-            Change::Remove(_) => 0,
-        })
-        .sum();
-    let (threads, budget) = if bytes < LARGE_BATCH_BYTES {
+/// Whether a batch is worth more than one thread.
+fn is_large(changes: &[Change]) -> bool {
+    let bytes = |change: &Change| match change {
+        Change::Put(document) => document.bytes(),
+        Change::Remove(_) => 0,
+    };
+    changes.iter().map(bytes).sum::<usize>() >= LARGE_BATCH_BYTES
+}
+
+fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<IndexWriter> {
+    let (threads, budget) = if !is_large {
         (1, SMALL_BUDGET)
     } else {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
