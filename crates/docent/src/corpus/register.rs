@@ -172,3 +172,47 @@ impl Register {
         self.sources.get(row.source as usize)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{Change, DocId, Document, Memory};
+
+    use super::*;
+
+    fn document(id: &str, source: &str) -> Document {
+        Document {
+            id: DocId::parse(id).unwrap(),
+            title: String::new(),
+            text: "x".to_owned(),
+            url: None,
+            date: None,
+            fields: Vec::new(),
+            source: source.to_owned(),
+            hash: "00000000000000ff".repeat(4),
+        }
+    }
+
+    #[tokio::test]
+    async fn documents_belong_to_the_file_they_lie_in() {
+        let engine = Memory::new();
+        let held = [
+            ("1", "a.csv"),
+            ("2", "b.zip/c/d.md"),
+            ("3", "b.zip/e.md"),
+            ("4", "gone.md"),
+        ];
+        let changes = held.map(|(id, source)| Change::Put(document(id, source)));
+        engine.apply(changes.into()).await.unwrap();
+        let files = ["a.csv", "b.zip"].into_iter();
+        let register = Register::of(&engine, files).await.unwrap();
+        assert_eq!((register.count(0), register.count(1)), (1, 2));
+        let row = |id: &str| register.find(register.sums().id(id)).unwrap();
+        assert_eq!(register.file(row("2")), 1);
+        assert_eq!(register.file(row("4")), NOBODY);
+        let (same, other) = ("00000000000000ff".repeat(4), "f".repeat(64));
+        assert!(register.is(row("3"), "b.zip/e.md", &same));
+        assert!(!register.is(row("3"), "b.zip/e.md", &other));
+        assert!(!register.is(row("3"), "b.zip", &same));
+        assert_eq!(register.find(register.sums().id("5")), None);
+    }
+}

@@ -234,8 +234,9 @@ impl<'a> Run<'a> {
         self.disturbed = true;
         let mut look = match read {
             Ok(reading) => {
-                taken.problems.skipped.extend(reading.skipped);
-                taken.problems.warnings.extend(reading.warnings);
+                // First what its parser found, then what came of its documents.
+                taken.problems.skipped.splice(0..0, reading.skipped);
+                taken.problems.warnings.splice(0..0, reading.warnings);
                 Look::from(&reading.fingerprint)
             }
             Err(reason) => {

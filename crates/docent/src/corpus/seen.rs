@@ -81,7 +81,9 @@ impl Seen {
     /// What came of all files, when each looks as it did in the last sync and none is gone: how many
     /// documents there are, and what was wrong.
     pub(super) fn untouched(&self, entries: &[Entry]) -> Option<(usize, Vec<&Problems>)> {
-        if !self.before.is_empty() || self.now.len() != entries.len() {
+        let is_complete = self.before.is_empty() && self.now.len() == entries.len();
+        // Nothing seen is no memory of an empty folder.
+        if self.now.is_empty() || !is_complete {
             return None;
         }
         let mut documents = 0;

@@ -206,6 +206,39 @@ fn the_report_ends_at_its_bound_and_counts_the_rest() {
     assert_eq!((report.skipped.len(), report.unlisted), (2, 1));
 }
 
+/// More than may be read ahead, in files of which each is longer than a piece.
+#[test]
+fn files_that_are_read_side_by_side_come_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    let words = "Ellin ".repeat(500);
+    let rows: Vec<_> = (0..12)
+        .map(|file| {
+            let record = |n: u32| format!("{{\"id\":{},\"text\":\"{words}\"}}\n", n + file * 250);
+            (format!("{file:02}.jsonl"), (0..500).map(record).collect())
+        })
+        .collect();
+    write(dir.path(), &rows.into_iter().collect());
+    let limits = Limits::default();
+    let small = Way {
+        budget: Budget::of_mib(Budget::LEAST_MIB),
+        ..way(&limits)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let (mut seen, mut watch) = (Seen::default(), Unwatched);
+    let sync = sync(dir.path(), &engine, small, &mut seen, &mut watch);
+    let report = runtime.block_on(sync).unwrap();
+    assert_eq!(report.indexed, 12 * 500);
+    // Each file shares half of its ids with the one before, which comes first.
+    let held = held(&engine);
+    let bare = held.iter().filter(|id| !id.contains('#')).count();
+    assert_eq!((held.len(), bare), (12 * 500, 13 * 250));
+    assert!(held.contains(&"250 00.jsonl".to_owned()));
+    assert!(held.contains(&"01.jsonl#id=250 01.jsonl".to_owned()));
+}
+
 #[test]
 fn a_corpus_ends_at_its_bound() {
     let dir = tempfile::tempdir().unwrap();

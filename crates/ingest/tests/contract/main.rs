@@ -12,6 +12,7 @@ mod damaged;
 mod folder;
 mod golden;
 mod mutated;
+mod sizes;
 
 use std::path::{Path, PathBuf};
 

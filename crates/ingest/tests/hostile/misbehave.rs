@@ -21,6 +21,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_child_is_replaced_after_its_files", replaced),
         trial("a_program_that_is_no_parser_is_told_apart", no_parser),
         trial("files_are_read_side_by_side", side_by_side),
+        trial("a_closed_pool_waits_for_no_child", closed),
+        trial("long_tables_come_through_a_child", long_table),
         #[cfg(target_os = "linux")]
         trial("a_dead_idle_child_is_noticed", found_dead),
         #[cfg(target_os = "linux")]
@@ -286,6 +288,57 @@ fn side_by_side() {
         "{}",
         workers.started()
     );
+}
+
+/// The child would sleep for an hour, and has as long: only closing the pool can end it.
+fn closed() {
+    let folder = Folder::new();
+    folder.write("a.eml", mail("misbehave: sleep"));
+    let limits = Limits {
+        max_parse_seconds: 3_600,
+        ..Limits::default()
+    };
+    let workers = pool("__misbehave", 1);
+    let source = Source::open(folder.path(""), limits).unwrap();
+    let source = source.parsed_by(workers.clone());
+    let entry = source.list().entries.remove(0);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| source.read(&entry));
+        while workers.started() == 0 {
+            std::thread::yield_now();
+        }
+        workers.close();
+        assert_eq!(reading.join().unwrap().unwrap_err().code(), "gone");
+    });
+    assert_eq!(source.read(&entry).unwrap_err().code(), "gone");
+}
+
+/// More rows than a pipe, a window or a file that is read as a whole would hold, and each of them once.
+fn long_table() {
+    let folder = Folder::new();
+    let rows: String = (0..60_000).map(|n| format!("{n},Ellin {n}\n")).collect();
+    folder.write("a.csv", format!("id,text\n{rows}"));
+    let limits = Limits {
+        max_file_bytes: 100_000,
+        ..Limits::default()
+    };
+    let source = Source::open(folder.path(""), limits).unwrap();
+    let source = source.parsed_by(pool("__parse", 1));
+    let entry = source.list().entries.remove(0);
+    let mut next = 0;
+    let read = source.read_into(&entry, &mut |piece| {
+        for document in piece {
+            assert_eq!(document.id.as_str(), next.to_string());
+            next += 1;
+        }
+        true
+    });
+    assert_eq!(read.unwrap().skipped, []);
+    assert_eq!(next, 60_000);
+    // Who wants no more gets no more, and the next file finds a child all the same.
+    let stopped = source.read_into(&entry, &mut |_| false);
+    assert_eq!(stopped.unwrap_err().code(), "gone");
+    assert_eq!(source.read(&entry).unwrap().documents.len(), 60_000);
 }
 
 /// The process numbers of all children of a process.

@@ -45,6 +45,8 @@ pub(super) struct Writer {
     fields: Fields,
     open: Option<IndexWriter>,
     ledger: Ledger,
+    /// Whether the open one has room for large batches.
+    is_large: bool,
     most_bytes: usize,
 }
 
@@ -56,6 +58,7 @@ impl Writer {
             fields,
             open: None,
             ledger,
+            is_large: false,
             most_bytes: MOST_BYTES,
         }
     }
@@ -92,11 +95,16 @@ impl Writer {
     }
 
     fn write(&mut self, changes: &[Change], commit: Commit) -> tantivy::Result<()> {
+        let is_large = is_large(changes);
         let mut writer = match self.open.take() {
-            Some(writer) => writer,
-            None => {
+            Some(writer) if self.is_large || !is_large => writer,
+            small => {
+                if let Some(small) = small {
+                    small.wait_merging_threads()?;
+                }
+                self.is_large = is_large;
                 self.disk.begin();
-                open(&self.index, changes, self.most_bytes)?
+                open(&self.index, is_large, self.most_bytes)?
             }
         };
         self.stage(&writer, changes)?;
@@ -168,15 +176,17 @@ impl fmt::Display for Commit {
     }
 }
 
-fn open(index: &Index, changes: &[Change], most_bytes: usize) -> tantivy::Result<IndexWriter> {
-    let bytes: usize = changes
-        .iter()
-        .map(|change| match change {
-            Change::Put(document) => document.bytes(),
-            Change::Remove(_) => 0,
-        })
-        .sum();
-    let (threads, budget) = if bytes < LARGE_BATCH_BYTES {
+/// Whether a batch is worth more than one thread.
+fn is_large(changes: &[Change]) -> bool {
+    let bytes = |change: &Change| match change {
+        Change::Put(document) => document.bytes(),
+        Change::Remove(_) => 0,
+    };
+    changes.iter().map(bytes).sum::<usize>() >= LARGE_BATCH_BYTES
+}
+
+fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<IndexWriter> {
+    let (threads, budget) = if !is_large {
         (1, SMALL_BUDGET)
     } else {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
