@@ -12,6 +12,7 @@ mod damaged;
 mod folder;
 mod golden;
 mod mutated;
+mod streams;
 
 use std::path::{Path, PathBuf};
 
