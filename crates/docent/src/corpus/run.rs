@@ -211,7 +211,8 @@ impl<'a> Run<'a> {
         self.disturbed = true;
         let mut look = match read {
             Ok(reading) => {
-                taken.problems.skipped.extend(reading.skipped);
+                // What was wrong with lines comes before what was wrong with their ids.
+                taken.problems.skipped.splice(0..0, reading.skipped);
                 taken.problems.warnings.extend(reading.warnings);
                 Look::from(&reading.fingerprint)
             }
