@@ -117,8 +117,7 @@ pub async fn sync(
             limits.max_reported,
         ));
     }
-    let register = Register::of(engine, entries.iter().map(Entry::path)).await?;
-    let register = Arc::new(register);
+    let register = Arc::new(register(engine, seen, &entries).await?);
     let parts = (entries.clone(), register.clone());
     let mut run = Run::new(engine, shape.clone(), budget, parts, seen.begin());
     for skipped in listing.skipped {
@@ -145,6 +144,7 @@ pub async fn sync(
     if !run.report.stopped {
         run.remove_the_rest(watch).await?;
         engine.complete().await?;
+        run.note_held().await?;
         watch.at(total, total);
     }
     // Only now is all that was seen also held.
@@ -157,6 +157,22 @@ pub(crate) fn source(folder: &Path, shape: &Shape) -> Result<Source, Problem> {
     let source = open(folder, shape.limits.clone())?;
     let options = shape.options.clone();
     Ok(source.with_options(options).parsed_by(workers()?))
+}
+
+/// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
+async fn register(
+    engine: &dyn Engine,
+    seen: &mut Seen,
+    entries: &[Entry],
+) -> Result<Register, Problem> {
+    let generation = engine.status().await?.generation;
+    let known = seen.held.take().filter(|(held, _)| *held == generation);
+    let mut register = match known {
+        Some((_, register)) => register,
+        None => Register::of(engine).await?,
+    };
+    register.place(entries.iter().map(Entry::path));
+    Ok(register)
 }
 
 /// The report of a look that found everything as it was.

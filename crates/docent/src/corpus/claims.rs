@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use docent_ingest::{Limits, Reason};
 
-use super::register::{NOBODY, Register};
+use super::register::{After, Change, NOBODY, Register};
 
 /// Who has which id in this sync.
 pub(super) struct Claims {
@@ -13,7 +13,9 @@ pub(super) struct Claims {
     /// For each row of the register, who claimed it.
     by: Vec<u32>,
     /// Ids that nobody held before.
-    fresh: HashMap<u128, u32>,
+    fresh: HashMap<u128, Now>,
+    /// Rows whose documents changed.
+    changed: HashMap<usize, Now>,
     /// Sources that claimed something, in the order of the listing; the documents of one come together.
     sources: Vec<String>,
     /// Files all of whose documents stay as they are.
@@ -24,6 +26,13 @@ pub(super) struct Claims {
     /// How many rows of the register are claimed.
     rows: usize,
     most: usize,
+}
+
+/// What a document is now: the sum of its content, and its source.
+#[derive(Clone, Copy)]
+struct Now {
+    hash: u64,
+    source: u32,
 }
 
 /// What came of a claim.
@@ -40,6 +49,7 @@ impl Claims {
             by: vec![NOBODY; register.len()],
             register,
             fresh: HashMap::new(),
+            changed: HashMap::new(),
             sources: Vec::new(),
             whole: vec![false; files],
             robbed: vec![false; files],
@@ -64,8 +74,12 @@ impl Claims {
         }
         self.count += 1;
         let claimant = self.claimant(source);
+        let now = Now {
+            hash: self.register.sums().hash(hash),
+            source: claimant,
+        };
         let Some(row) = row else {
-            self.fresh.insert(key, claimant);
+            self.fresh.insert(key, now);
             return Ok(Claimed::New);
         };
         self.rows += 1;
@@ -75,6 +89,7 @@ impl Claims {
         if self.register.is(row, source, hash) {
             return Ok(Claimed::Unchanged);
         }
+        self.changed.insert(row, now);
         let file = self.register.file(row) as usize;
         if self.register.source_of(row) != source
             && let Some(robbed) = self.robbed.get_mut(file)
@@ -105,22 +120,44 @@ impl Claims {
     /// Whether a document that was held is nobody's any more.
     pub(super) fn is_left(&self, id: &str) -> bool {
         let row = self.register.find(self.register.sums().id(id));
-        row.is_some_and(|row| {
-            let file = self.register.file(row) as usize;
-            self.by.get(row) == Some(&NOBODY) && self.whole.get(file) != Some(&true)
-        })
+        row.is_some_and(|row| self.is_row_left(row))
+    }
+
+    fn is_row_left(&self, row: usize) -> bool {
+        let file = self.register.file(row) as usize;
+        self.by.get(row) == Some(&NOBODY) && self.whole.get(file) != Some(&true)
+    }
+
+    /// What is held when everything claimed is, and nothing else but what `is_kept` says of its source.
+    pub(super) fn register(&self, is_kept: impl Fn(&str) -> bool) -> Register {
+        let change = |now: &Now| Change {
+            hash: now.hash,
+            source: self.source(now.source),
+        };
+        let of_row = |row: usize| {
+            if self.is_row_left(row) {
+                return is_kept(self.register.source_of(row)).then_some(After::Same);
+            }
+            let changed = self.changed.get(&row);
+            Some(changed.map_or(After::Same, |now| After::Changed(change(now))))
+        };
+        let fresh = self.fresh.iter().map(|(id, now)| (*id, change(now)));
+        self.register.after(of_row, fresh)
+    }
+
+    fn source(&self, number: u32) -> &str {
+        self.sources.get(number as usize).map_or("", String::as_str)
     }
 
     fn holder(&self, key: u128, row: Option<usize>) -> Option<&str> {
         let Some(row) = row else {
-            let source = self.fresh.get(&key)?;
-            return self.sources.get(*source as usize).map(String::as_str);
+            return self.fresh.get(&key).map(|now| self.source(now.source));
         };
         if self.whole.get(self.register.file(row) as usize) == Some(&true) {
             return Some(self.register.source_of(row));
         }
-        let source = self.by.get(row).filter(|by| **by != NOBODY)?;
-        self.sources.get(*source as usize).map(String::as_str)
+        let by = self.by.get(row).filter(|by| **by != NOBODY)?;
+        Some(self.source(*by))
     }
 
     fn claimant(&mut self, source: &str) -> u32 {

@@ -30,6 +30,18 @@ struct Row {
     source: u32,
 }
 
+/// What became of a row.
+pub(super) enum After<'n> {
+    Same,
+    Changed(Change<'n>),
+}
+
+/// What a document is now.
+pub(super) struct Change<'n> {
+    pub hash: u64,
+    pub source: &'n str,
+}
+
 struct Source {
     name: String,
     /// The file of the listing that it is, or that it lies in.
@@ -51,16 +63,9 @@ impl Sums {
 }
 
 impl Register {
-    /// Everything that an engine holds. `files` are the paths of the listing.
-    pub(super) async fn of<'p>(
-        engine: &dyn Engine,
-        files: impl Iterator<Item = &'p str>,
-    ) -> Result<Self, Error> {
-        let files: HashMap<&str, u32> = files.zip(0..).collect();
-        let mut register = Self {
-            counts: vec![0; files.len()],
-            ..Self::default()
-        };
+    /// Everything that an engine holds.
+    pub(super) async fn of(engine: &dyn Engine) -> Result<Self, Error> {
+        let mut register = Self::default();
         let mut known: HashMap<String, u32> = HashMap::new();
         let mut last = NOBODY;
         let mut each = |held: Holding<'_>| {
@@ -73,7 +78,7 @@ impl Register {
             {
                 last = match known.get(held.source) {
                     Some(source) => *source,
-                    None => register.add_source(held.source, &files, &mut known),
+                    None => register.add_source(held.source, &mut known),
                 };
             }
             register.rows.push(Row {
@@ -85,36 +90,77 @@ impl Register {
         engine.holdings(&mut each).await?;
         drop(known);
         register.rows.sort_unstable_by_key(|row| row.id);
-        for row in &register.rows {
-            let file = register.sources.get(row.source as usize);
-            let file = file.map_or(NOBODY, |source| source.file);
-            if let Some(count) = register.counts.get_mut(file as usize) {
-                *count += 1;
-            }
-        }
         Ok(register)
     }
 
-    fn add_source(
-        &mut self,
-        name: &str,
-        files: &HashMap<&str, u32>,
-        known: &mut HashMap<String, u32>,
-    ) -> u32 {
-        // What lies in an archive has a path below that of the archive.
-        let above = name
-            .match_indices('/')
-            .filter_map(|(end, _)| name.get(..end));
-        let file = std::iter::once(name)
-            .chain(above)
-            .find_map(|path| files.get(path));
+    fn add_source(&mut self, name: &str, known: &mut HashMap<String, u32>) -> u32 {
         let number = u32::try_from(self.sources.len()).unwrap_or(NOBODY);
         self.sources.push(Source {
             name: name.to_owned(),
-            file: file.copied().unwrap_or(NOBODY),
+            file: NOBODY,
         });
         known.insert(name.to_owned(), number);
         number
+    }
+
+    /// Finds out which file of a listing each document belongs to. `files` are its paths.
+    pub(super) fn place<'p>(&mut self, files: impl Iterator<Item = &'p str>) {
+        let files: HashMap<&str, u32> = files.zip(0..).collect();
+        for source in &mut self.sources {
+            let name = source.name.as_str();
+            // What lies in an archive has a path below that of the archive.
+            let above = name
+                .match_indices('/')
+                .filter_map(|(end, _)| name.get(..end));
+            let mut paths = std::iter::once(name).chain(above);
+            let file = paths.find_map(|path| files.get(path));
+            source.file = file.copied().unwrap_or(NOBODY);
+        }
+        self.counts = vec![0; files.len()];
+        for row in &self.rows {
+            let source = self.sources.get(row.source as usize);
+            let file = source.map_or(NOBODY, |source| source.file);
+            if let Some(count) = self.counts.get_mut(file as usize) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// The register after changes: what `of_row` says of each row, nothing where it is gone, and what is
+    /// new. It is as one made anew, for less.
+    pub(super) fn after<'n>(
+        &self,
+        of_row: impl Fn(usize) -> Option<After<'n>>,
+        fresh: impl Iterator<Item = (u128, Change<'n>)>,
+    ) -> Self {
+        let mut next = Self {
+            sums: self.sums.clone(),
+            ..Self::default()
+        };
+        let mut known = HashMap::new();
+        let mut number = |next: &mut Self, name: &str| match known.get(name) {
+            Some(number) => *number,
+            None => next.add_source(name, &mut known),
+        };
+        for (at, row) in self.rows.iter().enumerate() {
+            let (hash, source) = match of_row(at) {
+                None => continue,
+                Some(After::Same) => (row.hash, self.source_of(at)),
+                Some(After::Changed(change)) => (change.hash, change.source),
+            };
+            let source = number(&mut next, source);
+            next.rows.push(Row {
+                id: row.id,
+                hash,
+                source,
+            });
+        }
+        for (id, Change { hash, source }) in fresh {
+            let source = number(&mut next, source);
+            next.rows.push(Row { id, hash, source });
+        }
+        next.rows.sort_unstable_by_key(|row| row.id);
+        next
     }
 
     pub(super) fn sums(&self) -> &Sums {
@@ -175,7 +221,7 @@ impl Register {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{Change, DocId, Document, Memory};
+    use docent_search::{Change as Put, DocId, Document, Memory};
 
     use super::*;
 
@@ -201,10 +247,10 @@ mod tests {
             ("3", "b.zip/e.md"),
             ("4", "gone.md"),
         ];
-        let changes = held.map(|(id, source)| Change::Put(document(id, source)));
+        let changes = held.map(|(id, source)| Put::Put(document(id, source)));
         engine.apply(changes.into()).await.unwrap();
-        let files = ["a.csv", "b.zip"].into_iter();
-        let register = Register::of(&engine, files).await.unwrap();
+        let mut register = Register::of(&engine).await.unwrap();
+        register.place(["a.csv", "b.zip"].into_iter());
         assert_eq!((register.count(0), register.count(1)), (1, 2));
         let row = |id: &str| register.find(register.sums().id(id)).unwrap();
         assert_eq!(register.file(row("2")), 1);

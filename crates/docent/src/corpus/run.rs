@@ -326,6 +326,15 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Notes what the index holds now, so that the next sync need not ask for all of it.
+    pub(super) async fn note_held(&mut self) -> Result<(), Problem> {
+        let unreadable = &self.unreadable;
+        let held = self.claims.register(|source| is_below(source, unreadable));
+        let generation = self.engine.status().await?.generation;
+        self.seen.held = Some((generation, held));
+        Ok(())
+    }
+
     /// Reports what was wrong with the file that is being taken in.
     fn report_all(&mut self, problems: Problems) {
         for skipped in &problems.skipped {

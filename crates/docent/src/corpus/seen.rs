@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use docent_ingest::{Entry, Fingerprint, Reason, Skipped, Warning};
+use docent_search::Generation;
+
+use super::register::Register;
 
 /// A file that was written within this time before it was read may have been written again since without
 /// looking any different: some disks count time in steps of two seconds.
@@ -14,8 +17,10 @@ const STEP: Duration = Duration::from_secs(2);
 const MOST_PROBLEMS: usize = 10_000;
 
 /// The files of one sync, by their paths.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Seen {
+    /// What the index held after it, and of which generation.
+    pub(super) held: Option<(Generation, Register)>,
     before: HashMap<String, Arc<Look>>,
     now: HashMap<String, Arc<Look>>,
     problems: usize,
@@ -72,6 +77,7 @@ impl Seen {
             before.entry(path).or_insert(look);
         }
         Self {
+            held: None,
             before,
             now: HashMap::new(),
             problems: 0,
@@ -81,9 +87,8 @@ impl Seen {
     /// What came of all files, when each looks as it did in the last sync and none is gone: how many
     /// documents there are, and what was wrong.
     pub(super) fn untouched(&self, entries: &[Entry]) -> Option<(usize, Vec<&Problems>)> {
-        let is_complete = self.before.is_empty() && self.now.len() == entries.len();
-        // Nothing seen is no memory of an empty folder.
-        if self.now.is_empty() || !is_complete {
+        // Only a sync that came to its end knows what the index holds.
+        if self.held.is_none() || self.now.len() != entries.len() {
             return None;
         }
         let mut documents = 0;

@@ -58,6 +58,86 @@ fn content_decides_and_the_rest_is_refused_with_a_code() {
     }
 }
 
+#[test]
+fn a_file_ends_at_its_bound() {
+    let folder = Folder::new();
+    folder
+        .write("exact.txt", "x".repeat(20_000))
+        .write("over.txt", "x".repeat(20_001));
+    let limits = Limits {
+        max_file_bytes: 20_000,
+        ..Limits::default()
+    };
+    assert_eq!(
+        folder
+            .read("exact.txt", limits.clone())
+            .unwrap()
+            .fingerprint
+            .size,
+        20_000
+    );
+    let over = Reason::TooLarge {
+        bytes: 20_001,
+        limit: 20_000,
+    };
+    assert_eq!(folder.read("over.txt", limits.clone()).unwrap_err(), over);
+    let source = folder.source(limits);
+    assert_eq!(
+        source
+            .fingerprint(&find(&source.list(), "over.txt"))
+            .unwrap_err(),
+        over
+    );
+}
+
+#[test]
+fn a_sparse_giant_is_not_read() {
+    let folder = Folder::new();
+    folder.write("giant.txt", "");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path("giant.txt"))
+        .unwrap();
+    file.set_len(4 << 30).unwrap();
+    assert_eq!(
+        folder.read("giant.txt", Limits::default()).unwrap_err(),
+        Reason::Binary
+    );
+    let source = folder.source(Limits::default());
+    let reason = source
+        .fingerprint(&find(&source.list(), "giant.txt"))
+        .unwrap_err();
+    assert_eq!(
+        reason,
+        Reason::TooLarge {
+            bytes: 4 << 30,
+            limit: 64 << 20
+        }
+    );
+}
+
+/// Files of the kernel say that they are empty and are not, like a file that grows while it is read.
+#[cfg(target_os = "linux")]
+#[test]
+fn reading_is_bounded_whatever_the_size_says() {
+    let limits = Limits {
+        max_file_bytes: 10,
+        max_depth: 0,
+        ..Limits::default()
+    };
+    let source = Source::open("/proc/sys/kernel/random", limits).unwrap();
+    let entry = find(&source.list(), "uuid");
+    assert_eq!(entry.size, 0);
+    assert_eq!(
+        source.fingerprint(&entry).unwrap_err(),
+        Reason::TooLarge {
+            bytes: 11,
+            limit: 10
+        }
+    );
+    assert_eq!(source.read(&entry).unwrap_err().code(), "too-large");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_read_is_a_reason() {

@@ -12,7 +12,7 @@ mod damaged;
 mod folder;
 mod golden;
 mod mutated;
-mod sizes;
+mod streams;
 
 use std::path::{Path, PathBuf};
 
