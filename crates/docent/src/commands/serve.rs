@@ -135,6 +135,7 @@ fn options(desk: &Desk, standing: Arc<Standing>) -> http::Options {
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || standing.ready()),
         limits: desk.settings.limits.clone(),
+        routes: Vec::new(),
     }
 }
 
