@@ -4,6 +4,7 @@
 mod check;
 mod eval;
 mod index;
+mod preview;
 mod search;
 mod serve;
 
@@ -30,6 +31,10 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
+        Command::Preview(preview) => {
+            settled(None, flags)?;
+            preview::run(&preview)
+        }
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)

@@ -108,6 +108,10 @@ pub const KEYS: &[Key] = &[
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)
     }),
+    Key::new("server.preview", "false", |s, v| {
+        v.switch().map(|on| s.server.preview = on)
+    })
+    .flag("--preview"),
     Key::new("server.dual", "auto", |s, v| {
         v.choice(&DUAL).map(|when| s.server.dual = when)
     })

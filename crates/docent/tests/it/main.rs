@@ -12,6 +12,7 @@ mod cli;
 mod contract;
 mod eval;
 mod finding;
+mod preview;
 mod process;
 mod serving;
 mod watching;

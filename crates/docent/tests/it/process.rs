@@ -98,8 +98,22 @@ impl Server {
     pub(crate) fn start(dir: &Dir, args: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(args);
+        Self::run(dir, &all, "listening on http://")
+    }
+
+    /// `docent preview` on a free port, once it listens.
+    pub(crate) fn preview(dir: &Dir, args: &[&str]) -> Self {
+        let mut all = vec!["preview", "--no-open", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut server = Self::run(dir, &all, "preview at http://");
+        server.address = server.address.trim_end_matches("/preview").to_owned();
+        server
+    }
+
+    /// The program, once it has said where it is after these words.
+    fn run(dir: &Dir, args: &[&str], words: &str) -> Self {
         let mut child = dir
-            .docent(&all)
+            .docent(args)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -117,8 +131,8 @@ impl Server {
             address: String::new(),
             said,
         };
-        let line = server.wait_for("listening on http://");
-        server.address = line.trim_start_matches("listening on http://").to_owned();
+        let line = server.wait_for(words);
+        server.address = line.trim_start_matches(words).to_owned();
         server
     }
 
