@@ -355,9 +355,13 @@ impl Descriptor {
             }
         }
         if !ui.is_empty() {
-            let said = self.meta.entry("ui").or_insert_with(|| json!({}));
-            if let Some(said) = said.as_object_mut() {
-                said.extend(ui);
+            match self.meta.entry("ui").or_insert_with(|| json!({})) {
+                Value::Object(said) => said.extend(ui),
+                _ => {
+                    return Err(
+                        self.wrong("has a `ui` in its `_meta` that is no object: leave it out")
+                    );
+                }
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ const CONFIG = JSON.parse(document.getElementById("config").textContent);
 const $ = (id) => document.getElementById(id);
 const MAX_MESSAGES = 500;
 const STRUCTURED_BYTES = 10 * 1024;
+const NAMES = { chatgpt: "ChatGPT", claude: "Claude" };
 const LOCALES = ["en-US", "de-DE", "fr-FR", "es-ES", "ja-JP", "zh-CN", "pt-BR", "ar-EG"];
 const look = { host: "chatgpt", theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
   locale: LOCALES.includes(navigator.language) ? navigator.language : "en-US", mode: "inline", width: 768, live: true };
@@ -75,7 +76,8 @@ async function connect() {
   try {
     const { info, revision } = await server.connect();
     tools = await server.all("tools/list", "tools");
-    status(`${info?.title ?? info?.name ?? "server"} ${info?.version ?? ""}, ${tools.length} tools, ${revision}`, "good");
+    const name = [info?.title ?? info?.name ?? "server", info?.version].filter(Boolean).join(" ");
+    status(`${name}, ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ${revision}`, "good");
     remember({ server: url });
     listTools();
   } catch (error) {
@@ -173,6 +175,10 @@ async function call(event) {
 // Reads the widget's page and mounts it.
 async function show() {
   const uri = template(run.tool);
+  if (!uri) {
+    run.card?.remove();
+    return note("warn", `${NAMES[look.host]} finds no widget: the tool's _meta has no ui.resourceUri`);
+  }
   let page;
   try {
     page = (await server.request("resources/read", { uri })).contents?.[0];
@@ -181,7 +187,7 @@ async function show() {
   }
   if (!page) return note("bad", `the widget ${uri} is empty`);
   const kinds = look.host === "chatgpt" ? [MCP_APP, "text/html+skybridge"] : [MCP_APP];
-  if (!kinds.includes(page.mimeType)) return note("bad", `${look.host} does not show the type ${page.mimeType}; it takes ${kinds.join(" or ")}`);
+  if (!kinds.includes(page.mimeType)) return note("bad", `${NAMES[look.host]} does not show the type ${page.mimeType}; it takes ${kinds.join(" or ")}`);
   const domain = page._meta?.ui?.domain;
   if (look.host === "claude" && domain && domain !== await claudeDomain(server.url))
     return note("bad", `Claude does not show this widget: its ui.domain is ${domain}, and must be ${await claudeDomain(server.url)} or absent`);
@@ -211,7 +217,7 @@ function leave() {
 }
 
 async function remount() {
-  if (!run?.page) return;
+  if (!run?.result || !run.tool._meta) return;
   mounted?.unmount();
   mounted = undefined;
   await show();
@@ -268,7 +274,7 @@ function set(name, value) {
   place();
   if (before === look.host) return mounted?.changed(look);
   listTools();
-  if (run?.tool) remount();
+  if (run?.tool && (template(run.tool) || run.page)) remount();
 }
 
 function choices(label, name, options) {
@@ -292,7 +298,7 @@ function drawSwitches() {
   live.onchange = () => set("live", live.checked);
   const modes = { inline: "Inline", fullscreen: "Fullscreen", pip: "Picture" };
   $("switches").replaceChildren(
-    choices("Host", "host", [["chatgpt", "ChatGPT"], ["claude", "Claude"]]),
+    choices("Host", "host", Object.entries(NAMES)),
     choices("Theme", "theme", [["light", "Light"], ["dark", "Dark"]]),
     choices("Mode", "mode", MODES[look.host].map((mode) => [mode, modes[mode]])),
     make("label", { class: "switch" }, "Locale", locale),

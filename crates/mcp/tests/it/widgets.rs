@@ -325,6 +325,11 @@ fn what_hosts_refuse_does_not_build() {
         ),
         (
             building(),
+            described("t").meta("ui", 1).widget("board"),
+            "that is no object",
+        ),
+        (
+            building(),
             described("t").meta("ui", json!({"resourceUri": 1})),
             "where nothing can be read",
         ),
