@@ -19,6 +19,8 @@ Examples:
   docent eval queries.jsonl           score the search on queries you have judged
   docent check https://example.org/mcp
                                       audit any MCP server
+  docent preview http://127.0.0.1:8787/mcp
+                                      see it as ChatGPT and Claude would show it
 
 Settings come from flags, then from the environment (DOCENT_…), then from `docent.toml`
 in the folder of the documents. Exit status: 0 done, 1 failed or errors found, 2 wrong usage.";
@@ -51,6 +53,8 @@ pub enum Command {
     Eval(Eval),
     /// Audit an MCP server the way ChatGPT and Claude would
     Check(Check),
+    /// Open a page that plays ChatGPT or Claude for an MCP server: call its tools, see its widgets
+    Preview(Preview),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -90,6 +94,10 @@ pub struct Serve {
     /// Look at the folder once, and not again when it changes
     #[arg(long)]
     pub no_watch: bool,
+
+    /// Serve a page at /preview that plays ChatGPT or Claude for this server
+    #[arg(long)]
+    pub preview: bool,
 
     /// When `results` also stand beside `content`: auto, always, never [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -190,6 +198,21 @@ pub struct Check {
     pub json: bool,
 }
 
+/// What `docent preview` takes.
+#[derive(Debug, Flags)]
+pub struct Preview {
+    /// The address of the MCP endpoint to begin with, such as `http://127.0.0.1:8787/mcp`
+    pub url: Option<String>,
+
+    /// Where the page is served, on this machine alone; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
+    pub listen: String,
+
+    /// Do not open the page in a browser
+    #[arg(long)]
+    pub no_open: bool,
+}
+
 /// The settings that were given as flags, by their keys.
 pub(crate) type Overrides = Vec<(&'static str, Given)>;
 
@@ -210,7 +233,7 @@ impl Args {
                 given.extend(one("search.mode", eval.mode.as_ref()));
                 given
             }
-            Command::Check(_) | Command::Init(_) => Vec::new(),
+            Command::Check(_) | Command::Init(_) | Command::Preview(_) => Vec::new(),
         };
         given.extend(one("log", self.log.as_ref()));
         given
@@ -236,6 +259,9 @@ impl Serve {
             .collect();
         for (key, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
             given.push((key, Given::List(values.clone())));
+        }
+        if self.preview {
+            given.push(("server.preview", Given::Text("true".to_owned())));
         }
         if self.no_watch {
             given.push(("watch", Given::Text("false".to_owned())));
@@ -283,11 +309,12 @@ mod tests {
             "g",
             "--allow-origin",
             "h",
+            "--preview",
             "--log",
             "i",
         ];
         let given = Args::parse_from(typed).overrides();
-        assert_eq!(given.len(), 8);
+        assert_eq!(given.len(), 9);
         for (key, _) in &given {
             assert!(
                 crate::settings::KEYS.iter().any(|known| known.name == *key),

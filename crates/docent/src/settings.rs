@@ -117,6 +117,8 @@ pub struct Server {
     pub allow_origins: Vec<String>,
     /// Whether 2026-07-28 requests with incomplete headers are answered all the same.
     pub lenient_modern_headers: bool,
+    /// Whether a page at `/preview` plays the host for this server.
+    pub preview: bool,
     /// When `results` also stand beside `content`.
     pub dual: DualFormat,
     /// What the text of a result holds.
@@ -144,6 +146,7 @@ impl Default for Settings {
                 allow_hosts: Vec::new(),
                 allow_origins: HOST_ORIGINS.map(str::to_owned).to_vec(),
                 lenient_modern_headers: false,
+                preview: false,
                 dual: DualFormat::default(),
                 text: TextForm::default(),
             },

@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::Changes;
+use crate::descriptor::Descriptor;
 use crate::error::BuildError;
+use crate::locale::Locales;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::result::{DualFormat, TextForm};
-use crate::tool::{Adapter, AnyTool, Descriptor, Tool};
+use crate::shelf::Shelf;
+use crate::tool::{Adapter, AnyTool, Tool};
+use crate::widget::Widget;
 
 /// A picture for an app or a tool.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -26,6 +30,19 @@ pub struct Icon {
     pub sizes: Vec<String>,
 }
 
+impl Icon {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let fits = ["https://", "data:image/"]
+            .iter()
+            .any(|start| self.src.starts_with(start));
+        if fits {
+            Ok(())
+        } else {
+            Err(BuildError::Icon(self.src.clone()))
+        }
+    }
+}
+
 /// An MCP server that is ready to be served over HTTP, stdio, or both. Clones are one app.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
@@ -34,13 +51,13 @@ pub(crate) struct Inner {
     pub(crate) identity: Identity,
     pub(crate) tools: Vec<Registered>,
     pub(crate) tool_by_name: HashMap<String, usize>,
-    pub(crate) resources: Vec<Resource>,
-    pub(crate) templates: Vec<ResourceTemplate>,
+    pub(crate) shelf: Shelf,
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) dual: DualFormat,
     pub(crate) text: TextForm,
     pub(crate) cache: CacheHints,
     pub(crate) logging: bool,
+    pub(crate) locales: Locales,
     pub(crate) changes: Changes,
     pub(crate) closing: CancellationToken,
     /// The rendered tools with the version of the tools they show.
@@ -57,8 +74,8 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    fn new(tool: Box<dyn AnyTool>) -> Result<(String, Self), BuildError> {
-        let headers = parameter_headers(&tool.wire()?);
+    fn new(tool: Box<dyn AnyTool>, shelf: &Shelf) -> Result<(String, Self), BuildError> {
+        let headers = parameter_headers(&tool.wire(shelf)?);
         let Descriptor {
             name,
             streams,
@@ -138,10 +155,12 @@ impl App {
             tools: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
+            widgets: Vec::new(),
             prompts: Vec::new(),
             dual: DualFormat::default(),
             text: TextForm::default(),
             logging: false,
+            locales: Vec::new(),
         }
     }
 
@@ -175,7 +194,7 @@ impl App {
             .0
             .tools
             .iter()
-            .map(|entry| entry.tool.wire())
+            .map(|entry| entry.tool.wire(&self.0.shelf))
             .collect::<Result<_, _>>()?;
         let list: Arc<str> = Value::Array(tools).to_string().into();
         if let Ok(mut cached) = self.0.tool_list.write() {
@@ -191,10 +210,12 @@ pub struct AppBuilder {
     tools: Vec<Box<dyn AnyTool>>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
+    widgets: Vec<Widget>,
     prompts: Vec<Prompt>,
     dual: DualFormat,
     text: TextForm,
     logging: bool,
+    locales: Vec<String>,
 }
 
 impl AppBuilder {
@@ -248,6 +269,13 @@ impl AppBuilder {
         self
     }
 
+    /// Adds a widget, which tools render by its name.
+    #[must_use]
+    pub fn widget(mut self, widget: Widget) -> Self {
+        self.widgets.push(widget);
+        self
+    }
+
     /// Adds a prompt.
     #[must_use]
     pub fn prompt(mut self, prompt: Prompt) -> Self {
@@ -276,39 +304,44 @@ impl AppBuilder {
         self
     }
 
+    /// The languages the app speaks, as tags such as `en` or `pt-BR`; the first is for everyone
+    /// whose language is not among them. Clients that name theirs hear which they get.
+    #[must_use]
+    pub fn locales<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.locales = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Checks everything that hosts would refuse later.
     ///
     /// # Errors
     /// The first part that hosts would refuse, with what to change.
     pub fn build(mut self) -> Result<App, BuildError> {
         self.identity.wire = json!(self.identity);
+        for icon in &self.identity.icons {
+            icon.check()?;
+        }
+        let shelf = Shelf::new(
+            self.resources,
+            self.templates,
+            &self.widgets,
+            &self.identity.name,
+        )?;
         let mut tools = Vec::with_capacity(self.tools.len());
         let mut tool_by_name = HashMap::new();
         for tool in self.tools {
-            let (name, tool) = Registered::new(tool)?;
+            let (name, tool) = Registered::new(tool, &shelf)?;
             if tool_by_name.insert(name.clone(), tools.len()).is_some() {
                 return Err(BuildError::Duplicate(name));
             }
             tools.push(tool);
         }
         unique(self.prompts.iter().map(|prompt| &prompt.name))?;
-        let addresses = || {
-            let templates = self.templates.iter().map(|template| &template.pattern);
-            self.resources
-                .iter()
-                .map(|resource| &resource.uri)
-                .chain(templates)
-        };
-        unique(addresses())?;
-        if let Some(uri) = addresses().find(|uri| !uri.contains(':')) {
-            return Err(BuildError::Uri(uri.clone()));
-        }
         Ok(App(Arc::new(Inner {
             identity: self.identity,
             tools,
             tool_by_name,
-            resources: self.resources,
-            templates: self.templates,
+            shelf,
             prompts: self.prompts,
             dual: self.dual,
             text: self.text,
@@ -317,6 +350,7 @@ impl AppBuilder {
                 list_ms: 300_000,
             },
             logging: self.logging,
+            locales: Locales::new(self.locales)?,
             changes: Changes::new(),
             closing: CancellationToken::new(),
             tool_list: RwLock::new(None),
@@ -332,23 +366,4 @@ fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError>
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resource::Body;
-
-    #[test]
-    fn two_resources_at_one_address_do_not_build() {
-        let page = || Resource::fixed("x://a", "a", "text/plain", Body::Text(String::new()));
-        let app = App::builder("a", "1")
-            .resource(page())
-            .resource(page())
-            .build();
-        assert_eq!(app.err(), Some(BuildError::Duplicate("x://a".to_owned())));
-        let bare = Resource::fixed("nowhere", "a", "text/plain", Body::Text(String::new()));
-        let app = App::builder("a", "1").resource(bare).build();
-        assert_eq!(app.err(), Some(BuildError::Uri("nowhere".to_owned())));
-    }
 }

@@ -17,6 +17,7 @@ use crate::request::{Context, Meta, Round, WayBack};
 use crate::result::{Shape, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
+use crate::told::{self, Pseudonym};
 
 /// A `tools/call` with its parameters checked and copied out of the message.
 #[derive(Debug)]
@@ -62,6 +63,19 @@ impl ToolCall {
             .is_some_and(|meta| meta.get().contains("\"progressToken\""))
     }
 
+    /// The pseudonym that the host gives the user, if any.
+    pub(crate) fn subject(&self) -> Option<Pseudonym> {
+        told::subject(self.meta.as_ref()?.get())
+    }
+
+    /// Answers a call that came too soon, in words that a model understands.
+    pub(crate) fn too_soon(app: &App, asker: &Asker, wait: Duration) -> Result<String, RpcError> {
+        let seconds = wait.as_secs_f64().ceil().max(1.0);
+        let failure = Failure::caller("too many calls")
+            .hint(format!("wait {seconds} seconds, then call again"));
+        shape(app, asker).failed(failure, &app.inner().identity.wire)
+    }
+
     /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
     pub(crate) async fn run(
         self,
@@ -81,13 +95,10 @@ impl ToolCall {
             back,
             round: self.round,
             prose: app.inner().text == TextForm::Prose,
+            locales: app.inner().locales.clone(),
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
-        let shape = Shape {
-            revision: asker.revision,
-            dual: app.inner().dual,
-        };
-        let server = &app.inner().identity.wire;
+        let (shape, server) = (shape(app, asker), &app.inner().identity.wire);
         match guarded(
             asker.patience,
             entry.tool.call(arguments, entry.dual, context),
@@ -97,6 +108,13 @@ impl ToolCall {
             Ok(payloads) => Ok(shape.done(payloads, server)),
             Err(failure) => shape.failed(failure, server),
         }
+    }
+}
+
+fn shape(app: &App, asker: &Asker) -> Shape {
+    Shape {
+        revision: asker.revision,
+        dual: app.inner().dual,
     }
 }
 

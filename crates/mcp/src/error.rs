@@ -16,11 +16,7 @@ pub struct Failure(pub(crate) Fault);
 
 #[derive(Debug)]
 pub(crate) enum Fault {
-    Caller {
-        message: String,
-        hint: Option<String>,
-        meta: Map<String, Value>,
-    },
+    Caller(Box<Mistake>),
     NotFound(String),
     Refused(String),
     MissingCapability(&'static str),
@@ -28,22 +24,32 @@ pub(crate) enum Fault {
     Internal(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// What the caller can mend.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) data: Option<Value>,
+    pub(crate) meta: Map<String, Value>,
+}
+
 impl Failure {
     /// The caller's mistake: shown to the model, which can try again.
     #[must_use]
     pub fn caller(message: impl Into<String>) -> Self {
-        Self(Fault::Caller {
+        Self(Fault::Caller(Box::new(Mistake {
             message: message.into(),
             hint: None,
+            data: None,
             meta: Map::new(),
-        })
+        })))
     }
 
     /// Adds what to do about a caller's mistake.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
-        if let Fault::Caller { hint, .. } = &mut self.0 {
-            *hint = Some(text.into());
+        if let Fault::Caller(mistake) = &mut self.0 {
+            mistake.hint = Some(text.into());
         }
         self
     }
@@ -51,10 +57,33 @@ impl Failure {
     /// Adds a `_meta` member to a caller's mistake, for hosts that read more than the text.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        if let Fault::Caller { meta, .. } = &mut self.0 {
-            meta.insert(key.into(), value.into());
+        if let Fault::Caller(mistake) = &mut self.0 {
+            mistake.meta.insert(key.into(), value.into());
         }
         self
+    }
+
+    /// Adds data to a caller's mistake, for programs and widgets: it becomes `structuredContent`.
+    #[must_use]
+    pub fn data(mut self, value: impl Into<Value>) -> Self {
+        if let Fault::Caller(mistake) = &mut self.0 {
+            mistake.data = Some(value.into());
+        }
+        self
+    }
+
+    /// The caller has to sign in first, or with more scopes. `resource_metadata` is the address of
+    /// the server's document of RFC 9728, and `why` is read by the user. ChatGPT opens its sign-in
+    /// for the tool when the tool also lists [`Security::OAuth2`](crate::Security::OAuth2).
+    #[must_use]
+    pub fn sign_in(resource_metadata: &str, why: &str) -> Self {
+        let [metadata, text] = [resource_metadata, why].map(quotable);
+        let challenge = format!(
+            r#"Bearer resource_metadata="{metadata}", error="insufficient_scope", error_description="{text}""#
+        );
+        Self::caller(why)
+            .hint("ask the user to sign in, then call again")
+            .meta("mcp/www_authenticate", vec![challenge])
     }
 
     /// No such resource or prompt; `what` is the uri or name that was asked for.
@@ -82,6 +111,14 @@ impl Failure {
     }
 }
 
+/// A text as it can stand in a quoted string of a header: what could end the string, or is not ASCII
+/// that prints, is left out.
+fn quotable(text: &str) -> String {
+    text.chars()
+        .filter(|c| matches!(c, ' '..='~') && !matches!(c, '"' | '\\'))
+        .collect()
+}
+
 impl<E> From<E> for Failure
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -94,12 +131,11 @@ where
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Fault::Caller {
-                message,
-                hint: Some(hint),
-                ..
-            } => write!(f, "{message} ({hint})"),
-            Fault::Caller { message, .. } | Fault::Refused(message) => f.write_str(message),
+            Fault::Caller(mistake) => match &mistake.hint {
+                Some(hint) => write!(f, "{} ({hint})", mistake.message),
+                None => f.write_str(&mistake.message),
+            },
+            Fault::Refused(message) => f.write_str(message),
             Fault::NotFound(what) => write!(f, "nothing is called `{what}`"),
             Fault::MissingCapability(name) => write!(f, "the client did not declare `{name}`"),
             Fault::NeedsInput(_) => f.write_str("the user has to answer first"),
@@ -132,4 +168,29 @@ pub enum BuildError {
     /// A resource's address cannot be told from another or from plain text.
     #[error("`{0}` is not an absolute uri: start it with a scheme, such as `docs://`")]
     Uri(String),
+    /// A name that cannot stand in a widget's address.
+    #[error("`{0}` is not a widget name: use 1 to 64 lower-case letters, digits or `-`")]
+    WidgetName(String),
+    /// A widget that hosts would not show, or not whole.
+    #[error("widget `{widget}` {what}")]
+    Widget {
+        /// The widget in question.
+        widget: String,
+        /// What is wrong and what to do about it.
+        what: String,
+    },
+    /// A tool that hosts would refuse, or call in the wrong way.
+    #[error("tool `{tool}` {what}")]
+    Tool {
+        /// The tool in question.
+        tool: String,
+        /// What is wrong and what to do about it.
+        what: String,
+    },
+    /// A language that nobody can ask for.
+    #[error("`{0}` is not a language tag: write it as in `en`, `pt-BR` or `zh-Hant`")]
+    Locale(String),
+    /// A picture that hosts do not load.
+    #[error("`{0}` is not the address of an icon: use `https://` or a `data:image/` uri")]
+    Icon(String),
 }

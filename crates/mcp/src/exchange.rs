@@ -5,6 +5,7 @@
 //! runs on rmcp, which keeps the stream of messages in order and knows the rules of each revision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
 use rmcp::service::serve_directly_with_ct;
@@ -12,13 +13,15 @@ use rmcp::transport::OneshotTransport;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::call::{Asker, ToolCall, invalid};
 use crate::http::limits::Limits;
-use crate::message::Request;
+use crate::message::{Params, Request};
+use crate::rate::Rates;
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
 use crate::rpc::{RpcError, result_answer, to_text};
@@ -29,6 +32,7 @@ pub(crate) struct Exchange {
     pub(crate) app: App,
     pub(crate) limits: Arc<Limits>,
     listeners: Arc<Semaphore>,
+    rates: Arc<Rates>,
 }
 
 /// What comes back for one request.
@@ -66,10 +70,12 @@ impl Stream {
 impl Exchange {
     pub(crate) fn new(app: App, limits: Arc<Limits>) -> Self {
         let listeners = Arc::new(Semaphore::new(limits.listen_streams));
+        let rates = Arc::new(Rates::new(limits.calls_per_minute));
         Self {
             app,
             limits,
             listeners,
+            rates,
         }
     }
 
@@ -91,11 +97,12 @@ impl Exchange {
         let asker = self.asker(revision);
         let outcome = match request.method.as_ref() {
             "tools/list" => self.tool_list(request, revision),
-            "tools/call" => match ToolCall::parse(&request.params) {
-                Ok(call) if self.must_stream(&call) => {
+            "tools/call" => match self.admit(&request.params, &asker) {
+                Ok(Err(wait)) => ToolCall::too_soon(&self.app, &asker, wait),
+                Ok(Ok(call)) if self.must_stream(&call) => {
                     return self.drive(request, asker, Some(call), cancel).await;
                 }
-                Ok(call) => {
+                Ok(Ok(call)) => {
                     let _guard = cancel.clone().drop_guard();
                     call.run(&self.app, &asker, cancel, None).await
                 }
@@ -104,6 +111,19 @@ impl Exchange {
             _ => return self.drive(request, asker, None, cancel).await,
         };
         whole(request, outcome)
+    }
+
+    /// Reads a call, and counts it; the inner error is how long its caller has to wait.
+    fn admit(
+        &self,
+        params: &Params<'_>,
+        asker: &Asker,
+    ) -> Result<Result<ToolCall, Duration>, RpcError> {
+        let call = ToolCall::parse(params)?;
+        let counted = self
+            .rates
+            .take(&asker.caller, || call.subject(), Instant::now());
+        Ok(counted.map(|()| call))
     }
 
     fn must_stream(&self, call: &ToolCall) -> bool {

@@ -10,12 +10,13 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestMethod, ClientNotification, ClientRequest, CompleteRequestParams,
+    CacheScope, CallToolRequestMethod, ClientNotification, ClientRequest, CompleteRequestParams,
     CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    GetPromptRequestParams, GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, Reference, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
-    ServerConfig, ServerNotification, ServerResult, SetLevelRequestMethod, SetLevelRequestParams,
+    GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Reference,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerConfig,
+    ServerNotification, ServerResult, SetLevelRequestMethod, SetLevelRequestParams,
     SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, Service, SubscriptionContext};
@@ -30,9 +31,11 @@ use crate::call::{Asker, ToolCall, guarded, invalid};
 use crate::changes::Change;
 use crate::complete::Completer;
 use crate::error::{Failure, Fault};
+use crate::greeting;
+use crate::locale::LOCALE;
 use crate::request::{Context, Meta, Round, WayBack};
 use crate::result::{SERVER_INFO, TextForm, rpc_error};
-use crate::revision::Revision;
+use crate::shelf::Found;
 
 type Outcome<T> = Result<T, ErrorData>;
 
@@ -161,6 +164,7 @@ impl Handler {
             }),
             round,
             prose: self.app.inner().text == TextForm::Prose,
+            locales: self.app.inner().locales.clone(),
         }
     }
 
@@ -188,53 +192,34 @@ enum Asked<T> {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let inner = self.app.inner();
-        // In the older revisions nothing can be pushed, since no connection outlives its request:
-        // promising it would be a lie.
-        let listed = || match self.modern() {
-            true => json!({"listChanged": true}),
-            false => json!({}),
-        };
-        let resources = match self.modern() {
-            true => json!({"listChanged": true, "subscribe": true}),
-            false => json!({}),
-        };
-        let mut capabilities = Map::new();
-        capabilities.insert("tools".to_owned(), listed());
-        capabilities.insert("resources".to_owned(), resources);
-        capabilities.insert("prompts".to_owned(), listed());
-        capabilities.insert("completions".to_owned(), json!({}));
-        if inner.logging {
-            capabilities.insert("logging".to_owned(), json!({}));
-        }
-        let info = json!({
-            "protocolVersion": Revision::V2025_11_25.as_str(),
-            "capabilities": capabilities,
-            "serverInfo": inner.identity.wire,
-            "instructions": inner.identity.instructions,
-        });
-        serde_json::from_value(info).unwrap_or_else(|error| {
-            tracing::error!(%error, "the server's own description does not fit rmcp's type");
-            ServerConfig::default()
-        })
+        greeting::config(&self.app, self.modern())
     }
 
-    async fn discover(&self, _: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
-        let info = ServerHandler::get_info(self);
-        let versions: Vec<&str> = Revision::ALL
-            .iter()
-            .map(|revision| revision.as_str())
-            .collect();
-        let mut result = Map::new();
-        result.insert("supportedVersions".to_owned(), json!(versions));
-        result.insert("capabilities".to_owned(), json!(info.capabilities));
-        if let Some(instructions) = info.instructions {
-            result.insert("instructions".to_owned(), instructions.into());
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Outcome<InitializeResult> {
+        let mut result = self.negotiate_initialize(&request)?;
+        if let Some(locale) = greeting::locale(&self.app, &context.meta) {
+            let meta = result.meta.get_or_insert_default();
+            meta.insert(LOCALE.to_owned(), locale.into());
         }
-        self.result(
-            Value::Object(result),
-            Some(self.app.inner().cache.discover_ms),
-        )
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
+        let result = greeting::discovered(ServerHandler::get_info(self));
+        let ttl = Some(self.app.inner().cache.discover_ms);
+        let mut result: DiscoverResult = self.result(result, ttl)?;
+        if let Some(locale) = greeting::locale(&self.app, &context.meta) {
+            let meta = result.meta.get_or_insert_default();
+            meta.insert(LOCALE.to_owned(), locale.into());
+            // The answer to one user's language must not be another's.
+            result.cache_scope = CacheScope::Private;
+        }
+        Ok(result)
     }
 
     async fn list_resources(
@@ -244,7 +229,7 @@ impl ServerHandler for Handler {
     ) -> Outcome<ListResourcesResult> {
         self.list(
             "resources",
-            self.app.inner().resources.iter().map(|r| r.wire()),
+            self.app.inner().shelf.listed().map(|r| r.wire()),
             page,
         )
     }
@@ -256,7 +241,7 @@ impl ServerHandler for Handler {
     ) -> Outcome<ListResourceTemplatesResult> {
         self.list(
             "resourceTemplates",
-            self.app.inner().templates.iter().map(|t| t.wire()),
+            self.app.inner().shelf.templates.iter().map(|t| t.wire()),
             page,
         )
     }
@@ -270,15 +255,12 @@ impl ServerHandler for Handler {
         let context = self.context(&context, round);
         let (inner, uri) = (self.app.inner(), request.uri);
         let ttl = Some(inner.cache.list_ms);
-        let found = if let Some(resource) = inner.resources.iter().find(|r| r.uri == uri) {
-            self.guard(resource.read(context), ttl).await?
-        } else {
-            let mut templates = inner.templates.iter();
-            let hit = templates.find_map(|template| Some((template, template.matches(&uri)?)));
-            let Some((template, vars)) = hit else {
-                return Err(rpc_error(Failure::not_found(uri)).into());
-            };
-            self.guard(template.read(&uri, vars, context), ttl).await?
+        let found = match inner.shelf.find(&uri) {
+            Some(Found::One(resource)) => self.guard(resource.read(&uri, context), ttl).await?,
+            Some(Found::OfPattern(template, vars)) => {
+                self.guard(template.read(&uri, vars, context), ttl).await?
+            }
+            None => return Err(rpc_error(Failure::not_found(uri)).into()),
         };
         Ok(match found {
             Asked::Done(result) => ReadResourceResponse::Complete(result),
@@ -331,6 +313,7 @@ impl ServerHandler for Handler {
                 .find(|p| p.name == to.name)
                 .map(|p| &p.completers),
             Reference::Resource(to) => inner
+                .shelf
                 .templates
                 .iter()
                 .find(|t| t.pattern == to.uri)

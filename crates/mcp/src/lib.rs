@@ -2,7 +2,7 @@
 //!
 //! An [`App`] has [tools](Tool), [resources](Resource) and [prompts](Prompt). It is served over
 //! [HTTP](http::serve) or [stdio](stdio::serve), in every revision of the protocol at once, and
-//! keeps nothing between requests.
+//! keeps nothing between requests. A [`Widget`] is a page that hosts show in the conversation.
 //!
 //! ```
 //! use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Tool};
@@ -34,21 +34,30 @@ mod changes;
 mod complete;
 mod content;
 mod conversation;
+pub mod csp;
+mod descriptor;
 mod era;
 mod error;
 mod exchange;
+mod file;
+mod greeting;
 mod handler;
 pub mod http;
 mod json;
+mod locale;
 mod message;
 mod prompt;
+mod rate;
 mod request;
 mod resource;
 mod result;
 mod revision;
 mod rpc;
+mod shelf;
 pub mod stdio;
+mod told;
 mod tool;
+mod widget;
 
 pub use app::{App, AppBuilder, Icon};
 pub use ask::Ask;
@@ -56,16 +65,21 @@ pub use auth::Caller;
 pub use changes::Changes;
 pub use complete::Completer;
 pub use content::{Content, ResourceText};
+pub use descriptor::{Audience, Descriptor, Hints, Security};
 pub use error::{BuildError, Failure};
+pub use file::FileParam;
 pub use json::JsonObject;
 pub use prompt::{Arguments, Prompt, PromptMessage, Role};
 pub use request::{Context, Level};
 pub use resource::{Body, Resource, ResourceTemplate, Vars};
 pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
-pub use tool::{Descriptor, Hints, Tool};
+pub use told::{Location, Pseudonym, Told};
+pub use tool::Tool;
+pub use widget::{Permission, Widget, claude_domain};
 
-/// The guide's example compiles, or the tests fail.
+/// The guides' examples compile, or the tests fail.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/kit.md")]
-struct Guide;
+#[doc = include_str!("../../../docs/apps.md")]
+struct Guides;

@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
+use crate::locale::{self, Locales};
 use crate::revision::Revision;
+use crate::told::Told;
 
 /// The key of a modern request's capabilities; ChatGPT sends it on older revisions too.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -34,6 +36,7 @@ pub struct Context {
     pub(crate) back: Option<WayBack>,
     pub(crate) round: Round,
     pub(crate) prose: bool,
+    pub(crate) locales: Locales,
 }
 
 /// The request's `_meta`, parsed only when somebody looks.
@@ -90,6 +93,24 @@ impl Context {
     #[must_use]
     pub fn meta(&self, key: &str) -> Option<&Value> {
         self.meta.get(key)
+    }
+
+    /// The language to answer in: that of [the app's](crate::AppBuilder::locales) which fits what the
+    /// user asked for best, by the lookup of RFC 4647; for an app that names none, what the user
+    /// asked for, or English.
+    #[must_use]
+    pub fn locale(&self) -> String {
+        let get = |key: &str| self.meta.get(key);
+        match self.locales.pick(get) {
+            Some(locale) => locale.to_owned(),
+            None => locale::asked(get).unwrap_or_else(|| "en".to_owned()),
+        }
+    }
+
+    /// What the host told about the user, for wording and counting.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        Told::of(|key| self.meta.get(key))
     }
 
     /// True when the client said, with this request, that it has a capability.

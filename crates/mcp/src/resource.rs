@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::complete::Completer;
 use crate::error::Failure;
@@ -49,6 +49,7 @@ struct About {
     title: Option<String>,
     description: Option<String>,
     mime_type: String,
+    meta: Map<String, Value>,
 }
 
 impl About {
@@ -58,6 +59,7 @@ impl About {
             title: None,
             description: None,
             mime_type: mime_type.into(),
+            meta: Map::new(),
         }
     }
 
@@ -71,8 +73,24 @@ impl About {
             {
                 object.insert(key.to_owned(), json!(value));
             }
+            if !self.meta.is_empty() {
+                object.insert("_meta".to_owned(), json!(self.meta));
+            }
         }
         entry
+    }
+
+    /// What was read, with everything the list says about it: hosts look at the one or the other.
+    fn contents(&self, uri: &str, body: Body) -> Value {
+        let (key, value) = match body {
+            Body::Text(text) => ("text", text),
+            Body::Base64(blob) => ("blob", blob),
+        };
+        let mut item = json!({"uri": uri, "mimeType": self.mime_type, key: value});
+        if let Some(item) = item.as_object_mut().filter(|_| !self.meta.is_empty()) {
+            item.insert("_meta".to_owned(), json!(self.meta));
+        }
+        json!({"contents": [item]})
     }
 }
 
@@ -123,13 +141,21 @@ impl Resource {
         self
     }
 
+    /// A `_meta` member, which stands on the list and on the contents.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.about.meta.insert(key.into(), value.into());
+        self
+    }
+
     pub(crate) fn wire(&self) -> Value {
         self.about.wire("uri", &self.uri)
     }
 
-    pub(crate) async fn read(&self, context: Context) -> Result<Value, Failure> {
+    /// Reads it for whoever asked for `uri`, which may be an address of earlier days.
+    pub(crate) async fn read(&self, uri: &str, context: Context) -> Result<Value, Failure> {
         let body = (self.read)(Vars::new(), context).await?;
-        Ok(contents(&self.uri, &self.about.mime_type, body))
+        Ok(self.about.contents(uri, body))
     }
 }
 
@@ -190,21 +216,13 @@ impl ResourceTemplate {
         context: Context,
     ) -> Result<Value, Failure> {
         let body = (self.read)(vars, context).await?;
-        Ok(contents(uri, &self.about.mime_type, body))
+        Ok(self.about.contents(uri, body))
     }
-}
-
-fn contents(uri: &str, mime_type: &str, body: Body) -> Value {
-    let (key, value) = match body {
-        Body::Text(text) => ("text", text),
-        Body::Base64(blob) => ("blob", blob),
-    };
-    json!({"contents": [{"uri": uri, "mimeType": mime_type, key: value}]})
 }
 
 /// Matches without a regular expression: each variable runs to the next literal, so that the time
 /// is linear whatever the address looks like.
-fn match_pattern(pattern: &str, uri: &str) -> Option<Vars> {
+pub(crate) fn match_pattern(pattern: &str, uri: &str) -> Option<Vars> {
     let mut vars = Vars::new();
     let (mut pattern, mut rest) = (pattern, uri);
     while let Some((literal, tail)) = pattern.split_once('{') {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::content::Content;
-use crate::error::{Failure, Fault};
+use crate::error::{Failure, Fault, Mistake};
 use crate::json::{JsonObject, escape_json};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -152,12 +152,13 @@ impl Shape {
 
     /// A failure: a result that the model can read, or the protocol error that answers instead.
     pub(crate) fn failed(self, failure: Failure, server: &Value) -> Result<String, RpcError> {
-        let (message, hint, mut meta) = match failure.0 {
-            Fault::Caller {
-                message,
-                hint,
-                meta,
-            } => (message, hint, meta),
+        let Mistake {
+            message,
+            hint,
+            data,
+            mut meta,
+        } = match failure.0 {
+            Fault::Caller(mistake) => *mistake,
             Fault::NeedsInput(ask) => return self.asked(*ask),
             other => return Err(rpc_error(Failure(other))),
         };
@@ -171,6 +172,9 @@ impl Shape {
             result.json("resultType", kind);
         }
         result.json("content", &[Content::text(text)]);
+        if let Some(data) = data {
+            result.json("structuredContent", &data);
+        }
         result.raw("isError", "true");
         add_meta(&mut result, &meta, &[]);
         Ok(result.end())
@@ -234,10 +238,11 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
     const RESOURCE_NOT_FOUND: i32 = -32002;
     const MISSING_CAPABILITY: i32 = -32021;
     match failure.0 {
-        Fault::Caller { message, hint, .. } => RpcError::new(
-            INVALID_PARAMS,
-            hint.map_or(message.clone(), |h| format!("{message}: {h}")),
-        ),
+        Fault::Caller(mistake) => {
+            let Mistake { message, hint, .. } = *mistake;
+            let text = hint.map_or_else(|| message.clone(), |hint| format!("{message}: {hint}"));
+            RpcError::new(INVALID_PARAMS, text)
+        }
         Fault::Refused(message) => RpcError::new(INVALID_PARAMS, message),
         Fault::NotFound(uri) => RpcError::new(RESOURCE_NOT_FOUND, format!("nothing is at `{uri}`"))
             .with_data(serde_json::json!({"uri": uri})),

@@ -7,13 +7,14 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::app::Icon;
 use crate::content::Content;
+use crate::descriptor::{Descriptor, Schemas};
 use crate::error::{BuildError, Failure};
 use crate::request::Context;
 use crate::result::{Answer, Payloads};
+use crate::shelf::Shelf;
 
 /// Something the model can call.
 ///
@@ -48,147 +49,10 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// What a tool does to the world. Hosts want all four said, never implied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hints {
-    /// Nothing is created, changed, sent or queued.
-    pub read_only: bool,
-    /// Some use of it cannot be undone.
-    pub destructive: bool,
-    /// The same call twice does no more than once.
-    pub idempotent: bool,
-    /// It can change what is publicly visible outside.
-    pub open_world: bool,
-}
-
-impl Hints {
-    /// Reads, and nothing else: hosts call it without asking the user.
-    pub const READ_ONLY: Self = Self {
-        read_only: true,
-        destructive: false,
-        idempotent: true,
-        open_world: false,
-    };
-    /// Changes the user's own data in a way that can be undone.
-    pub const WRITES: Self = Self {
-        read_only: false,
-        destructive: false,
-        idempotent: false,
-        open_world: false,
-    };
-}
-
-/// A tool as `tools/list` shows it.
-#[derive(Debug, Clone)]
-pub struct Descriptor {
-    pub(crate) name: String,
-    title: String,
-    description: String,
-    hints: Hints,
-    icons: Vec<Icon>,
-    meta: Map<String, Value>,
-    input_schema: Option<Value>,
-    output_schema: Option<Value>,
-    pub(crate) streams: bool,
-    pub(crate) dual: bool,
-}
-
-impl Descriptor {
-    /// The four things hosts refuse to do without.
-    #[must_use]
-    pub fn new(
-        name: impl Into<String>,
-        title: impl Into<String>,
-        description: impl Into<String>,
-        hints: Hints,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            title: title.into(),
-            description: description.into(),
-            hints,
-            icons: Vec::new(),
-            meta: Map::new(),
-            input_schema: None,
-            output_schema: None,
-            streams: false,
-            dual: false,
-        }
-    }
-
-    /// A picture for the tool.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.icons.push(icon);
-        self
-    }
-
-    /// A `_meta` member of the descriptor.
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.insert(key.into(), value.into());
-        self
-    }
-
-    /// How callers may sign in, as a list of schemes. It stands at the top of the descriptor, where
-    /// ChatGPT looks, and again in `_meta`, because SDKs drop members that they do not know.
-    #[must_use]
-    pub fn security_schemes(self, schemes: Value) -> Self {
-        self.meta("securitySchemes", schemes)
-    }
-
-    /// Replaces the input schema made from the type, for contracts that fix every byte.
-    #[must_use]
-    pub fn input_schema(mut self, schema: Value) -> Self {
-        self.input_schema = Some(schema);
-        self
-    }
-
-    /// Replaces the output schema made from the type, for contracts that fix every byte.
-    #[must_use]
-    pub fn output_schema(mut self, schema: Value) -> Self {
-        self.output_schema = Some(schema);
-        self
-    }
-
-    /// The tool sends log messages while it works, so that its answer is always a stream.
-    /// Progress needs no such word: a client that wants it says so in its request.
-    #[must_use]
-    pub const fn streams(mut self) -> Self {
-        self.streams = true;
-        self
-    }
-
-    /// The tool takes part in the dual format: its `results` also stand beside `content`.
-    #[must_use]
-    pub const fn dual(mut self) -> Self {
-        self.dual = true;
-        self
-    }
-
-    fn check(&self) -> Result<(), BuildError> {
-        let name = &self.name;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        // The protocol allows 128, but both stores refuse more than 64.
-        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            return Err(BuildError::Name(name.clone()));
-        }
-        for (what, text) in [("title", &self.title), ("description", &self.description)] {
-            if text.trim().is_empty() {
-                return Err(BuildError::Missing {
-                    tool: name.clone(),
-                    what,
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A tool without its types.
 pub(crate) trait AnyTool: Send + Sync {
     fn descriptor(&self) -> Descriptor;
-    fn wire(&self) -> Result<Value, BuildError>;
+    fn wire(&self, shelf: &Shelf) -> Result<Value, BuildError>;
     fn call<'a>(
         &'a self,
         arguments: &'a str,
@@ -204,50 +68,13 @@ impl<T: Tool> AnyTool for Adapter<T> {
         self.0.descriptor()
     }
 
-    fn wire(&self) -> Result<Value, BuildError> {
-        let descriptor = self.0.descriptor();
-        descriptor.check()?;
-        let input = descriptor
-            .input_schema
-            .unwrap_or_else(schema_of::<T::Input>);
-        if input.get("type") != Some(&json!("object")) {
-            return Err(BuildError::Input(descriptor.name));
-        }
-        let output = descriptor.output_schema.or_else(|| {
-            Some(schema_of::<T::Output>())
-                .filter(|schema| schema.get("type") != Some(&json!("null")))
-        });
-        let mut tool = json!({
-            "name": descriptor.name,
-            "title": descriptor.title,
-            "description": descriptor.description,
-            "inputSchema": input,
-        });
-        let mut set =
-            |key: &str, value: Value| tool.as_object_mut().map(|t| t.insert(key.into(), value));
-        if let Some(output) = output {
-            set("outputSchema", output);
-        }
-        set(
-            "annotations",
-            json!({
-                "title": descriptor.title,
-                "readOnlyHint": descriptor.hints.read_only,
-                "destructiveHint": descriptor.hints.destructive,
-                "idempotentHint": descriptor.hints.idempotent,
-                "openWorldHint": descriptor.hints.open_world,
-            }),
-        );
-        if !descriptor.icons.is_empty() {
-            set("icons", json!(descriptor.icons));
-        }
-        if let Some(schemes) = descriptor.meta.get("securitySchemes") {
-            set("securitySchemes", schemes.clone());
-        }
-        if !descriptor.meta.is_empty() {
-            set("_meta", Value::Object(descriptor.meta));
-        }
-        Ok(tool)
+    fn wire(&self, shelf: &Shelf) -> Result<Value, BuildError> {
+        let schemas = Schemas {
+            input: schema_of::<T::Input>(),
+            output: Some(schema_of::<T::Output>())
+                .filter(|schema| schema.get("type") != Some(&json!("null"))),
+        };
+        self.0.descriptor().wire(schemas, shelf)
     }
 
     fn call<'a>(
@@ -328,6 +155,7 @@ fn schema_of<T: JsonSchema>() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::Hints;
 
     #[derive(serde::Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -352,7 +180,9 @@ mod tests {
 
     #[test]
     fn schemas_are_exact_and_all_hints_are_said() {
-        let tool = Adapter(Counter("count", "Count")).wire().unwrap();
+        let tool = Adapter(Counter("count", "Count"))
+            .wire(&Shelf::default())
+            .unwrap();
         assert_eq!(
             tool["inputSchema"],
             json!({"type":"object","properties":{"count":{"description":"How many.","type":"integer",
@@ -372,7 +202,8 @@ mod tests {
     #[test]
     fn a_bad_descriptor_does_not_build() {
         let long = "x".repeat(65);
-        let wire = |name: &'static str, title| Adapter(Counter(name, title)).wire();
+        let wire =
+            |name: &'static str, title| Adapter(Counter(name, title)).wire(&Shelf::default());
         assert!(wire(Box::leak("x".repeat(64).into_boxed_str()), "t").is_ok());
         for name in ["", "has space", "ümlaut", Box::leak(long.into_boxed_str())] {
             assert!(

@@ -5,6 +5,7 @@ mod check;
 mod eval;
 mod index;
 mod init;
+mod preview;
 mod search;
 mod serve;
 
@@ -33,6 +34,10 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
         Command::Init(init) => init::run(&init, &settled(None, flags)?),
+        Command::Preview(preview) => {
+            settled(None, flags)?;
+            preview::run(&preview)
+        }
         Command::Check(check) => {
             settled(None, flags)?;
             check::run(&check.url, check.json)

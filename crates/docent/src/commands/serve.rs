@@ -5,9 +5,10 @@
 mod banner;
 mod changes;
 mod settle;
-mod signals;
+pub(super) mod signals;
 mod step;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::Desk;
 use crate::knowledge::Knowledge;
 use crate::model::{self, Cores};
 use crate::output;
+use crate::preview;
 use crate::problem::Problem;
 use crate::standing::{Standing, Sync};
 
@@ -86,7 +88,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     let listener = if over_stdio {
         None
     } else {
-        Some(listen(desk).await?)
+        Some(bind(server.listen).await?)
     };
     let status = index.engine.status().await?;
     let knowledge = Arc::new(Knowledge::new(index.engine, &desk.settings, &desk.name()));
@@ -138,12 +140,17 @@ fn options(desk: &Desk, standing: Arc<Standing>) -> http::Options {
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || standing.ready()),
         limits: desk.settings.limits.clone(),
+        routes: if server.preview {
+            preview::routes(&preview::Target::Own)
+        } else {
+            Vec::new()
+        },
     }
 }
 
-async fn listen(desk: &Desk) -> Result<TcpListener, Problem> {
+/// Takes an address, or says why it cannot be had.
+pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Problem> {
     use std::io::ErrorKind;
-    let address = desk.settings.server.listen;
     TcpListener::bind(address).await.map_err(|error| {
         let (message, hint) = match error.kind() {
             ErrorKind::AddrInUse => (

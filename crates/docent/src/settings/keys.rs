@@ -109,6 +109,10 @@ pub const KEYS: &[Key] = &[
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)
     }),
+    Key::new("server.preview", "false", |s, v| {
+        v.switch().map(|on| s.server.preview = on)
+    })
+    .flag("--preview"),
     Key::new("server.dual", "auto", |s, v| {
         v.choice(&DUAL).map(|when| s.server.dual = when)
     })
@@ -219,6 +223,11 @@ pub const KEYS: &[Key] = &[
     }),
     Key::new("limits.batch", "32", |s, v| {
         v.size(1..=1_000).map(|n| s.limits.batch = n)
+    }),
+    Key::new("limits.calls_per_minute", "1200", |s, v| {
+        let most = v.size(0..=1_000_000)?;
+        s.limits.calls_per_minute = u32::try_from(most).unwrap_or(u32::MAX);
+        Ok(())
     }),
     Key::new("limits.stdio_line", "4194304", |s, v| {
         v.size(1_024..=GIB).map(|n| s.limits.stdio_line = n)

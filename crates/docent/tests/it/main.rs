@@ -15,6 +15,7 @@ mod finding;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod init;
+mod preview;
 mod process;
 mod reloading;
 mod serving;

@@ -102,7 +102,21 @@ impl Server {
     }
 
     /// A command that becomes `docent serve`, once it listens.
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub(crate) fn of(command: Command) -> Self {
+        Self::run(command, "listening on http://")
+    }
+
+    /// `docent preview` on a free port, once it listens.
+    pub(crate) fn preview(dir: &Dir, args: &[&str]) -> Self {
+        let mut all = vec!["preview", "--no-open", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut server = Self::run(dir.docent(&all), "preview at http://");
+        server.address = server.address.trim_end_matches("/preview").to_owned();
+        server
+    }
+
+    /// A command, once it has said where it is after these words.
+    fn run(mut command: Command, words: &str) -> Self {
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -121,8 +135,8 @@ impl Server {
             address: String::new(),
             said,
         };
-        let line = server.wait_for("listening on http://");
-        server.address = line.trim_start_matches("listening on http://").to_owned();
+        let line = server.wait_for(words);
+        server.address = line.trim_start_matches(words).to_owned();
         server
     }
 

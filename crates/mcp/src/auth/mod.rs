@@ -16,6 +16,13 @@ impl Caller {
         Self(Kind::Anonymous)
     }
 
+    /// What tells this caller from every other, for those who count; nothing for an anonymous one.
+    pub(crate) const fn key(&self) -> Option<&str> {
+        match self.0 {
+            Kind::Anonymous => None,
+        }
+    }
+
     /// True when nobody has signed in.
     #[must_use]
     pub const fn is_anonymous(&self) -> bool {

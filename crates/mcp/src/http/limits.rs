@@ -76,6 +76,9 @@ pub struct Limits {
     pub json_depth: usize,
     /// Messages in one JSON-RPC batch of the revisions that had batches.
     pub batch: usize,
+    /// Tool calls a minute of one verified caller, or of one user by the host's pseudonym; 0 for any
+    /// number. A research loop makes a few a second, a runaway one hundreds.
+    pub calls_per_minute: u32,
     /// How often an open SSE stream carries a comment, below the idle cut-off of common proxies.
     pub sse_keep_alive: Duration,
     /// Open listen streams in all.
@@ -114,6 +117,7 @@ impl Default for Limits {
             call_bytes: 256 * KIB,
             json_depth: 64,
             batch: 32,
+            calls_per_minute: 1_200,
             sse_keep_alive: Duration::from_secs(15),
             listen_streams: 2_000,
             stdio_line: 4 * MIB,

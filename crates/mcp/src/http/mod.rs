@@ -9,6 +9,7 @@ pub mod guard;
 pub(crate) mod health;
 pub mod limits;
 pub(crate) mod refusal;
+mod route;
 pub(crate) mod sse;
 pub(crate) mod well_known;
 
@@ -27,6 +28,8 @@ use front::Front;
 use guard::Guard;
 pub use health::{Readiness, Ready};
 use limits::Limits;
+use route::Routes;
+pub use route::{Page, Route, Visit};
 
 /// How an app is served over HTTP.
 #[derive(Clone)]
@@ -43,6 +46,8 @@ pub struct Options {
     pub lenient_modern_headers: bool,
     /// Asked at each `/readyz`.
     pub readiness: Readiness,
+    /// Pages beside the MCP endpoint.
+    pub routes: Vec<Route>,
 }
 
 impl Default for Options {
@@ -57,6 +62,7 @@ impl Default for Options {
                 ready: true,
                 parts: serde_json::json!({}),
             }),
+            routes: Vec::new(),
         }
     }
 }
@@ -107,11 +113,29 @@ pub async fn serve(
     accept::serve(listener, router, limits, shutdown).await
 }
 
+/// Serves the routes of `options` alone, without an app: for a program of pages that wants the same
+/// guards and bounds.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve_routes(
+    options: Options,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let guard = options.guard(listener.local_addr()?)?;
+    let limits = Arc::new(options.limits);
+    let routes = Routes::new(options.routes, limits.clone());
+    let router = Router::new().fallback(move |request| routes.clone().answer(request));
+    let router = behind(guard, router);
+    accept::serve(listener, router, limits, shutdown).await
+}
+
 /// The routes and layers, for embedding in a larger server and for tests.
 pub fn router(app: App, options: Options, guard: Guard) -> Router {
     let limits = Arc::new(options.limits);
     let front = Front::new(
-        Exchange::new(app.clone(), limits),
+        Exchange::new(app.clone(), limits.clone()),
         options.lenient_modern_headers,
     );
     let health = health::Health {
@@ -124,7 +148,8 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
             .get(health::no_session)
             .delete(health::no_session)
     };
-    Router::new()
+    let routes = Routes::new(options.routes, limits);
+    let router = Router::new()
         .route("/mcp", mcp())
         .route("/mcp/", mcp())
         .route("/", post(front::post).delete(health::no_session))
@@ -143,9 +168,11 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
         )
         .route("/healthz", get(health::healthz))
         .route("/.well-known/{*path}", any(well_known::no_oauth))
-        .fallback(well_known::not_found)
-        .layer(axum::middleware::from_fn_with_state(
-            Arc::new(guard),
-            guard::enforce,
-        ))
+        .fallback(move |request| routes.clone().answer(request));
+    behind(guard, router)
+}
+
+fn behind(guard: Guard, router: Router) -> Router {
+    let guard = Arc::new(guard);
+    router.layer(axum::middleware::from_fn_with_state(guard, guard::enforce))
 }

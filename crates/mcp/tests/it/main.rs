@@ -10,7 +10,11 @@
 )]
 
 mod defects;
+mod kanban;
 mod protocol;
+mod requests;
+mod routes;
 mod server;
 mod stdio;
 mod streams;
+mod widgets;

@@ -7,7 +7,7 @@ use docent_mcp::http::guard::Guard;
 use docent_mcp::http::{Options, router};
 use docent_mcp::{
     Answer, App, Body, Context, Descriptor, Failure, Hints, Prompt, Resource, ResourceTemplate,
-    Tool, Vars,
+    Security, Tool, Vars,
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -39,7 +39,7 @@ impl Tool for Search {
     fn descriptor(&self) -> Descriptor {
         Descriptor::new("search", "Search", "Use this to search.", Hints::READ_ONLY)
             .dual()
-            .security_schemes(json!([{"type": "noauth"}]))
+            .security([Security::NoAuth])
     }
     async fn call(&self, input: Input, cx: Context) -> Result<Answer<Output>, Failure> {
         match input.query.as_str() {

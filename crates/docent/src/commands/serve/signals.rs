@@ -10,7 +10,7 @@ const INTERRUPTED: i32 = 130;
 
 /// Cancels `stop` at the first SIGINT or SIGTERM and ends the process at the second. Must be called
 /// inside the runtime.
-pub(super) fn watch(stop: CancellationToken) -> Result<(), Problem> {
+pub(in crate::commands) fn watch(stop: CancellationToken) -> Result<(), Problem> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         obey(&mut signals, &stop).await;

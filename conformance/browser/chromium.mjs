@@ -1,0 +1,126 @@
+// A Chromium that is driven over its own protocol: pages, frames, pictures, and whatever it complains about.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** How long anything may take before it counts as never; not how long it should take. */
+const PATIENCE = 30_000;
+
+export class Browser {
+  #last = 0;
+  #waiting = new Map();
+  #frames = [];
+
+  /** What the console and the log of any frame said, errors and warnings alike. */
+  complaints = [];
+
+  static async start(program) {
+    const browser = new Browser();
+    browser.folder = mkdtempSync(join(tmpdir(), 'docent-browser-'));
+    const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run',
+      '--disable-background-networking', '--remote-debugging-port=0', `--user-data-dir=${browser.folder}`, 'about:blank'];
+    browser.child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const address = await browser.#address();
+    const pages = await (await fetch(`http://${address}/json`)).json();
+    browser.socket = new WebSocket(pages.find((page) => page.type === 'page').webSocketDebuggerUrl);
+    await new Promise((resolve, reject) => Object.assign(browser.socket, { onopen: resolve, onerror: reject }));
+    browser.socket.onmessage = (event) => browser.#hear(JSON.parse(event.data));
+    for (const part of ['Runtime', 'Log', 'Page']) await browser.send(`${part}.enable`);
+    await browser.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+    return browser;
+  }
+
+  #address() {
+    return new Promise((resolve, reject) => {
+      let said = '';
+      this.child.on('error', reject);
+      // Once the address is known, the end of the browser concerns nobody here.
+      this.child.on('exit', () => reject(new Error(`the browser ended: ${said.slice(-500)}`)));
+      this.child.stderr.on('data', (data) => {
+        said += data;
+        const found = /DevTools listening on ws:\/\/([^/]+)\//.exec(said);
+        if (found) resolve(found[1]);
+      });
+    });
+  }
+
+  #hear(message) {
+    if (message.id) {
+      this.#waiting.get(message.id)?.(message);
+      this.#waiting.delete(message.id);
+    } else if (message.method === 'Target.attachedToTarget' && message.params.targetInfo.type === 'iframe') {
+      const session = message.params.sessionId;
+      this.#frames.push(session);
+      for (const part of ['Runtime', 'Log']) this.send(`${part}.enable`, {}, session);
+    } else if (message.method === 'Target.detachedFromTarget') {
+      this.#frames = this.#frames.filter((session) => session !== message.params.sessionId);
+    } else if (message.method === 'Log.entryAdded' && message.params.entry.level !== 'info') {
+      this.complaints.push(message.params.entry.text);
+    } else if (message.method === 'Runtime.exceptionThrown') {
+      this.complaints.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
+    } else if (message.method === 'Runtime.consoleAPICalled' && ['error', 'warning'].includes(message.params.type)) {
+      this.complaints.push(message.params.args.map((one) => one.value ?? one.description).join(' '));
+    }
+  }
+
+  send(method, params = {}, sessionId = undefined) {
+    return new Promise((resolve, reject) => {
+      const id = ++this.#last;
+      this.#waiting.set(id, (answer) => (answer.error ? reject(new Error(`${method}: ${answer.error.message}`)) : resolve(answer.result)));
+      this.socket.send(JSON.stringify({ id, method, params, sessionId }));
+    });
+  }
+
+  async #evaluate(expression, session) {
+    // Like a script of the page: what its policy forbids is forbidden here too.
+    const asked = { expression, awaitPromise: true, returnByValue: true, allowUnsafeEvalBlockedByCSP: false };
+    const { result, exceptionDetails } = await this.send('Runtime.evaluate', asked, session);
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  }
+
+  /** The value of an expression in the page. */
+  page(expression) { return this.#evaluate(expression); }
+
+  /** The value of an expression in the frame that was mounted last. */
+  frame(expression) {
+    const session = this.#frames.at(-1);
+    if (!session) throw new Error('there is no frame');
+    return this.#evaluate(expression, session);
+  }
+
+  /** Waits until a question is answered with something true. */
+  async until(what, question) {
+    const end = Date.now() + PATIENCE;
+    for (;;) {
+      let answer;
+      try { answer = await question(); } catch { answer = undefined; }
+      if (answer) return answer;
+      if (Date.now() > end) throw new Error(`never: ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  async open(url, { width = 1440, height = 900 } = {}) {
+    await this.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
+    // Another part of one address is no reason to load it again, so leave it first.
+    await this.send('Page.navigate', { url: 'about:blank' });
+    await this.until('an empty page', () => this.page(`location.href === 'about:blank'`));
+    await this.send('Page.navigate', { url });
+    await this.until(`${url} to load`, () => this.page(`location.href !== 'about:blank' && document.readyState === 'complete'`));
+  }
+
+  async picture(file) {
+    const { data } = await this.send('Page.captureScreenshot', { format: 'png' });
+    writeFileSync(file, Buffer.from(data, 'base64'));
+  }
+
+  async stop() {
+    this.socket?.close();
+    const gone = new Promise((resolve) => this.child.once('exit', resolve));
+    this.child.kill();
+    await gone;
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

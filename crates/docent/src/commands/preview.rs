@@ -1,0 +1,119 @@
+//! `docent preview`: the address of an MCP server into a local page that plays the host for it.
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use docent_mcp::http::limits::Limits;
+use docent_mcp::http::{Options, serve_routes};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::serve::{bind, signals};
+use crate::args::Preview;
+use crate::output;
+use crate::preview::{Target, routes};
+use crate::problem::Problem;
+use crate::settings::shorten;
+
+/// A widget may be a few megabytes, and its page sends it here to have it framed.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+/// A tool may take its time; the page waits with it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) fn run(preview: &Preview) -> Result<ExitCode, Problem> {
+    let listen = address(&preview.listen)?;
+    if let Some(url) = &preview.url {
+        let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !Url::parse(url).is_ok_and(|url| is_web(&url)) {
+            return Err(
+                Problem::usage(format!("`{}` is not a web address", shorten(url, 80)))
+                    .hint("example: `http://127.0.0.1:8787/mcp`"),
+            );
+        }
+    }
+    let runtime = super::runtime()?;
+    let outcome = runtime.block_on(serve(preview, listen));
+    runtime.shutdown_background();
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Only this machine's own: the page makes requests in the name of whoever can reach it.
+fn address(text: &str) -> Result<SocketAddr, Problem> {
+    let shown = shorten(text, 80);
+    let address: SocketAddr = text.parse().map_err(|_| {
+        Problem::usage(format!("`--listen` is not an address: `{shown}`"))
+            .hint("example: `127.0.0.1:8790`")
+    })?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(Problem::usage(format!(
+        "the preview is for this machine alone, not for `{shown}`"
+    ))
+    .hint("use `127.0.0.1:8790`, or `docent serve --preview` for a page that others can open"))
+}
+
+async fn serve(preview: &Preview, listen: SocketAddr) -> Result<(), Problem> {
+    let listener = bind(listen).await?;
+    let stop = CancellationToken::new();
+    signals::watch(stop.clone())?;
+    if let Ok(bound) = listener.local_addr() {
+        let page = format!("http://{bound}/preview");
+        output::say(&format!("preview at {page}"));
+        if !preview.no_open && std::io::stderr().is_terminal() {
+            open(&page);
+        }
+    }
+    let options = Options {
+        limits: Limits {
+            body_bytes: MAX_BODY,
+            handler: PATIENCE,
+            ..Limits::default()
+        },
+        allowed_origins: Vec::new(),
+        routes: routes(&Target::Any(preview.url.clone())),
+        ..Options::default()
+    };
+    let served = serve_routes(options, listener, stop).await;
+    served.map_err(|error| Problem::failed("the preview stopped").because(error))
+}
+
+/// Shows the page in the person's browser. Where that does not work, its address has been said.
+fn open(page: &str) {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else if cfg!(windows) {
+        "explorer"
+    } else {
+        "xdg-open"
+    };
+    let quiet = Command::new(program)
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Err(error) = quiet {
+        tracing::debug!(%error, "no browser was opened");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preview_stays_on_this_machine() {
+        for (text, good) in [
+            ("127.0.0.1:8790", true),
+            ("[::1]:0", true),
+            ("0.0.0.0:8790", false),
+            ("192.168.1.5:8790", false),
+            ("8790", false),
+        ] {
+            assert_eq!(address(text).is_ok(), good, "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A page that plays the host: any MCP server's tools into forms, results and widgets, as ChatGPT or
+//! Claude would show them. For `docent preview`, and at `/preview` of `docent serve --preview`.
+//!
+//! The page calls the server that it came from directly and any other through [`proxy`], because a
+//! browser does not let it. Widgets come from [`frame`] under the policy that the host would derive.
+
+mod frame;
+mod page;
+mod proxy;
+
+use std::sync::Arc;
+
+use docent_mcp::Failure;
+use docent_mcp::http::{Page, Route, Visit};
+
+use self::frame::Frames;
+
+/// What the page shows, and whom it may call.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// The server that serves the page; nobody else can be called through it.
+    Own,
+    /// Any server by its address, perhaps one to begin with.
+    Any(Option<String>),
+}
+
+/// The addresses below `/preview`.
+#[must_use]
+pub fn routes(target: &Target) -> Vec<Route> {
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let page = Arc::new(page::Assembled::new(target, &token));
+    let frames = Arc::new(Frames::default());
+    let mut routes = vec![
+        Route::get("/preview", move |visit: Visit| {
+            let page = page.clone();
+            async move { at_home(&visit, true).map(|()| page.answer()) }
+        }),
+        frame::keep(frames.clone(), token.clone()),
+        frame::show(frames),
+    ];
+    if matches!(target, Target::Any(_)) {
+        routes.push(proxy::route(token));
+        routes.push(Route::get("/", |_| async {
+            Ok(Page::new(302, "text/plain", "/preview").header("location", "/preview"))
+        }));
+    }
+    routes
+}
+
+/// Refuses what another site's page asks for. Browsers say so in a header that no script can change; a
+/// person may still follow a link from anywhere to the page itself.
+fn at_home(visit: &Visit, is_page: bool) -> Result<(), Failure> {
+    let from_here = matches!(
+        visit.header("sec-fetch-site"),
+        None | Some("same-origin" | "none")
+    );
+    let by_person = is_page && visit.header("sec-fetch-mode") == Some("navigate");
+    if from_here || by_person {
+        return Ok(());
+    }
+    Err(Failure::refused("the preview answers its own page alone"))
+}
+
+/// The same for what changes or fetches something, where the page also has to know its secret.
+fn trusted(visit: &Visit, token: &str) -> Result<(), Failure> {
+    at_home(visit, false)?;
+    if visit.header("x-docent-token") == Some(token) {
+        return Ok(());
+    }
+    Err(Failure::refused(
+        "the preview was started anew; load its page again",
+    ))
+}

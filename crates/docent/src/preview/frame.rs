@@ -1,0 +1,160 @@
+//! A widget's page into a document under the exact policy of a host, in a sandbox of its own.
+//!
+//! The policy travels as a header, which a page cannot change. The `sandbox` in it gives the document
+//! an origin that is nobody's, so that it can reach nothing here even when opened by itself.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use docent_mcp::Failure;
+use docent_mcp::csp::{Domains, HostStyle, policy};
+use docent_mcp::http::{Page, Route, Visit};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{at_home, trusted};
+
+/// How many widgets are kept: one is on the stage, a few more may be behind it in the history.
+const MAX_FRAMES: usize = 8;
+/// The largest page; the kit's own bound, and room for the script that runs first.
+const MAX_BYTES: usize = 5 * 1024 * 1024;
+
+/// The widgets of late, oldest first.
+#[derive(Default)]
+pub(super) struct Frames(Mutex<VecDeque<Frame>>);
+
+struct Frame {
+    id: String,
+    html: String,
+    policy: String,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    html: String,
+    csp: Option<Csp>,
+    host: Host,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Host {
+    ChatGpt,
+    Claude,
+}
+
+/// The domains as `_meta.ui.csp` has them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Csp {
+    connect_domains: Option<Vec<String>>,
+    resource_domains: Option<Vec<String>>,
+    frame_domains: Option<Vec<String>>,
+    base_uri_domains: Option<Vec<String>>,
+}
+
+impl From<Csp> for Domains {
+    fn from(csp: Csp) -> Self {
+        Self {
+            connect: csp.connect_domains.unwrap_or_default(),
+            resource: csp.resource_domains.unwrap_or_default(),
+            frame: csp.frame_domains.unwrap_or_default(),
+            base_uri: csp.base_uri_domains.unwrap_or_default(),
+            redirect: Vec::new(),
+        }
+    }
+}
+
+impl Frames {
+    /// Keeps a widget and says where it is.
+    fn keep(&self, wanted: Wanted) -> Result<Page, Failure> {
+        if wanted.html.len() > MAX_BYTES {
+            return Err(Failure::caller(format!(
+                "the widget has more than {MAX_BYTES} bytes"
+            )));
+        }
+        let style = match wanted.host {
+            Host::ChatGpt => HostStyle::ChatGpt,
+            Host::Claude => HostStyle::Claude,
+        };
+        let policy = policy(wanted.csp.map(Domains::from).as_ref(), style);
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        let answer = Page::json(&json!({"src": format!("/preview/frame/{id}"), "policy": policy}));
+        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while frames.len() >= MAX_FRAMES {
+            frames.pop_front();
+        }
+        frames.push_back(Frame {
+            id,
+            html: wanted.html,
+            policy,
+        });
+        Ok(answer)
+    }
+
+    fn show(&self, id: &str) -> Result<Page, Failure> {
+        let frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(frame) = frames.iter().find(|frame| frame.id == id) else {
+            return Err(Failure::not_found(id));
+        };
+        let policy = format!(
+            "{}; frame-ancestors 'self'; sandbox allow-scripts",
+            frame.policy
+        );
+        Ok(Page::html(frame.html.clone())
+            .header("content-security-policy", policy)
+            .header("cache-control", "no-store"))
+    }
+}
+
+/// `POST /preview/frame`.
+pub(super) fn keep(frames: Arc<Frames>, token: String) -> Route {
+    Route::post("/preview/frame", move |visit: Visit| {
+        let kept = trusted(&visit, &token).and_then(|()| {
+            let wanted = serde_json::from_slice(visit.body())
+                .map_err(|error| Failure::caller(format!("not a widget: {error}")))?;
+            frames.keep(wanted)
+        });
+        std::future::ready(kept)
+    })
+}
+
+/// `GET /preview/frame/{id}`.
+pub(super) fn show(frames: Arc<Frames>) -> Route {
+    Route::get("/preview/frame/{id}", move |visit: Visit| {
+        let shown =
+            at_home(&visit, false).and_then(|()| frames.show(visit.var("id").unwrap_or_default()));
+        std::future::ready(shown)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(html: String) -> Wanted {
+        Wanted {
+            html,
+            csp: None,
+            host: Host::Claude,
+        }
+    }
+
+    #[test]
+    fn only_the_latest_are_kept() {
+        let frames = Frames::default();
+        for n in 0..=MAX_FRAMES {
+            frames.keep(wanted(n.to_string())).unwrap();
+        }
+        let kept = frames.0.lock().unwrap();
+        assert_eq!(kept.len(), MAX_FRAMES);
+        assert_eq!(kept.front().unwrap().html, "1");
+    }
+
+    #[test]
+    fn a_widget_has_a_bound() {
+        let frames = Frames::default();
+        assert!(frames.keep(wanted("x".repeat(MAX_BYTES))).is_ok());
+        assert!(frames.keep(wanted("x".repeat(MAX_BYTES + 1))).is_err());
+    }
+}

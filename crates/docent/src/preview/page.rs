@@ -1,0 +1,89 @@
+//! The parts of the page into one document that brings everything, and the policy that lets it run
+//! nothing else.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use docent_mcp::http::Page;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::Target;
+
+const DOCUMENT: &str = include_str!("../../assets/preview/page.html");
+const STYLE: &str = include_str!("../../assets/preview/page.css");
+const SCRIPT: &str = concat!(
+    include_str!("../../assets/preview/server.js"),
+    include_str!("../../assets/preview/form.js"),
+    include_str!("../../assets/preview/host.js"),
+    include_str!("../../assets/preview/page.js"),
+);
+/// What runs first inside a widget's frame.
+const FRAME: &str = include_str!("../../assets/preview/frame.js");
+
+/// The page, ready to be sent.
+pub(super) struct Assembled {
+    html: String,
+    policy: String,
+}
+
+impl Assembled {
+    pub(super) fn new(target: &Target, token: &str) -> Self {
+        let (server, proxy) = match target {
+            Target::Own => (Some("/mcp"), false),
+            Target::Any(url) => (url.as_deref(), true),
+        };
+        let config = json!({"server": server, "proxy": proxy, "token": token, "frame": FRAME});
+        // The address comes from outside and must not end the element it stands in.
+        let config = config.to_string().replace('<', "\\u003c");
+        let html = DOCUMENT
+            .replace("{{style}}", STYLE)
+            .replace("{{config}}", &config)
+            .replace("{{script}}", SCRIPT);
+        let policy = format!(
+            "default-src 'none'; script-src '{}'; style-src '{}'; connect-src 'self'; frame-src 'self'; \
+             img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            hash(SCRIPT),
+            hash(STYLE)
+        );
+        Self { html, policy }
+    }
+
+    pub(super) fn answer(&self) -> Page {
+        Page::html(self.html.clone())
+            .header("content-security-policy", self.policy.clone())
+            .header("cache-control", "no-store")
+    }
+}
+
+fn hash(text: &str) -> String {
+    format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_brings_everything_and_loads_nothing() {
+        let page = Assembled::new(&Target::Own, "t");
+        for mark in [
+            "{{",
+            "src=\"http",
+            "href=\"http",
+            "@import",
+            "eval(",
+            "innerHTML",
+        ] {
+            assert!(!page.html.contains(mark), "{mark}");
+        }
+        assert!(!page.policy.contains("unsafe"));
+        assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
+    }
+
+    #[test]
+    fn an_address_cannot_leave_its_place() {
+        let hostile = "https://a.example/</script><script>alert(1)</script>".to_owned();
+        let page = Assembled::new(&Target::Any(Some(hostile)), "t");
+        assert!(!page.html.contains("<script>alert(1)"));
+    }
+}

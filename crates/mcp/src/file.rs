@@ -1,0 +1,181 @@
+//! A file that the user gave to a tool: the object that hosts send today, or the plain id of earlier days.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// A file among a tool's input. A field of this type is listed in `openai/fileParams` by itself; it must
+/// stand at the top of the input, because hosts look no deeper.
+///
+/// The address to fetch it from is short-lived and comes from outside: it is `https` by existing, but
+/// whoever fetches it still has to bound size and time, and to refuse addresses inside their own network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileParam {
+    /// The host's name for the file.
+    pub id: String,
+    /// Where to fetch it; absent from hosts that send the id alone.
+    pub download_url: Option<String>,
+    /// Such as `image/png`, as the host says it.
+    pub mime_type: Option<String>,
+    /// The name it had on the user's machine.
+    pub name: Option<String>,
+}
+
+/// The key by which the adapter recognizes the type in a schema; it never reaches the wire.
+pub(crate) const MARK: &str = "x-docent-file";
+
+/// The longest id, type and name; real ones have under a hundred characters.
+const MAX_CHARS: usize = 512;
+/// The longest address; signed ones are long.
+const MAX_URL_CHARS: usize = 8 * 1024;
+
+impl<'de> Deserialize<'de> for FileParam {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either)
+    }
+}
+
+struct Either;
+
+impl<'de> Visitor<'de> for Either {
+    type Value = FileParam;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a file object with `file_id` and `download_url`, or a file id")
+    }
+
+    fn visit_str<E: Error>(self, id: &str) -> Result<FileParam, E> {
+        checked(FileParam {
+            id: id.to_owned(),
+            download_url: None,
+            mime_type: None,
+            name: None,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileParam, A::Error> {
+        #[derive(Deserialize)]
+        struct Object {
+            file_id: String,
+            download_url: Option<String>,
+            mime_type: Option<String>,
+            file_name: Option<String>,
+        }
+        let object = Object::deserialize(MapAccessDeserializer::new(map))?;
+        checked(FileParam {
+            id: object.file_id,
+            download_url: object.download_url,
+            mime_type: object.mime_type,
+            name: object.file_name,
+        })
+    }
+}
+
+fn checked<E: Error>(file: FileParam) -> Result<FileParam, E> {
+    let long = |text: &str, most: usize| text.chars().nth(most).is_some();
+    if file.id.is_empty() || long(&file.id, MAX_CHARS) {
+        return Err(E::custom(format_args!(
+            "`file_id` must have 1 to {MAX_CHARS} characters"
+        )));
+    }
+    for (name, text) in [("mime_type", &file.mime_type), ("file_name", &file.name)] {
+        if text.as_ref().is_some_and(|text| long(text, MAX_CHARS)) {
+            return Err(E::custom(format_args!(
+                "`{name}` has more than {MAX_CHARS} characters"
+            )));
+        }
+    }
+    let is_good = |url: &String| url.starts_with("https://") && !long(url, MAX_URL_CHARS);
+    if !file.download_url.as_ref().is_none_or(is_good) {
+        return Err(E::custom("`download_url` must be an https address"));
+    }
+    Ok(file)
+}
+
+impl JsonSchema for FileParam {
+    fn schema_name() -> Cow<'static, str> {
+        "FileParam".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    /// What hosts of today fill in. The plain id is taken too, but no host that asks needs to know.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "download_url": {"type": "string", "format": "uri"},
+                "file_id": {"type": "string"},
+                "mime_type": {"type": "string"},
+                "file_name": {"type": "string"},
+            },
+            "required": ["download_url", "file_id"],
+            MARK: true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(value: Value) -> Result<FileParam, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_object_of_today_and_the_id_of_the_seed_both_fit() {
+        let file = read(
+            json!({"file_id": "f1", "download_url": "https://a.example/f", "mime_type": "image/png",
+            "file_name": "a.png", "later": 1}),
+        );
+        assert_eq!(
+            file,
+            Ok(FileParam {
+                id: "f1".to_owned(),
+                download_url: Some("https://a.example/f".to_owned()),
+                mime_type: Some("image/png".to_owned()),
+                name: Some("a.png".to_owned()),
+            })
+        );
+        assert_eq!(read(json!("f1")).unwrap().id, "f1");
+        assert_eq!(read(json!({"file_id": "f1"})).unwrap().download_url, None);
+    }
+
+    #[test]
+    fn what_is_no_file_says_why() {
+        for (value, part) in [
+            (json!(1), "a file object"),
+            (json!(""), "`file_id`"),
+            (json!("x".repeat(MAX_CHARS + 1)), "`file_id`"),
+            (json!({"download_url": "https://a.example"}), "`file_id`"),
+            (
+                json!({"file_id": "a", "download_url": "http://169.254.169.254/"}),
+                "https",
+            ),
+            (
+                json!({"file_id": "a", "download_url": "file:///etc/passwd"}),
+                "https",
+            ),
+            (
+                json!({"file_id": "a", "file_name": "x".repeat(MAX_CHARS + 1)}),
+                "`file_name`",
+            ),
+            (
+                json!({"file_id": "a", "download_url": format!("https://{}", "x".repeat(MAX_URL_CHARS))}),
+                "https",
+            ),
+        ] {
+            let problem = read(value.clone()).unwrap_err();
+            assert!(problem.contains(part), "{value}: {problem}");
+        }
+        assert!(read(json!("x".repeat(MAX_CHARS))).is_ok());
+    }
+}

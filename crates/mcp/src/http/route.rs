@@ -1,0 +1,296 @@
+//! Pages beside the MCP endpoint: what the host program adds, behind the same guards and bounds.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tokio::sync::Semaphore;
+
+use super::limits::Limits;
+use super::{body, well_known};
+use crate::auth::Caller;
+use crate::call::guarded;
+use crate::error::{Failure, Fault};
+use crate::resource::{Vars, match_pattern};
+use crate::result::internal;
+
+type Handler = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<Page, Failure>> + Send + Sync>;
+
+/// One more address that the server answers, such as `/d/{id}`. The MCP endpoint and its companions
+/// come first: a route cannot take their place.
+#[derive(Clone)]
+pub struct Route {
+    method: Method,
+    pattern: String,
+    handler: Handler,
+}
+
+/// A request to a [`Route`].
+#[derive(Debug)]
+pub struct Visit {
+    caller: Caller,
+    vars: Vars,
+    query: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// The answer to a [`Visit`].
+#[derive(Debug, Clone)]
+pub struct Page {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+}
+
+impl Route {
+    /// Answers `GET` and `HEAD` at a pattern with `{name}` for one segment and `{+name}` for any rest.
+    #[must_use]
+    pub fn get<F, R>(pattern: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+    {
+        Self::new(Method::GET, pattern.into(), handler)
+    }
+
+    /// Answers `POST` at a pattern. The body has come whole when the handler is called.
+    #[must_use]
+    pub fn post<F, R>(pattern: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+    {
+        Self::new(Method::POST, pattern.into(), handler)
+    }
+
+    fn new<F, R>(method: Method, pattern: String, handler: F) -> Self
+    where
+        F: Fn(Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+    {
+        Self {
+            method,
+            pattern,
+            handler: Arc::new(move |visit| handler(visit).boxed()),
+        }
+    }
+}
+
+impl Visit {
+    /// Who is visiting, as verified by the server.
+    #[must_use]
+    pub const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// A variable of the pattern, decoded.
+    #[must_use]
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str)
+    }
+
+    /// What follows the `?`, as it was sent.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// A header, if it was sent once and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        value.to_str().ok()
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+impl Page {
+    /// An answer of any type.
+    #[must_use]
+    pub fn new(status: u16, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type", content_type.into())],
+            body: Bytes::from(body.into()),
+        }
+    }
+
+    /// A web page. Unless a `content-security-policy` is added, it may load and run nothing.
+    #[must_use]
+    pub fn html(body: impl Into<String>) -> Self {
+        Self::new(200, "text/html; charset=utf-8", body.into())
+    }
+
+    /// A JSON document.
+    #[must_use]
+    pub fn json(body: &serde_json::Value) -> Self {
+        Self::new(200, "application/json", body.to_string())
+    }
+
+    /// Replaces the status.
+    #[must_use]
+    pub const fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn into_response(self) -> Result<Response, Failure> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = StatusCode::from_u16(self.status)?;
+        let headers = response.headers_mut();
+        for (name, value) in self.headers {
+            headers.insert(
+                HeaderName::from_bytes(name.as_bytes())?,
+                HeaderValue::from_str(&value)?,
+            );
+        }
+        let otherwise = [
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'none'; frame-ancestors 'none'",
+            ),
+        ];
+        for (name, value) in otherwise {
+            headers
+                .entry(name)
+                .or_insert(HeaderValue::from_static(value));
+        }
+        Ok(response)
+    }
+}
+
+/// Every route, with the bounds they share.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    routes: Arc<[Route]>,
+    limits: Arc<Limits>,
+    in_flight: Arc<Semaphore>,
+}
+
+impl Routes {
+    pub(crate) fn new(routes: Vec<Route>, limits: Arc<Limits>) -> Self {
+        let in_flight = Arc::new(Semaphore::new(limits.in_flight));
+        Self {
+            routes: routes.into(),
+            limits,
+            in_flight,
+        }
+    }
+
+    fn find(&self, path: &str) -> impl Iterator<Item = (&Route, Vars)> {
+        let path = path.to_owned();
+        self.routes.iter().filter_map(move |route| {
+            let mut vars = match_pattern(&route.pattern, &path)?;
+            for value in vars.values_mut() {
+                *value = decode(value)?;
+            }
+            Some((route, vars))
+        })
+    }
+
+    /// Answers whatever is at none of the kit's own addresses.
+    pub(crate) async fn answer(self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let method = if parts.method == Method::HEAD {
+            &Method::GET
+        } else {
+            &parts.method
+        };
+        let mut at_path = self.find(parts.uri.path()).peekable();
+        if at_path.peek().is_none() {
+            return well_known::not_found().await;
+        }
+        let Some((route, vars)) = at_path.find(|(route, _)| route.method == *method) else {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        };
+        let Ok(_permit) = self.in_flight.try_acquire() else {
+            let later = [(header::RETRY_AFTER, "1")];
+            return (StatusCode::SERVICE_UNAVAILABLE, later, "the server is busy").into_response();
+        };
+        let body = match body::read(body, self.limits.body_bytes, &self.limits).await {
+            Ok(body) => body,
+            Err(error) => return error.into_response(),
+        };
+        let visit = Visit {
+            caller: Caller::anonymous(),
+            vars,
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            headers: parts.headers,
+            body,
+        };
+        let answered = match guarded(self.limits.handler, (route.handler)(visit)).await {
+            Ok(answered) => answered,
+            Err(error) => {
+                return (StatusCode::INTERNAL_SERVER_ERROR, error.message).into_response();
+            }
+        };
+        answered
+            .and_then(Page::into_response)
+            .unwrap_or_else(failed)
+    }
+}
+
+/// The caller's mistakes are said in words, ours stay opaque.
+fn failed(failure: Failure) -> Response {
+    match failure.0 {
+        Fault::NotFound(_) => (StatusCode::NOT_FOUND, "nothing is here").into_response(),
+        Fault::Internal(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            internal(error.as_ref()).message,
+        )
+            .into_response(),
+        Fault::Refused(message) => (StatusCode::FORBIDDEN, message).into_response(),
+        other => (StatusCode::BAD_REQUEST, Failure(other).to_string()).into_response(),
+    }
+}
+
+/// Undoes percent-encoding; nothing for what is not text.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_decoded_or_not_found() {
+        assert_eq!(decode("a%20b%C3%A9+"), Some("a bé+".to_owned()));
+        for bad in ["%", "%2", "%zz", "%ff"] {
+            assert_eq!(decode(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The language a user asked for into one that the app speaks, by the lookup of RFC 4647.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::BuildError;
+
+/// Where ChatGPT says the user's language, today and in its first year.
+pub(crate) const LOCALE: &str = "openai/locale";
+const OLD_LOCALE: &str = "webplus/i18n";
+
+/// The longest language tag that is looked at; RFC 5646 asks for room for 35 characters.
+const MAX_TAG: usize = 64;
+
+/// The languages of an app, the one for everyone else first.
+#[derive(Debug, Clone)]
+pub(crate) struct Locales(Arc<[String]>);
+
+impl Default for Locales {
+    fn default() -> Self {
+        Self(Arc::new([]))
+    }
+}
+
+impl Locales {
+    pub(crate) fn new(tags: Vec<String>) -> Result<Self, BuildError> {
+        match tags.iter().find(|tag| !is_tag(tag)) {
+            Some(bad) => Err(BuildError::Locale(bad.clone())),
+            None => Ok(Self(tags.into())),
+        }
+    }
+
+    /// The app's language for a request; nothing for an app that has not said which it speaks.
+    pub(crate) fn pick<'a>(&self, get: impl Fn(&str) -> Option<&'a Value>) -> Option<&str> {
+        let default = self.0.first()?;
+        let wanted = asked(get).and_then(|range| lookup(&range, &self.0));
+        Some(wanted.unwrap_or(default))
+    }
+}
+
+/// The language that was asked for, as a tag.
+pub(crate) fn asked<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
+    let value = get(LOCALE).or_else(|| get(OLD_LOCALE))?;
+    // Some systems write `en_US`.
+    let tag = value.as_str()?.trim().replace('_', "-");
+    is_tag(&tag).then_some(tag)
+}
+
+fn is_tag(tag: &str) -> bool {
+    let is_part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    tag.len() <= MAX_TAG && tag.split('-').all(is_part)
+}
+
+/// The tag that fits a range best: the range itself, then ever less of it.
+fn lookup<'a>(range: &str, tags: &'a [String]) -> Option<&'a str> {
+    let mut range = range;
+    loop {
+        if let Some(found) = tags.iter().find(|tag| tag.eq_ignore_ascii_case(range)) {
+            return Some(found);
+        }
+        let (shorter, _) = range.rsplit_once('-')?;
+        // A single letter only introduces what followed it, so it goes along.
+        range = match shorter.rsplit_once('-') {
+            Some((before, letter)) if letter.len() == 1 => before,
+            _ => shorter,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn picked(locales: &[&str], meta: &Value) -> Option<String> {
+        let locales = Locales::new(locales.iter().map(|&tag| tag.to_owned()).collect()).unwrap();
+        locales.pick(|key| meta.get(key)).map(str::to_owned)
+    }
+
+    #[test]
+    fn lookup_shortens_from_the_right() {
+        let ours = ["en", "de", "fr-CA", "zh-Hant", "zh", "x-klingon"];
+        for (asked, expected) in [
+            ("en-GB", "en"),
+            ("EN-us", "en"),
+            ("de_AT", "de"),
+            ("fr-CA", "fr-CA"),
+            ("fr-FR", "en"),
+            ("fr", "en"),
+            ("zh-Hant-TW", "zh-Hant"),
+            ("zh-Hant-CN-x-private1-private2", "zh-Hant"),
+            ("zh-CN", "zh"),
+            ("de-a-b-c", "de"),
+            ("x-klingon", "x-klingon"),
+            ("ja", "en"),
+            ("*", "en"),
+            ("", "en"),
+            ("en--", "en"),
+        ] {
+            let meta = json!({"openai/locale": asked});
+            assert_eq!(picked(&ours, &meta).as_deref(), Some(expected), "{asked}");
+            let old = json!({"webplus/i18n": asked});
+            assert_eq!(picked(&ours, &old).as_deref(), Some(expected), "{asked}");
+        }
+        for meta in [
+            json!({}),
+            json!({"openai/locale": 5}),
+            json!({"openai/locale": "de-".repeat(40)}),
+        ] {
+            assert_eq!(picked(&ours, &meta).as_deref(), Some("en"));
+        }
+        assert_eq!(picked(&[], &json!({"openai/locale": "en"})), None);
+    }
+
+    #[test]
+    fn a_language_nobody_can_ask_for_does_not_build() {
+        for bad in ["", "en_US", "englishlanguage", "de-", &"a-".repeat(40)] {
+            let error = Locales::new(vec![bad.to_owned()]).err();
+            assert_eq!(error, Some(BuildError::Locale(bad.to_owned())));
+        }
+    }
+}

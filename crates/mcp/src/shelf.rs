@@ -1,0 +1,104 @@
+//! Everything that can be read, by its address: resources, patterns of them, and widgets in every
+//! version they ever had.
+
+use std::collections::HashSet;
+
+use crate::error::BuildError;
+use crate::resource::{Resource, ResourceTemplate, Vars};
+use crate::widget::{Placed, Widget};
+
+/// The resources of an app.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    resources: Vec<Resource>,
+    pub(crate) templates: Vec<ResourceTemplate>,
+    widgets: Vec<Placed>,
+}
+
+/// What stands at an address.
+pub(crate) enum Found<'a> {
+    One(&'a Resource),
+    OfPattern(&'a ResourceTemplate, Vars),
+}
+
+impl Shelf {
+    /// Checks that every address is one, and no two are the same.
+    pub(crate) fn new(
+        resources: Vec<Resource>,
+        templates: Vec<ResourceTemplate>,
+        widgets: &[Widget],
+        app: &str,
+    ) -> Result<Self, BuildError> {
+        let widgets: Vec<Placed> = widgets
+            .iter()
+            .map(|widget| Placed::new(widget, app))
+            .collect::<Result<_, _>>()?;
+        let shelf = Self {
+            resources,
+            templates,
+            widgets,
+        };
+        let patterns = shelf.templates.iter().map(|template| &template.pattern);
+        let mut seen = HashSet::new();
+        for uri in shelf.listed().map(|resource| &resource.uri).chain(patterns) {
+            if !seen.insert(uri) {
+                return Err(BuildError::Duplicate(uri.clone()));
+            }
+            if !uri.contains(':') {
+                return Err(BuildError::Uri(uri.clone()));
+            }
+        }
+        Ok(shelf)
+    }
+
+    /// What `resources/list` shows.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Resource> {
+        self.resources
+            .iter()
+            .chain(self.widgets.iter().flat_map(Placed::listed))
+    }
+
+    pub(crate) fn widget(&self, name: &str) -> Option<&Placed> {
+        self.widgets.iter().find(|widget| widget.name == name)
+    }
+
+    pub(crate) fn widget_names(&self) -> impl Iterator<Item = &str> {
+        self.widgets.iter().map(|widget| widget.name.as_str())
+    }
+
+    /// What is at an address now, or has moved from it.
+    pub(crate) fn find(&self, uri: &str) -> Option<Found<'_>> {
+        let one = self.resources.iter().find(|resource| resource.uri == uri);
+        if let Some(one) = one.or_else(|| self.widgets.iter().find_map(|widget| widget.at(uri))) {
+            return Some(Found::One(one));
+        }
+        let mut templates = self.templates.iter();
+        templates.find_map(|template| Some(Found::OfPattern(template, template.matches(uri)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::Body;
+
+    fn page(uri: &str) -> Resource {
+        Resource::fixed(uri, "a", "text/plain", Body::Text(String::new()))
+    }
+
+    #[test]
+    fn addresses_are_absolute_and_their_own() {
+        let of = |resources| Shelf::new(resources, Vec::new(), &[], "a").err();
+        assert_eq!(
+            of(vec![page("x://a"), page("x://a")]),
+            Some(BuildError::Duplicate("x://a".to_owned()))
+        );
+        assert_eq!(
+            of(vec![page("nowhere")]),
+            Some(BuildError::Uri("nowhere".to_owned()))
+        );
+        let widget = Widget::new("w", "W", "W.", "<!doctype html>");
+        let twice = Shelf::new(Vec::new(), Vec::new(), &[widget.clone(), widget], "a").err();
+        assert!(matches!(twice, Some(BuildError::Duplicate(_))));
+    }
+}

@@ -1,0 +1,187 @@
+//! A widget into the resources it is served as: where it is, where it has been, and for whom.
+
+use futures::FutureExt;
+
+use super::{MAX_HTML_BYTES, MCP_APP, SKYBRIDGE, Source, Widget, fingerprint};
+use crate::error::{BuildError, Failure};
+use crate::resource::{Body, Resource};
+
+/// How many letters of a fingerprint tell two versions apart; hosts keep a page for an hour, not for ever.
+const VERSION_BYTES: usize = 4;
+/// The longest version of an address that is still read; hand-made ones were shorter.
+const MAX_VERSION: usize = 16;
+
+/// A widget with its addresses.
+#[derive(Clone)]
+pub(crate) struct Placed {
+    pub(crate) name: String,
+    /// The page as the standard has it.
+    pub(crate) standard: Resource,
+    /// The same for ChatGPT clients of 2025. Always readable, listed only when the app wants it.
+    pub(crate) skybridge: Resource,
+    pub(crate) lists_skybridge: bool,
+    stem: String,
+    former: Vec<String>,
+}
+
+impl Placed {
+    /// Checks a widget and gives it its addresses under the app's name.
+    pub(crate) fn new(widget: &Widget, app: &str) -> Result<Self, BuildError> {
+        let html = widget
+            .source
+            .read_now()
+            .map_err(|what| BuildError::Widget {
+                widget: widget.name.clone(),
+                what,
+            })?;
+        widget.check(&html)?;
+        let stem = format!("ui://{}/{}-", host(app), widget.name);
+        let meta = widget.meta();
+        // A host keeps the page and what is said about it together, so either makes a new version.
+        let version = fingerprint(
+            format!("{}\n{html}", serde_json::json!(meta)).as_bytes(),
+            VERSION_BYTES,
+        );
+        let resource = |uri: String, kind: &str| {
+            let source = widget.source.clone();
+            let mut resource = Resource::new(uri, widget.name.clone(), kind, move |_| {
+                let source = source.clone();
+                async move { source.read().await }.boxed()
+            })
+            .title(widget.title.clone())
+            .description(widget.description.clone());
+            for (key, value) in &meta {
+                resource = resource.meta(key.clone(), value.clone());
+            }
+            resource
+        };
+        Ok(Self {
+            name: widget.name.clone(),
+            standard: resource(format!("{stem}{version}.html"), MCP_APP),
+            skybridge: resource(format!("{stem}{version}.skybridge.html"), SKYBRIDGE),
+            lists_skybridge: widget.skybridge,
+            stem,
+            former: widget.former.clone(),
+        })
+    }
+
+    /// What hosts see on the list.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Resource> {
+        let old = self.lists_skybridge.then_some(&self.skybridge);
+        [&self.standard].into_iter().chain(old)
+    }
+
+    /// The present page for an address of any version.
+    pub(crate) fn at(&self, uri: &str) -> Option<&Resource> {
+        if self.former.iter().any(|former| former == uri) {
+            return Some(&self.standard);
+        }
+        let version = uri.strip_prefix(&self.stem)?.strip_suffix(".html")?;
+        let (version, resource) = match version.strip_suffix(".skybridge") {
+            Some(version) => (version, &self.skybridge),
+            None => (version, &self.standard),
+        };
+        let is_version = (1..=MAX_VERSION).contains(&version.len())
+            && version.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_version.then_some(resource)
+    }
+}
+
+/// The app's name as it can stand in an address.
+fn host(app: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    app.chars().map(plain).collect()
+}
+
+impl Source {
+    /// Once, while the app is built.
+    fn read_now(&self) -> Result<String, String> {
+        match self {
+            Self::Text(text) => Ok(text.clone().into_owned()),
+            Self::File(path) => {
+                let shown = path.display();
+                std::fs::read_to_string(path).map_err(|error| {
+                    format!("cannot be read from `{shown}`: {error}; check the path")
+                })
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Body, Failure> {
+        let text = match self {
+            Self::Text(text) => text.clone().into_owned(),
+            Self::File(path) => {
+                if tokio::fs::metadata(path).await?.len() > MAX_HTML_BYTES as u64 {
+                    return Err(
+                        std::io::Error::other("the widget's file has grown too large").into(),
+                    );
+                }
+                tokio::fs::read_to_string(path).await?
+            }
+        };
+        Ok(Body::Text(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(html: &'static str) -> Placed {
+        let widget =
+            Widget::new("board", "Board", "Tasks.", html).formerly("ui://widget/kanban.html");
+        Placed::new(&widget, "Task App").unwrap()
+    }
+
+    #[test]
+    fn a_changed_page_has_a_new_address_and_the_old_one_still_reads() {
+        let (old, new) = (placed("<!doctype html>1"), placed("<!doctype html>2"));
+        assert!(old.standard.uri.starts_with("ui://task-app/board-"));
+        assert_ne!(old.standard.uri, new.standard.uri);
+        assert_eq!(old.standard.uri, placed("<!doctype html>1").standard.uri);
+        for uri in [
+            &old.standard.uri,
+            &new.standard.uri,
+            "ui://widget/kanban.html",
+            "ui://task-app/board-v3.html",
+        ] {
+            assert_eq!(
+                new.at(uri).map(|found| &found.uri),
+                Some(&new.standard.uri),
+                "{uri}"
+            );
+        }
+        let skybridge = new.at(&old.skybridge.uri).unwrap();
+        assert_eq!(skybridge.uri, new.skybridge.uri);
+        for uri in [
+            "ui://task-app/board-.html",
+            "ui://task-app/board-a-b.html",
+            "ui://task-app/board-../x.html",
+            "ui://task-app/board-12345678901234567.html",
+            "ui://task-app/board.html",
+            "ui://other/board-1.html",
+        ] {
+            assert!(new.at(uri).is_none(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn changed_metadata_is_a_new_version_too() {
+        let widget = Widget::new("board", "Board", "Tasks.", "<!doctype html>1");
+        let uri = |widget: &Widget| Placed::new(widget, "a").unwrap().standard.uri;
+        assert_ne!(uri(&widget), uri(&widget.clone().border(true)));
+    }
+
+    #[test]
+    fn a_missing_file_does_not_build() {
+        let widget = Widget::from_file("board", "Board", "Tasks.", "/nowhere/board.html");
+        let problem = Placed::new(&widget, "a").err().unwrap().to_string();
+        assert!(problem.contains("/nowhere/board.html"), "{problem}");
+    }
+}
