@@ -30,10 +30,7 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
-        Command::Check(check) => {
-            settled(None, flags)?;
-            check::run(&check.url, check.json)
-        }
+        Command::Check(check) => check::run(&check, flags),
     }
 }
 

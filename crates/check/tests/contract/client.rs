@@ -1,0 +1,338 @@
+//! How the check talks: as hosts do, within bounds, and to nobody who is not there.
+
+use std::time::Duration;
+
+use docent_check::{Options, Profile, Report, Severity, Target, check};
+use serde_json::{Value, json};
+
+use crate::broken::{Broken, edited};
+use crate::server::{Call, Reply, serve};
+
+fn checked(url: &str, timeout: Duration) -> Report {
+    let options = Options {
+        profiles: Profile::ALL.to_vec(),
+        call_timeout: timeout,
+        ..Options::default()
+    };
+    check(&Target::Url(url.to_owned()), &options, &|_| {})
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// One finding that the server cannot be used, with these words.
+fn check_trouble(report: &Report, message: &str) {
+    let found = report
+        .findings
+        .iter()
+        .find(|finding| finding.rule == "lifecycle/answers");
+    assert_eq!(found.map(|finding| finding.message.as_str()), Some(message));
+    assert_eq!(report.worst(), Some(Severity::Error));
+    assert!(
+        report.skipped.len() > 100,
+        "what cannot be seen is not judged"
+    );
+}
+
+#[test]
+fn requests_are_those_of_chatgpt() {
+    let server = Broken::nothing().serve();
+    let report = checked(&server.url, LONG);
+    assert_eq!(report.findings, []);
+    let calls = server.calls();
+    let first = &calls[0];
+    assert_eq!(
+        (first.method(), &first.body["id"]),
+        ("server/discover", &json!("openai-mcp-discover"))
+    );
+    assert_eq!(first.header("user-agent"), Some("openai-mcp/1.0.0"));
+    assert!(first.header("x-docent-check").is_some());
+    assert_eq!(first.header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(
+        first.header("accept"),
+        Some("application/json, text/event-stream")
+    );
+    let second = &calls[1];
+    assert_eq!(
+        (second.method(), &second.body["params"]["protocolVersion"]),
+        ("initialize", &json!("2025-11-25"))
+    );
+    assert_eq!(second.body["params"]["clientInfo"]["name"], "openai-mcp");
+    assert_eq!(calls[2].method(), "notifications/initialized");
+    assert!(calls.len() < 120, "{} requests", calls.len());
+}
+
+#[test]
+fn only_claude_is_asked_about_as_claude() {
+    let server = Broken::nothing().serve();
+    let options = Options {
+        profiles: vec![Profile::Claude],
+        ..Options::default()
+    };
+    let _ = check(&Target::Url(server.url.clone()), &options, &|_| {});
+    assert_eq!(server.calls()[0].header("user-agent"), Some("Claude-User"));
+}
+
+#[test]
+fn sessions_are_kept_and_ended() {
+    let server = Broken::nothing().legacy_only().sessions().serve();
+    let report = checked(&server.url, LONG);
+    assert_eq!(report.findings, []);
+    let calls = server.calls();
+    let listed = calls
+        .iter()
+        .find(|call| call.method() == "tools/list")
+        .unwrap();
+    assert_eq!(listed.header("mcp-session-id"), Some("a-session"));
+    assert_eq!(listed.header("mcp-method"), None);
+    let last = calls.last().unwrap();
+    assert_eq!(
+        (last.verb.as_str(), last.header("mcp-session-id")),
+        ("DELETE", Some("a-session"))
+    );
+    let opened = calls
+        .iter()
+        .filter(|call| call.method() == "initialize" && call.header("authorization").is_none())
+        .count();
+    let ended = calls.iter().filter(|call| call.verb == "DELETE").count();
+    // The request without a token is not a conversation, and nothing came of it.
+    assert_eq!(opened, ended + 1);
+}
+
+#[test]
+fn tools_that_may_write_are_called_with_leave_only() {
+    let writing = || Broken::tools(|tools| tools[2]["annotations"]["readOnlyHint"] = json!(false));
+    let called = |broken: Broken| {
+        let server = broken.serve();
+        let _ = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+        server
+            .calls()
+            .iter()
+            .any(|call| call.body["params"]["name"] == "show_status")
+    };
+    assert!(called(Broken::nothing()));
+    assert!(!called(writing()));
+    assert!(called(
+        writing().checked(|options| options.allow_writes = true)
+    ));
+}
+
+#[test]
+fn a_token_is_sent_and_never_shown() {
+    let broken = Broken::reply(|_, call, reply| {
+        if call.method() == "tools/list" {
+            Reply::status(500)
+        } else {
+            reply
+        }
+    });
+    let broken = broken
+        .sign_in()
+        .checked(|options| options.token = Some("good-token".to_owned()));
+    let server = broken.serve();
+    let report = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+    assert!(!report.findings.is_empty());
+    assert!(!format!("{report:?}").contains("good-token"));
+    let listed = server
+        .calls()
+        .into_iter()
+        .find(|call| call.method() == "tools/list")
+        .unwrap();
+    assert_eq!(listed.header("authorization"), Some("Bearer good-token"));
+}
+
+#[test]
+fn events_before_the_answer_are_passed_over_and_open_streams_left() {
+    let server = Broken::reply(|_, call, reply| {
+        let answer: Result<Value, _> = serde_json::from_str(&reply.body);
+        let Ok(answer) = answer else { return reply };
+        if call.header("accept") != Some("application/json, text/event-stream")
+            || reply.status != 200
+            || answer.is_array()
+        {
+            return reply;
+        }
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
+        let question = json!({"jsonrpc": "2.0", "id": call.body["id"], "method": "ping"});
+        Reply::events(&[progress, question, answer]).left_open()
+    })
+    .serve();
+    assert_eq!(checked(&server.url, LONG).findings, []);
+}
+
+#[test]
+fn garbage_is_named() {
+    let check_reply = |reply: fn(&Call) -> Reply, message: &str| {
+        let server = serve(reply);
+        check_trouble(&checked(&server.url, LONG), message);
+    };
+    let not_json = "the answer to `initialize` is not valid JSON";
+    check_reply(|_| Reply::raw("application/json", "{nonsense"), not_json);
+    check_reply(
+        |_| Reply::raw("text/event-stream", "data: {nonsense\n\n"),
+        not_json,
+    );
+    check_reply(
+        |_| Reply::raw("application/json", &"[".repeat(100_000)),
+        not_json,
+    );
+    check_reply(
+        |_| Reply::raw("text/html", "<p>hello"),
+        "the answer to `initialize` is neither JSON nor an event stream",
+    );
+    let not_an_answer = "the answer to `initialize` is not a JSON-RPC answer to it";
+    check_reply(|_| Reply::raw("text/event-stream", ""), not_an_answer);
+    check_reply(
+        |_| Reply::json(&json!({"jsonrpc": "2.0", "id": 99, "result": {}})),
+        not_an_answer,
+    );
+    check_reply(|_| Reply::json(&json!([])), not_an_answer);
+    check_reply(
+        |call| Reply::json(&json!({"jsonrpc": "2.0", "id": call.body["id"]})),
+        not_an_answer,
+    );
+    check_reply(
+        |_| Reply::status(500),
+        "the server answered `initialize` with status 500",
+    );
+    check_reply(
+        |_| Reply::status(307).with("Location", "/x"),
+        "the server answered `initialize` with status 307",
+    );
+    let refuse = |call: &Call| {
+        Reply::json(
+            &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": -32000, "message": "no\u{1b}"}}),
+        )
+    };
+    check_reply(refuse, "the server refuses `initialize` with code -32000");
+}
+
+#[test]
+fn what_a_server_says_is_shown_safely() {
+    let server = serve(|call| {
+        Reply::json(
+            &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": 1, "message": "red\u{9b}31m"}}),
+        )
+    });
+    let report = checked(&server.url, LONG);
+    assert!(!format!("{report:?}").contains('\u{9b}'));
+    assert!(
+        report.findings[0].received.contains("red\u{FFFD}31m"),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn an_answer_ends_at_its_bound() {
+    const LIMIT: usize = 8 * 1024 * 1024;
+    let padded = |size: usize| {
+        Broken::reply(move |_, call, mut reply| {
+            if call.method() == "resources/templates/list" {
+                let spaces = size - reply.body.len();
+                reply.body = format!("{}{}", " ".repeat(spaces), reply.body);
+            }
+            reply
+        })
+    };
+    let too_large = |broken: Broken| {
+        let report = checked(&broken.serve().url, LONG);
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "limits/answer-bytes")
+    };
+    assert!(!too_large(padded(LIMIT)));
+    assert!(too_large(padded(LIMIT + 1)));
+    let endless = |kind: &'static str| {
+        Broken::reply(move |_, call, reply| {
+            if call.method() == "prompts/list" {
+                Reply::endless(kind)
+            } else {
+                reply
+            }
+        })
+    };
+    assert!(too_large(endless("application/json")));
+    assert!(too_large(endless("text/event-stream")));
+}
+
+#[test]
+fn a_list_ends_at_its_bounds() {
+    let many = |count: usize| {
+        Broken::tools(move |tools| {
+            let more = tools[2].clone();
+            while tools.len() < count {
+                let mut more = more.clone();
+                more["name"] = json!(format!("tool_{}", tools.len()));
+                more["inputSchema"]["required"] = json!(["file"]);
+                tools.push(more);
+            }
+        })
+    };
+    let pages = |last: u64| {
+        Broken::reply(move |_, call, reply| {
+            if call.method() != "tools/list" {
+                return reply;
+            }
+            let page: u64 = call.body["params"]["cursor"]
+                .as_str()
+                .unwrap_or("1")
+                .parse()
+                .unwrap();
+            edited(reply, |message| {
+                if let Some(result) = message.get_mut("result") {
+                    if page > 1 {
+                        result["tools"] = json!([]);
+                    }
+                    if page < last {
+                        result["nextCursor"] = json!((page + 1).to_string());
+                    }
+                }
+            })
+        })
+    };
+    let endless = |broken: Broken| {
+        let report = checked(&broken.serve().url, LONG);
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "tools/list-ends")
+    };
+    assert!(!endless(many(1_000)));
+    assert!(endless(many(1_001)));
+    assert!(!endless(pages(50)));
+    assert!(endless(pages(51)));
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    let brief = Duration::from_millis(200);
+    let silent = "the server did not answer in time";
+    check_trouble(&checked(&serve(|_| Reply::silence()).url, brief), silent);
+    let stalled = serve(|_| Reply::raw("text/event-stream", ": wait\n\n").left_open());
+    check_trouble(&checked(&stalled.url, brief), silent);
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_a_finding() {
+    // Port 1 is reserved, so no other test can be listening there.
+    let report = checked("http://127.0.0.1:1/mcp", LONG);
+    check_trouble(&report, "the server cannot be reached");
+    assert!(!report.findings[0].received.is_empty());
+}
+
+#[test]
+fn only_web_addresses_are_checked() {
+    for url in [
+        "",
+        "ftp://a.example/",
+        "a.example",
+        "http://",
+        "/mcp",
+        "file:///etc/passwd",
+    ] {
+        check_trouble(
+            &checked(url, LONG),
+            &format!("`{url}` is not an http or https address"),
+        );
+    }
+}
