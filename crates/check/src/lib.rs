@@ -163,7 +163,16 @@ fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
 /// The profiles that a server shows itself to be made for.
 fn fitting(seen: &Seen) -> Vec<Profile> {
     let mut fitting = vec![Profile::Protocol, Profile::ChatGpt];
-    if seen.tool("search").is_some() && seen.tool("fetch").is_some() {
+    // Others have tools of these names too, for other things.
+    let takes = |tool: &str, argument: &str| {
+        let schema = seen.tool(tool).and_then(|tool| tool.get("inputSchema"));
+        schema.is_some_and(|schema| {
+            schema
+                .get("properties")
+                .is_some_and(|all| all.get(argument).is_some())
+        })
+    };
+    if takes("search", "query") && takes("fetch", "id") {
         fitting.extend([Profile::DeepResearch, Profile::CompanyKnowledge]);
     }
     fitting.push(Profile::Claude);

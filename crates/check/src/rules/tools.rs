@@ -42,6 +42,17 @@ pub(super) const RULES: &[Rule] = &[
         judge: list::list_ends,
     },
     Rule {
+        id: "tools/bad-cursor",
+        demand: "a cursor that was never handed out is refused with -32602",
+        weights: &[(Protocol, Note)],
+        source: owner(
+            "MCP specification 2025-11-25, server/utilities/pagination",
+            "2025-11-25",
+        ),
+        fix: "answer unknown cursors with JSON-RPC error -32602, also when there is one page only",
+        judge: list::bad_cursor,
+    },
+    Rule {
         id: "tools/list-stable",
         demand: "the list of tools is the same, in the same order, when it is asked for twice",
         weights: SHOULD,

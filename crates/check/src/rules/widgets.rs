@@ -151,7 +151,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "widgets/eval",
         demand: "no text is run as a script",
-        weights: &[(Apps, Error), (Submission, Error)],
+        weights: &[(Apps, Warning), (Submission, Warning)],
         source: owner(APPS, "2026-01-26"),
         fix: "build without `eval` and `new Function`; no host allows them",
         judge: html::eval,
@@ -159,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "widgets/sandbox",
         demand: "nothing is called that the sandbox forbids",
-        weights: &[(Apps, Warning)],
+        weights: &[(Apps, Note)],
         source: several(
             "dialogs do nothing, and stored data is lost between mounts",
             "2026-10-01",

@@ -30,6 +30,8 @@ pub(super) fn read(visit: &mut Visit) {
         "unknown-method",
         main.request("docent/no-such-method", json!({})),
     );
+    let cursor = json!({"cursor": "docent-check-no-such-cursor"});
+    visit.probe("bad-cursor", main.request("tools/list", cursor));
     if let Some(other) = visit.other.take() {
         in_the_other_era(visit, &other);
         visit.other = Some(other);

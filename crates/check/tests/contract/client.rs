@@ -5,7 +5,7 @@ use std::time::Duration;
 use docent_check::{Options, Profile, Report, Severity, Target, check};
 use serde_json::{Value, json};
 
-use crate::broken::{Broken, edited};
+use crate::broken::{Broken, result_of};
 use crate::server::{Call, Reply, serve};
 
 fn checked(url: &str, timeout: Duration) -> Report {
@@ -273,21 +273,20 @@ fn a_list_ends_at_its_bounds() {
             if call.method() != "tools/list" {
                 return reply;
             }
-            let page: u64 = call.body["params"]["cursor"]
-                .as_str()
-                .unwrap_or("1")
-                .parse()
-                .unwrap();
-            edited(reply, |message| {
-                if let Some(result) = message.get_mut("result") {
-                    if page > 1 {
-                        result["tools"] = json!([]);
-                    }
-                    if page < last {
-                        result["nextCursor"] = json!((page + 1).to_string());
-                    }
-                }
-            })
+            let cursor = call.body["params"]["cursor"].as_str().unwrap_or("1");
+            let Ok(page) = cursor.parse::<u64>() else {
+                return reply;
+            };
+            let mut list =
+                json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"});
+            if page == 1 {
+                let first: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+                list["tools"] = first["result"]["tools"].clone();
+            }
+            if page < last {
+                list["nextCursor"] = json!((page + 1).to_string());
+            }
+            result_of(call, &list)
         })
     };
     let endless = |broken: Broken| {

@@ -200,6 +200,7 @@ fn result(kind: Kind, call: &Call) -> Answer {
             "instructions": "Search first, then fetch by id.", "_meta": {"io.modelcontextprotocol/serverInfo": info()},
         }),
         "ping" if !modern => json!({}),
+        "tools/list" if params["cursor"].is_string() => return Err((-32602, "no such page")),
         "tools/list" => json!({"tools": tools(), "ttlMs": 1000, "cacheScope": "public"}),
         "resources/list" => {
             json!({"resources": [{"uri": WIDGET, "name": "results", "mimeType": "text/html;profile=mcp-app", "_meta": widget_meta()}], "ttlMs": 1000, "cacheScope": "public"})

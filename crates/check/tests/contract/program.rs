@@ -21,6 +21,7 @@ fn script(extra: &str) -> Target {
     say "\"result\":$(printf '{hello}' "$asked")" ;;
   *'"notifications/'*) ;;
   *'"ping"'*) say '"result":{{}}' ;;
+  *'"cursor"'*) say '"error":{{"code":-32602,"message":"no such page"}}' ;;
   *'"tools/list"'*) say '"result":{tools}' ;;
   *'"name":"now"'*) say '"result":{{"content":[{{"type":"text","text":"noon"}}]}}' ;;
   *'"tools/call"'*) say '"error":{{"code":-32602,"message":"no such tool"}}' ;;

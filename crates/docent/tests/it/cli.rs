@@ -299,7 +299,7 @@ fn rules_are_listed_and_their_page_is_fresh() {
     let dir = Dir::new();
     let ran = dir.run(&["check", "--list-rules", "--as", "claude"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stdout.contains("tools/hints-explicit"));
+    assert!(ran.stdout.contains("tools/hints-either"));
     assert!(!ran.stdout.contains("search-fetch/exist"));
     let page = dir
         .run(&["check", "--list-rules", "--format", "markdown"])
@@ -311,10 +311,8 @@ fn rules_are_listed_and_their_page_is_fresh() {
 #[test]
 fn our_own_server_passes_every_profile() {
     let dir = Dir::new();
-    dir.write(
-        "docent.toml",
-        "[server]\npublic_url = \"https://harbour.example\"\n",
-    );
+    let settings = "[documents]\nurl = \"https://harbour.example/{+id}\"\n";
+    dir.write("docent.toml", settings);
     dir.write(
         "ferries.md",
         "# Ferry timetable\n\nBoats leave the Rope Quay at six.\n",
@@ -323,7 +321,9 @@ fn our_own_server_passes_every_profile() {
         "dues.md",
         "# Harbour dues\n\nTen crowns a day for boats of any length.\n",
     );
-    let ran = dir.run(&["check", "--path", ".", "--as", "all", "--json"]);
+    let ran = dir.run(&[
+        "check", "--path", ".", "--as", "all", "--query", "boats", "--json",
+    ]);
     let report = ran.json();
     assert_eq!(report["findings"], serde_json::json!([]), "{report:#}");
     assert_eq!(ran.code, Some(0));

@@ -22,6 +22,13 @@ pub(super) fn finds(seen: &Seen) -> Verdict {
     let Some(last) = tried.last() else {
         return NO_SEARCH;
     };
+    let lists = |call: &&Call| {
+        call.payload()
+            .is_some_and(|payload| payload.get("results").is_some_and(Value::is_array))
+    };
+    if !tried.iter().any(lists) {
+        return Verdict::Skipped("`search` returned no list of results");
+    }
     let nothing = tried.iter().all(|call| call.found().is_empty());
     let queries: Vec<&str> = tried
         .iter()

@@ -62,3 +62,13 @@ pub(super) fn list_stable(seen: &Seen) -> Verdict {
             .seen(&format!("{first:?} and {second:?}"))
     }))
 }
+
+pub(super) fn bad_cursor(seen: &Seen) -> Verdict {
+    let Some(asked) = seen.probe("bad-cursor") else {
+        return Verdict::Skipped("it was not asked");
+    };
+    let taken = asked.result().is_some();
+    Verdict::one(
+        taken.then(|| Fault::new("a cursor that was never handed out is taken").from(asked)),
+    )
+}

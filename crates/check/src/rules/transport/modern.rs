@@ -1,6 +1,6 @@
 //! Headers and bodies of revision 2026-07-28 that do not fit each other.
 
-use super::super::{Fault, Note, Seen, Verdict, of_probe};
+use super::super::{Fault, Seen, Verdict, of_probe};
 use crate::exchange::Exchange;
 
 const NOT_MODERN: Verdict = Verdict::Skipped("the server does not speak 2026-07-28");
@@ -53,17 +53,12 @@ pub(super) fn header_mismatch(seen: &Seen) -> Verdict {
         skipped @ Verdict::Skipped(_) => return skipped,
     }
     let missing = "a missing `MCP-Protocol-Version`";
-    if let Verdict::Judged(found) = refused(seen, "no-version-header", (400, -32020), missing) {
-        // Without it a server of both eras may take the request for an older one, and refuse that.
-        let is_refused = seen.probe("no-version-header").and_then(Exchange::status) == Some(400);
-        let milder = |fault: Fault| {
-            if is_refused {
-                fault.at_most(Note)
-            } else {
-                fault
-            }
-        };
-        faults.extend(found.into_iter().map(milder));
+    // Without it a server of both eras may take the request for an older one, and refuse that.
+    let is_refused = seen.probe("no-version-header").and_then(Exchange::status) == Some(400);
+    if !is_refused
+        && let Verdict::Judged(found) = refused(seen, "no-version-header", (400, -32020), missing)
+    {
+        faults.extend(found);
     }
     Verdict::Judged(faults)
 }

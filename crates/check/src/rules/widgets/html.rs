@@ -35,6 +35,14 @@ fn loads(html: &str) -> Vec<(&'static str, String)> {
                 Some(300)
             };
             let piece = window(html, at + start.len(), end.unwrap_or(300).min(2_000));
+            // These open a connection and load nothing.
+            if start == "<link"
+                && ["preconnect", "dns-prefetch", "canonical"]
+                    .into_iter()
+                    .any(|rel| piece.contains(rel))
+            {
+                continue;
+            }
             let from = if key.is_empty() {
                 Some(0)
             } else {
@@ -197,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_a_document_loads_is_found_and_links_are_not() {
-        let html = "<script type=module src='https://cdn.example/a.js'></script><a href=\"https://a.example/\">x</a>\
+        let html = "<link rel=preconnect href=https://pre.example><script type=module src='https://cdn.example/a.js'></script><a href=\"https://a.example/\">x</a>\
             <img alt=x src=\"//img.example/b.png\"><style>@import \"https://c.example/x.css\"; b{background:url(https://d.example/y.png)}</style>\
             <script>fetch(`https://api.example/v1`); import x from 'https://e.example/z.js'; // see https://doc.example\n</script>";
         let origins: Vec<String> = loads(html)
@@ -217,6 +225,7 @@ mod tests {
                 "{wanted} in {origins:?}"
             );
         }
+        assert!(!origins.contains(&"https://pre.example".to_owned()));
         assert!(
             !origins.contains(&"https://a.example".to_owned())
                 && !origins.contains(&"https://doc.example".to_owned())

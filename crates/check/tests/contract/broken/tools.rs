@@ -13,6 +13,17 @@ pub(super) fn tools(name: &str) -> Option<Broken> {
             }
         }),
         "list-ends" => Broken::result("tools/list", |result| result["nextCursor"] = json!("again")),
+        "bad-cursor" => Broken::reply(|_, call, reply| {
+            let cursor = &call.body["params"]["cursor"];
+            if cursor.is_string() {
+                result_of(
+                    call,
+                    &json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}),
+                )
+            } else {
+                reply
+            }
+        }),
         "list-stable" => {
             let count = AtomicUsize::new(0);
             Broken::tools(move |tools| {
