@@ -52,6 +52,11 @@ pub struct Options {
     pub queries: Vec<String>,
     /// A token that is sent with every request.
     pub token: Option<String>,
+    /// Whether to sign in where the server asks for it and there is no token: `progress` then hears
+    /// `sign in at` and the address of the login page, and the user has five minutes.
+    pub login: bool,
+    /// The client id to sign in with; without it one is registered.
+    pub client_id: Option<String>,
     /// Whether tools may be called that do not say that they only read.
     pub allow_writes: bool,
     /// Whether addresses that search returns are opened.
@@ -71,6 +76,8 @@ impl Default for Options {
             call_timeout: Duration::from_secs(30),
             queries: Vec::new(),
             token: None,
+            login: false,
+            client_id: None,
             allow_writes: false,
             open_urls: false,
             slow: false,

@@ -1,6 +1,7 @@
 //! Sign-in, step by step: the challenge, the metadata of the resource, the metadata of the
 //! authorization server, and tokens that must be refused.
 
+mod login;
 mod server;
 mod tokens;
 
@@ -189,6 +190,65 @@ pub(super) const RULES: &[Rule] = &[
         source: owner(OPENAI_AUTH, "2026-11-15"),
         fix: "put both into the challenge, and set `isError` on the result",
         judge: tokens::tool_challenge,
+    },
+    Rule {
+        id: "auth/login-register",
+        demand: "a client can register itself",
+        weights: HOSTS,
+        source: owner("RFC 7591", "2015-07-01"),
+        fix: "answer a registration with 201 and a `client_id`, and allow loopback redirects",
+        judge: login::register,
+    },
+    Rule {
+        id: "auth/login-return",
+        demand: "the login page sends the user back with a code and the same `state`",
+        weights: HOSTS,
+        source: owner("RFC 6749, section 4.1.2", "2012-10-01"),
+        fix: "redirect to the address that was registered, with `code` and `state`",
+        judge: login::returned,
+    },
+    Rule {
+        id: "auth/login-iss",
+        demand: "what comes back names the issuer, where that was promised",
+        weights: HOSTS,
+        source: owner("RFC 9207, section 2.4", "2022-03-01"),
+        fix: "send `iss`, equal to `issuer` to the letter, with every authorization response",
+        judge: login::issuer,
+    },
+    Rule {
+        id: "auth/login-token",
+        demand: "a code is traded for a bearer token",
+        weights: HOSTS,
+        source: owner("RFC 6749, section 5.1", "2012-10-01"),
+        fix: "take the code with its verifier as a form, and return `access_token` and `token_type`",
+        judge: login::token,
+    },
+    Rule {
+        id: "auth/login-refresh",
+        demand: "a login comes with a refresh token that works",
+        weights: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: several(
+            "connectors that ask for a new login every hour",
+            "2026-09-01",
+        ),
+        fix: "hand out a `refresh_token`, and take it at the token endpoint",
+        judge: login::refresh,
+    },
+    Rule {
+        id: "auth/login-accepted",
+        demand: "the server accepts the token of a fresh login",
+        weights: HOSTS,
+        source: owner(SPEC_AUTH, "2025-11-25"),
+        fix: "issue tokens for the address that was asked for in `resource`, and compare with the same",
+        judge: login::accepted,
+    },
+    Rule {
+        id: "auth/login-tampered",
+        demand: "a real token that was tampered with is refused",
+        weights: HOSTS,
+        source: owner(SPEC_AUTH, "2025-11-25"),
+        fix: "verify the signature, or look the token up as a whole",
+        judge: login::tampered,
     },
 ];
 

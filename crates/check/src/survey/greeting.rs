@@ -14,6 +14,7 @@ use crate::wire::Ask;
 pub(crate) const NEVER: &str = "1999-01-01";
 
 pub(super) fn greet(visit: &mut Visit) {
+    visit.seen.greetings.clear();
     let modern = Voice::new(visit.identity, MODERN);
     let id = json!("openai-mcp-discover");
     let discover = visit

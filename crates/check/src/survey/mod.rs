@@ -4,6 +4,7 @@
 mod calls;
 mod greeting;
 mod lists;
+mod login;
 mod signin;
 mod transport;
 mod widgets;
@@ -19,6 +20,7 @@ use crate::voice::{Identity, Voice};
 use crate::wire::Wire;
 
 pub(crate) use calls::{Call, Purpose};
+pub(crate) use login::{Login, Step};
 pub(crate) use signin::{Document, SignIn};
 pub(crate) use transport::STRANGER;
 pub(crate) use widgets::{Widget, templates};
@@ -59,6 +61,8 @@ pub(crate) struct Seen {
     pub calls: Vec<Call>,
     pub widgets: Vec<Widget>,
     pub sign_in: Option<SignIn>,
+    /// How a login went, where one was asked for.
+    pub login: Option<Login>,
     /// Everything, in order.
     pub log: Vec<Arc<Exchange>>,
     /// What a host saw at another time.
@@ -127,6 +131,9 @@ pub(crate) fn survey(wire: &Wire, options: &Options, progress: &dyn Fn(&str)) ->
     if http.is_some() {
         progress("sign-in");
         signin::look(&mut visit);
+        if options.login && visit.seen.is_locked {
+            login::sign_in(&mut visit);
+        }
     }
     if visit.seen.is_open && !visit.seen.is_locked {
         progress("lists");

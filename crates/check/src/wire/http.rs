@@ -2,6 +2,7 @@
 //! bounded, no redirect followed.
 
 use std::io::{self, BufReader, Read};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -27,7 +28,7 @@ pub(crate) struct Http {
     pub is_local: bool,
     agent: Agent,
     user_agent: &'static str,
-    token: Option<String>,
+    token: Mutex<Option<String>>,
 }
 
 /// Why an address is none.
@@ -62,7 +63,7 @@ impl Http {
             is_local,
             agent: config.build().new_agent(),
             user_agent,
-            token,
+            token: Mutex::new(token),
         })
     }
 
@@ -77,6 +78,12 @@ impl Http {
     pub(crate) fn path(&self) -> String {
         let rest = self.url.get(self.origin().len()..).unwrap_or_default();
         rest.split(['?', '#']).next().unwrap_or_default().to_owned()
+    }
+
+    /// Sends this token with every request from now on.
+    pub(crate) fn sign_in(&self, token: &str) {
+        let mut known = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(token.to_owned());
     }
 
     /// Whether it is spoken to under encryption.
@@ -129,7 +136,8 @@ impl Http {
             let both = "application/json, text/event-stream";
             headers.push(("Accept".to_owned(), both.to_owned()));
         }
-        if let Some(token) = self.token.as_ref().filter(|_| !ask.anonymous) {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = token.as_ref().filter(|_| !ask.anonymous) {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
         for (name, value) in &ask.headers {

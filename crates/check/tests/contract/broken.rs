@@ -7,7 +7,7 @@ mod retrieval;
 mod tools;
 mod widgets;
 
-pub(crate) use auth::asking;
+pub(crate) use auth::{asking, signing_in};
 pub(crate) use retrieval::opening;
 pub(crate) use tools::known_tools;
 

@@ -48,6 +48,9 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
     if let Some(path) = call.path.strip_prefix("/.well-known/") {
         return well_known(kind, origin, path);
     }
+    if let Some(reply) = login(kind, origin, call) {
+        return reply;
+    }
     match call.verb.as_str() {
         "GET" | "DELETE" => {
             return if kind.sessions && call.verb == "DELETE" {
@@ -157,6 +160,43 @@ fn refuse(kind: Kind, call: &Call) -> Option<Reply> {
         };
     }
     None
+}
+
+/// The authorization server: everybody may log in, and gets the one token there is.
+fn login(kind: Kind, origin: &str, call: &Call) -> Option<Reply> {
+    let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
+    let field = |text: &str, key: &str| {
+        let pair = text
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(&format!("{key}=")));
+        pair.unwrap_or_default().to_owned()
+    };
+    match path {
+        "/register" if kind.sign_in => {
+            Some(Reply::json(&json!({"client_id": "client-1"})).coded(201))
+        }
+        "/authorize" if kind.sign_in => {
+            let back = field(query, "redirect_uri")
+                .replace("%3A", ":")
+                .replace("%2F", "/");
+            let location = format!(
+                "{back}?code=abc&state={}&iss={origin}",
+                field(query, "state")
+            );
+            Some(Reply::status(302).with("Location", &location))
+        }
+        "/token" if kind.sign_in => {
+            let proven = field(&call.text, "grant_type") == "refresh_token"
+                || field(&call.text, "code_verifier").len() >= 43;
+            let token = json!({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "refresh-1"});
+            Some(if proven {
+                Reply::json(&token)
+            } else {
+                Reply::json(&json!({"error": "invalid_grant"})).coded(400)
+            })
+        }
+        _ => None,
+    }
 }
 
 fn well_known(kind: Kind, origin: &str, path: &str) -> Reply {

@@ -1,17 +1,48 @@
 //! The table of rules, rule by rule: each finds its defect, and none finds anything on good servers.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
 use docent_check::{Basis, Options, Profile, Report, Rule, Severity, Target, check, rules};
 
-use crate::broken::{Broken, asking, broken, known_tools, opening};
+use crate::broken::{Broken, asking, broken, known_tools, opening, signing_in};
 
 /// Rules that cannot be tried on a server of this machine; each has a test where it stands.
 const TRIED_ELSEWHERE: [&str; 1] = ["security/https"];
 
 fn checked(broken: &Broken) -> Report {
     let server = broken.serve();
-    check(&Target::Url(server.url), &broken.options, &|_| {})
+    check(&Target::Url(server.url), &broken.options, &|step| {
+        if let Some(url) = step.strip_prefix("sign in at ") {
+            browse(url.to_owned());
+        }
+    })
+}
+
+/// Opens an address and follows where it leads, as the user's browser would.
+fn browse(url: String) {
+    std::thread::spawn(move || {
+        let mut next = Some(url);
+        while let Some(url) = next {
+            let (host, path) = url
+                .strip_prefix("http://")
+                .and_then(|rest| rest.split_once('/'))
+                .unwrap();
+            let mut stream = TcpStream::connect(host).unwrap();
+            write!(
+                stream,
+                "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            )
+            .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            let location = answer
+                .lines()
+                .find_map(|line| line.strip_prefix("Location: "));
+            next = location.map(str::to_owned);
+        }
+    });
 }
 
 /// Good servers, each of another kind; between them they give every rule something to look at.
@@ -32,6 +63,7 @@ fn good() -> Vec<(&'static str, Broken)> {
                 .sign_in()
                 .checked(|options| options.token = Some(crate::good::TOKEN.to_owned())),
         ),
+        ("logged in", signing_in(|_, _, reply| reply)),
         (
             "known",
             Broken::nothing().checked(|options| options.baseline = Some(known_tools())),
@@ -191,4 +223,21 @@ fn without_profiles_those_are_taken_that_fit() {
     let fewer = report(Broken::tools(|tools| drop(tools.drain(0..3))));
     assert!(!fewer.contains(&Profile::DeepResearch), "{fewer:?}");
     assert!(Options::default().profiles.is_empty());
+}
+
+#[test]
+fn a_login_leaves_no_secret_in_the_report() {
+    let broken = signing_in(|_, call, reply| {
+        if call.method() == "tools/list" {
+            reply.coded(500)
+        } else {
+            reply
+        }
+    });
+    let report = checked(&broken);
+    assert!(report.passed.contains(&"auth/login-accepted"), "{report:?}");
+    assert!(!report.findings.is_empty());
+    for secret in [crate::good::TOKEN, "refresh-1", "code=abc", "code_verifier"] {
+        assert!(!format!("{report:?}").contains(secret), "{secret}");
+    }
 }

@@ -63,6 +63,14 @@ pub struct Check {
     #[arg(long, env = "MCP_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
 
+    /// Sign in, in a browser, where the server asks for it and there is no token
+    #[arg(long, conflicts_with_all = ["token", "stdio"])]
+    pub login: bool,
+
+    /// The client id to sign in with; without it one is registered
+    #[arg(long, value_name = "ID", requires = "login")]
+    pub client_id: Option<String>,
+
     /// Also call tools without arguments that do not say that they only read
     #[arg(long)]
     pub allow_writes: bool,

@@ -36,6 +36,8 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         call_timeout: Duration::from_secs(check.timeout),
         queries: check.query.clone(),
         token: check.token.clone(),
+        login: check.login,
+        client_id: check.client_id.clone(),
         allow_writes: check.allow_writes,
         open_urls: check.open_urls,
         slow: check.slow,
@@ -71,7 +73,13 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
 
 fn checked(target: &Target, options: &Options) -> Report {
     let mut steps = Steps::start("checking");
-    let report = docent_check::check(target, options, &|step| steps.at(step));
+    let report = docent_check::check(target, options, &|step| {
+        // The address of the login page must stand where it can be copied.
+        if step.starts_with("sign in at ") {
+            output::say(step);
+        }
+        steps.at(step.split(" at ").next().unwrap_or(step));
+    });
     steps.finish();
     report
 }

@@ -43,6 +43,15 @@ pub(crate) fn asking(words: &'static str) -> Broken {
     })
 }
 
+/// A server with sign-in that is checked with a login.
+pub(crate) fn signing_in(
+    defect: impl Fn(&str, &crate::server::Call, Reply) -> Reply + Send + Sync + 'static,
+) -> Broken {
+    Broken::reply(defect)
+        .sign_in()
+        .checked(|options| options.login = true)
+}
+
 pub(super) fn auth(name: &str) -> Option<Broken> {
     Some(match name {
         "absent-404" => Broken::reply(|_, call, reply| {
@@ -127,6 +136,62 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         })
         .sign_in(),
         "invalid-token" => challenge(|header| header.replace("error=\"invalid_token\", ", "")),
+        "login-register" => signing_in(|_, call, reply| {
+            if call.path == "/register" {
+                Reply::status(403)
+            } else {
+                reply
+            }
+        }),
+        "login-return" => signing_in(|_, call, mut reply| {
+            for (_, value) in reply
+                .headers
+                .iter_mut()
+                .filter(|_| call.path.starts_with("/authorize"))
+            {
+                *value = value.replace("&state=", "&state=x");
+            }
+            reply
+        }),
+        "login-iss" => signing_in(|_, call, mut reply| {
+            for (_, value) in reply
+                .headers
+                .iter_mut()
+                .filter(|_| call.path.starts_with("/authorize"))
+            {
+                *value = value.replace("&iss=", "&iss=x");
+            }
+            reply
+        }),
+        "login-token" => signing_in(|_, call, reply| {
+            if call.path == "/token" {
+                Reply::status(400)
+            } else {
+                reply
+            }
+        }),
+        "login-refresh" => signing_in(|_, call, reply| {
+            if call.path == "/token" && call.text.contains("grant_type=refresh_token") {
+                Reply::status(400)
+            } else {
+                reply
+            }
+        }),
+        "login-accepted" => signing_in(|_, call, reply| {
+            if call.method() == "initialize" {
+                Reply::status(401)
+            } else {
+                reply
+            }
+        }),
+        "login-tampered" => signing_in(|_, call, reply| {
+            let tampered = call.header("authorization") == Some("Bearer Aood-token");
+            if tampered {
+                super::result_of(call, &json!({}))
+            } else {
+                reply
+            }
+        }),
         "tool-challenge" => asking("Bearer resource_metadata=\"https://a.example\""),
         _ => return None,
     })
