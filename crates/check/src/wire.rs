@@ -161,3 +161,45 @@ impl Wire {
         exchange
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody listens on port 1, so every request fails at once.
+    fn wire() -> Wire {
+        let http = Http::new("http://127.0.0.1:1/", Duration::from_secs(5), "x", None);
+        Wire::http(http.ok().unwrap())
+    }
+
+    fn is_spent(wire: &Wire) -> bool {
+        wire.send(Ask::post("")).is_unsent()
+    }
+
+    #[test]
+    fn a_check_asks_only_so_often() {
+        let wire = wire();
+        let spent = (0..MAX_EXCHANGES).filter(|_| is_spent(&wire)).count();
+        assert_eq!(spent, 0);
+        assert!(is_spent(&wire));
+    }
+
+    #[test]
+    fn a_check_reads_only_so_much() {
+        let wire = wire();
+        wire.read.store(MAX_BYTES, Ordering::Relaxed);
+        assert!(!is_spent(&wire));
+        wire.read.store(MAX_BYTES + 1, Ordering::Relaxed);
+        assert!(is_spent(&wire));
+    }
+
+    #[test]
+    fn a_check_takes_only_so_long() {
+        let mut wire = wire();
+        assert!(!is_spent(&wire));
+        wire.began = Instant::now()
+            .checked_sub(MAX_TIME + Duration::from_secs(1))
+            .unwrap();
+        assert!(is_spent(&wire));
+    }
+}

@@ -254,7 +254,7 @@ pub(super) const RULES: &[Rule] = &[
 
 const OPEN: Verdict = Verdict::Skipped("the server asks for no sign-in");
 
-/// Judges a server that asks for sign-in.
+/// Judges a server that asks for sign-in at the door.
 fn asked(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
     match &seen.sign_in {
         Some(sign_in) if sign_in.is_asked() => judge(sign_in),
@@ -263,9 +263,22 @@ fn asked(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
     }
 }
 
+/// Judges a server that asks for sign-in at the door or for one of its tools.
+fn offered(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
+    let is_oauth = |scheme: &Value| text(scheme, "type") == "oauth2";
+    let by_tool = seen.tools.iter().any(|tool| {
+        let schemes = tool.get("securitySchemes").and_then(Value::as_array);
+        schemes.is_some_and(|schemes| schemes.iter().any(is_oauth))
+    });
+    match &seen.sign_in {
+        Some(sign_in) if by_tool => judge(sign_in),
+        _ => asked(seen, judge),
+    }
+}
+
 /// Judges the metadata of the resource, where there is such.
 fn resource(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
-    asked(seen, |sign_in| match sign_in.resource_json() {
+    offered(seen, |sign_in| match sign_in.resource_json() {
         Some(found) => Verdict::one(judge(found).map(|fault| fault.seen(found))),
         None => Verdict::Skipped("the metadata of the resource was not found"),
     })
@@ -273,7 +286,7 @@ fn resource(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
 
 /// Judges the metadata of the authorization server, where there is such.
 fn server(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
-    asked(seen, |sign_in| match sign_in.server_json() {
+    offered(seen, |sign_in| match sign_in.server_json() {
         Some(found) => Verdict::one(judge(found).map(|fault| fault.seen(found))),
         None => Verdict::Skipped("the metadata of the authorization server was not found"),
     })
@@ -329,7 +342,7 @@ fn challenge(seen: &Seen) -> Verdict {
 }
 
 fn resource_metadata(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         if sign_in.resource_json().is_some() {
             return Verdict::Judged(Vec::new());
         }
@@ -345,7 +358,7 @@ fn resource_metadata(seen: &Seen) -> Verdict {
 }
 
 fn resource_both(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         if sign_in.resource_json().is_none() {
             return Verdict::Skipped("the metadata of the resource was not found");
         }
@@ -365,7 +378,7 @@ fn resource_both(seen: &Seen) -> Verdict {
 }
 
 fn resource_equal(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         // The document that a client of this address uses: the root's may name the root.
         let at_root = |document: &&Document| document.place == "at the root";
         let own = sign_in

@@ -335,3 +335,56 @@ fn only_web_addresses_are_checked() {
         );
     }
 }
+
+#[test]
+fn a_large_server_is_not_asked_for_everything() {
+    let asked = |broken: Broken, fits: fn(&Call) -> bool| {
+        let server = broken.serve();
+        let _ = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+        server.calls().iter().filter(|call| fits(call)).count()
+    };
+    let results = Broken::payload("search", |payload| {
+        let hit = |at: u64| json!({"id": format!("many-{at}"), "title": format!("Title {at}"), "url": ""});
+        payload["results"] = (0..11).map(hit).collect();
+    });
+    let fetched = |call: &Call| {
+        let id = call.body["params"]["arguments"]["id"].as_str();
+        call.header("mcp-method").is_some() && id.is_some_and(|id| id.starts_with("many-"))
+    };
+    assert_eq!(asked(results, fetched), 10);
+    let tools = Broken::tools(|tools| {
+        for at in 0..6 {
+            let mut more = tools[2].clone();
+            more["name"] = json!(format!("many_{at}"));
+            tools.push(more);
+        }
+    });
+    let called = |call: &Call| {
+        let name = call.body["params"]["name"].as_str();
+        name.is_some_and(|name| name.starts_with("many_") || name == "show_status")
+    };
+    assert_eq!(asked(tools, called), 5);
+    let widgets = Broken::result("resources/list", |result| {
+        let entry = |at: u64| json!({"uri": format!("ui://many/{at}"), "name": "x"});
+        result["resources"] = (0..11).map(entry).collect();
+    });
+    assert_eq!(asked(widgets, |call| call.method() == "resources/read"), 10);
+}
+
+#[test]
+fn a_tool_that_asks_for_sign_in_needs_its_metadata() {
+    let broken = Broken::tool(|tool| {
+        let schemes = json!([{"type": "oauth2", "scopes": ["docs.read"]}]);
+        tool["securitySchemes"] = schemes.clone();
+        tool["_meta"]["securitySchemes"] = schemes;
+    });
+    let report = checked(&broken.serve().url, LONG);
+    let found: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(found, ["auth/resource-metadata"]);
+    assert!(
+        report
+            .skipped
+            .iter()
+            .any(|(rule, _)| *rule == "auth/challenge")
+    );
+}

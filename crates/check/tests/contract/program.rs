@@ -118,3 +118,22 @@ fn a_program_that_is_not_there_or_says_nothing_is_a_finding() {
         "the server did not answer in time"
     );
 }
+
+#[test]
+fn a_line_ends_at_its_bound() {
+    let padded = |length: usize| {
+        let pad = format!("head -c {length} /dev/zero | tr '\\0' ' '");
+        script(&format!(
+            "*'\"prompts/list\"'*) {pad}; say '\"error\":{{\"code\":-32601,\"message\":\"x\"}}' ;;"
+        ))
+    };
+    let too_large = |length: usize| {
+        let report = checked(&padded(length), LONG);
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.rule == "limits/answer-bytes")
+    };
+    assert!(!too_large(8 * 1024 * 1024 - 1024));
+    assert!(too_large(8 * 1024 * 1024 + 1));
+}

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::super::{Fault, Seen, Verdict, Warning, text};
-use super::{asked, is_address, server};
+use super::{is_address, offered, server};
 use crate::survey::{Document, SignIn};
 
 pub(super) fn server_metadata(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         if sign_in.issuer().is_none() && sign_in.server_json().is_none() {
             return Verdict::Skipped("no authorization server is named");
         }
@@ -27,7 +27,7 @@ pub(super) fn server_metadata(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn server_alias(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         if sign_in.server_json().is_none() {
             return Verdict::Skipped("the metadata of the authorization server was not found");
         }
@@ -49,7 +49,7 @@ pub(super) fn server_alias(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn issuer_equal(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+    offered(seen, |sign_in| {
         let (Some(issuer), Some(found)) = (sign_in.issuer(), sign_in.server_json()) else {
             return Verdict::Skipped("the metadata of the authorization server was not found");
         };

@@ -46,11 +46,10 @@ pub(super) fn hidden(seen: &Seen) -> Verdict {
 }
 
 /// Orders that give a model another tool's work, or take it away.
-const STEERING: [&str; 14] = [
+const STEERING: [&str; 12] = [
     "prefer this tool",
     "prefer this over",
     "always use this tool",
-    "always prefer",
     "use this tool instead of",
     "instead of any other tool",
     "instead of other tools",
@@ -60,7 +59,6 @@ const STEERING: [&str; 14] = [
     "do not use browsing",
     "do not use: built-in",
     "never use other tools",
-    "better than other",
 ];
 
 pub(super) fn steering(seen: &Seen) -> Verdict {
