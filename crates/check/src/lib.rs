@@ -17,10 +17,12 @@ mod text;
 mod voice;
 mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use exchange::Exchange;
 pub use profile::Profile;
 pub use report::{Counts, Finding, Report, Severity};
 pub use rule::{Basis, Rule, Source};
@@ -129,14 +131,47 @@ pub fn check(target: &Target, options: &Options, progress: &dyn Fn(&str)) -> Rep
             (command.join(" "), Some(Wire::program(program)))
         }
     };
-    let seen = match &wire {
+    let mut seen = match &wire {
         Some(wire) => survey::survey(wire, options, progress),
         None => Seen {
             url: Some(name.clone()),
             ..Seen::default()
         },
     };
+    if let Some((url, redirect)) = redirected(&seen) {
+        let agent = options.identity().user_agent();
+        let http = Http::new(&url, options.call_timeout, agent, options.token.clone());
+        if let Ok(http) = http {
+            seen = survey::survey(&Wire::http(http), options, progress);
+            seen.redirect = Some(redirect);
+        }
+    }
     judged(&name, &seen, options)
+}
+
+/// Where the address leads that was typed, if to another place on the same host. It is followed once, so that
+/// the rest of the server is seen too; other hosts are left alone.
+fn redirected(seen: &Seen) -> Option<(String, Arc<Exchange>)> {
+    let (_, greeted) = seen.greetings.first()?;
+    let received = greeted.received()?;
+    let location = received
+        .header("location")
+        .filter(|_| (300..400).contains(&received.status))?;
+    let url = seen.url.as_deref()?;
+    let after_scheme = url.find("://")? + 3;
+    let path_at = url
+        .get(after_scheme..)?
+        .find('/')
+        .map_or(url.len(), |at| after_scheme + at);
+    let origin = url.get(..path_at)?;
+    let target = match location.strip_prefix(origin) {
+        Some(rest) if rest.starts_with('/') => location.to_owned(),
+        _ if location.starts_with('/') && !location.starts_with("//") => {
+            format!("{origin}{location}")
+        }
+        _ => return None,
+    };
+    Some((target, Arc::clone(greeted)))
 }
 
 fn judged(name: &str, seen: &Seen, options: &Options) -> Report {

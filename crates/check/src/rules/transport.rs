@@ -191,12 +191,12 @@ fn no_redirect(seen: &Seen) -> Verdict {
     if !seen.is_http() {
         return NOT_HTTP;
     }
-    let redirected = seen.greetings.first().map(|(_, greeted)| greeted);
-    let redirected = redirected.filter(|greeted| {
-        greeted
-            .status()
-            .is_some_and(|status| (300..400).contains(&status))
-    });
+    let first = seen.greetings.first().map(|(_, greeted)| greeted);
+    let leads_on = |status: u16| (300..400).contains(&status);
+    let redirected = seen
+        .redirect
+        .as_ref()
+        .or_else(|| first.filter(|greeted| greeted.status().is_some_and(leads_on)));
     Verdict::one(redirected.map(|greeted| {
         let location = greeted
             .received()

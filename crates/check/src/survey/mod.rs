@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     pub url: Option<String>,
     pub is_local: bool,
     pub is_https: bool,
+    /// The answer that led here from the address that was typed.
+    pub redirect: Option<Arc<Exchange>>,
     /// ChatGPT's first question, `server/discover`.
     pub discover: Option<Arc<Exchange>>,
     /// `initialize` with each version that was asked for.

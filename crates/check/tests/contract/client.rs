@@ -388,3 +388,35 @@ fn a_tool_that_asks_for_sign_in_needs_its_metadata() {
             .any(|(rule, _)| *rule == "auth/challenge")
     );
 }
+
+#[test]
+fn a_redirect_on_the_same_host_is_followed_once() {
+    let leading = |location: fn(&str) -> String| {
+        Broken::reply(move |origin, call, reply| {
+            if call.path == "/mcp" && call.verb == "POST" {
+                Reply::status(307).with("Location", &location(origin))
+            } else {
+                reply
+            }
+        })
+    };
+    for location in [
+        |origin: &str| format!("{origin}/mcp/"),
+        |_: &str| "/mcp/".to_owned(),
+    ] {
+        let report = checked(&leading(location).serve().url, LONG);
+        let found: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(found, ["transport/no-redirect", "transport/slash"]);
+        assert!(report.passed.len() > 100);
+    }
+    for location in [
+        |_: &str| "http://127.0.0.1:1/mcp".to_owned(),
+        |_: &str| "//127.0.0.1:1/".to_owned(),
+        |origin: &str| format!("{origin}.a.example/"),
+    ] {
+        check_trouble(
+            &checked(&leading(location).serve().url, LONG),
+            "the server answered `initialize` with status 307",
+        );
+    }
+}
