@@ -1,58 +1,225 @@
-//! A server's address into findings: does this MCP server do what hosts ask of one?
+//! A server into findings: does this MCP server do what hosts ask of one?
 //!
-//! [`check`] calls the server as a client would and holds its answers against the rules of hosts. This crate
-//! shares no code with the servers it looks at, so that a mistake made on both sides cannot hide.
+//! [`check`] talks to the server as ChatGPT and Claude would, keeps every exchange, and holds what it saw
+//! against one dated table of [`rules`]. This crate shares no code with the servers it looks at, so that
+//! a mistake made on both sides cannot hide.
 
-mod error;
+mod exchange;
+mod profile;
+pub mod render;
 mod report;
+mod rule;
 mod rules;
+mod schema;
 mod sse;
-mod target;
+mod survey;
+mod text;
+mod voice;
+mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use error::Error;
+use serde_json::Value;
+
+use exchange::Exchange;
+pub use profile::Profile;
 pub use report::{Counts, Finding, Report, Severity};
-use target::Target;
+pub use rule::{Basis, Rule, Source};
+use survey::Seen;
+use voice::Identity;
+use wire::Wire;
+use wire::http::Http;
+use wire::stdio::Program;
 
-/// The longest one call may take, from looking up the name to the last byte. Hosts give up at about a
-/// minute; a server that needs half of that to list its tools has a problem.
-const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Checks the MCP server at `url`, waiting for its answers. Trouble in talking to it is a finding too.
-pub fn check(url: &str) -> Report {
-    check_within(url, CALL_TIMEOUT)
+/// What is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The address of an MCP endpoint.
+    Url(String),
+    /// A program with its arguments, which speaks MCP on its pipes.
+    Program(Vec<String>),
 }
 
-/// [`check`] with another bound on every call.
-pub fn check_within(url: &str, call_timeout: Duration) -> Report {
-    let mut report = Report::new(url);
-    match visit(url, call_timeout) {
-        Ok(server) => {
-            for rule in rules::RULES {
-                report.add(rule.id(), rule.check(&server));
-            }
+/// How it is checked.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// For whom; empty for those that the server shows itself to be made for.
+    pub profiles: Vec<Profile>,
+    /// The longest one call may take. Hosts give up at about a minute; a server that needs half of that
+    /// has a problem.
+    pub call_timeout: Duration,
+    /// Questions that the server's `search` should be able to answer; without them it is asked for words
+    /// that it uses of itself.
+    pub queries: Vec<String>,
+    /// A token that is sent with every request.
+    pub token: Option<String>,
+    /// Whether to sign in where the server asks for it and there is no token: `progress` then hears
+    /// `sign in at` and the address of the login page, and the user has five minutes.
+    pub login: bool,
+    /// The client id to sign in with; without it one is registered.
+    pub client_id: Option<String>,
+    /// Whether tools may be called that do not say that they only read.
+    pub allow_writes: bool,
+    /// Whether addresses that search returns are opened.
+    pub open_urls: bool,
+    /// Whether one request is left half sent, to see how long the server waits for it.
+    pub slow: bool,
+    /// How long that is waited for.
+    pub slow_wait: Duration,
+    /// The tools that a host saw at another time, to compare with.
+    pub baseline: Option<Vec<Value>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            profiles: Vec::new(),
+            call_timeout: Duration::from_secs(30),
+            queries: Vec::new(),
+            token: None,
+            login: false,
+            client_id: None,
+            allow_writes: false,
+            open_urls: false,
+            slow: false,
+            slow_wait: Duration::from_secs(40),
+            baseline: None,
         }
-        Err(error) => report.add("target/answers", vec![trouble(&error)]),
     }
+}
+
+impl Options {
+    /// As ChatGPT, unless only Claude is asked about.
+    fn identity(&self) -> Identity {
+        if self.profiles == [Profile::Claude] {
+            Identity::Claude
+        } else {
+            Identity::ChatGpt
+        }
+    }
+}
+
+/// Every rule, in the order of the report.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    rules::GROUPS.iter().flat_map(|group| group.iter())
+}
+
+/// Whether an address answers with 200 just now; for waiting until a server is ready.
+#[must_use]
+pub fn is_up(url: &str) -> bool {
+    let brief = Duration::from_secs(2);
+    let http = Http::new(url, brief, Identity::ChatGpt.user_agent(), None);
+    let exchange = http
+        .ok()
+        .map(|http| Wire::http(http).send(wire::Ask::get(url)));
+    exchange.and_then(|exchange| exchange.status()) == Some(200)
+}
+
+/// Checks a server, waiting for its answers; `progress` hears what is done meanwhile. Trouble in talking
+/// to it is a finding too.
+#[must_use]
+pub fn check(target: &Target, options: &Options, progress: &dyn Fn(&str)) -> Report {
+    let (name, wire) = match target {
+        Target::Url(url) => {
+            let agent = options.identity().user_agent();
+            let http = Http::new(url, options.call_timeout, agent, options.token.clone());
+            (url.clone(), http.ok().map(Wire::http))
+        }
+        Target::Program(command) => {
+            let program = Program::new(command.clone(), options.call_timeout);
+            (command.join(" "), Some(Wire::program(program)))
+        }
+    };
+    let mut seen = match &wire {
+        Some(wire) => survey::survey(wire, options, progress),
+        None => Seen {
+            url: Some(name.clone()),
+            ..Seen::default()
+        },
+    };
+    if let Some((url, redirect)) = redirected(&seen) {
+        let agent = options.identity().user_agent();
+        let http = Http::new(&url, options.call_timeout, agent, options.token.clone());
+        if let Ok(http) = http {
+            seen = survey::survey(&Wire::http(http), options, progress);
+            seen.redirect = Some(redirect);
+        }
+    }
+    judged(&name, &seen, options)
+}
+
+/// Where the address leads that was typed, if to another place on the same host. It is followed once, so that
+/// the rest of the server is seen too; other hosts are left alone.
+fn redirected(seen: &Seen) -> Option<(String, Arc<Exchange>)> {
+    let (_, greeted) = seen.greetings.first()?;
+    let received = greeted.received()?;
+    let location = received
+        .header("location")
+        .filter(|_| (300..400).contains(&received.status))?;
+    let url = seen.url.as_deref()?;
+    let after_scheme = url.find("://")? + 3;
+    let path_at = url
+        .get(after_scheme..)?
+        .find('/')
+        .map_or(url.len(), |at| after_scheme + at);
+    let origin = url.get(..path_at)?;
+    let target = match location.strip_prefix(origin) {
+        Some(rest) if rest.starts_with('/') => location.to_owned(),
+        _ if location.starts_with('/') && !location.starts_with("//") => {
+            format!("{origin}{location}")
+        }
+        _ => return None,
+    };
+    Some((target, Arc::clone(greeted)))
+}
+
+fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
+    let profiles = if options.profiles.is_empty() {
+        fitting(seen)
+    } else {
+        options.profiles.clone()
+    };
+    let mut report = Report::new(name, &profiles);
+    for rule in rules() {
+        if let Some(weight) = rule.weight(&profiles) {
+            let unseen = !seen.is_open || seen.is_locked;
+            let verdict = if unseen && !rules::needs_no_conversation(rule) {
+                rule::Verdict::Skipped(if seen.is_locked {
+                    "the server asks for sign-in; give a token"
+                } else {
+                    "the server did not answer"
+                })
+            } else {
+                (rule.judge)(seen)
+            };
+            report.add(rule, weight, verdict);
+        }
+    }
+    report.facts = rules::facts(seen);
+    report.tools.clone_from(&seen.tools);
+    report.sort();
     report
 }
 
-fn visit(url: &str, call_timeout: Duration) -> Result<rules::Server, Error> {
-    let mut target = Target::connect(url, call_timeout)?;
-    let tools = target.tools();
-    target.leave();
-    Ok(rules::Server { tools: tools? })
-}
-
-fn trouble(error: &Error) -> Finding {
-    Finding {
-        rule: "target/answers",
-        severity: Severity::Error,
-        message: error.to_string(),
-        evidence: error.evidence(),
-        hint: error.hint(),
-        source: "MCP specification, basic/transports/streamable-http",
-        as_of: "2026-11-15",
+/// The profiles that a server shows itself to be made for.
+fn fitting(seen: &Seen) -> Vec<Profile> {
+    let mut fitting = vec![Profile::Protocol, Profile::ChatGpt];
+    // Others have tools of these names too, for other things.
+    let takes = |tool: &str, argument: &str| {
+        let schema = seen.tool(tool).and_then(|tool| tool.get("inputSchema"));
+        schema.is_some_and(|schema| {
+            schema
+                .get("properties")
+                .is_some_and(|all| all.get(argument).is_some())
+        })
+    };
+    if takes("search", "query") && takes("fetch", "id") {
+        fitting.extend([Profile::DeepResearch, Profile::CompanyKnowledge]);
     }
+    fitting.push(Profile::Claude);
+    if !seen.widgets.is_empty() {
+        fitting.push(Profile::Apps);
+    }
+    fitting
 }

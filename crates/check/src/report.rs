@@ -1,33 +1,53 @@
-//! Findings into a report: what was found, how bad it is, and what was in order.
+//! Findings into a report: what was found, how bad it is, what was in order, and what was not looked at.
+
+use serde_json::Value;
+
+use crate::profile::Profile;
+use crate::rule::{Basis, Fault, Rule, Source, Verdict};
+use crate::text::shown;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Worth knowing.
     Note,
-    /// Some hosts, or some of their features, will not work.
+    /// The source says SHOULD, or some hosts, or some of their features, will not work.
     Warning,
-    /// Hosts refuse this.
+    /// The source says MUST, or hosts refuse this.
     Error,
+}
+
+impl Severity {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// One thing that a server does not do as hosts ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule's name, such as `tools/hints-explicit`; it stays the same from release to release.
+    /// The rule's name, such as `tools/hints-explicit`.
     pub rule: &'static str,
-    /// How much it matters.
+    /// How much it matters to the worst of the chosen profiles.
     pub severity: Severity,
     /// What is wrong.
     pub message: String,
-    /// What was seen, cut and safe to print; empty where the message says it all.
-    pub evidence: String,
+    /// What was sent, cut and safe to print; empty where the message says it all.
+    pub sent: String,
+    /// What came back, or the piece that is wrong.
+    pub received: String,
     /// What to do.
-    pub hint: &'static str,
+    pub fix: &'static str,
     /// The text that the rule is taken from.
-    pub source: &'static str,
-    /// The day whose state of that text the rule follows, as `YYYY-MM-DD`.
-    pub as_of: &'static str,
+    pub source: Source,
+    /// The chosen profiles that ask for it.
+    pub profiles: Vec<Profile>,
 }
 
 /// How many findings there are of each severity.
@@ -42,41 +62,71 @@ pub struct Counts {
 }
 
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The address that was checked, safe to print.
-    pub url: String,
-    /// What is wrong, in the order of the rules.
+    /// What was checked, safe to print.
+    pub target: String,
+    /// For whom.
+    pub profiles: Vec<Profile>,
+    /// What is wrong, worst first and then in the order of the rules.
     pub findings: Vec<Finding>,
     /// The rules that found nothing.
     pub passed: Vec<&'static str>,
+    /// The rules that had nothing to look at, and why.
+    pub skipped: Vec<(&'static str, &'static str)>,
+    /// What was measured on the way: revisions, sizes, times.
+    pub facts: Vec<(&'static str, String)>,
+    /// The tools as the server lists them, for comparing later.
+    pub tools: Vec<Value>,
 }
 
 /// The most findings a report holds. Nobody reads more, and a hostile server could provoke any number.
 pub(crate) const MAX_FINDINGS: usize = 200;
-
-/// The most characters of what a server said that are shown.
-const MAX_SHOWN: usize = 200;
+/// The most findings of one rule; the rest is counted in the last of them.
+pub(crate) const MAX_OF_A_RULE: usize = 10;
 
 impl Report {
-    pub(crate) fn new(url: &str) -> Self {
+    pub(crate) fn new(target: &str, profiles: &[Profile]) -> Self {
         Self {
-            url: shown(url),
-            findings: Vec::new(),
-            passed: Vec::new(),
+            target: shown(target, 200),
+            profiles: profiles.to_vec(),
+            ..Self::default()
         }
     }
 
-    /// Takes what one rule found.
-    pub(crate) fn add(&mut self, rule: &'static str, findings: Vec<Finding>) {
-        if findings.is_empty() {
-            self.passed.push(rule);
+    /// Takes what one rule says.
+    pub(crate) fn add(&mut self, rule: &Rule, weight: Severity, verdict: Verdict) {
+        let mut faults = match verdict {
+            Verdict::Skipped(reason) => return self.skipped.push((rule.id, reason)),
+            Verdict::Judged(faults) => faults,
+        };
+        if faults.is_empty() {
+            return self.passed.push(rule.id);
+        }
+        let more = faults.len().saturating_sub(MAX_OF_A_RULE);
+        faults.truncate(MAX_OF_A_RULE);
+        if more > 0
+            && let Some(last) = faults.last_mut()
+        {
+            last.message.push_str(&format!(" (and {more} more)"));
         }
         let room = MAX_FINDINGS.saturating_sub(self.findings.len());
-        self.findings.extend(findings.into_iter().take(room));
+        let profiles = &self.profiles;
+        let found = faults.into_iter().take(room);
+        let found: Vec<_> = found
+            .map(|fault| finding(rule, weight, profiles, fault))
+            .collect();
+        self.findings.extend(found);
+    }
+
+    /// Puts the worst first; rules keep their order within a severity.
+    pub(crate) fn sort(&mut self) {
+        self.findings
+            .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
 
     /// How many findings there are of each severity.
+    #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for finding in &self.findings {
@@ -90,86 +140,110 @@ impl Report {
     }
 
     /// The worst severity found; `None` when there is nothing to complain of.
+    #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 }
 
-/// Text of a server as it may be printed: one line, cut, and nothing that hides or moves the cursor.
-pub(crate) fn shown(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-                | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
+fn finding(rule: &Rule, weight: Severity, chosen: &[Profile], fault: Fault) -> Finding {
+    let asks = |profile: &Profile| rule.weights.iter().any(|(asked, _)| asked == profile);
+    // What rests on one report is never called an error.
+    let bound = match rule.source.basis {
+        Basis::Report => Severity::Warning,
+        Basis::Owner | Basis::Several => Severity::Error,
     };
-    let mut chars = text.chars().map(|c| if hidden(c) { '\u{FFFD}' } else { c });
-    let mut out: String = chars.by_ref().take(MAX_SHOWN).collect();
-    if chars.next().is_some() {
-        out.push('…');
+    let bound = bound.min(fault.at_most.unwrap_or(Severity::Error));
+    Finding {
+        rule: rule.id,
+        severity: weight.min(bound),
+        message: shown(&fault.message, 400),
+        sent: fault.sent,
+        received: fault.received,
+        fix: rule.fix,
+        source: rule.source,
+        profiles: chosen.iter().copied().filter(asks).collect(),
     }
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::{owner, report as one_report};
 
-    fn finding(severity: Severity) -> Finding {
-        Finding {
-            rule: "a/b",
-            severity,
-            message: String::new(),
-            evidence: String::new(),
-            hint: "",
-            source: "",
-            as_of: "",
+    fn rule(source: Source) -> Rule {
+        Rule {
+            id: "a/b",
+            demand: "",
+            weights: &[
+                (Profile::ChatGpt, Severity::Warning),
+                (Profile::Submission, Severity::Error),
+            ],
+            source,
+            fix: "",
+            judge: |_| Verdict::Skipped(""),
         }
     }
 
+    fn faults(count: usize) -> Verdict {
+        Verdict::Judged(vec![Fault::new("x\u{1b}"); count])
+    }
+
     #[test]
-    fn a_report_counts_and_knows_the_worst() {
-        let mut report = Report::new("http://a.example/\u{1b}[2J");
-        assert_eq!(report.url, "http://a.example/\u{FFFD}[2J");
-        assert_eq!(report.worst(), None);
-        report.add("good", Vec::new());
-        report.add(
-            "bad",
-            vec![
-                finding(Severity::Warning),
-                finding(Severity::Error),
-                finding(Severity::Note),
-                finding(Severity::Note),
-            ],
-        );
-        assert_eq!(
-            report.counts(),
-            Counts {
-                errors: 1,
-                warnings: 1,
-                notes: 2
-            }
-        );
+    fn a_report_counts_and_puts_the_worst_first() {
+        let mut report = Report::new("http://a.example/\u{1b}[2J", &[Profile::ChatGpt]);
+        assert_eq!(report.target, "http://a.example/\u{FFFD}[2J");
+        let rule = rule(owner("", ""));
+        report.add(&rule, Severity::Note, faults(1));
+        report.add(&rule, Severity::Error, faults(1));
+        report.add(&rule, Severity::Error, Verdict::Judged(Vec::new()));
+        report.add(&rule, Severity::Error, Verdict::Skipped("no tools"));
+        report.sort();
+        assert_eq!(report.findings[0].severity, Severity::Error);
+        assert_eq!(report.findings[0].message, "x\u{FFFD}");
+        assert_eq!(report.findings[0].profiles, [Profile::ChatGpt]);
+        let counts = report.counts();
+        assert_eq!((counts.errors, counts.warnings, counts.notes), (1, 0, 1));
         assert_eq!(report.worst(), Some(Severity::Error));
-        assert_eq!(report.passed, ["good"]);
+        assert_eq!(report.passed, ["a/b"]);
+        assert_eq!(report.skipped, [("a/b", "no tools")]);
     }
 
     #[test]
-    fn a_report_ends_at_its_bound() {
-        let mut report = Report::new("");
-        report.add("a", vec![finding(Severity::Note); MAX_FINDINGS]);
-        assert_eq!(report.findings.len(), MAX_FINDINGS);
-        report.add("b", vec![finding(Severity::Error)]);
-        assert_eq!(report.findings.len(), MAX_FINDINGS);
-        assert_eq!(report.passed, [""; 0]);
-    }
-
-    #[test]
-    fn what_a_server_said_is_shown_safely() {
-        assert_eq!(
-            shown("a\u{202E}b\nc\u{E0041}d"),
-            "a\u{FFFD}b\u{FFFD}c\u{FFFD}d"
+    fn a_report_ends_at_its_bounds() {
+        let rule = rule(owner("", ""));
+        let mut report = Report::new("", &[]);
+        report.add(&rule, Severity::Note, faults(MAX_OF_A_RULE));
+        assert_eq!(report.findings.len(), MAX_OF_A_RULE);
+        assert_eq!(report.findings[MAX_OF_A_RULE - 1].message, "x\u{FFFD}");
+        report.add(&rule, Severity::Note, faults(MAX_OF_A_RULE + 1));
+        assert_eq!(report.findings.len(), 2 * MAX_OF_A_RULE);
+        assert!(
+            report
+                .findings
+                .last()
+                .unwrap()
+                .message
+                .ends_with("(and 1 more)")
         );
-        assert_eq!(shown(&"ü".repeat(200)), "ü".repeat(200));
-        assert_eq!(shown(&"ü".repeat(201)), format!("{}…", "ü".repeat(200)));
+        for _ in 0..MAX_FINDINGS {
+            report.add(&rule, Severity::Error, faults(1));
+        }
+        assert_eq!(report.findings.len(), MAX_FINDINGS);
+    }
+
+    #[test]
+    fn a_single_report_is_never_an_error() {
+        let mut report = Report::new("", &[]);
+        report.add(&rule(one_report("", "")), Severity::Error, faults(1));
+        assert_eq!(report.worst(), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn the_weight_is_that_of_the_strictest_profile() {
+        let rule = rule(owner("", ""));
+        assert_eq!(rule.weight(&[Profile::ChatGpt]), Some(Severity::Warning));
+        assert_eq!(rule.weight(&Profile::ALL), Some(Severity::Error));
+        assert_eq!(rule.weight(&[Profile::Claude]), None);
     }
 }

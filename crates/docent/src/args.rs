@@ -1,12 +1,14 @@
 //! What was typed: the commands and their flags, with the help that explains them. What a value
 //! means, and whether it is a good one, is decided in [`settings`](crate::settings).
 
+mod check;
 mod eval;
 
 use std::path::PathBuf;
 
 use clap::{Args as Flags, Parser, Subcommand};
 
+pub use self::check::{Check, Format};
 pub use self::eval::Eval;
 use crate::settings::Given;
 
@@ -183,17 +185,6 @@ pub struct Search {
     pub explain: bool,
 
     /// Print the results as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What `docent check` takes.
-#[derive(Debug, Flags)]
-pub struct Check {
-    /// The address of the MCP endpoint, such as `https://docs.example.org/mcp`
-    pub url: String,
-
-    /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
 }

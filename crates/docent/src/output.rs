@@ -111,6 +111,12 @@ impl Paint {
         Self(io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
     }
 
+    /// Whether anything is made to stand out.
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self.0
+    }
+
     /// A text as it is.
     #[must_use]
     pub fn plain(self, text: &str) -> String {
@@ -212,6 +218,42 @@ impl Progress {
     pub fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// Work in steps of which nobody knows how many there are: the step of the moment on a terminal, a line for
+/// each elsewhere.
+pub struct Steps {
+    what: &'static str,
+    spinner: Option<ProgressBar>,
+}
+
+impl Steps {
+    /// Work that has just begun.
+    #[must_use]
+    pub fn start(what: &'static str) -> Self {
+        let spinner = io::stderr().is_terminal().then(|| {
+            let spinner = ProgressBar::new_spinner();
+            spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+            spinner
+        });
+        Self { what, spinner }
+    }
+
+    /// Says what is done now.
+    pub fn at(&self, step: &str) {
+        let text = format!("{}: {}", self.what, harmless(step));
+        match &self.spinner {
+            Some(spinner) => spinner.set_message(text),
+            None => say(&text),
+        }
+    }
+
+    /// Takes the step away, so that what is said next stands alone.
+    pub fn finish(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
         }
     }
 }

@@ -1,44 +1,54 @@
-//! A server of one connection after another on this machine, which records what it is asked.
+//! A server on this machine that answers each request on a thread of its own with what a closure makes
+//! of it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 
 /// One request as it arrived.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub verb: String,
+    pub path: String,
     pub headers: Vec<(String, String)>,
+    pub text: String,
     /// The JSON of the body; null where there is none.
     pub body: Value,
 }
 
 impl Call {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(found, _)| found == name)
-            .map(|(_, value)| value.as_str())
+        let found = self.headers.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
     }
 }
 
 /// What is sent back.
+#[derive(Clone)]
 pub(crate) struct Reply {
-    head: String,
-    body: String,
-    then: Then,
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    pub then: Then,
 }
 
 /// What follows the body.
-#[derive(PartialEq)]
-enum Then {
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Then {
     Close,
     /// The connection stays until the client has enough of it.
     Wait,
     /// More of the same until the client has enough of it.
     Repeat,
+    /// Nothing is sent at all.
+    Silence,
 }
 
 impl Reply {
@@ -47,16 +57,15 @@ impl Reply {
     }
 
     pub(crate) fn events(messages: &[Value]) -> Self {
-        let events: String = messages
-            .iter()
-            .map(|message| format!("event: message\ndata: {message}\n\n"))
-            .collect();
+        let event = |message: &Value| format!("event: message\ndata: {message}\n\n");
+        let events: String = messages.iter().map(event).collect();
         Self::raw("text/event-stream", &events)
     }
 
     pub(crate) fn raw(content_type: &str, body: &str) -> Self {
         Self {
-            head: format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"),
+            status: 200,
+            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
             body: body.to_owned(),
             then: Then::Close,
         }
@@ -64,7 +73,8 @@ impl Reply {
 
     pub(crate) fn status(status: u16) -> Self {
         Self {
-            head: format!("HTTP/1.1 {status} X\r\n"),
+            status,
+            headers: Vec::new(),
             body: String::new(),
             then: Then::Close,
         }
@@ -72,22 +82,25 @@ impl Reply {
 
     pub(crate) fn silence() -> Self {
         Self {
-            head: String::new(),
-            body: String::new(),
-            then: Then::Wait,
+            then: Then::Silence,
+            ..Self::status(200)
         }
     }
 
     pub(crate) fn endless(content_type: &str) -> Self {
-        let body = " ".repeat(64 * 1024);
         Self {
             then: Then::Repeat,
-            ..Self::raw(content_type, &body)
+            ..Self::raw(content_type, &" ".repeat(64 * 1024))
         }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
-        self.head.push_str(&format!("{name}: {value}\r\n"));
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn coded(mut self, status: u16) -> Self {
+        self.status = status;
         self
     }
 
@@ -98,22 +111,20 @@ impl Reply {
 
     /// Sends the reply. A client that has enough closes the connection, and that ends the sending.
     fn send(&self, stream: &mut TcpStream) -> std::io::Result<()> {
-        if !self.head.is_empty() {
+        if self.then != Then::Silence {
+            let mut head = format!("HTTP/1.1 {} X\r\n", self.status);
+            for (name, value) in &self.headers {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
             // Bodies of unknown length end with the connection.
-            let length = if self.then == Then::Close {
-                format!("Content-Length: {}\r\n", self.body.len())
-            } else {
-                String::new()
-            };
-            write!(
-                stream,
-                "{}{length}Connection: close\r\n\r\n{}",
-                self.head, self.body
-            )?;
+            if self.then == Then::Close {
+                head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+            }
+            write!(stream, "{head}Connection: close\r\n\r\n{}", self.body)?;
         }
         match self.then {
             Then::Close => Ok(()),
-            Then::Wait => stream.read(&mut [0]).map(drop),
+            Then::Wait | Then::Silence => stream.read(&mut [0]).map(drop),
             Then::Repeat => loop {
                 stream.write_all(self.body.as_bytes())?;
             },
@@ -129,40 +140,64 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.clone()
     }
 }
 
+/// How a server treats connections before anything is answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// How long it waits for the rest of a request; for ever when there is none.
+    pub headers: Option<Duration>,
+}
+
 /// Starts a server that answers every request with what `reply` makes of it.
-pub(crate) fn serve(reply: impl Fn(&Call) -> Reply + Send + 'static) -> Server {
+pub(crate) fn serve(reply: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Server {
+    let patience = Patience {
+        headers: Some(Duration::from_millis(100)),
+    };
+    serve_at("/mcp", patience, move |_, call| reply(call))
+}
+
+/// The same at another path; the closure also hears its own origin.
+pub(crate) fn serve_at(
+    path: &str,
+    patience: Patience,
+    reply: impl Fn(&str, &Call) -> Reply + Send + Sync + 'static,
+) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let url = format!("{origin}{path}");
     let calls = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&calls);
+    let (log, reply) = (Arc::clone(&calls), Arc::new(reply));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
-            let Some(call) = read_call(&stream) else {
-                continue;
-            };
-            log.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(call.clone());
-            // The client may hang up at any time.
-            let _ = reply(&call).send(&mut stream);
+            let (log, reply, origin) = (Arc::clone(&log), Arc::clone(&reply), origin.clone());
+            std::thread::spawn(move || {
+                let Some(call) = read_call(&stream, patience) else {
+                    return;
+                };
+                log.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(call.clone());
+                // The client may hang up at any time.
+                let _ = reply(&origin, &call).send(&mut stream);
+            });
         }
     });
     Server { url, calls }
 }
 
-fn read_call(stream: &TcpStream) -> Option<Call> {
+fn read_call(stream: &TcpStream, patience: Patience) -> Option<Call> {
+    stream.set_read_timeout(patience.headers).ok()?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let verb = line.split(' ').next()?.to_owned();
+    let mut words = line.split(' ');
+    let verb = words.next()?.to_owned();
+    let path = words.next()?.to_owned();
     let mut headers = Vec::new();
     loop {
         line.clear();
@@ -172,17 +207,20 @@ fn read_call(stream: &TcpStream) -> Option<Call> {
         };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
+    stream.set_read_timeout(None).ok()?;
     let mut call = Call {
         verb,
+        path,
         headers,
+        text: String::new(),
         body: Value::Null,
     };
     let length = call
         .header("content-length")
-        .and_then(|length| length.parse().ok())
-        .unwrap_or(0);
-    let mut body = vec![0; length];
+        .and_then(|length| length.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
+    call.text = String::from_utf8_lossy(&body).into_owned();
     call.body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     Some(call)
 }

@@ -1,37 +1,68 @@
-//! `docent check`: the address of an MCP server into findings, and into an exit status for
-//! scripts.
+//! `docent check`: an MCP server into findings, in the form that was asked for, and into an exit status
+//! for scripts.
 
+mod own;
+
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use docent_check::{Finding, Report, Severity};
+use docent_check::{Options, Profile, Report, Severity, Target, render};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::knowledge::counted;
-use crate::output;
+use super::settled;
+use crate::args::{Check, Format, Overrides};
+use crate::output::{self, Steps};
 use crate::problem::Problem;
 use crate::settings::shorten;
 
-pub(super) fn run(url: &str, as_json: bool) -> Result<ExitCode, Problem> {
-    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    if !Url::parse(url).is_ok_and(|url| is_web(&url)) {
-        return Err(
-            Problem::usage(format!("`{}` is not a web address", shorten(url, 80)))
-                .hint("example: `https://docs.example.org/mcp`"),
-        );
-    }
-    let report = docent_check::check(url);
-    if as_json {
-        output::json(&wire(&report))?;
+/// The most bytes of a file of tools.
+const MAX_BASELINE: u64 = 8 * 1024 * 1024;
+
+pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> {
+    let format = if check.json {
+        Format::Json
     } else {
-        let lines: Vec<_> = report
-            .findings
-            .iter()
-            .map(lines)
-            .chain([summary(&report)])
-            .collect();
-        output::data(&lines.join("\n"))?;
+        check.format
+    };
+    let profiles = profiles(&check.profiles)?;
+    if check.list_rules {
+        list(&profiles, format)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let options = Options {
+        profiles,
+        call_timeout: Duration::from_secs(check.timeout),
+        queries: check.query.clone(),
+        token: check.token.clone(),
+        login: check.login,
+        client_id: check.client_id.clone(),
+        allow_writes: check.allow_writes,
+        open_urls: check.open_urls,
+        slow: check.slow,
+        baseline: check.baseline.as_deref().map(baseline).transpose()?,
+        ..Options::default()
+    };
+    let report = match target(check)? {
+        Some(target) => {
+            settled(None, flags)?;
+            checked(&target, &options)
+        }
+        None => {
+            let path = check.path.as_deref().unwrap_or(Path::new("."));
+            // Settled here, so that a bad setting is said by this process and not by the one it starts.
+            let desk = super::Desk::open(path, flags)?;
+            let server = own::Server::start(&desk)?;
+            checked(&Target::Url(server.url.clone()), &options)
+        }
+    };
+    if let Some(path) = &check.save_tools {
+        let tools = json!({"tools": report.tools});
+        let written = std::fs::write(path, output::json_line(&tools) + "\n");
+        written.map_err(|error| Problem::io("write", path, error))?;
+    }
+    print(&report, format)?;
     let failed = report.worst() == Some(Severity::Error);
     Ok(if failed {
         ExitCode::FAILURE
@@ -40,67 +71,119 @@ pub(super) fn run(url: &str, as_json: bool) -> Result<ExitCode, Problem> {
     })
 }
 
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
+fn checked(target: &Target, options: &Options) -> Report {
+    let mut steps = Steps::start("checking");
+    let report = docent_check::check(target, options, &|step| {
+        // The address of the login page must stand where it can be copied.
+        if step.starts_with("sign in at ") {
+            output::say(step);
+        }
+        steps.at(step.split(" at ").next().unwrap_or(step));
+    });
+    steps.finish();
+    report
+}
+
+/// What was named on the command line; `None` for the folder's own server.
+fn target(check: &Check) -> Result<Option<Target>, Problem> {
+    if check.stdio {
+        if check.command.is_empty() {
+            return Err(Problem::usage("there is no program to check")
+                .hint("example: `docent check --stdio -- npx some-server`"));
+        }
+        return Ok(Some(Target::Program(check.command.clone())));
+    }
+    let Some(url) = &check.url else {
+        return Ok(None);
+    };
+    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    if !Url::parse(url).is_ok_and(|url| is_web(&url)) {
+        return Err(
+            Problem::usage(format!("`{}` is not a web address", shorten(url, 80)))
+                .hint("example: `https://docs.example.org/mcp`"),
+        );
+    }
+    Ok(Some(Target::Url(url.clone())))
+}
+
+fn profiles(names: &[String]) -> Result<Vec<Profile>, Problem> {
+    let mut profiles = Vec::new();
+    for name in names {
+        if name == "all" {
+            return Ok(Profile::ALL.to_vec());
+        }
+        let profile = Profile::named(name).ok_or_else(|| {
+            let known = Profile::ALL.map(Profile::name).join(", ");
+            Problem::usage(format!("there is no profile `{}`", shorten(name, 80)))
+                .hint(format!("one of {known}, all"))
+        })?;
+        if !profiles.contains(&profile) {
+            profiles.push(profile);
+        }
+    }
+    Ok(profiles)
+}
+
+/// The tools in a file: a list of them, or an answer that holds one.
+fn baseline(path: &Path) -> Result<Vec<Value>, Problem> {
+    let size = std::fs::metadata(path)
+        .map_err(|error| Problem::io("read", path, error))?
+        .len();
+    if size > MAX_BASELINE {
+        return Err(Problem::usage(format!(
+            "`{}` has {size} bytes, the limit is {MAX_BASELINE}",
+            path.display()
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Problem::io("read", path, error))?;
+    let bad = || {
+        Problem::usage(format!("`{}` holds no list of tools", path.display()))
+            .hint("write one with `docent check URL --save-tools FILE`")
+    };
+    let mut value: Value = serde_json::from_str(&text).map_err(|_| bad())?;
+    for key in ["result", "tools"] {
+        if let Some(inner) = value.get_mut(key) {
+            value = inner.take();
+        }
+    }
+    match value {
+        Value::Array(tools) if tools.iter().all(Value::is_object) => Ok(tools),
+        _ => Err(bad()),
     }
 }
 
-fn lines(finding: &Finding) -> String {
-    let Finding {
-        rule,
-        severity,
-        message,
-        evidence,
-        hint,
-        source,
-        as_of,
-    } = finding;
-    let seen = if evidence.is_empty() {
-        String::new()
+fn list(profiles: &[Profile], format: Format) -> Result<(), Problem> {
+    let profiles = if profiles.is_empty() {
+        &Profile::ALL
     } else {
-        format!("\n  seen: {evidence}")
+        profiles
     };
-    format!(
-        "{}: {message} [{rule}]{seen}\n  hint: {hint}\n  see:  {source}, {as_of}",
-        word(*severity)
-    )
+    match format {
+        Format::Json => output::json(&render::rules_json(profiles)),
+        Format::Markdown => output::data(render::rules_markdown().trim_end()),
+        Format::Text => output::data(&render::rules_text(profiles)),
+        Format::Sarif | Format::Junit | Format::Html => {
+            Err(Problem::usage("rules are listed as text, json or markdown"))
+        }
+    }
 }
 
-fn summary(report: &Report) -> String {
-    let counts = report.counts();
-    [
-        counted(report.passed.len() as u64, "rule") + " passed",
-        counted(counts.errors as u64, "error"),
-        counted(counts.warnings as u64, "warning"),
-        counted(counts.notes as u64, "note"),
-    ]
-    .join(", ")
-}
-
-fn wire(report: &Report) -> Value {
-    let finding = |finding: &Finding| {
-        json!({
-            "rule": finding.rule,
-            "severity": word(finding.severity),
-            "message": finding.message,
-            "evidence": finding.evidence,
-            "hint": finding.hint,
-            "source": finding.source,
-            "asOf": finding.as_of,
-        })
-    };
-    let counts = report.counts();
-    json!({
-        "url": report.url,
-        "errors": counts.errors,
-        "warnings": counts.warnings,
-        "notes": counts.notes,
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
-        "passed": report.passed,
-    })
+fn print(report: &Report, format: Format) -> Result<(), Problem> {
+    match format {
+        Format::Text => {
+            let ink = if output::Paint::for_data().is_on() {
+                render::Ink::Colour
+            } else {
+                render::Ink::Plain
+            };
+            output::painted(&render::terminal(report, ink))
+        }
+        Format::Json => output::json(&render::json(report)),
+        Format::Sarif => output::json(&render::sarif(report)),
+        Format::Junit => output::data(render::junit(report).trim_end()),
+        Format::Markdown => output::data(render::markdown(report).trim_end()),
+        Format::Html => output::data(render::html(report).trim_end()),
+    }
 }
 
 #[cfg(test)]
@@ -108,30 +191,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_names_its_rule_its_cure_and_its_source() {
-        let finding = Finding {
-            rule: "tools/titles",
-            severity: Severity::Warning,
-            message: "tool `x` has no title".to_owned(),
-            evidence: "{}".to_owned(),
-            hint: "give it one",
-            source: "hosts",
-            as_of: "2026-11-15",
+    fn profiles_are_read_by_name() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            profiles(&names)
         };
-        let report = Report {
-            url: "https://a.example/mcp".to_owned(),
-            findings: vec![finding],
-            passed: vec!["tools/names"],
+        assert_eq!(named(&["claude", "claude"]).unwrap(), [Profile::Claude]);
+        assert_eq!(named(&["claude", "all"]).unwrap(), Profile::ALL);
+        assert_eq!(named(&[]).unwrap(), []);
+        let problem = named(&["gemini"]).unwrap_err();
+        assert_eq!(
+            (problem.exit, problem.message.as_str()),
+            (2, "there is no profile `gemini`")
+        );
+    }
+
+    #[test]
+    fn a_baseline_is_a_list_or_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let path = dir.path().join("tools.json");
+            std::fs::write(&path, text).unwrap();
+            baseline(&path)
         };
-        assert_eq!(
-            lines(&report.findings[0]),
-            "warning: tool `x` has no title [tools/titles]\n  seen: {}\n  hint: give it one\n  \
-             see:  hosts, 2026-11-15"
-        );
-        assert_eq!(
-            summary(&report),
-            "1 rule passed, 0 errors, 1 warning, 0 notes"
-        );
-        assert_eq!(wire(&report)["findings"][0]["severity"], "warning");
+        for text in [
+            "[{\"name\":\"a\"}]",
+            "{\"tools\":[{\"name\":\"a\"}]}",
+            "{\"result\":{\"tools\":[{\"name\":\"a\"}]}}",
+        ] {
+            assert_eq!(read(text).unwrap().len(), 1, "{text}");
+        }
+        for text in ["", "{}", "[1]", "{\"tools\":5}"] {
+            assert_eq!(read(text).unwrap_err().exit, 2, "{text}");
+        }
+        let large = " ".repeat(MAX_BASELINE as usize) + "[]";
+        assert!(read(&large).unwrap_err().message.contains("the limit is"));
     }
 }

@@ -38,10 +38,7 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
             settled(None, flags)?;
             preview::run(&preview)
         }
-        Command::Check(check) => {
-            settled(None, flags)?;
-            check::run(&check.url, check.json)
-        }
+        Command::Check(check) => check::run(&check, flags),
     }
 }
 

@@ -290,9 +290,123 @@ fn checking_needs_an_address_and_says_when_nobody_is_there() {
         .local_addr()
         .unwrap()
         .port();
-    let ran = dir.run(&["check", &format!("http://127.0.0.1:{port}/mcp"), "--json"]);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let ran = dir.run(&["check", &url, "--json"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.json()["errors"].as_u64().unwrap() > 0);
+    assert_eq!(ran.json()["findings"][0]["rule"], "lifecycle/answers");
+    for (format, words) in [
+        ("text", "the server cannot be reached"),
+        ("sarif", "\"version\": \"2.1.0\""),
+        ("junit", "<testsuites"),
+        ("markdown", "### lifecycle/answers"),
+        ("html", "<!doctype html>"),
+    ] {
+        let ran = dir.run(&["check", &url, "--format", format]);
+        assert_eq!(ran.code, Some(1), "{format}");
+        assert!(ran.stdout.contains(words), "{format}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn checking_names_what_was_typed_wrongly() {
+    let dir = Dir::new();
+    error(
+        &dir.run(&["check", "http://127.0.0.1:1/mcp", "--as", "gemini"]),
+        2,
+        "error: there is no profile `gemini`\nhint: one of protocol, chatgpt, deep-research, company-knowledge, claude, apps, submission, all\n",
+    );
+    error(
+        &dir.run(&["check", "--stdio"]),
+        2,
+        "error: there is no program to check\nhint: example: `docent check --stdio -- npx some-server`\n",
+    );
+    dir.write("tools.json", "{}");
+    let ran = dir.run(&[
+        "check",
+        "http://127.0.0.1:1/mcp",
+        "--baseline",
+        "tools.json",
+    ]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("holds no list of tools"), "{ran:?}");
+}
+
+#[test]
+fn rules_are_listed_and_their_page_is_fresh() {
+    let dir = Dir::new();
+    let ran = dir.run(&["check", "--list-rules", "--as", "claude"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("tools/hints-either"));
+    assert!(!ran.stdout.contains("search-fetch/exist"));
+    let page = dir
+        .run(&["check", "--list-rules", "--format", "markdown"])
+        .stdout;
+    assert_eq!(page, include_str!("../../../../docs/rules.md"));
+}
+
+/// The product under its own rules, over HTTP and over pipes.
+#[test]
+fn our_own_server_passes_every_profile() {
+    let dir = Dir::new();
+    let settings = "[documents]\nurl = \"https://harbour.example/{+id}\"\n";
+    dir.write("docent.toml", settings);
+    dir.write(
+        "ferries.md",
+        "# Ferry timetable\n\nBoats leave the Rope Quay at six.\n",
+    );
+    dir.write(
+        "dues.md",
+        "# Harbour dues\n\nTen crowns a day for boats of any length.\n",
+    );
+    let ran = dir.run(&[
+        "check", "--path", ".", "--as", "all", "--query", "boats", "--json",
+    ]);
+    let report = ran.json();
+    assert_eq!(report["findings"], serde_json::json!([]), "{report:#}");
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        report["passed"].as_array().unwrap().len() > 80,
+        "{report:#}"
+    );
+    let program = env!("CARGO_BIN_EXE_docent");
+    let ran = dir.run(&[
+        "check", "--as", "all", "--json", "--stdio", "--", program, "serve", ".", "--stdio",
+    ]);
+    assert_eq!(ran.json()["findings"], serde_json::json!([]), "{ran:?}");
+}
+
+#[test]
+fn tools_are_saved_and_compared() {
+    let dir = Dir::new();
+    dir.write(
+        "ferries.md",
+        "# Ferry timetable\n\nBoats leave the Rope Quay at six.\n",
+    );
+    let ran = dir.run(&["check", "--as", "chatgpt", "--save-tools", "tools.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = dir.run(&[
+        "check",
+        "--as",
+        "chatgpt",
+        "--baseline",
+        "tools.json",
+        "--json",
+    ]);
+    assert_eq!(ran.json()["findings"], serde_json::json!([]), "{ran:?}");
+    dir.write("docent.toml", "[search]\nresults = 5\n");
+    let ran = dir.run(&[
+        "check",
+        "--as",
+        "chatgpt",
+        "--baseline",
+        "tools.json",
+        "--json",
+    ]);
+    assert_eq!(
+        ran.json()["findings"][0]["rule"],
+        "baseline/words-kept",
+        "{ran:?}"
+    );
 }
 
 #[test]

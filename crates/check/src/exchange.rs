@@ -1,0 +1,199 @@
+//! One request and what came back, kept so that rules can judge it and a report can show it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::text::shown;
+
+/// The most characters of a request or an answer that a report shows.
+const MAX_EVIDENCE: usize = 600;
+
+/// What was sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sent {
+    pub verb: String,
+    pub url: String,
+    /// The headers worth showing; secrets are left out when they are recorded.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    /// The id of the request in it, when it is a JSON-RPC request.
+    pub id: Option<Value>,
+}
+
+/// What came back.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Received {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    /// The media type without its parameters, in lower case.
+    pub kind: String,
+    /// The beginning of the body.
+    pub text: String,
+    /// How many bytes of the body were read.
+    pub bytes: usize,
+    /// The JSON in the body, one value for each event of a stream.
+    pub messages: Vec<Value>,
+    /// True where the body should have been JSON and was not.
+    pub garbled: bool,
+}
+
+impl Received {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the status says that all is well.
+    pub(crate) fn is_ok(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Why nothing came back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the server did not answer in time")]
+    TimedOut,
+    #[error("the answer has more than {0} bytes")]
+    TooLarge(u64),
+    #[error("the program ended")]
+    Ended,
+    #[error("the check has asked all it may ask")]
+    Spent,
+}
+
+/// A request with its answer, or with the reason why there is none.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    pub sent: Sent,
+    pub outcome: Result<Received, Failure>,
+    pub took: Duration,
+}
+
+impl Exchange {
+    pub(crate) fn received(&self) -> Option<&Received> {
+        self.outcome.as_ref().ok()
+    }
+
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.received().map(|received| received.status)
+    }
+
+    /// The message that answers the request, by its id.
+    pub(crate) fn answer(&self) -> Option<&Value> {
+        let id = self.sent.id.as_ref()?;
+        let fits =
+            |message: &&Value| message.get("id") == Some(id) && message.get("method").is_none();
+        self.received()?.messages.iter().find(fits)
+    }
+
+    /// The result in the answer.
+    pub(crate) fn result(&self) -> Option<&Value> {
+        self.answer()?.get("result")
+    }
+
+    /// The error in the answer; one without an id counts, since a server may not have read it.
+    pub(crate) fn error(&self) -> Option<&Value> {
+        let with_error = |message: &&Value| message.get("error").is_some_and(Value::is_object);
+        let messages = &self.received()?.messages;
+        self.answer()
+            .filter(with_error)
+            .or_else(|| messages.iter().find(with_error))?
+            .get("error")
+    }
+
+    /// The code of that error.
+    pub(crate) fn code(&self) -> Option<i64> {
+        self.error()?.get("code")?.as_i64()
+    }
+
+    /// Whether the server failed, rather than refused: it broke, hung up, or said nothing.
+    pub(crate) fn broke(&self) -> bool {
+        match &self.outcome {
+            Ok(received) => received.status >= 500,
+            Err(failure) => *failure != Failure::Spent,
+        }
+    }
+
+    /// Whether the check itself had no more to spend.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.outcome.as_ref().err() == Some(&Failure::Spent)
+    }
+
+    /// What was sent, on one line.
+    pub(crate) fn sent_line(&self) -> String {
+        let Sent {
+            verb,
+            url,
+            headers,
+            body,
+            ..
+        } = &self.sent;
+        let headers: String = headers
+            .iter()
+            .map(|(name, value)| format!(" {name}: {value};"))
+            .collect();
+        cut(&format!("{verb} {url}{headers} {body}"))
+    }
+
+    /// What came back, on one line.
+    pub(crate) fn received_line(&self) -> String {
+        match &self.outcome {
+            Ok(received) if received.status == 0 => cut(&received.text),
+            Ok(received) => {
+                let Received {
+                    status, kind, text, ..
+                } = received;
+                cut(&format!("{status} {kind} {text}"))
+            }
+            Err(failure) => cut(&failure.to_string()),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    shown(text.trim(), MAX_EVIDENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn exchange(messages: Vec<Value>) -> Exchange {
+        Exchange {
+            sent: Sent {
+                id: Some(json!("a")),
+                ..Sent::default()
+            },
+            outcome: Ok(Received {
+                status: 200,
+                messages,
+                ..Received::default()
+            }),
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn the_answer_is_the_message_with_the_id_of_the_request() {
+        let progress = json!({"method": "notifications/progress"});
+        let question = json!({"id": "a", "method": "ping"});
+        let found = exchange(vec![progress, question, json!({"id": "a", "result": 5})]);
+        assert_eq!(found.result(), Some(&json!(5)));
+        assert_eq!(exchange(vec![json!({"id": 1, "result": 5})]).answer(), None);
+    }
+
+    #[test]
+    fn an_error_needs_no_id() {
+        let refused = exchange(vec![json!({"id": null, "error": {"code": -32700}})]);
+        assert_eq!(refused.code(), Some(-32700));
+        assert!(!refused.broke());
+    }
+}

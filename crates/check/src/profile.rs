@@ -1,0 +1,80 @@
+//! For whom a server is checked: each host, or use of one, asks for other things.
+
+/// A host, or one of its uses, that applies rules of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Profile {
+    /// The MCP specification itself, whoever calls.
+    Protocol,
+    /// ChatGPT in developer mode: any tool, any server.
+    ChatGpt,
+    /// ChatGPT's deep research, which calls `search` and `fetch`.
+    DeepResearch,
+    /// ChatGPT's company knowledge, which calls the same two tools.
+    CompanyKnowledge,
+    /// Claude on the web, on desktops and phones, and Claude Code.
+    Claude,
+    /// Widgets in either host.
+    Apps,
+    /// The review of OpenAI's plugin directory and of Claude's directory.
+    Submission,
+}
+
+impl Profile {
+    /// Every profile, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::Protocol,
+        Self::ChatGpt,
+        Self::DeepResearch,
+        Self::CompanyKnowledge,
+        Self::Claude,
+        Self::Apps,
+        Self::Submission,
+    ];
+
+    /// The name by which it is chosen, such as `deep-research`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::ChatGpt => "chatgpt",
+            Self::DeepResearch => "deep-research",
+            Self::CompanyKnowledge => "company-knowledge",
+            Self::Claude => "claude",
+            Self::Apps => "apps",
+            Self::Submission => "submission",
+        }
+    }
+
+    /// What it stands for, in a few words.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Protocol => "the MCP specification, whoever calls",
+            Self::ChatGpt => "ChatGPT in developer mode",
+            Self::DeepResearch => "ChatGPT's deep research",
+            Self::CompanyKnowledge => "ChatGPT's company knowledge",
+            Self::Claude => "Claude and Claude Code",
+            Self::Apps => "widgets in ChatGPT and Claude",
+            Self::Submission => "review for the directories of OpenAI and Claude",
+        }
+    }
+
+    /// The profile of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_found_by_its_name() {
+        for profile in Profile::ALL {
+            assert_eq!(Profile::named(profile.name()), Some(profile));
+        }
+        assert_eq!(Profile::named("gemini"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! A report as one HTML page that needs nothing else.
+
+use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
+use crate::report::{Finding, Report};
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}\
+code{font-size:.85em;overflow-wrap:anywhere}article{border-left:4px solid;padding:.2rem 1rem;margin:1rem 0}\
+.error{border-color:#c62828}.warning{border-color:#f9a825}.note{border-color:#0277bd}dt{font-weight:600}dd{margin:0 0 .3rem 1rem}";
+
+/// The report as a page.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let names: Vec<&str> = report
+        .profiles
+        .iter()
+        .map(|profile| profile.name())
+        .collect();
+    let target = escaped(&report.target);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>docent check: {target}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
+         <h1><code>{target}</code></h1>\n<p>Checked as {}. {}.</p>\n<dl>",
+        names.join(", "),
+        summary(report)
+    );
+    for (name, value) in &report.facts {
+        out.push_str(&format!("<dt>{name}</dt><dd>{}</dd>", escaped(value)));
+    }
+    out.push_str("</dl>\n");
+    for (severity, heading) in WORST_FIRST {
+        let groups = grouped(report, severity);
+        if !groups.is_empty() {
+            out.push_str(&format!("<h2>{heading}</h2>\n"));
+        }
+        for group in groups {
+            out.push_str(&article(&group));
+        }
+    }
+    out.push_str("<details><summary>passed</summary><ul>");
+    for rule in &report.passed {
+        out.push_str(&format!("<li>{rule}</li>"));
+    }
+    out.push_str("</ul></details>\n<details><summary>skipped</summary><ul>");
+    for (rule, reason) in &report.skipped {
+        out.push_str(&format!("<li>{rule}: {}</li>", escaped(reason)));
+    }
+    out.push_str("</ul></details>\n</body></html>\n");
+    out
+}
+
+fn article(group: &[&Finding]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let mut out = format!(
+        "<article class=\"{}\"><h3>{}</h3>",
+        first.severity.word(),
+        first.rule
+    );
+    for finding in group {
+        out.push_str(&format!("<p>{}</p>", escaped(&finding.message)));
+    }
+    if let Some((sent, received)) = evidence(group) {
+        for (label, value) in [("sent", sent), ("received", received)] {
+            if !value.is_empty() {
+                out.push_str(&format!("<p>{label}: <code>{}</code></p>", escaped(&value)));
+            }
+        }
+    }
+    let source = format!("{} ({})", origin(first.source), audience(first));
+    out.push_str(&format!(
+        "<p><b>Fix:</b> {}</p><p><small>{}</small></p></article>\n",
+        escaped(first.fix),
+        escaped(&source)
+    ));
+    out
+}
+
+/// Text inside a document or an attribute of HTML or XML.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() && c != '\n' => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,106 @@
+//! A report as JUnit XML, which build servers show as tests: a suite for each group, a test for each rule.
+
+use super::html::escaped;
+use crate::report::{Finding, Report, Severity};
+
+/// The report as a document of test suites. Errors fail a test; warnings and notes stand in its output.
+#[must_use]
+pub fn junit(report: &Report) -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    for rule in crate::rules() {
+        if rule.weight(&report.profiles).is_some() && !groups.contains(&rule.group()) {
+            groups.push(rule.group());
+        }
+    }
+    let suites: String = groups.iter().map(|group| suite(report, group)).collect();
+    let counts = report.counts();
+    let tests = report.passed.len() + report.skipped.len() + failed(report, "").len();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"docent check {}\" tests=\"{tests}\" failures=\"{}\">\n{suites}</testsuites>\n",
+        escaped(&report.target),
+        failing(report, "").len(),
+    ) + &format!(
+        "<!-- {} errors, {} warnings, {} notes -->\n",
+        counts.errors, counts.warnings, counts.notes
+    )
+}
+
+/// The rules of a group that found anything, once each.
+fn failed<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
+    let mut rules: Vec<&str> = Vec::new();
+    for finding in &report.findings {
+        if finding.rule.starts_with(group) && !rules.contains(&finding.rule) {
+            rules.push(finding.rule);
+        }
+    }
+    rules
+}
+
+/// Those of them with an error.
+fn failing<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
+    let is_error = |rule: &&str| {
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.rule == *rule && finding.severity == Severity::Error)
+    };
+    failed(report, group).into_iter().filter(is_error).collect()
+}
+
+fn suite(report: &Report, group: &str) -> String {
+    let prefix = format!("{group}/");
+    let mut cases = String::new();
+    for rule in report
+        .passed
+        .iter()
+        .filter(|rule| rule.starts_with(&prefix))
+    {
+        cases.push_str(&format!(
+            "    <testcase classname=\"{group}\" name=\"{rule}\"/>\n"
+        ));
+    }
+    for (rule, reason) in report
+        .skipped
+        .iter()
+        .filter(|(rule, _)| rule.starts_with(&prefix))
+    {
+        cases.push_str(&format!("    <testcase classname=\"{group}\" name=\"{rule}\"><skipped message=\"{}\"/></testcase>\n", escaped(reason)));
+    }
+    for rule in failed(report, &prefix) {
+        let findings: Vec<&Finding> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.rule == rule)
+            .collect();
+        cases.push_str(&format!(
+            "    <testcase classname=\"{group}\" name=\"{rule}\">{}</testcase>\n",
+            body(&findings)
+        ));
+    }
+    let (tests, failures) = (
+        cases.matches("<testcase").count(),
+        failing(report, &prefix).len(),
+    );
+    format!(
+        "  <testsuite name=\"{group}\" tests=\"{tests}\" failures=\"{failures}\">\n{cases}  </testsuite>\n"
+    )
+}
+
+fn body(findings: &[&Finding]) -> String {
+    let mut body = String::new();
+    for finding in findings {
+        let details = format!(
+            "sent: {}\nreceived: {}\nfix: {}",
+            finding.sent, finding.received, finding.fix
+        );
+        let (message, details) = (escaped(&finding.message), escaped(&details));
+        body.push_str(&match finding.severity {
+            Severity::Error => format!("<failure message=\"{message}\">{details}</failure>"),
+            other => format!(
+                "<system-out>{}: {message}\n{details}</system-out>",
+                other.word()
+            ),
+        });
+    }
+    body
+}

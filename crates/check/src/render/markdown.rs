@@ -1,0 +1,123 @@
+//! A report as Markdown, for issues and pull requests; and the page of all rules.
+
+use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
+use crate::profile::Profile;
+use crate::report::{Finding, Report};
+use crate::rule::Rule;
+
+/// The report as Markdown.
+#[must_use]
+pub fn markdown(report: &Report) -> String {
+    let names: Vec<&str> = report
+        .profiles
+        .iter()
+        .map(|profile| profile.name())
+        .collect();
+    let mut out = format!(
+        "# {}\n\nChecked as {}. {}.\n",
+        code(&report.target),
+        names.join(", "),
+        summary(report)
+    );
+    if !report.facts.is_empty() {
+        out.push_str("\n| measured | |\n|---|---|\n");
+        for (name, value) in &report.facts {
+            out.push_str(&format!("| {name} | {} |\n", cell(value)));
+        }
+    }
+    for (severity, heading) in WORST_FIRST {
+        let groups = grouped(report, severity);
+        if !groups.is_empty() {
+            out.push_str(&format!("\n## {heading}\n"));
+        }
+        for group in groups {
+            out.push_str(&section(&group));
+        }
+    }
+    out
+}
+
+fn section(group: &[&Finding]) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let mut out = format!("\n### {}\n\n", first.rule);
+    for finding in group {
+        out.push_str(&format!("- {}\n", cell(&finding.message)));
+    }
+    if let Some((sent, received)) = evidence(group) {
+        out.push('\n');
+        for (label, value) in [("Sent", sent), ("Received", received)] {
+            if !value.is_empty() {
+                out.push_str(&format!("{label}: {}\n\n", code(&value)));
+            }
+        }
+    } else {
+        out.push('\n');
+    }
+    out.push_str(&format!(
+        "**Fix:** {}. Source: {} ({}).\n",
+        cell(first.fix),
+        origin(first.source),
+        audience(first)
+    ));
+    out
+}
+
+/// Text in a code span, whatever it holds.
+fn code(text: &str) -> String {
+    let plain = text.replace('`', "'");
+    format!("`{plain}`")
+}
+
+/// Text in a cell or line, without what would end it.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}
+
+/// The page of all rules, which `docs/rules.md` is.
+#[must_use]
+pub fn rules_markdown() -> String {
+    let mut out = String::from(
+        "# The rules of `docent check`\n\nGenerated from the table in `crates/check/src/rules` by `docent check --list-rules --format markdown`.\n\n\
+         An error stands for a MUST of the source or for something that hosts refuse, a warning for a SHOULD, a note\n\
+         for what is worth knowing. A rule that rests on a single report is never an error, and says so. Each rule\n\
+         follows its source as it was on the date beside it.\n\n| profile | stands for |\n|---|---|\n",
+    );
+    for profile in Profile::ALL {
+        out.push_str(&format!(
+            "| `{}` | {} |\n",
+            profile.name(),
+            profile.meaning()
+        ));
+    }
+    let mut group = "";
+    for rule in crate::rules() {
+        if rule.group() != group {
+            group = rule.group();
+            out.push_str(&format!("\n## {group}\n"));
+        }
+        out.push_str(&entry(rule));
+    }
+    out
+}
+
+fn entry(rule: &Rule) -> String {
+    let weights: Vec<String> = rule
+        .weights
+        .iter()
+        .map(|(profile, severity)| format!("{} {}", profile.name(), severity.word()))
+        .collect();
+    let mut demand = rule.demand.to_owned();
+    if let Some(first) = demand.get(..1).map(str::to_uppercase) {
+        demand.replace_range(..1, &first);
+    }
+    format!(
+        "\n### {}\n\n{}.\n\n- Asked by: {}\n- Source: {}\n- Fix: {}\n",
+        rule.id,
+        cell(&demand),
+        weights.join(", "),
+        cell(&origin(rule.source)),
+        cell(rule.fix)
+    )
+}

@@ -1,0 +1,80 @@
+//! A report as SARIF 2.1.0, which code hosts show beside the code.
+
+use serde_json::{Value, json};
+
+use super::origin;
+use crate::report::{Finding, Report, Severity};
+use crate::rule::Rule;
+
+/// The report as a SARIF log with one run.
+#[must_use]
+pub fn sarif(report: &Report) -> Value {
+    let used = |rule: &&Rule| rule.weight(&report.profiles).is_some();
+    let rules: Vec<&Rule> = crate::rules().filter(used).collect();
+    let index = |id: &str| rules.iter().position(|rule| rule.id == id);
+    let result = |finding: &Finding| {
+        json!({
+            "ruleId": finding.rule,
+            "ruleIndex": index(finding.rule),
+            "level": level(finding.severity),
+            "message": {"text": text(finding)},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": location(&report.target)}}}],
+        })
+    };
+    let results: Vec<Value> = report.findings.iter().map(result).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "docent check",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.iter().map(|rule| described(rule, report)).collect::<Vec<_>>(),
+            }},
+            "results": results,
+        }],
+    })
+}
+
+fn described(rule: &Rule, report: &Report) -> Value {
+    let severity = rule.weight(&report.profiles).unwrap_or(Severity::Note);
+    json!({
+        "id": rule.id,
+        "shortDescription": {"text": rule.demand},
+        "help": {"text": format!("{}\nSource: {}", rule.fix, origin(rule.source))},
+        "defaultConfiguration": {"level": level(severity)},
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    severity.word()
+}
+
+fn text(finding: &Finding) -> String {
+    let mut text = finding.message.clone();
+    for (label, value) in [("sent", &finding.sent), ("received", &finding.received)] {
+        if !value.is_empty() {
+            text.push_str(&format!("\n{label}: {value}"));
+        }
+    }
+    text.push_str(&format!("\nfix: {}", finding.fix));
+    text
+}
+
+/// An address as it is; a command line as something that is an address.
+fn location(target: &str) -> String {
+    if target.contains("://") {
+        return target.to_owned();
+    }
+    let escaped: String = target
+        .bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"/-._".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect();
+    format!("stdio:{escaped}")
+}

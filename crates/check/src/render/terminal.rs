@@ -1,0 +1,109 @@
+//! A report for the terminal: what was measured, then what is wrong, worst first, each with its fix.
+
+use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
+use crate::profile::Profile;
+use crate::report::{Finding, Report, Severity};
+
+/// How words are made to stand out; nothing is done to them elsewhere than on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// As they are.
+    Plain,
+    /// In colour.
+    Colour,
+}
+
+impl Ink {
+    fn paint(self, code: &str, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Colour => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        }
+    }
+
+    fn severity(self, severity: Severity, text: &str) -> String {
+        let code = match severity {
+            Severity::Error => "1;31",
+            Severity::Warning => "1;33",
+            Severity::Note => "1;36",
+        };
+        self.paint(code, text)
+    }
+}
+
+/// The report as text.
+#[must_use]
+pub fn terminal(report: &Report, ink: Ink) -> String {
+    let names: Vec<&str> = report
+        .profiles
+        .iter()
+        .map(|profile| profile.name())
+        .collect();
+    let mut lines = vec![format!(
+        "{} as {}",
+        ink.paint("1", &report.target),
+        names.join(", ")
+    )];
+    let width = report
+        .facts
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    for (name, value) in &report.facts {
+        lines.push(format!("  {name:width$}  {value}"));
+    }
+    for (severity, heading) in WORST_FIRST {
+        let groups = grouped(report, severity);
+        if !groups.is_empty() {
+            lines.push(format!("\n{}", ink.severity(severity, heading)));
+        }
+        for group in groups {
+            lines.extend(lines_of(&group, severity, ink));
+        }
+    }
+    lines.push(format!("\n{}", summary(report)));
+    lines.join("\n")
+}
+
+fn lines_of(group: &[&Finding], severity: Severity, ink: Ink) -> Vec<String> {
+    let Some(first) = group.first() else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!("  {}", ink.severity(severity, first.rule))];
+    lines.extend(
+        group
+            .iter()
+            .map(|finding| format!("    {}", finding.message)),
+    );
+    if let Some((sent, received)) = evidence(group) {
+        if !sent.is_empty() {
+            lines.push(format!("    {} {sent}", ink.paint("2", "sent:    ")));
+        }
+        if !received.is_empty() {
+            lines.push(format!("    {} {received}", ink.paint("2", "received:")));
+        }
+    }
+    lines.push(format!(
+        "    {} {}",
+        ink.paint("32", "fix:     "),
+        first.fix
+    ));
+    lines.push(format!(
+        "    {} {} ({})",
+        ink.paint("2", "source:  "),
+        origin(first.source),
+        audience(first)
+    ));
+    lines
+}
+
+/// Every rule of these profiles, a line each.
+#[must_use]
+pub fn rules_text(profiles: &[Profile]) -> String {
+    let asked = crate::rules().filter_map(|rule| Some((rule, rule.weight(profiles)?)));
+    let lines: Vec<String> = asked
+        .map(|(rule, weight)| format!("{:34} {:8} {}", rule.id, weight.word(), rule.demand))
+        .collect();
+    lines.join("\n")
+}

@@ -1,0 +1,226 @@
+//! What has changed since a host looked: ChatGPT keeps the tools that it saw until somebody presses
+//! Refresh, and a reviewed plugin keeps them until the next review.
+
+use serde_json::Value;
+
+use super::{
+    Apps, ChatGpt, CompanyKnowledge, DeepResearch, Error, Fault, Note, Profile, Rule, Seen,
+    Severity, Submission, Verdict, Warning, name, several, text,
+};
+use crate::rule::Source;
+
+const FROZEN: Source = several(
+    "openai/tunnel-client#42, dbcls/togomcp#188: calls to tools months after they were gone",
+    "2026-08-20",
+);
+const BREAKS: &[(Profile, Severity)] = &[
+    (ChatGpt, Error),
+    (DeepResearch, Error),
+    (CompanyKnowledge, Error),
+    (Apps, Error),
+    (Submission, Error),
+];
+const STALE: &[(Profile, Severity)] = &[(ChatGpt, Warning), (Apps, Warning), (Submission, Warning)];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "baseline/tools-kept",
+        demand: "every tool that a host knows is still there",
+        weights: BREAKS,
+        source: FROZEN,
+        fix: "keep the old name answering, at least with a message, until every host has refreshed",
+        judge: tools_kept,
+    },
+    Rule {
+        id: "baseline/inputs-kept",
+        demand: "arguments that a host knows are still taken, and no new one is required",
+        weights: BREAKS,
+        source: FROZEN,
+        fix: "make new parameters optional, and keep old ones and their types",
+        judge: inputs_kept,
+    },
+    Rule {
+        id: "baseline/outputs-kept",
+        demand: "results keep the members that a host knows",
+        weights: STALE,
+        source: FROZEN,
+        fix: "keep the members that were declared, or refresh every host",
+        judge: outputs_kept,
+    },
+    Rule {
+        id: "baseline/words-kept",
+        demand: "descriptions, hints and `_meta` are those that a host saw",
+        weights: STALE,
+        source: several(
+            "OpenAI's scan freezes them; a change needs a new one",
+            "2026-10-02",
+        ),
+        fix: "press Refresh in ChatGPT, or scan and submit again",
+        judge: words_kept,
+    },
+    Rule {
+        id: "baseline/tools-new",
+        demand: "there is no tool that a host has not seen",
+        weights: &[(ChatGpt, Note), (Submission, Note)],
+        source: FROZEN,
+        fix: "press Refresh in ChatGPT, or scan and submit again",
+        judge: tools_new,
+    },
+];
+
+const NO_BASELINE: Verdict = Verdict::Skipped("there is nothing to compare with; see `--baseline`");
+
+/// Judges each tool of the baseline with the one that bears its name now.
+fn of_pairs(seen: &Seen, judge: impl Fn(&Value, &Value) -> Option<Fault>) -> Verdict {
+    let Some(baseline) = &seen.baseline else {
+        return NO_BASELINE;
+    };
+    let pairs = baseline
+        .iter()
+        .filter_map(|old| Some((old, seen.tool(text(old, "name"))?)));
+    Verdict::Judged(pairs.filter_map(|(old, new)| judge(old, new)).collect())
+}
+
+fn tools_kept(seen: &Seen) -> Verdict {
+    let Some(baseline) = &seen.baseline else {
+        return NO_BASELINE;
+    };
+    let gone = baseline
+        .iter()
+        .filter(|old| seen.tool(text(old, "name")).is_none());
+    Verdict::Judged(
+        gone.map(|old| Fault::new(format!("the tool `{}` is gone", name(old))))
+            .collect(),
+    )
+}
+
+fn tools_new(seen: &Seen) -> Verdict {
+    let Some(baseline) = &seen.baseline else {
+        return NO_BASELINE;
+    };
+    let known = |tool: &&Value| {
+        baseline
+            .iter()
+            .any(|old| text(old, "name") == text(tool, "name"))
+    };
+    let new = seen.tools.iter().filter(|tool| !known(tool));
+    Verdict::Judged(
+        new.map(|tool| Fault::new(format!("the tool `{}` is new", name(tool))))
+            .collect(),
+    )
+}
+
+/// Names under `properties`.
+fn properties<'a>(tool: &'a Value, schema: &str) -> Vec<(&'a String, &'a Value)> {
+    let found = tool
+        .get(schema)
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    found.into_iter().flatten().collect()
+}
+
+fn required<'a>(tool: &'a Value, schema: &str) -> Vec<&'a str> {
+    let found = tool
+        .get(schema)
+        .and_then(|schema| schema.get("required"))
+        .and_then(Value::as_array);
+    found
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn inputs_kept(seen: &Seen) -> Verdict {
+    of_pairs(seen, |old, new| {
+        let (before, now) = (
+            properties(old, "inputSchema"),
+            properties(new, "inputSchema"),
+        );
+        let find = |name: &str| {
+            now.iter()
+                .find(|(found, _)| *found == name)
+                .map(|(_, schema)| *schema)
+        };
+        let open = new
+            .get("inputSchema")
+            .and_then(|schema| schema.get("additionalProperties"))
+            != Some(&Value::Bool(false));
+        for (argument, schema) in before {
+            match find(argument) {
+                None if !open => {
+                    return Some(changed(new, &format!("no longer takes `{argument}`")));
+                }
+                Some(found) if found.get("type") != schema.get("type") => {
+                    return Some(changed(new, &format!("takes another type as `{argument}`")));
+                }
+                Some(found) if narrowed(schema, found) => {
+                    return Some(changed(new, &format!("takes fewer values as `{argument}`")));
+                }
+                _ => {}
+            }
+        }
+        let demanded = required(old, "inputSchema");
+        let more = required(new, "inputSchema")
+            .into_iter()
+            .find(|name| !demanded.contains(name))?;
+        Some(changed(new, &format!("now requires `{more}`")))
+    })
+}
+
+/// Whether a list of values has lost one.
+fn narrowed(old: &Value, new: &Value) -> bool {
+    let listed = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
+    match (listed(old), listed(new)) {
+        (Some(before), Some(now)) => before.iter().any(|value| !now.contains(value)),
+        (None, Some(_)) => true,
+        _ => false,
+    }
+}
+
+fn changed(tool: &Value, what: &str) -> Fault {
+    Fault::new(format!("the tool `{}` {what}", name(tool)))
+        .seen(tool.get("inputSchema").unwrap_or(&Value::Null))
+}
+
+fn outputs_kept(seen: &Seen) -> Verdict {
+    of_pairs(seen, |old, new| {
+        let now = properties(new, "outputSchema");
+        let before = properties(old, "outputSchema");
+        let lost = before
+            .into_iter()
+            .find(|(member, _)| !now.iter().any(|(found, _)| found == member));
+        let (member, _) = lost?;
+        Some(
+            Fault::new(format!(
+                "the tool `{}` no longer declares `{member}` in what it returns",
+                name(new)
+            ))
+            .seen(new.get("outputSchema").unwrap_or(&Value::Null)),
+        )
+    })
+}
+
+fn words_kept(seen: &Seen) -> Verdict {
+    of_pairs(seen, |old, new| {
+        let keys = [
+            "title",
+            "description",
+            "annotations",
+            "securitySchemes",
+            "_meta",
+        ];
+        let changed: Vec<_> = keys
+            .into_iter()
+            .filter(|key| old.get(key) != new.get(key))
+            .map(|key| format!("`{key}`"))
+            .collect();
+        (!changed.is_empty()).then(|| {
+            Fault::new(format!(
+                "the tool `{}` has another {}",
+                name(new),
+                changed.join(", ")
+            ))
+        })
+    })
+}

@@ -1,0 +1,209 @@
+//! The form of what `search` and `fetch` return.
+
+use serde_json::Value;
+
+use super::super::{Call, Fault, Purpose, Seen, Verdict, of_calls};
+use crate::report::Severity::Warning;
+
+/// The calls that should return something.
+const SEARCHES: [Purpose; 5] = [
+    Purpose::Explore,
+    Purpose::Title,
+    Purpose::Again,
+    Purpose::Empty,
+    Purpose::Odd,
+];
+const ALL: [Purpose; 6] = [
+    Purpose::Explore,
+    Purpose::Title,
+    Purpose::Again,
+    Purpose::Empty,
+    Purpose::Odd,
+    Purpose::Fetch,
+];
+
+/// One fault for each tool is enough: the same mistake stands in every answer.
+pub(super) fn once(verdict: Verdict) -> Verdict {
+    let Verdict::Judged(faults) = verdict else {
+        return verdict;
+    };
+    let mut kept: Vec<Fault> = Vec::new();
+    for fault in faults {
+        if !kept.iter().any(|known| known.message == fault.message) {
+            kept.push(fault);
+        }
+    }
+    Verdict::Judged(kept)
+}
+
+fn texts(result: &Value) -> Vec<&str> {
+    let items = result.get("content").and_then(Value::as_array);
+    let is_text = |item: &&Value| item.get("type").is_some_and(|kind| kind == "text");
+    items
+        .into_iter()
+        .flatten()
+        .filter(is_text)
+        .filter_map(|item| item.get("text")?.as_str())
+        .collect()
+}
+
+pub(super) fn one_text(seen: &Seen) -> Verdict {
+    once(of_calls(seen, &ALL, |call| {
+        let result = call.success()?;
+        let items = result
+            .get("content")
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        let texts = texts(result);
+        let tool = &call.tool;
+        match texts.as_slice() {
+            [text] if items == 1 => match serde_json::from_str::<Value>(text) {
+                Ok(value) if value.is_object() => None,
+                Ok(_) => Some(Fault::new(format!(
+                    "the text of `{tool}` is JSON, but not an object"
+                ))),
+                Err(_) => Some(Fault::new(format!("the text of `{tool}` is not JSON"))),
+            },
+            _ => Some(Fault::new(format!(
+                "`{tool}` returns {items} items of content, not one text"
+            ))),
+        }
+    }))
+}
+
+pub(super) fn structured(seen: &Seen) -> Verdict {
+    once(of_calls(seen, &ALL, |call| {
+        let result = call.success()?;
+        let tool = &call.tool;
+        let Some(structured) = result.get("structuredContent") else {
+            // Older samples of OpenAI's have the text alone, and work.
+            return Some(
+                Fault::new(format!("`{tool}` returns no `structuredContent`")).at_most(Warning),
+            );
+        };
+        let text = texts(result)
+            .first()
+            .and_then(|text| serde_json::from_str::<Value>(text).ok())?;
+        (text != *structured).then(|| {
+            Fault::new(format!(
+                "the text of `{tool}` is not its `structuredContent`"
+            ))
+        })
+    }))
+}
+
+/// The payload of a search that succeeded.
+fn payload(call: &Call) -> Option<Value> {
+    call.success().map(|_| call.payload().unwrap_or_default())
+}
+
+pub(super) fn results_form(seen: &Seen) -> Verdict {
+    once(of_calls(seen, &SEARCHES, |call| {
+        let payload = payload(call)?;
+        let Some(results) = payload.get("results").and_then(Value::as_array) else {
+            return Some(Fault::new("`search` returns no list `results`"));
+        };
+        let wrong = |result: &Value| {
+            ["id", "title", "url"]
+                .into_iter()
+                .find(|key| !result.get(key).is_some_and(Value::is_string))
+        };
+        let key = results.iter().find_map(wrong)?;
+        Some(Fault::new(format!(
+            "a result of `search` has no text `{key}`"
+        )))
+    }))
+}
+
+pub(super) fn results_alone(seen: &Seen) -> Verdict {
+    once(of_calls(seen, &SEARCHES, |call| {
+        let payload = payload(call)?;
+        let members = payload.as_object()?;
+        let other = members.keys().find(|key| *key != "results")?;
+        members
+            .contains_key("results")
+            .then(|| Fault::new(format!("`search` returns `{other}` beside `results`")))
+    }))
+}
+
+pub(super) fn document_form(seen: &Seen) -> Verdict {
+    once(of_calls(seen, &[Purpose::Fetch], |call| {
+        let document = payload(call)?;
+        let missing = ["id", "title", "text", "url"]
+            .into_iter()
+            .find(|key| !document.get(key).is_some_and(Value::is_string));
+        if let Some(key) = missing {
+            return Some(Fault::new(format!("`fetch` returns no text `{key}`")));
+        }
+        let good = match document.get("metadata") {
+            None => true,
+            Some(Value::Object(metadata)) => metadata.values().all(Value::is_string),
+            Some(_) => false,
+        };
+        (!good).then(|| Fault::new("`metadata` of `fetch` is no object of texts").at_most(Warning))
+    }))
+}
+
+/// Every url that was returned, with its call.
+fn urls(seen: &Seen) -> Vec<(&Call, String)> {
+    let mut urls = Vec::new();
+    for call in seen.calls.iter().filter(|call| ALL.contains(&call.purpose)) {
+        urls.extend(
+            call.found()
+                .into_iter()
+                .filter_map(|found| Some((call, found.url?))),
+        );
+        if call.purpose == Purpose::Fetch {
+            let url = call
+                .payload()
+                .and_then(|document| document.get("url")?.as_str().map(str::to_owned));
+            urls.extend(url.map(|url| (call, url)));
+        }
+    }
+    urls
+}
+
+const NO_RESULTS: Verdict = Verdict::Skipped("`search` returned nothing");
+
+pub(super) fn url_absolute(seen: &Seen) -> Verdict {
+    let urls = urls(seen);
+    if urls.is_empty() {
+        return NO_RESULTS;
+    }
+    let good = |url: &str| {
+        let rest = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"));
+        url.is_empty()
+            || rest.is_some_and(|rest| {
+                !rest.is_empty() && !rest.starts_with('/') && !url.contains(char::is_whitespace)
+            })
+    };
+    let wrong = urls.iter().find(|(_, url)| !good(url));
+    Verdict::one(wrong.map(|(call, url)| {
+        Fault::new(format!("`{}` returns the url `{url}`", call.tool)).from(&call.exchange)
+    }))
+}
+
+pub(super) fn url_cites(seen: &Seen) -> Verdict {
+    // Answers to questions that nobody asks may hold a notice, which is no document.
+    let asked = [
+        Purpose::Explore,
+        Purpose::Title,
+        Purpose::Again,
+        Purpose::Fetch,
+    ];
+    let urls: Vec<_> = urls(seen)
+        .into_iter()
+        .filter(|(call, _)| asked.contains(&call.purpose))
+        .collect();
+    if urls.is_empty() {
+        return NO_RESULTS;
+    }
+    let empty: Vec<_> = urls.iter().filter(|(_, url)| url.is_empty()).collect();
+    let first = empty.first().filter(|_| empty.len() * 2 > urls.len());
+    Verdict::one(first.map(|(call, _)| {
+        let what = format!("{} of {} urls are empty", empty.len(), urls.len());
+        Fault::new(what).from(&call.exchange)
+    }))
+}

@@ -1,0 +1,126 @@
+//! What the words of tools and instructions hide, order or claim.
+
+use serde_json::Value;
+
+use super::super::{Fault, Seen, Verdict, name, of_tools, text};
+use crate::text::is_hidden;
+
+/// Every text of a value, with the keys of objects.
+fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>, depth: usize) {
+    if depth > 32 || found.len() > 10_000 {
+        return;
+    }
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found, depth + 1)),
+        Value::Object(members) => {
+            for (key, member) in members {
+                found.push(key);
+                texts(member, found, depth + 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn hidden(seen: &Seen) -> Verdict {
+    let instructions = Value::from(text(&seen.hello, "instructions"));
+    let named = seen
+        .tools
+        .iter()
+        .map(|tool| (format!("the tool `{}`", name(tool)), tool));
+    let all = named.chain([("`instructions`".to_owned(), &instructions)]);
+    let faults = all.filter_map(|(where_, value)| {
+        let mut found = Vec::new();
+        texts(value, &mut found, 0);
+        let (text, c) = found
+            .into_iter()
+            .find_map(|text| Some((text, text.chars().find(|c| is_hidden(*c))?)))?;
+        let what = format!(
+            "{where_} holds the invisible character U+{:04X}",
+            u32::from(c)
+        );
+        Some(Fault::new(what).seen(&text))
+    });
+    Verdict::Judged(faults.collect())
+}
+
+/// Orders that give a model another tool's work, or take it away.
+const STEERING: [&str; 12] = [
+    "prefer this tool",
+    "prefer this over",
+    "always use this tool",
+    "use this tool instead of",
+    "instead of any other tool",
+    "instead of other tools",
+    "do not use built-in",
+    "don't use built-in",
+    "do not use web search",
+    "do not use browsing",
+    "do not use: built-in",
+    "never use other tools",
+];
+
+pub(super) fn steering(seen: &Seen) -> Verdict {
+    described(seen, &STEERING, |tool, words| {
+        format!("the description of `{tool}` says `{words}`")
+    })
+}
+
+/// Orders that only a poisoned description gives.
+const INJECTION: [&str; 12] = [
+    "ignore previous instructions",
+    "ignore all previous",
+    "ignore the above",
+    "disregard previous",
+    "disregard all previous",
+    "do not tell the user",
+    "don't tell the user",
+    "without telling the user",
+    "do not mention this to the user",
+    "<important>",
+    "<system>",
+    "you must always call this tool",
+];
+
+pub(super) fn injection(seen: &Seen) -> Verdict {
+    described(seen, &INJECTION, |tool, words| {
+        format!("the description of `{tool}` holds `{words}`")
+    })
+}
+
+/// Descriptions of a tool and of its parameters that hold one of these words.
+fn described(seen: &Seen, words: &[&str], what: impl Fn(&str, &str) -> String) -> Verdict {
+    of_tools(seen, |tool| {
+        let mut found = Vec::new();
+        descriptions(tool, &mut found, 0);
+        let lower: Vec<String> = found.iter().map(|text| text.to_lowercase()).collect();
+        let (at, word) = lower
+            .iter()
+            .enumerate()
+            .find_map(|(at, text)| Some((at, words.iter().find(|word| text.contains(**word))?)))?;
+        Some(Fault::new(what(&name(tool), word)).seen(found.get(at)?))
+    })
+}
+
+fn descriptions<'a>(value: &'a Value, found: &mut Vec<&'a str>, depth: usize) {
+    if depth > 32 || found.len() > 1_000 {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(text) if key == "description" || key == "title" => {
+                        found.push(text);
+                    }
+                    other => descriptions(other, found, depth + 1),
+                }
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| descriptions(item, found, depth + 1)),
+        _ => {}
+    }
+}

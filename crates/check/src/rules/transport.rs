@@ -1,0 +1,384 @@
+//! The HTTP endpoint: addresses, headers, sessions, and requests that share an id.
+
+mod modern;
+mod sessions;
+
+use serde_json::Value;
+
+use super::{
+    ChatGpt, Claude, EVERYWHERE, Error, Fault, MUST, NOT_HTTP, Note, Protocol, Rule, Seen,
+    Submission, Verdict, Warning, of_probe, owner, report, several,
+};
+use crate::exchange::Exchange;
+
+const SPEC_HTTP: &str = "MCP specification 2025-11-25, basic/transports, streamable HTTP";
+const SPEC_HTTP_NOW: &str = "MCP specification 2026-07-28, basic/transports/streamable-http";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "transport/no-redirect",
+        demand: "the address that people type is the endpoint, not a redirect to it",
+        weights: &[
+            (Protocol, Warning),
+            (ChatGpt, Warning),
+            (Claude, Error),
+            (Submission, Error),
+        ],
+        source: several(
+            "Claude drops the token on a redirect to another host",
+            "2026-09-30",
+        ),
+        fix: "serve the endpoint at the address itself; serve `/mcp` and `/mcp/` alike",
+        judge: no_redirect,
+    },
+    Rule {
+        id: "transport/content-type",
+        demand: "a request is answered with `application/json` or `text/event-stream`",
+        weights: EVERYWHERE,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "set the `Content-Type` of answers to one of the two",
+        judge: content_type,
+    },
+    Rule {
+        id: "transport/notification-accepted",
+        demand: "a notification is answered with 202 and no body",
+        weights: MUST,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer POSTed notifications with status 202 and an empty body",
+        judge: notification,
+    },
+    Rule {
+        id: "transport/accept-honoured",
+        demand: "an answer has a type that the request accepts",
+        weights: &[(Protocol, Warning), (ChatGpt, Warning)],
+        source: report(
+            "a server that ChatGPT refused with `expected header to contain text/event-stream`",
+            "2025-12-25",
+        ),
+        fix: "answer as an event stream when `Accept` lists only that, as JSON when it lists only JSON, or refuse with 406",
+        judge: accept,
+    },
+    Rule {
+        id: "transport/accept-any",
+        demand: "a request with `Accept: */*` is answered, or refused with a 4xx status",
+        weights: &[(Protocol, Warning)],
+        source: owner("RFC 9110, section 12.5.1", "2022-06-01"),
+        fix: "read `Accept` as a list of media ranges; `*/*` allows both types",
+        judge: accept_any,
+    },
+    Rule {
+        id: "transport/get",
+        demand: "GET opens an event stream or is answered with 405",
+        weights: MUST,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer GET with `text/event-stream`, or with 405 when there is no stream to open",
+        judge: get,
+    },
+    Rule {
+        id: "transport/slash",
+        demand: "the address works with and without a slash at its end",
+        weights: &[(ChatGpt, Note), (Claude, Note)],
+        source: several(
+            "connectors that failed on a 307 to the other spelling",
+            "2026-09-30",
+        ),
+        fix: "serve both spellings without redirecting",
+        judge: slash,
+    },
+    Rule {
+        id: "transport/root",
+        demand: "the bare address of the host leads to the endpoint too",
+        weights: &[(ChatGpt, Note)],
+        source: report(
+            "a ChatGPT connector that was saved with the bare address and posted to `/`",
+            "2025-12-25",
+        ),
+        fix: "serve the endpoint at `/` as well as at `/mcp`",
+        judge: root,
+    },
+    Rule {
+        id: "transport/lost-session",
+        demand: "a session that the server does not know is answered with 404, so that clients begin anew",
+        weights: EVERYWHERE,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer an unknown `Mcp-Session-Id` with 404, not with 400 or 503; or keep no sessions",
+        judge: sessions::lost_session,
+    },
+    Rule {
+        id: "transport/no-session",
+        demand: "a request without its session id is answered, or refused with 400",
+        weights: &[(Protocol, Warning), (ChatGpt, Note)],
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer without a session, or refuse with 400; a server without sessions never has the problem",
+        judge: sessions::no_session,
+    },
+    Rule {
+        id: "transport/same-id",
+        demand: "two requests with one id at the same time get their own answers",
+        weights: &[(Claude, Warning)],
+        source: report(
+            "modelcontextprotocol/python-sdk#3060: claude.ai gives every request the id 1",
+            "2026-09-01",
+        ),
+        fix: "keep no sessions, or match answers to connections and not to ids alone",
+        judge: sessions::same_id,
+    },
+    Rule {
+        id: "transport/batch",
+        demand: "a server that speaks 2025-03-26 takes several requests in one body",
+        weights: &[(Protocol, Note)],
+        source: owner(
+            "MCP specification 2025-03-26, basic/transports",
+            "2025-03-26",
+        ),
+        fix: "answer a JSON list of requests with a list of answers, or do not offer that revision",
+        judge: batch,
+    },
+    Rule {
+        id: "transport/broken-json",
+        demand: "a body that is not JSON is refused with a 4xx status",
+        weights: MUST,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer with status 400 and a JSON-RPC error of code -32700",
+        judge: broken_json,
+    },
+    Rule {
+        id: "transport/unknown-version",
+        demand: "a header with a version that does not exist is refused with 400",
+        weights: MUST,
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "compare `MCP-Protocol-Version` with the versions you support; answer others with 400",
+        judge: unknown_version,
+    },
+    Rule {
+        id: "transport/later-version",
+        demand: "an unsupported revision is refused with 400, code -32022 and the supported ones",
+        weights: MUST,
+        source: owner(
+            "MCP specification 2026-07-28, basic/versioning",
+            "2026-07-28",
+        ),
+        fix: "answer with error -32022 and `data: {\"supported\": […], \"requested\": \"…\"}`",
+        judge: modern::later_version,
+    },
+    Rule {
+        id: "transport/header-mismatch",
+        demand: "a header that differs from the body is refused with 400 and code -32020",
+        weights: MUST,
+        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        fix: "compare `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` with the body before anything else",
+        judge: modern::header_mismatch,
+    },
+    Rule {
+        id: "transport/missing-meta",
+        demand: "a request of 2026-07-28 without its `_meta` is refused with 400 and code -32602",
+        weights: MUST,
+        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        fix: "refuse such requests with -32602; do not fall back to an older revision",
+        judge: modern::missing_meta,
+    },
+    Rule {
+        id: "transport/modern-unknown-method",
+        demand: "a method that does not exist in 2026-07-28 is answered with 404 and code -32601",
+        weights: MUST,
+        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        fix: "send status 404 together with the JSON-RPC error -32601",
+        judge: modern::modern_unknown_method,
+    },
+];
+
+fn no_redirect(seen: &Seen) -> Verdict {
+    if !seen.is_http() {
+        return NOT_HTTP;
+    }
+    let first = seen.greetings.first().map(|(_, greeted)| greeted);
+    let leads_on = |status: u16| (300..400).contains(&status);
+    let redirected = seen
+        .redirect
+        .as_ref()
+        .or_else(|| first.filter(|greeted| greeted.status().is_some_and(leads_on)));
+    Verdict::one(redirected.map(|greeted| {
+        let location = greeted
+            .received()
+            .and_then(|received| received.header("location"));
+        let location = location.unwrap_or("nowhere");
+        Fault::new(format!("the address redirects to `{location}`")).from(greeted)
+    }))
+}
+
+fn content_type(seen: &Seen) -> Verdict {
+    if !seen.is_http() {
+        return NOT_HTTP;
+    }
+    let wrong = |exchange: &&std::sync::Arc<Exchange>| {
+        let is_request = exchange.sent.id.is_some() && exchange.sent.verb == "POST";
+        let received = exchange
+            .received()
+            .filter(|received| is_request && received.status == 200);
+        received.is_some_and(|received| {
+            !matches!(
+                received.kind.as_str(),
+                "application/json" | "text/event-stream"
+            )
+        })
+    };
+    // Only the endpoint itself is judged; other addresses may be anything.
+    let url = seen.url.as_deref().unwrap_or_default();
+    let ours = |exchange: &&std::sync::Arc<Exchange>| exchange.sent.url == url;
+    let found = seen.log.iter().filter(ours).find(wrong);
+    Verdict::one(found.map(|exchange| {
+        let kind = exchange
+            .received()
+            .map(|received| received.kind.clone())
+            .unwrap_or_default();
+        Fault::new(format!("a request is answered with the type `{kind}`")).from(exchange)
+    }))
+}
+
+fn notification(seen: &Seen) -> Verdict {
+    if !seen.is_http() {
+        return NOT_HTTP;
+    }
+    of_probe(seen, "initialized", |sent| {
+        let received = sent.received()?;
+        let empty = received.text.trim().is_empty() && received.messages.is_empty();
+        match received.status {
+            202 if empty => None,
+            202 => {
+                Some(Fault::new("a notification is answered with 202 and a body").at_most(Warning))
+            }
+            status => Some(Fault::new(format!(
+                "a notification is answered with status {status}, not 202"
+            ))),
+        }
+    })
+}
+
+fn accept(seen: &Seen) -> Verdict {
+    let probes = [
+        ("accept-events", "text/event-stream"),
+        ("accept-json", "application/json"),
+    ];
+    let mut faults = Vec::new();
+    for (probe, wanted) in probes {
+        let Some(exchange) = seen.probe(probe) else {
+            return NOT_HTTP;
+        };
+        let received = exchange.received();
+        let what = match received {
+            Some(received) if received.is_ok() && received.kind != wanted => {
+                format!("`Accept: {wanted}` is answered with `{}`", received.kind)
+            }
+            Some(received) if received.status >= 500 => {
+                format!(
+                    "`Accept: {wanted}` is answered with status {}",
+                    received.status
+                )
+            }
+            None => format!("`Accept: {wanted}` is not answered"),
+            Some(_) => continue,
+        };
+        faults.push(Fault::new(what).from(exchange));
+    }
+    Verdict::Judged(faults)
+}
+
+fn accept_any(seen: &Seen) -> Verdict {
+    of_probe(seen, "accept-any", |exchange| {
+        let broken =
+            exchange.broke() || (exchange.status() == Some(200) && exchange.answer().is_none());
+        broken.then(|| Fault::new("`Accept: */*` breaks the answer"))
+    })
+}
+
+fn get(seen: &Seen) -> Verdict {
+    if seen.is_http() && !seen.legacy {
+        return Verdict::Skipped("the server speaks 2026-07-28 only");
+    }
+    of_probe(seen, "get", |exchange| {
+        // A stream whose first byte does not come in time is a stream all the same.
+        let received = exchange.received()?;
+        let good =
+            (received.is_ok() && received.kind == "text/event-stream") || received.status == 405;
+        let busy = received.status == 409;
+        (!good && !busy).then(|| {
+            Fault::new(format!(
+                "GET is answered with status {} and type `{}`",
+                received.status, received.kind
+            ))
+        })
+    })
+}
+
+fn slash(seen: &Seen) -> Verdict {
+    of_probe(seen, "slash", |exchange| {
+        let works = exchange.answer().is_some();
+        let what = exchange
+            .status()
+            .map_or("nothing".to_owned(), |status| format!("status {status}"));
+        (!works).then(|| Fault::new(format!("`{}` is answered with {what}", exchange.sent.url)))
+    })
+}
+
+fn root(seen: &Seen) -> Verdict {
+    of_probe(seen, "root", |exchange| {
+        let works = exchange.answer().is_some();
+        let what = exchange
+            .status()
+            .map_or("nothing".to_owned(), |status| format!("status {status}"));
+        (!works).then(|| Fault::new(format!("POST to the bare address is answered with {what}")))
+    })
+}
+
+fn batch(seen: &Seen) -> Verdict {
+    if seen.probe("batch").is_none() && seen.is_http() {
+        return Verdict::Skipped("the server does not speak 2025-03-26");
+    }
+    of_probe(seen, "batch", |exchange| {
+        let answered = |id: &str| {
+            let fits = |message: &Value| {
+                message.get("id").is_some_and(|found| found == id)
+                    && message.get("result").is_some()
+            };
+            exchange
+                .received()
+                .is_some_and(|received| received.messages.iter().any(fits))
+        };
+        // In a stream the second answer comes after the first, which ends the reading.
+        let streamed = exchange
+            .received()
+            .is_some_and(|received| received.kind == "text/event-stream");
+        let good = answered("one") && (answered("two") || streamed);
+        (!good).then(|| Fault::new("two requests in one body are not both answered, though the server speaks 2025-03-26"))
+    })
+}
+
+fn broken_json(seen: &Seen) -> Verdict {
+    of_probe(seen, "broken-json", |exchange| {
+        let refused = exchange
+            .status()
+            .is_some_and(|status| (400..500).contains(&status));
+        let what = exchange
+            .status()
+            .map_or("nothing".to_owned(), |status| format!("status {status}"));
+        let fault = Fault::new(format!("a body that is not JSON is answered with {what}"));
+        // A JSON-RPC error under 200 tells a client the same.
+        let told = exchange.error().is_some();
+        (!refused).then(|| if told { fault.at_most(Warning) } else { fault })
+    })
+}
+
+fn unknown_version(seen: &Seen) -> Verdict {
+    if seen.is_http() && !seen.legacy {
+        return Verdict::Skipped("the server speaks 2026-07-28 only");
+    }
+    of_probe(seen, "old-version", |exchange| {
+        let status = exchange.status();
+        let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
+        (status != Some(400)).then(|| {
+            Fault::new(format!(
+                "`MCP-Protocol-Version: 1999-01-01` is answered with {what}, not 400"
+            ))
+        })
+    })
+}

@@ -1,0 +1,80 @@
+//! Sessions that are lost or left out, and requests that share an id.
+
+use super::super::{Fault, NOT_HTTP, Note, Seen, Verdict, of_probe};
+use crate::exchange::Exchange;
+
+const NO_SESSIONS: Verdict = Verdict::Skipped("the server keeps no sessions");
+
+pub(super) fn lost_session(seen: &Seen) -> Verdict {
+    if seen.is_http() && !seen.has_session {
+        return NO_SESSIONS;
+    }
+    of_probe(seen, "lost-session", |exchange| {
+        let status = exchange.status();
+        if status == Some(404) {
+            return None;
+        }
+        let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
+        // A server that answers all the same loses nobody.
+        let fault = Fault::new(format!(
+            "a session that does not exist is answered with {what}, not 404"
+        ));
+        Some(
+            if exchange
+                .answer()
+                .is_some_and(|answer| answer.get("result").is_some())
+            {
+                fault.at_most(Note)
+            } else {
+                fault
+            },
+        )
+    })
+}
+
+pub(super) fn no_session(seen: &Seen) -> Verdict {
+    if seen.is_http() && !seen.has_session {
+        return NO_SESSIONS;
+    }
+    of_probe(seen, "no-session", |exchange| {
+        let works = exchange.result().is_some();
+        let refused = exchange.status() == Some(400);
+        if works || refused {
+            return None;
+        }
+        let what = exchange
+            .status()
+            .map_or("nothing".to_owned(), |status| format!("status {status}"));
+        Some(Fault::new(format!(
+            "a request without its session id is answered with {what}, not 400"
+        )))
+    })
+}
+
+pub(super) fn same_id(seen: &Seen) -> Verdict {
+    let (Some(list), Some(ping)) = (seen.probe("same-id-list"), seen.probe("same-id-ping")) else {
+        return if seen.is_http() {
+            Verdict::Skipped("the server speaks 2026-07-28 only")
+        } else {
+            NOT_HTTP
+        };
+    };
+    let tools = |exchange: &Exchange| {
+        exchange
+            .result()
+            .is_some_and(|result| result.get("tools").is_some())
+    };
+    let what = if tools(ping) || (list.result().is_some() && !tools(list)) {
+        "one of two requests with the same id got the answer to the other"
+    } else if list.answer().is_none() || ping.answer().is_none() {
+        "one of two requests with the same id got no answer"
+    } else {
+        return Verdict::Judged(Vec::new());
+    };
+    let worse = if list.answer().is_none() || !tools(list) {
+        list
+    } else {
+        ping
+    };
+    Verdict::one(Some(Fault::new(what).from(worse)))
+}

@@ -1,0 +1,136 @@
+//! What a widget may load, and where that is written.
+
+use serde_json::Value;
+
+use super::super::{Fault, Seen, Verdict, within};
+use super::of_widgets;
+
+const STANDARD: [&str; 4] = [
+    "connectDomains",
+    "resourceDomains",
+    "frameDomains",
+    "baseUriDomains",
+];
+const OPENAI: [&str; 4] = [
+    "connect_domains",
+    "resource_domains",
+    "frame_domains",
+    "redirect_domains",
+];
+
+pub(super) fn csp_form(seen: &Seen) -> Verdict {
+    of_widgets(seen, |widget, _| {
+        for (path, known) in [
+            (&["ui", "csp"][..], STANDARD),
+            (&["openai/widgetCSP"][..], OPENAI),
+        ] {
+            let Some(csp) = widget.meta(path) else {
+                continue;
+            };
+            let members = csp.as_object();
+            let strange = members
+                .into_iter()
+                .flatten()
+                .find(|(key, value)| !known.contains(&key.as_str()) || !is_origins(value));
+            if members.is_none() || strange.is_some() {
+                let key = strange.map(|(key, _)| key.as_str()).unwrap_or_default();
+                return Some(
+                    Fault::new(format!(
+                        "`{}` of `{}`: `{key}` is not a list of origins under a known name",
+                        path.join("."),
+                        widget.uri
+                    ))
+                    .seen(csp),
+                );
+            }
+        }
+        None
+    })
+}
+
+fn is_origins(value: &Value) -> bool {
+    let is_origin = |one: &Value| {
+        let text = one.as_str().unwrap_or_default();
+        let rest = ["https://", "wss://", "http://localhost", "http://127.0.0.1"]
+            .into_iter()
+            .find_map(|start| text.strip_prefix(start));
+        rest.is_some_and(|rest| !rest.contains('/') && !rest.contains(char::is_whitespace))
+    };
+    value
+        .as_array()
+        .is_some_and(|all| all.iter().all(is_origin))
+}
+
+pub(super) fn csp_both_keys(seen: &Seen) -> Verdict {
+    of_widgets(seen, |widget, contents| {
+        let (standard, openai) = (
+            widget.meta(&["ui", "csp"]),
+            widget.meta(&["openai/widgetCSP"]),
+        );
+        // Redirects are only ever named in the second key.
+        let one = standard.is_some() != openai.is_some();
+        let has_domains = |csp: &Value| {
+            csp.as_object().is_some_and(|members| {
+                members
+                    .values()
+                    .any(|list| list.as_array().is_some_and(|all| !all.is_empty()))
+            })
+        };
+        let matters = standard.or(openai).is_some_and(has_domains);
+        (one && matters).then(|| {
+            Fault::new(format!(
+                "the CSP of `{}` stands in one key only",
+                widget.uri
+            ))
+            .seen(contents.get("_meta").unwrap_or(&Value::Null))
+        })
+    })
+}
+
+pub(super) fn meta_on_contents(seen: &Seen) -> Verdict {
+    of_widgets(seen, |widget, contents| {
+        let entry = widget.entry.as_ref()?;
+        let keys: [&[&str]; 2] = [&["_meta", "ui", "csp"], &["_meta", "openai/widgetCSP"]];
+        let lost = keys
+            .into_iter()
+            .find(|path| within(entry, path).is_some() && within(contents, path).is_none())?;
+        Some(
+            Fault::new(format!(
+                "`{}` of `{}` stands on the list only",
+                lost.join("."),
+                widget.uri
+            ))
+            .from(&widget.read),
+        )
+    })
+}
+
+pub(super) fn frames(seen: &Seen) -> Verdict {
+    of_widgets(seen, |widget, _| {
+        let keys: [&[&str]; 2] = [
+            &["ui", "csp", "frameDomains"],
+            &["openai/widgetCSP", "frame_domains"],
+        ];
+        let named = keys
+            .into_iter()
+            .filter_map(|path| widget.meta(path))
+            .find(|list| list.as_array().is_some_and(|all| !all.is_empty()))?;
+        Some(Fault::new(format!("`{}` embeds other pages", widget.uri)).seen(named))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_told_from_addresses() {
+        let good = |text: &str| is_origins(&serde_json::json!([text]));
+        assert!(
+            good("https://a.example")
+                && good("https://*.a.example")
+                && good("wss://a.example:8443")
+        );
+        assert!(!good("https://a.example/path") && !good("a.example") && !good("*"));
+    }
+}

@@ -1,0 +1,530 @@
+//! A JSON Schema and a value into where the value does not fit, and a schema into where it is none.
+//!
+//! Made for judging others, so it never guesses: a keyword that it does not know, a `format` or a
+//! `pattern` finds no fault, and neither does a schema deeper than its bounds.
+
+use serde_json::{Map, Value};
+
+/// How deep schemas and values are followed, and how many steps are taken.
+const MAX_DEPTH: usize = 48;
+const MAX_STEPS: usize = 50_000;
+/// The most faults of one schema.
+const MAX_FAULTS: usize = 5;
+
+const KINDS: [&str; 7] = [
+    "string", "number", "integer", "boolean", "object", "array", "null",
+];
+
+/// Where a value does not fit a schema: a path and what is wrong there.
+pub(crate) fn misfits(value: &Value, schema: &Value) -> Vec<String> {
+    let mut walk = Walk {
+        root: schema,
+        steps: 0,
+        faults: Vec::new(),
+    };
+    walk.value(value, schema, &Path::root());
+    walk.faults
+}
+
+/// Where a schema is not one: a path and what is wrong there.
+pub(crate) fn flaws(schema: &Value) -> Vec<String> {
+    let mut walk = Walk {
+        root: schema,
+        steps: 0,
+        faults: Vec::new(),
+    };
+    walk.schema(schema, &Path::root());
+    walk.faults
+}
+
+/// Every `$ref` that leads out of the schema.
+pub(crate) fn remote_refs(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut waiting = vec![schema];
+    let mut steps = 0;
+    while let Some(value) = waiting.pop() {
+        steps += 1;
+        if steps > MAX_STEPS {
+            break;
+        }
+        match value {
+            Value::Object(members) => {
+                let link = members.get("$ref").and_then(Value::as_str);
+                found.extend(link.filter(|link| link.contains("://")).map(str::to_owned));
+                waiting.extend(members.values());
+            }
+            Value::Array(items) => waiting.extend(items),
+            _ => {}
+        }
+    }
+    found.truncate(MAX_FAULTS);
+    found
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    steps: usize,
+    faults: Vec<String>,
+}
+
+/// Where in a value or schema the walk is.
+struct Path {
+    text: String,
+    depth: usize,
+}
+
+impl Path {
+    fn root() -> Self {
+        Self {
+            text: String::new(),
+            depth: 0,
+        }
+    }
+
+    fn to(&self, part: &str) -> Self {
+        let part: String = part.chars().take(80).collect();
+        Self {
+            text: format!("{}/{part}", self.text),
+            depth: self.depth + 1,
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn goes_on(&mut self, path: &Path) -> bool {
+        self.steps += 1;
+        path.depth <= MAX_DEPTH && self.steps <= MAX_STEPS && self.faults.len() < MAX_FAULTS
+    }
+
+    fn fault(&mut self, path: &Path, what: &str) {
+        let place = if path.text.is_empty() {
+            "/"
+        } else {
+            &path.text
+        };
+        self.faults.push(format!("`{place}` {what}"));
+    }
+
+    fn resolved(&self, link: &str) -> Option<&'a Value> {
+        let pointer = link.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    fn value(&mut self, value: &Value, schema: &'a Value, path: &Path) {
+        if !self.goes_on(path) {
+            return;
+        }
+        let schema = match schema {
+            Value::Bool(false) => return self.fault(path, "is not allowed"),
+            Value::Object(schema) => schema,
+            _ => return,
+        };
+        if let Some(link) = schema.get("$ref").and_then(Value::as_str)
+            && let Some(target) = self.resolved(link)
+        {
+            let deeper = Path {
+                text: path.text.clone(),
+                depth: path.depth + 1,
+            };
+            self.value(value, target, &deeper);
+        }
+        if let Some(kinds) = schema.get("type")
+            && !is_of(value, kinds)
+        {
+            return self.fault(path, &format!("is {}, not {kinds}", kind_of(value)));
+        }
+        if schema.get("const").is_some_and(|only| only != value) {
+            self.fault(path, "is not the only value allowed");
+        }
+        let listed = schema.get("enum").and_then(Value::as_array);
+        if listed.is_some_and(|listed| !listed.contains(value)) {
+            self.fault(path, "is none of the values listed");
+        }
+        self.sizes(value, schema, path);
+        self.choices(value, schema, path);
+        match value {
+            Value::Object(members) => self.members(members, schema, path),
+            Value::Array(items) => self.items(items, schema, path),
+            _ => {}
+        }
+    }
+
+    fn sizes(&mut self, value: &Value, schema: &Map<String, Value>, path: &Path) {
+        let size = match value {
+            Value::String(text) => Some((text.chars().count(), "minLength", "maxLength")),
+            Value::Array(items) => Some((items.len(), "minItems", "maxItems")),
+            Value::Object(members) => Some((members.len(), "minProperties", "maxProperties")),
+            _ => None,
+        };
+        let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+        if let Some((size, least, most)) = size {
+            let size = size as f64;
+            if bound(least).is_some_and(|least| size < least) {
+                self.fault(path, &format!("is below its `{least}`"));
+            }
+            if bound(most).is_some_and(|most| size > most) {
+                self.fault(path, &format!("is above its `{most}`"));
+            }
+        }
+        if let Some(number) = value.as_f64() {
+            let low = bound("minimum").is_some_and(|least| number < least)
+                || bound("exclusiveMinimum").is_some_and(|least| number <= least);
+            let high = bound("maximum").is_some_and(|most| number > most)
+                || bound("exclusiveMaximum").is_some_and(|most| number >= most);
+            if low || high {
+                self.fault(path, "is out of range");
+            }
+        }
+    }
+
+    /// `allOf` must fit in all, `anyOf` and `oneOf` in one; a value that fits two of `oneOf` is let be,
+    /// because formats and patterns that would tell them apart are not looked at.
+    fn choices(&mut self, value: &Value, schema: &'a Map<String, Value>, path: &Path) {
+        for part in schema
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let deeper = Path {
+                text: path.text.clone(),
+                depth: path.depth + 1,
+            };
+            self.value(value, part, &deeper);
+        }
+        for name in ["anyOf", "oneOf"] {
+            let Some(parts) = schema.get(name).and_then(Value::as_array) else {
+                continue;
+            };
+            let mut fits = parts.is_empty();
+            for part in parts {
+                let mut trial = Walk {
+                    root: self.root,
+                    steps: self.steps,
+                    faults: Vec::new(),
+                };
+                let deeper = Path {
+                    text: path.text.clone(),
+                    depth: path.depth + 1,
+                };
+                trial.value(value, part, &deeper);
+                self.steps = trial.steps;
+                fits |= trial.faults.is_empty();
+            }
+            if !fits {
+                self.fault(path, &format!("fits nothing in its `{name}`"));
+            }
+        }
+    }
+
+    fn members(
+        &mut self,
+        members: &Map<String, Value>,
+        schema: &'a Map<String, Value>,
+        path: &Path,
+    ) {
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !members.contains_key(name) {
+                self.fault(path, &format!("lacks `{name}`"));
+            }
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let by_pattern = schema.contains_key("patternProperties");
+        for (name, value) in members {
+            let known = properties.and_then(|properties| properties.get(name));
+            match (known, schema.get("additionalProperties")) {
+                (Some(part), _) => self.value(value, part, &path.to(name)),
+                (None, Some(others)) if !by_pattern => self.value(value, others, &path.to(name)),
+                _ => {}
+            }
+        }
+    }
+
+    fn items(&mut self, items: &[Value], schema: &'a Map<String, Value>, path: &Path) {
+        let prefix = schema.get("prefixItems").and_then(Value::as_array);
+        let rest = schema.get("items");
+        for (at, item) in items.iter().enumerate() {
+            let own = prefix.and_then(|prefix| prefix.get(at));
+            // A list under `items` is how older drafts wrote `prefixItems`.
+            let own = own.or_else(|| match rest {
+                Some(Value::Array(listed)) => listed.get(at),
+                rest => rest,
+            });
+            if let Some(part) = own {
+                self.value(item, part, &path.to(&at.to_string()));
+            }
+        }
+    }
+
+    fn schema(&mut self, schema: &'a Value, path: &Path) {
+        if !self.goes_on(path) {
+            return;
+        }
+        let Value::Object(schema) = schema else {
+            if !schema.is_boolean() {
+                self.fault(path, "is neither an object nor true or false");
+            }
+            return;
+        };
+        self.keywords(schema, path);
+        for name in [
+            "properties",
+            "$defs",
+            "definitions",
+            "patternProperties",
+            "dependentSchemas",
+        ] {
+            match schema.get(name) {
+                Some(Value::Object(parts)) => {
+                    for (key, part) in parts {
+                        self.schema(part, &path.to(name).to(key));
+                    }
+                }
+                Some(_) => self.fault(&path.to(name), "is not an object"),
+                None => {}
+            }
+        }
+        for name in [
+            "additionalProperties",
+            "not",
+            "if",
+            "then",
+            "else",
+            "contains",
+            "propertyNames",
+        ] {
+            if let Some(part) = schema.get(name) {
+                self.schema(part, &path.to(name));
+            }
+        }
+        match schema.get("items") {
+            Some(Value::Array(parts)) => {
+                for part in parts {
+                    self.schema(part, &path.to("items"));
+                }
+            }
+            Some(part) => self.schema(part, &path.to("items")),
+            None => {}
+        }
+        for name in ["allOf", "anyOf", "oneOf", "prefixItems"] {
+            match schema.get(name) {
+                Some(Value::Array(parts)) if !parts.is_empty() => {
+                    for part in parts {
+                        self.schema(part, &path.to(name));
+                    }
+                }
+                Some(_) => self.fault(&path.to(name), "is not a list of schemas"),
+                None => {}
+            }
+        }
+    }
+
+    /// The keywords whose values have one form only.
+    fn keywords(&mut self, schema: &Map<String, Value>, path: &Path) {
+        let is_kind = |kind: &Value| kind.as_str().is_some_and(|kind| KINDS.contains(&kind));
+        let is_texts = |list: &Value| {
+            let list = list.as_array();
+            list.is_some_and(|list| list.iter().all(Value::is_string))
+        };
+        for (name, value) in schema {
+            let good = match name.as_str() {
+                "type" => match value {
+                    Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(is_kind),
+                    kind => is_kind(kind),
+                },
+                "required" => is_texts(value),
+                "enum" => value.is_array(),
+                "title" | "description" | "pattern" | "format" | "$comment" => value.is_string(),
+                "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+                | "maxProperties" => value.as_f64().is_some_and(|size| size >= 0.0),
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
+                    value.is_number()
+                }
+                "$ref" => match value.as_str() {
+                    Some(link) if link.starts_with("#/") => self.resolved(link).is_some(),
+                    Some(_) => true,
+                    None => false,
+                },
+                _ => true,
+            };
+            if !good {
+                let seen: String = value.to_string().chars().take(60).collect();
+                self.fault(&path.to(name), &format!("cannot be {seen}"));
+            }
+        }
+    }
+}
+
+fn is_of(value: &Value, kinds: &Value) -> bool {
+    let fits = |kind: &Value| match kind.as_str() {
+        Some("string") => value.is_string(),
+        Some("number") => value.is_number(),
+        Some("integer") => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        Some("boolean") => value.is_boolean(),
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("null") => value.is_null(),
+        _ => true,
+    };
+    match kinds {
+        Value::Array(kinds) => kinds.iter().any(fits),
+        kind => fits(kind),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(schema: &Value, value: &Value, expect: &[&str]) {
+        assert_eq!(misfits(value, schema), expect, "{value} in {schema}");
+    }
+
+    #[test]
+    fn values_that_fit_pass_and_others_are_named() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string", "minLength": 1},
+                "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "maxItems": 2},
+                "size": {"type": ["integer", "null"], "minimum": 0},
+                "kind": {"enum": ["a", "b"]},
+                "any": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+            },
+            "required": ["id"],
+            "additionalProperties": false,
+            "$defs": {"tag": {"type": "string"}},
+        });
+        check(
+            &schema,
+            &json!({"id": "x", "tags": ["a"], "size": null, "kind": "a", "any": 1}),
+            &[],
+        );
+        check(&schema, &json!({}), &["`/` lacks `id`"]);
+        check(&schema, &json!([]), &["`/` is array, not \"object\""]);
+        check(
+            &schema,
+            &json!({"id": ""}),
+            &["`/id` is below its `minLength`"],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "tags": [1]}),
+            &["`/tags/0` is number, not \"string\""],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "tags": ["", "", ""]}),
+            &["`/tags` is above its `maxItems`"],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "size": -1}),
+            &["`/size` is out of range"],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "kind": "c"}),
+            &["`/kind` is none of the values listed"],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "any": []}),
+            &["`/any` fits nothing in its `anyOf`"],
+        );
+        check(
+            &schema,
+            &json!({"id": "x", "more": 1}),
+            &["`/more` is not allowed"],
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_finds_no_fault() {
+        check(
+            &json!({"format": "date", "pattern": "^a", "x-own": 1, "not": {}}),
+            &json!("b"),
+            &[],
+        );
+        check(
+            &json!({"type": "object", "patternProperties": {"^x": {}}, "additionalProperties": false}),
+            &json!({"y": 1}),
+            &[],
+        );
+        check(
+            &json!({"oneOf": [{"type": "string"}, {"type": "string", "format": "uri"}]}),
+            &json!("a"),
+            &[],
+        );
+        check(&json!({"$ref": "https://a.example/schema"}), &json!(1), &[]);
+    }
+
+    #[test]
+    fn loops_and_depths_end() {
+        let looped = json!({"$ref": "#"});
+        assert_eq!(misfits(&json!(1), &looped), [""; 0]);
+        let tree =
+            json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["x"]});
+        let mut value = json!({});
+        for _ in 0..100 {
+            value = json!({"next": value});
+        }
+        assert_eq!(misfits(&value, &tree).len(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn schemas_that_are_none_are_named() {
+        let flawed = |schema: Value| flaws(&schema);
+        assert_eq!(
+            flawed(json!({"type": "object", "properties": {"a": true, "b": {"type": "integer"}}})),
+            [""; 0]
+        );
+        assert_eq!(
+            flawed(json!({"type": "text"})),
+            ["`/type` cannot be \"text\""]
+        );
+        assert_eq!(
+            flawed(json!({"properties": {"a": {"required": true}}})),
+            ["`/properties/a/required` cannot be true"]
+        );
+        assert_eq!(
+            flawed(json!({"properties": []})),
+            ["`/properties` is not an object"]
+        );
+        assert_eq!(
+            flawed(json!({"anyOf": []})),
+            ["`/anyOf` is not a list of schemas"]
+        );
+        assert_eq!(
+            flawed(json!({"items": 5})),
+            ["`/items` is neither an object nor true or false"]
+        );
+        assert_eq!(
+            flawed(json!({"$ref": "#/$defs/gone"})),
+            ["`/$ref` cannot be \"#/$defs/gone\""]
+        );
+        assert_eq!(
+            flawed(json!({"minimum": 1, "exclusiveMinimum": true})),
+            ["`/exclusiveMinimum` cannot be true"]
+        );
+    }
+
+    #[test]
+    fn links_out_of_a_schema_are_found() {
+        let schema = json!({"properties": {"a": {"$ref": "https://a.example/x"}, "b": {"$ref": "#/$defs/b"}}});
+        assert_eq!(remote_refs(&schema), ["https://a.example/x"]);
+    }
+}

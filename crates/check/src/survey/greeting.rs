@@ -1,0 +1,178 @@
+//! Greets a server as ChatGPT does: `server/discover` first, `initialize` where that is not understood;
+//! then once in every revision.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Visit;
+use crate::exchange::Exchange;
+use crate::voice::{LEGACY, MODERN, Voice};
+use crate::wire::Ask;
+
+/// A version that never was, to see what a server makes of it.
+pub(crate) const NEVER: &str = "1999-01-01";
+
+pub(super) fn greet(visit: &mut Visit) {
+    visit.seen.greetings.clear();
+    let modern = Voice::new(visit.identity, MODERN);
+    let id = json!("openai-mcp-discover");
+    let discover = visit
+        .wire
+        .send(modern.request_as(id, "server/discover", json!({})));
+    visit.seen.discover = Some(Arc::clone(&discover));
+    visit.seen.modern = names_modern(discover.result());
+    if discover.outcome.is_err() && visit.wire.as_http().is_some() {
+        // Nobody is there, or it hangs: one more question decides which.
+        (visit.progress)("greeting again");
+    }
+    // A program that has answered in one era may refuse the other on the same pipes.
+    visit.wire.restart();
+    let mut legacy = hello(visit, LEGACY[0]);
+    visit.seen.is_locked = [
+        discover.status(),
+        visit.first_greeting().and_then(Exchange::status),
+    ]
+    .iter()
+    .all(|status| *status == Some(401));
+    visit.seen.legacy = legacy.is_some();
+    visit.seen.is_open = visit.seen.modern || visit.seen.legacy;
+    if let Some(legacy) = &legacy {
+        visit.seen.has_session = legacy.session.is_some();
+    }
+    let greeted = visit.first_greeting().and_then(Exchange::result).cloned();
+    let discovered = discover.result().cloned();
+    if visit.seen.modern {
+        if visit.wire.as_http().is_none()
+            && let Some(voice) = legacy.take()
+        {
+            super::lists::in_the_other_era(visit, &voice);
+        }
+        visit.seen.hello = discovered.or(greeted).unwrap_or_default();
+        visit.main = Some(modern);
+        visit.other = legacy;
+    } else {
+        visit.seen.hello = greeted.unwrap_or_default();
+        visit.main = legacy;
+    }
+    if visit.seen.legacy {
+        other_versions(visit);
+    }
+}
+
+/// `initialize`, and the notice that follows it.
+fn hello(visit: &mut Visit, version: &'static str) -> Option<Voice> {
+    let mut voice = Voice::new(visit.identity, version);
+    let greeted = visit.wire.send(voice.initialize(version));
+    visit
+        .seen
+        .greetings
+        .push((version.to_owned(), Arc::clone(&greeted)));
+    let answered = greeted.result()?.get("protocolVersion")?.as_str()?;
+    // Only what a header can carry.
+    if !answered.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
+        return None;
+    }
+    answered.clone_into(&mut voice.version);
+    let session = greeted
+        .received()
+        .and_then(|received| received.header("mcp-session-id"));
+    voice.session = session.map(str::to_owned);
+    visit.probe("initialized", voice.notice("notifications/initialized"));
+    Some(voice)
+}
+
+/// The older revisions, one that never was, and the newest where only the older may be asked for.
+fn other_versions(visit: &mut Visit) {
+    for version in LEGACY.into_iter().skip(1).chain([NEVER, MODERN]) {
+        visit.wire.restart();
+        let voice = Voice::new(visit.identity, version);
+        let greeted = visit.wire.send(voice.initialize(version));
+        let session = greeted
+            .received()
+            .and_then(|received| received.header("mcp-session-id"));
+        if let Some(session) = session {
+            end_session(visit, session);
+        }
+        if version == "2025-03-26"
+            && greeted
+                .result()
+                .and_then(|result| result.get("protocolVersion"))
+                == Some(&json!(version))
+        {
+            batch(visit, version);
+        }
+        visit.seen.greetings.push((version.to_owned(), greeted));
+    }
+    // The conversation goes on in a program that has heard nothing else.
+    visit.wire.restart();
+    if visit.wire.as_http().is_none()
+        && let Some(main) = visit.main.as_ref().filter(|main| !main.is_modern())
+    {
+        visit.wire.send(main.initialize(LEGACY[0]));
+        visit.wire.send(main.notice("notifications/initialized"));
+    }
+}
+
+/// Two requests in one body, which the revision of March 2025 allows.
+fn batch(visit: &mut Visit, version: &'static str) {
+    if visit.wire.as_http().is_none() {
+        return;
+    }
+    let mut voice = Voice::new(visit.identity, version);
+    let greeted = visit.wire.send(voice.initialize(version));
+    let session = greeted
+        .received()
+        .and_then(|received| received.header("mcp-session-id"));
+    voice.session = session.map(str::to_owned);
+    if voice.session.is_some() {
+        visit.wire.send(voice.notice("notifications/initialized"));
+    }
+    let two = json!([
+        {"jsonrpc": "2.0", "id": "one", "method": "ping"},
+        {"jsonrpc": "2.0", "id": "two", "method": "ping"},
+    ]);
+    let mut ask = voice.headed(Ask::post(two.to_string()), "ping", None);
+    ask.id = Some(json!("one"));
+    visit.probe("batch", ask);
+    if let Some(session) = voice.session {
+        end_session(visit, &session);
+    }
+}
+
+/// Ends the sessions that are left. Nothing depends on whether that works.
+pub(super) fn leave(visit: &Visit) {
+    let voices = [&visit.main, &visit.other];
+    for session in voices
+        .into_iter()
+        .flatten()
+        .filter_map(|voice| voice.session.as_ref())
+    {
+        end_session(visit, session);
+    }
+}
+
+fn end_session(visit: &Visit, session: &str) {
+    let ask = Ask {
+        verb: Some("DELETE"),
+        ..Ask::default()
+    };
+    visit.wire.send(ask.with("Mcp-Session-Id", session));
+}
+
+impl Visit<'_> {
+    fn first_greeting(&self) -> Option<&Exchange> {
+        self.seen
+            .greetings
+            .first()
+            .map(|(_, exchange)| exchange.as_ref())
+    }
+}
+
+/// Whether a server says that it speaks the newer revision.
+pub(crate) fn names_modern(discovered: Option<&Value>) -> bool {
+    let versions = discovered
+        .and_then(|result| result.get("supportedVersions"))
+        .and_then(Value::as_array);
+    versions.is_some_and(|versions| versions.iter().any(|version| version == MODERN))
+}

@@ -1,0 +1,127 @@
+//! The widgets of a server: each template that a tool names or the list shows, read as a host reads it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Visit;
+use crate::exchange::Exchange;
+
+/// The most widgets that are read.
+const MAX_WIDGETS: usize = 10;
+
+/// One template.
+pub(crate) struct Widget {
+    pub uri: String,
+    /// Its entry in the list of resources, where it has one.
+    pub entry: Option<Value>,
+    /// The tools that name it.
+    pub tools: Vec<String>,
+    pub read: Arc<Exchange>,
+}
+
+impl Widget {
+    /// The item that was read.
+    pub(crate) fn contents(&self) -> Option<&Value> {
+        self.read.result()?.get("contents")?.get(0)
+    }
+
+    /// Its HTML.
+    pub(crate) fn html(&self) -> Option<String> {
+        use base64::Engine as _;
+        let contents = self.contents()?;
+        if let Some(text) = contents.get("text").and_then(Value::as_str) {
+            return Some(text.to_owned());
+        }
+        let blob = contents.get("blob")?.as_str()?;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(blob)
+            .ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// A part of `_meta`, from the item or else from the list, as hosts look for it.
+    pub(crate) fn meta(&self, path: &[&str]) -> Option<&Value> {
+        let of = |item: Option<&Value>| -> bool {
+            item.and_then(|item| item.get("_meta"))
+                .is_some_and(|meta| self::find(meta, path).is_some())
+        };
+        let item = if of(self.contents()) {
+            self.contents()
+        } else {
+            self.entry.as_ref()
+        };
+        self::find(item?.get("_meta")?, path)
+    }
+}
+
+fn find<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, key| value.get(key))
+}
+
+/// The template that a tool names, in the standard's way or in ChatGPT's.
+pub(crate) fn templates(tool: &Value) -> Vec<(&'static str, String)> {
+    let meta = tool.get("_meta").unwrap_or(&Value::Null);
+    let keys: [(&'static str, &[&str]); 3] = [
+        ("ui.resourceUri", &["ui", "resourceUri"]),
+        ("openai/outputTemplate", &["openai/outputTemplate"]),
+        ("ui/resourceUri", &["ui/resourceUri"]),
+    ];
+    let named = keys.into_iter().filter_map(|(key, path)| {
+        let uri = find(meta, path)?.as_str()?;
+        Some((key, uri.to_owned()))
+    });
+    named.collect()
+}
+
+pub(super) fn read(visit: &mut Visit) {
+    let listed = visit.seen.probe("resources").and_then(Exchange::result);
+    let listed = listed
+        .and_then(|result| result.get("resources"))
+        .and_then(Value::as_array);
+    let entries: Vec<Value> = listed
+        .map(|all| all.iter().take(1_000).cloned().collect())
+        .unwrap_or_default();
+    let uri_of = |entry: &Value| entry.get("uri").and_then(Value::as_str).map(str::to_owned);
+    let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
+    for tool in &visit.seen.tools {
+        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+        for (_, uri) in templates(tool) {
+            match wanted.iter_mut().find(|(known, _)| *known == uri) {
+                Some((_, tools)) if !tools.iter().any(|known| known == name) => {
+                    tools.push(name.to_owned());
+                }
+                Some(_) => {}
+                None => wanted.push((uri, vec![name.to_owned()])),
+            }
+        }
+    }
+    for uri in entries
+        .iter()
+        .filter_map(uri_of)
+        .filter(|uri| uri.starts_with("ui://"))
+    {
+        if !wanted.iter().any(|(known, _)| *known == uri) {
+            wanted.push((uri, Vec::new()));
+        }
+    }
+    let Some(main) = visit.main.take() else {
+        return;
+    };
+    for (uri, tools) in wanted.into_iter().take(MAX_WIDGETS) {
+        let read = visit
+            .wire
+            .send(main.request("resources/read", json!({"uri": uri})));
+        let entry = entries
+            .iter()
+            .find(|entry| uri_of(entry).as_ref() == Some(&uri))
+            .cloned();
+        visit.seen.widgets.push(Widget {
+            uri,
+            entry,
+            tools,
+            read,
+        });
+    }
+    visit.main = Some(main);
+}

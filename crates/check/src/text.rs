@@ -1,0 +1,70 @@
+//! Text of a server into what may be shown of it, what hides in it, and how much of a model's room it
+//! takes.
+
+/// Text as it may be printed: one line, cut, and nothing that hides or moves the cursor.
+pub(crate) fn shown(text: &str, most: usize) -> String {
+    let mut chars = text.chars().map(|c| {
+        if c.is_control() || is_hidden(c) {
+            '\u{FFFD}'
+        } else {
+            c
+        }
+    });
+    let mut out: String = chars.by_ref().take(most).collect();
+    if chars.next().is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// Characters that a person does not see and a model reads, or that turn what a person sees. The joiners
+/// between letters are not among them: Persian and Indic words need them, and so do emoji.
+pub(crate) fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}' | '\u{E0100}'..='\u{E01EF}')
+}
+
+/// About how many tokens a text takes: four letters of English to one, and one for each character of
+/// scripts that are not Latin. Tokenizers differ by a tenth or two; the limits are no more exact.
+pub(crate) fn tokens(text: &str) -> usize {
+    let (mut plain, mut wide) = (0usize, 0usize);
+    for c in text.chars() {
+        if (c as u32) < 0x250 {
+            plain += 1;
+        } else {
+            wide += 1;
+        }
+    }
+    plain.div_ceil(4) + wide
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_said_is_shown_safely() {
+        assert_eq!(
+            shown("a\u{202E}b\nc\u{E0041}d", 9),
+            "a\u{FFFD}b\u{FFFD}c\u{FFFD}d"
+        );
+        assert_eq!(shown("üüü", 3), "üüü");
+        assert_eq!(shown("üüüü", 3), "üüü…");
+    }
+
+    #[test]
+    fn joiners_of_words_and_emoji_hide_nothing() {
+        assert!(
+            !"می\u{200C}خواهم 👩\u{200D}🚀 ❤\u{FE0F}"
+                .chars()
+                .any(is_hidden)
+        );
+        assert!("a\u{200B}b".chars().any(is_hidden));
+    }
+
+    #[test]
+    fn tokens_are_about_right() {
+        assert_eq!(tokens("four letters each of it."), 6);
+        assert_eq!(tokens("住房政策"), 4);
+    }
+}

@@ -1,0 +1,205 @@
+//! A message into an exchange, over HTTP or over the pipes of a program; counts what was spent.
+
+pub(crate) mod http;
+pub(crate) mod stdio;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::exchange::{Exchange, Failure, Sent};
+use http::Http;
+use stdio::Program;
+
+/// The most requests of one check, and the most bytes it reads: a server is looked at, not loaded.
+const MAX_EXCHANGES: usize = 400;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The most time for one check; what is left then is skipped.
+const MAX_TIME: Duration = Duration::from_secs(300);
+
+/// Something to send.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask {
+    pub verb: Option<&'static str>,
+    /// Another address than the one that is checked.
+    pub url: Option<String>,
+    /// Headers of this request, in place of the usual ones of the same name; an empty value takes one out.
+    pub headers: Vec<(String, String)>,
+    pub body: Option<String>,
+    pub id: Option<Value>,
+    pub timeout: Option<Duration>,
+    /// Whether the token is left out.
+    pub anonymous: bool,
+}
+
+impl Ask {
+    /// A plain GET of another address.
+    pub(crate) fn get(url: &str) -> Self {
+        Self {
+            verb: Some("GET"),
+            url: Some(url.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// A POST of any text.
+    pub(crate) fn post(body: impl Into<String>) -> Self {
+        Self {
+            body: Some(body.into()),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers
+            .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.anonymous = true;
+        self
+    }
+}
+
+/// The way to a server.
+pub(crate) struct Wire {
+    way: Way,
+    log: Mutex<Vec<Arc<Exchange>>>,
+    sent: AtomicUsize,
+    read: AtomicUsize,
+    began: Instant,
+}
+
+enum Way {
+    Http(Http),
+    Program(Program),
+}
+
+impl Wire {
+    pub(crate) fn http(http: Http) -> Self {
+        Self::new(Way::Http(http))
+    }
+
+    pub(crate) fn program(program: Program) -> Self {
+        Self::new(Way::Program(program))
+    }
+
+    fn new(way: Way) -> Self {
+        Self {
+            way,
+            log: Mutex::default(),
+            sent: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    /// The HTTP client; `None` for a program.
+    pub(crate) fn as_http(&self) -> Option<&Http> {
+        match &self.way {
+            Way::Http(http) => Some(http),
+            Way::Program(_) => None,
+        }
+    }
+
+    /// Starts the program anew, so that it can be greeted again. HTTP needs no such thing.
+    pub(crate) fn restart(&self) {
+        if let Way::Program(program) = &self.way {
+            program.restart();
+        }
+    }
+
+    /// Sends and waits.
+    pub(crate) fn send(&self, ask: Ask) -> Arc<Exchange> {
+        let exchange = Arc::new(self.exchange(ask));
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push(Arc::clone(&exchange));
+        exchange
+    }
+
+    /// Sends what holds secrets: nobody keeps the exchange but the caller.
+    pub(crate) fn send_secretly(&self, ask: Ask) -> Exchange {
+        self.exchange(ask)
+    }
+
+    /// Everything that was sent and received so far.
+    pub(crate) fn log(&self) -> Vec<Arc<Exchange>> {
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn exchange(&self, ask: Ask) -> Exchange {
+        let sent = self.sent.fetch_add(1, Ordering::Relaxed);
+        let read = self.read.load(Ordering::Relaxed);
+        if sent >= MAX_EXCHANGES || read > MAX_BYTES || self.began.elapsed() > MAX_TIME {
+            return Exchange {
+                sent: Sent {
+                    id: ask.id,
+                    ..Sent::default()
+                },
+                outcome: Err(Failure::Spent),
+                took: Duration::ZERO,
+            };
+        }
+        let exchange = match &self.way {
+            Way::Http(http) => http.send(ask),
+            Way::Program(program) => program.send(ask),
+        };
+        let bytes = exchange.received().map_or(0, |received| received.bytes);
+        self.read.fetch_add(bytes, Ordering::Relaxed);
+        exchange
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody listens on port 1, so every request fails at once.
+    fn wire() -> Wire {
+        let http = Http::new("http://127.0.0.1:1/", Duration::from_secs(5), "x", None);
+        Wire::http(http.ok().unwrap())
+    }
+
+    fn is_spent(wire: &Wire) -> bool {
+        wire.send(Ask::post("")).is_unsent()
+    }
+
+    #[test]
+    fn a_check_asks_only_so_often() {
+        let wire = wire();
+        let spent = (0..MAX_EXCHANGES).filter(|_| is_spent(&wire)).count();
+        assert_eq!(spent, 0);
+        assert!(is_spent(&wire));
+    }
+
+    #[test]
+    fn a_check_reads_only_so_much() {
+        let wire = wire();
+        wire.read.store(MAX_BYTES, Ordering::Relaxed);
+        assert!(!is_spent(&wire));
+        wire.read.store(MAX_BYTES + 1, Ordering::Relaxed);
+        assert!(is_spent(&wire));
+    }
+
+    #[test]
+    fn a_check_takes_only_so_long() {
+        let mut wire = wire();
+        assert!(!is_spent(&wire));
+        wire.began = Instant::now()
+            .checked_sub(MAX_TIME + Duration::from_secs(1))
+            .unwrap();
+        assert!(is_spent(&wire));
+    }
+}

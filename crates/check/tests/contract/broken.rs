@@ -1,0 +1,201 @@
+//! For every rule a server with the one defect that the rule must find. To add a rule: a line in
+//! [`broken`]; the test that reads the table does not pass without it.
+
+mod auth;
+mod protocol;
+mod retrieval;
+mod tools;
+mod widgets;
+
+pub(crate) use auth::{asking, signing_in};
+pub(crate) use retrieval::opening;
+pub(crate) use tools::known_tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use docent_check::Options;
+use serde_json::Value;
+
+use crate::good::{Kind, answer};
+use crate::server::{Call, Patience, Reply, Server, serve_at};
+
+type Defect = Arc<dyn Fn(&str, &Call, Reply) -> Reply + Send + Sync>;
+
+/// A good server with something done to its replies, and how it is checked.
+#[derive(Clone)]
+pub(crate) struct Broken {
+    pub kind: Kind,
+    pub options: Options,
+    pub patience: Patience,
+    defect: Defect,
+}
+
+impl Broken {
+    /// Does anything to any reply.
+    pub(crate) fn reply(
+        defect: impl Fn(&str, &Call, Reply) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            kind: Kind::default(),
+            options: Options {
+                profiles: docent_check::Profile::ALL.to_vec(),
+                call_timeout: Duration::from_secs(20),
+                slow_wait: Duration::from_secs(20),
+                ..Options::default()
+            },
+            patience: Patience {
+                headers: Some(Duration::from_millis(100)),
+            },
+            defect: Arc::new(defect),
+        }
+    }
+
+    /// Nothing is wrong with it.
+    pub(crate) fn nothing() -> Self {
+        Self::reply(|_, _, reply| reply)
+    }
+
+    /// Changes the results of one method.
+    pub(crate) fn result(
+        method: &'static str,
+        change: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        Self::reply(move |_, call, reply| {
+            if call.method() != method {
+                return reply;
+            }
+            edited(reply, |message| {
+                if let Some(result) = message.get_mut("result") {
+                    change(result);
+                }
+            })
+        })
+    }
+
+    /// Changes the list of tools.
+    pub(crate) fn tools(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> Self {
+        Self::result("tools/list", move |result| {
+            if let Some(tools) = result["tools"].as_array_mut() {
+                change(tools);
+            }
+        })
+    }
+
+    /// Changes the first tool, `search`.
+    pub(crate) fn tool(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        Self::tools(move |tools| change(&mut tools[0]))
+    }
+
+    /// Changes the results of one tool.
+    pub(crate) fn call(
+        name: &'static str,
+        change: impl Fn(&Value, &mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        Self::reply(move |_, call, reply| {
+            let params = &call.body["params"];
+            if call.method() != "tools/call" || params["name"] != name {
+                return reply;
+            }
+            let arguments = params["arguments"].clone();
+            edited(reply, |message| {
+                if let Some(result) = message.get_mut("result") {
+                    change(&arguments, result);
+                }
+            })
+        })
+    }
+
+    /// Changes what one tool returns, in the text and in the structure alike.
+    pub(crate) fn payload(
+        name: &'static str,
+        change: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        Self::call(name, move |_, result| {
+            if let Some(payload) = result.get_mut("structuredContent") {
+                change(payload);
+                result["content"][0]["text"] = Value::from(payload.to_string());
+            }
+        })
+    }
+
+    /// With sessions for the older revisions.
+    pub(crate) fn sessions(mut self) -> Self {
+        self.kind.sessions = true;
+        self
+    }
+
+    /// With sign-in, and without the token.
+    pub(crate) fn sign_in(mut self) -> Self {
+        self.kind.sign_in = true;
+        self
+    }
+
+    /// In the older revisions only.
+    pub(crate) fn legacy_only(mut self) -> Self {
+        self.kind.legacy_only = true;
+        self
+    }
+
+    /// Checked in another way.
+    pub(crate) fn checked(mut self, change: impl Fn(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    pub(crate) fn serve(&self) -> Server {
+        let Self { kind, defect, .. } = self.clone();
+        serve_at("/mcp", self.patience, move |origin, call| {
+            defect(origin, call, answer(kind, origin, call))
+        })
+    }
+}
+
+/// A reply whose message was changed, in the form it had.
+pub(crate) fn edited(mut reply: Reply, change: impl Fn(&mut Value)) -> Reply {
+    let text = match reply.body.split_once("data: ") {
+        Some((_, data)) => data.trim(),
+        None => reply.body.as_str(),
+    };
+    let Ok(mut message @ Value::Object(_)) = serde_json::from_str::<Value>(text) else {
+        return reply;
+    };
+    change(&mut message);
+    // Looking for a member leaves null where there is none.
+    for key in ["result", "error"] {
+        if let Some(members) = message
+            .as_object_mut()
+            .filter(|members| members.get(key) == Some(&Value::Null))
+        {
+            members.remove(key);
+        }
+    }
+    reply.body = if reply.body.contains("data: ") {
+        format!("data: {message}\n\n")
+    } else {
+        message.to_string()
+    };
+    reply
+}
+
+/// A JSON-RPC answer to a call.
+pub(crate) fn result_of(call: &Call, result: &Value) -> Reply {
+    Reply::json(&serde_json::json!({"jsonrpc": "2.0", "id": call.body["id"], "result": result}))
+}
+
+/// The server that breaks this rule.
+pub(crate) fn broken(rule: &str) -> Option<Broken> {
+    let (group, name) = rule.split_once('/')?;
+    match group {
+        "lifecycle" => protocol::lifecycle(name),
+        "transport" => protocol::transport(name),
+        "tools" => tools::tools(name),
+        "baseline" => tools::baseline(name),
+        "search-fetch" => retrieval::search_fetch(name),
+        "limits" => retrieval::limits(name),
+        "auth" => auth::auth(name),
+        "widgets" => widgets::widgets(name),
+        "security" => protocol::security(name),
+        _ => None,
+    }
+}

@@ -1,0 +1,328 @@
+//! Defects of the first words, of the endpoint, and of its defences.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Broken, edited, result_of};
+use crate::server::{Patience, Reply};
+
+pub(super) fn lifecycle(name: &str) -> Option<Broken> {
+    Some(match name {
+        "answers" => Broken::reply(|_, _, _| Reply::raw("text/html", "<p>hello")),
+        "discover-probe" => Broken::reply(|_, call, reply| {
+            if call.method() == "server/discover" {
+                Reply::status(500)
+            } else {
+                reply
+            }
+        }),
+        "discover-result" => {
+            Broken::result("server/discover", |result| result["ttlMs"] = json!("soon"))
+        }
+        "discover-kept" => Broken::reply(|_, call, reply| {
+            let modern = call.header("mcp-method") == Some("tools/list");
+            if modern { Reply::status(400) } else { reply }
+        }),
+        "initialize-result" => Broken::result("initialize", |result| {
+            result["serverInfo"] = json!({"name": "x"})
+        }),
+        "version-negotiation" => Broken::reply(|_, call, reply| {
+            let asked = call.body["params"]["protocolVersion"].clone();
+            edited(reply, |message| {
+                if asked == "1999-01-01" {
+                    message["result"]["protocolVersion"] = asked.clone();
+                }
+            })
+        }),
+        "no-modern-initialize" => Broken::reply(|_, call, reply| {
+            let asked = call.body["params"]["protocolVersion"].clone();
+            edited(reply, |message| {
+                if asked == "2026-07-28" {
+                    message["result"]["protocolVersion"] = asked.clone();
+                }
+            })
+        }),
+        "tools-declared" => Broken::result("server/discover", |result| {
+            result["capabilities"] = json!({})
+        }),
+        "declared-lists" => Broken::reply(|_, call, reply| {
+            if call.method() == "resources/list" {
+                Reply::status(500)
+            } else {
+                reply
+            }
+        }),
+        "undeclared-lists" => Broken::reply(|_, call, reply| {
+            if call.method() == "prompts/list" {
+                Reply::status(500)
+            } else {
+                reply
+            }
+        }),
+        "ping" => Broken::reply(|_, call, reply| {
+            if call.method() == "ping" {
+                Reply::status(404)
+            } else {
+                reply
+            }
+        }),
+        "unknown-method" => Broken::reply(|_, call, reply| {
+            if call.method().starts_with("docent/") {
+                result_of(call, &json!({"resultType": "complete"}))
+            } else {
+                reply
+            }
+        }),
+        "ids-repeated" => Broken::reply(|_, call, reply| {
+            let prompts = call.method() == "resources/templates/list";
+            edited(reply, |message| {
+                if prompts {
+                    message["id"] = json!(call.body["id"].to_string());
+                }
+            })
+        }),
+        "result-type" => Broken::reply(|_, call, reply| {
+            let listed = call.method() == "tools/list";
+            edited(reply, |message| {
+                if let Some(result) = message["result"].as_object_mut().filter(|_| listed) {
+                    result.remove("resultType");
+                }
+            })
+        }),
+        "cache-hints" => Broken::result("resources/list", |result| {
+            result["cacheScope"] = json!("everyone")
+        }),
+        "json-output" => Broken::reply(|_, call, reply| {
+            if call.method() == "resources/templates/list" {
+                Reply::raw("application/json", "{oops")
+            } else {
+                reply
+            }
+        }),
+        "both-eras" => Broken::reply(|_, call, reply| {
+            let legacy = call.method() == "tools/list" && call.header("mcp-method").is_none();
+            edited(reply, |message| {
+                if let Some(tools) = message["result"]["tools"].as_array_mut().filter(|_| legacy) {
+                    tools.pop();
+                }
+            })
+        }),
+        "server-name" => Broken::result("server/discover", |result| result["_meta"] = json!({})),
+        _ => return None,
+    })
+}
+
+/// Answers to a request with this header are made by `reply`.
+fn when(header: &'static str, value: &'static str, reply: fn() -> Reply) -> Broken {
+    Broken::reply(move |_, call, good| {
+        if call.header(header) == Some(value) {
+            reply()
+        } else {
+            good
+        }
+    })
+}
+
+/// Answers what was refused, as a server that does not look would.
+fn lenient(fits: fn(&crate::server::Call) -> bool) -> Broken {
+    Broken::reply(move |_, call, reply| {
+        if fits(call) {
+            result_of(
+                call,
+                &json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "public"}),
+            )
+        } else {
+            reply
+        }
+    })
+}
+
+pub(super) fn transport(name: &str) -> Option<Broken> {
+    Some(match name {
+        "no-redirect" => Broken::reply(|origin, call, reply| {
+            if call.verb == "POST" {
+                Reply::status(307).with("Location", &format!("{origin}/mcp/"))
+            } else {
+                reply
+            }
+        }),
+        "content-type" => Broken::reply(|_, call, mut reply| {
+            if call.method() == "resources/templates/list" {
+                reply.headers = vec![("Content-Type".to_owned(), "text/plain".to_owned())];
+            }
+            reply
+        }),
+        "notification-accepted" => Broken::reply(|_, call, reply| {
+            if call.method().starts_with("notifications/") {
+                Reply::json(&json!({}))
+            } else {
+                reply
+            }
+        }),
+        "accept-honoured" => Broken::reply(|_, call, reply| {
+            let wants_events =
+                call.header("accept") == Some("text/event-stream") && call.verb == "POST";
+            if wants_events {
+                result_of(call, &json!({"tools": []}))
+            } else {
+                reply
+            }
+        }),
+        "accept-any" => when("accept", "*/*", || Reply::status(500)),
+        "get" => Broken::reply(|_, call, reply| {
+            if call.verb == "GET" && call.path == "/mcp" {
+                Reply::raw("text/html", "hello")
+            } else {
+                reply
+            }
+        }),
+        "slash" => Broken::reply(|_, call, reply| {
+            if call.path == "/mcp/" {
+                Reply::status(307)
+            } else {
+                reply
+            }
+        }),
+        "root" => Broken::reply(|_, call, reply| {
+            if call.path == "/" {
+                Reply::status(404)
+            } else {
+                reply
+            }
+        }),
+        "lost-session" => Broken::reply(|_, call, reply| {
+            let lost = call
+                .header("mcp-session-id")
+                .is_some_and(|id| id != "a-session");
+            if lost { Reply::status(400) } else { reply }
+        })
+        .sessions(),
+        "no-session" => Broken::reply(|_, call, reply| {
+            let legacy = call.method() == "tools/list" && call.header("mcp-method").is_none();
+            if legacy && call.header("mcp-session-id").is_none() {
+                Reply::status(503)
+            } else {
+                reply
+            }
+        })
+        .sessions(),
+        "same-id" => Broken::reply(|_, call, reply| {
+            let crossed = call.method() == "ping" && call.body["id"] == 1;
+            if crossed {
+                result_of(call, &json!({"tools": []}))
+            } else {
+                reply
+            }
+        }),
+        "batch" => Broken::reply(|_, call, reply| {
+            if call.body.is_array() {
+                Reply::status(400)
+            } else {
+                reply
+            }
+        }),
+        "broken-json" => Broken::reply(|_, call, reply| {
+            if call.body.is_null() && call.text.len() < 1_000 && !call.text.is_empty() {
+                Reply::status(500)
+            } else {
+                reply
+            }
+        }),
+        "unknown-version" => {
+            lenient(|call| call.header("mcp-protocol-version") == Some("1999-01-01"))
+        }
+        "later-version" => Broken::reply(|_, call, reply| {
+            let later = call.header("mcp-protocol-version") == Some("2099-01-01");
+            edited(reply, |message| {
+                if let Some(error) = message["error"].as_object_mut().filter(|_| later) {
+                    error.remove("data");
+                }
+            })
+        }),
+        "header-mismatch" => lenient(|call| {
+            call.header("mcp-method") == Some("prompts/list") && call.method() == "tools/list"
+        }),
+        "missing-meta" => lenient(|call| {
+            call.header("mcp-method") == Some("tools/list")
+                && call.body["params"]["_meta"].is_null()
+                && !call.text.contains("METHOD")
+        }),
+        "modern-unknown-method" => Broken::reply(|_, call, reply| {
+            if call.method().starts_with("docent/") {
+                reply.coded(200)
+            } else {
+                reply
+            }
+        }),
+        _ => return None,
+    })
+}
+
+pub(super) fn security(name: &str) -> Option<Broken> {
+    Some(match name {
+        "origin" => lenient(|call| call.header("origin").is_some() && call.verb == "POST"),
+        "host" => lenient(|call| call.header("host") == Some("stranger.example")),
+        "cors" => Broken::reply(|_, call, reply| {
+            let origin = call.header("origin").unwrap_or_default();
+            if call.verb == "OPTIONS" {
+                reply
+                    .with("Access-Control-Allow-Origin", origin)
+                    .with("Access-Control-Allow-Credentials", "true")
+            } else {
+                reply
+            }
+        }),
+        "content-type" => lenient(|call| call.header("content-type") == Some("text/plain")),
+        "exact-keys" => lenient(|call| call.text.contains("METHOD")),
+        "survives" => {
+            let dead = AtomicBool::new(false);
+            Broken::reply(move |_, call, reply| {
+                dead.fetch_or(call.text.contains("[[[["), Ordering::Relaxed);
+                if dead.load(Ordering::Relaxed) {
+                    Reply::status(500)
+                } else {
+                    reply
+                }
+            })
+        }
+        "large-body" => lenient(|call| call.text.len() > 1_000_000),
+        "slow-request" => {
+            let mut broken = Broken::nothing().checked(|options| {
+                options.slow = true;
+                options.slow_wait = Duration::from_millis(200);
+            });
+            broken.patience = Patience { headers: None };
+            broken
+        }
+        "leaks" => Broken::call("fetch", |_, result| {
+            if result["isError"] == true {
+                result["content"][0]["text"] =
+                    json!("Traceback (most recent call last):\n  File \"/srv/app.py\", line 1");
+            }
+        }),
+        "paths" => Broken::reply(|_, call, reply| {
+            let path = call.body["params"]["arguments"]["id"]
+                .as_str()
+                .is_some_and(|id| id.contains("etc/passwd"));
+            if path {
+                result_of(
+                    call,
+                    &json!({"content": [{"type": "text", "text": "root:x:0:0:root:/root:/bin/sh"}], "resultType": "complete"}),
+                )
+            } else {
+                reply
+            }
+        }),
+        "internal-ids" => Broken::payload("search", |payload| payload["requestId"] = json!("7f3a")),
+        "apps-challenge" => Broken::reply(|_, call, reply| {
+            if call.path.ends_with("openai-apps-challenge") {
+                Reply::json(&json!({"token": "x"}))
+            } else {
+                reply
+            }
+        }),
+        _ => return None,
+    })
+}

@@ -1,0 +1,243 @@
+//! The table of rules, rule by rule: each finds its defect, and none finds anything on good servers.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use docent_check::{Basis, Options, Profile, Report, Rule, Severity, Target, check, rules};
+
+use crate::broken::{Broken, asking, broken, known_tools, opening, signing_in};
+
+/// Rules that cannot be tried on a server of this machine; each has a test where it stands.
+const TRIED_ELSEWHERE: [&str; 1] = ["security/https"];
+
+fn checked(broken: &Broken) -> Report {
+    let server = broken.serve();
+    check(&Target::Url(server.url), &broken.options, &|step| {
+        if let Some(url) = step.strip_prefix("sign in at ") {
+            browse(url.to_owned());
+        }
+    })
+}
+
+/// Opens an address and follows where it leads, as the user's browser would.
+fn browse(url: String) {
+    std::thread::spawn(move || {
+        let mut next = Some(url);
+        while let Some(url) = next {
+            let (host, path) = url
+                .strip_prefix("http://")
+                .and_then(|rest| rest.split_once('/'))
+                .unwrap();
+            let mut stream = TcpStream::connect(host).unwrap();
+            write!(
+                stream,
+                "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            )
+            .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            let location = answer
+                .lines()
+                .find_map(|line| line.strip_prefix("Location: "));
+            next = location.map(str::to_owned);
+        }
+    });
+}
+
+/// Good servers, each of another kind; between them they give every rule something to look at.
+fn good() -> Vec<(&'static str, Broken)> {
+    let told = "Bearer error=\"insufficient_scope\", error_description=\"Sign in\", resource_metadata=\"https://a.example\"";
+    vec![
+        ("plain", Broken::nothing()),
+        ("sessions", Broken::nothing().sessions()),
+        ("older", Broken::nothing().legacy_only()),
+        (
+            "older with sessions",
+            Broken::nothing().legacy_only().sessions(),
+        ),
+        ("sign-in", Broken::nothing().sign_in()),
+        (
+            "signed in",
+            Broken::nothing()
+                .sign_in()
+                .checked(|options| options.token = Some(crate::good::TOKEN.to_owned())),
+        ),
+        ("logged in", signing_in(|_, _, reply| reply)),
+        (
+            "known",
+            Broken::nothing().checked(|options| options.baseline = Some(known_tools())),
+        ),
+        ("opened", opening(200)),
+        (
+            "slow",
+            Broken::nothing().checked(|options| options.slow = true),
+        ),
+        ("asking", asking(told)),
+    ]
+}
+
+/// What is wrong with one rule, if anything.
+fn missed(rule: &Rule) -> Option<String> {
+    let Some(broken) = broken(rule.id) else {
+        return Some(format!("{} has no broken server", rule.id));
+    };
+    let report = checked(&broken);
+    if report
+        .findings
+        .iter()
+        .any(|finding| finding.rule == rule.id)
+    {
+        return None;
+    }
+    let skipped = report.skipped.iter().find(|(id, _)| *id == rule.id);
+    Some(format!(
+        "{} does not find its defect ({skipped:?})",
+        rule.id
+    ))
+}
+
+#[test]
+fn every_rule_finds_its_defect() {
+    let tried: Vec<&Rule> = rules()
+        .filter(|rule| !TRIED_ELSEWHERE.contains(&rule.id))
+        .collect();
+    let missed: Vec<String> = std::thread::scope(|scope| {
+        let work = |part: Vec<&'static Rule>| {
+            scope.spawn(move || part.into_iter().filter_map(missed).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..4)
+            .map(|at| tried.iter().skip(at).step_by(4).copied().collect())
+            .map(work)
+            .collect();
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap())
+            .collect()
+    });
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn good_servers_pass_every_rule() {
+    let mut passed = BTreeSet::new();
+    for (name, server) in good() {
+        let report = checked(&server);
+        let found: Vec<String> = report
+            .findings
+            .iter()
+            .map(|finding| {
+                format!(
+                    "{}: {} ({})",
+                    finding.rule, finding.message, finding.received
+                )
+            })
+            .collect();
+        assert!(found.is_empty(), "{name}: {}", found.join("\n"));
+        passed.extend(report.passed);
+    }
+    let missed: Vec<&str> = rules()
+        .map(|rule| rule.id)
+        .filter(|id| !passed.contains(id) && !TRIED_ELSEWHERE.contains(id))
+        .collect();
+    assert!(missed.is_empty(), "no good server was judged by {missed:?}");
+}
+
+#[test]
+fn the_table_is_in_order() {
+    let mut ids = BTreeSet::new();
+    for rule in rules() {
+        assert!(ids.insert(rule.id), "{} stands twice", rule.id);
+        let (group, name) = rule.id.split_once('/').unwrap();
+        let plain = |text: &str| {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        assert!(plain(group) && plain(name), "{}", rule.id);
+        assert!(!rule.weights.is_empty(), "{} is asked by nobody", rule.id);
+        for text in [rule.demand, rule.fix] {
+            assert!(
+                !text.is_empty() && !text.ends_with('.'),
+                "{}: {text}",
+                rule.id
+            );
+        }
+        let parts: Vec<&str> = rule.source.date.split('-').collect();
+        assert!(
+            parts.len() == 3 && rule.source.date.len() == 10,
+            "{}: {}",
+            rule.id,
+            rule.source.date
+        );
+        let worst = rule
+            .weights
+            .iter()
+            .map(|(_, severity)| *severity)
+            .max()
+            .unwrap();
+        assert!(
+            rule.source.basis != Basis::Report || worst < Severity::Error,
+            "{} rests on one report and is an error",
+            rule.id
+        );
+        let profiles: BTreeSet<_> = rule.weights.iter().map(|(profile, _)| profile).collect();
+        assert_eq!(
+            profiles.len(),
+            rule.weights.len(),
+            "{} names a profile twice",
+            rule.id
+        );
+    }
+    for profile in Profile::ALL {
+        assert!(
+            rules().any(|rule| rule.weights.iter().any(|(asked, _)| *asked == profile)),
+            "{} asks for nothing",
+            profile.name()
+        );
+    }
+}
+
+#[test]
+fn the_page_of_rules_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
+    let page = std::fs::read_to_string(path).unwrap_or_default();
+    let fresh = docent_check::render::rules_markdown();
+    assert!(
+        page.trim_end() == fresh.trim_end(),
+        "docs/rules.md is old: run `docent check --list-rules --format markdown > docs/rules.md`"
+    );
+}
+
+#[test]
+fn without_profiles_those_are_taken_that_fit() {
+    let report =
+        |broken: Broken| checked(&broken.checked(|options| options.profiles = Vec::new())).profiles;
+    let all = report(Broken::nothing());
+    assert!(
+        all.contains(&Profile::DeepResearch)
+            && all.contains(&Profile::Apps)
+            && !all.contains(&Profile::Submission)
+    );
+    let fewer = report(Broken::tools(|tools| drop(tools.drain(0..3))));
+    assert!(!fewer.contains(&Profile::DeepResearch), "{fewer:?}");
+    assert!(Options::default().profiles.is_empty());
+}
+
+#[test]
+fn a_login_leaves_no_secret_in_the_report() {
+    let broken = signing_in(|_, call, reply| {
+        if call.method() == "tools/list" {
+            reply.coded(500)
+        } else {
+            reply
+        }
+    });
+    let report = checked(&broken);
+    assert!(report.passed.contains(&"auth/login-accepted"), "{report:?}");
+    assert!(!report.findings.is_empty());
+    for secret in [crate::good::TOKEN, "refresh-1", "code=abc", "code_verifier"] {
+        assert!(!format!("{report:?}").contains(secret), "{secret}");
+    }
+}
