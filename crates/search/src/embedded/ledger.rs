@@ -139,28 +139,24 @@ impl Opened {
         if !database.check_integrity()? {
             return Err(redb::Error::Corrupted("a sum does not match".to_owned()));
         }
-        let transaction = database.begin_write()?;
+        make_tables(&database)?;
+        let transaction = database.begin_read()?;
+        let table = transaction.open_table(ROWS)?;
         let mut rows = Tally::default();
-        {
-            for row in transaction.open_table(ROWS)?.iter()? {
-                let (id, row) = row?;
-                rows.add(id.value(), row.value());
-            }
+        for row in table.iter()? {
+            let (id, row) = row?;
+            rows.add(id.value(), row.value());
         }
-        let generation = {
-            let state = transaction.open_table(STATE)?;
-            let generation = state.get(GENERATION)?;
-            Generation(generation.map_or(0, |number| number.value()))
+        let generation = transaction.open_table(STATE)?.get(GENERATION)?;
+        let generation = generation.map_or(0, |number| number.value());
+        let mut coming = Coming {
+            generation: Generation(generation),
+            rows,
         };
-        let mut coming = Coming { generation, rows };
-        {
-            let table = transaction.open_table(ROWS)?;
-            for change in transaction.open_table(COMING)?.iter()? {
-                let (id, row) = change?;
-                coming.rows.change(&table, id.value(), row.value())?;
-            }
+        for change in transaction.open_table(COMING)?.iter()? {
+            let (id, row) = change?;
+            coming.rows.change(&table, id.value(), row.value())?;
         }
-        transaction.commit()?;
         Ok(Self {
             database,
             rows,
@@ -266,6 +262,19 @@ impl Opened {
 
 fn holding<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Holding<'h> {
     Holding { id, source, hash }
+}
+
+/// Makes the tables of a ledger that has none. Writing costs a flush of the disk, so it is done once.
+fn make_tables(database: &Database) -> Result<(), redb::Error> {
+    if database.begin_read()?.list_tables()?.next().is_some() {
+        return Ok(());
+    }
+    let transaction = database.begin_write()?;
+    transaction.open_table(ROWS)?;
+    transaction.open_table(COMING)?;
+    transaction.open_table(STATE)?;
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Makes the batch that was confirmed part of the rows.
