@@ -148,9 +148,9 @@ impl Report {
 
 fn finding(rule: &Rule, weight: Severity, chosen: &[Profile], fault: Fault) -> Finding {
     let asks = |profile: &Profile| rule.weights.iter().any(|(asked, _)| asked == profile);
-    // What rests on one report is never called an error.
+    // What rests on one report, or on our own measure, is never called an error.
     let bound = match rule.source.basis {
-        Basis::Report => Severity::Warning,
+        Basis::Report | Basis::Ours => Severity::Warning,
         Basis::Owner | Basis::Several => Severity::Error,
     };
     let bound = bound.min(fault.at_most.unwrap_or(Severity::Error));

@@ -60,6 +60,8 @@ pub enum Basis {
     Several,
     /// One report of what was seen.
     Report,
+    /// Nobody wrote it down: a measure of our own.
+    Ours,
 }
 
 impl Basis {
@@ -70,6 +72,7 @@ impl Basis {
             Self::Owner => "the owner's own text",
             Self::Several => "several reports",
             Self::Report => "a single report",
+            Self::Ours => "our own measure",
         }
     }
 }
@@ -147,5 +150,13 @@ impl Fault {
     pub(crate) fn at_most(mut self, severity: Severity) -> Self {
         self.at_most = Some(severity);
         self
+    }
+}
+
+pub(crate) const fn ours(name: &'static str, date: &'static str) -> Source {
+    Source {
+        name,
+        date,
+        basis: Basis::Ours,
     }
 }

@@ -50,6 +50,7 @@ fn source(source: Source) -> Value {
         Basis::Owner => "owner",
         Basis::Several => "several reports",
         Basis::Report => "single report",
+        Basis::Ours => "our own measure",
     };
     json!({"name": source.name, "date": source.date, "basis": basis})
 }

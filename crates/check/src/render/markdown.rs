@@ -81,8 +81,8 @@ pub fn rules_markdown() -> String {
     let mut out = String::from(
         "# The rules of `docent check`\n\nGenerated from the table in `crates/check/src/rules` by `docent check --list-rules --format markdown`.\n\n\
          An error stands for a MUST of the source or for something that hosts refuse, a warning for a SHOULD, a note\n\
-         for what is worth knowing. A rule that rests on a single report is never an error, and says so. Each rule\n\
-         follows its source as it was on the date beside it.\n\n| profile | stands for |\n|---|---|\n",
+         for what is worth knowing. A rule that rests on a single report, or on our own measure, is never an error,\n\
+         and says so. Each rule follows its source as it was, or as it was read, on the date beside it.\n\n| profile | stands for |\n|---|---|\n",
     );
     for profile in Profile::ALL {
         out.push_str(&format!(

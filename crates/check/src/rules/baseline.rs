@@ -11,7 +11,7 @@ use crate::rule::Source;
 
 const FROZEN: Source = several(
     "openai/tunnel-client#42, dbcls/togomcp#188: calls to tools months after they were gone",
-    "2026-08-20",
+    "2026-11-15",
 );
 const BREAKS: &[(Profile, Severity)] = &[
     (ChatGpt, Error),
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: STALE,
         source: several(
             "OpenAI's scan freezes them; a change needs a new one",
-            "2026-10-02",
+            "2026-11-15",
         ),
         fix: "press Refresh in ChatGPT, or scan and submit again",
         judge: words_kept,

@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Protocol, Warning), (ChatGpt, Warning)],
         source: several(
             "clients built on SDKs before 2026 stop when they see it",
-            "2026-10-01",
+            "2026-11-15",
         ),
         fix: "answer `initialize` with 2025-11-25 or older, whatever was asked",
         judge: no_modern_initialize,
@@ -103,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(ChatGpt, Warning)],
         source: report(
             "a guide of 2025 that saw ChatGPT ask for resources and prompts of every server",
-            "2025-06-15",
+            "2026-11-15",
         ),
         fix: "answer `resources/list` and `prompts/list` with an empty list, or with error -32601",
         judge: undeclared_lists,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Call, ChatGpt, Claude, CompanyKnowledge, DeepResearch, EVERYWHERE, Error, Fault, Rule, Seen,
-    Submission, Verdict, Warning, name, of_tools, owner, report, several, text, within,
+    Submission, Verdict, Warning, name, of_tools, ours, owner, report, several, text, within,
 };
 use crate::exchange::Failure;
 use crate::text::tokens;
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(ChatGpt, Warning)],
         source: report(
             "homeassistant-ai/ha-mcp#614: a list that ChatGPT refused",
-            "2026-02-01",
+            "2026-11-15",
         ),
         fix: "shorten descriptions and schemas, or offer fewer tools",
         judge: tool_list,
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "limits/description",
         demand: "a description has at most 2 KB",
         weights: &[(Claude, Warning)],
-        source: several("Claude Code cuts longer ones off", "2026-10-01"),
+        source: several("Claude Code cuts longer ones off", "2026-11-15"),
         fix: "put what matters first, and move the rest to parameters or results",
         judge: description,
     },
@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Claude, Warning)],
         source: several(
             "Claude Code cuts longer ones off; OpenAI asks for the first 512",
-            "2026-10-01",
+            "2026-11-15",
         ),
         fix: "shorten them; say the most important thing first",
         judge: instructions,
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "limits/answer-bytes",
         demand: "an answer has at most 8 MiB",
         weights: EVERYWHERE,
-        source: several("Codex takes no more", "2026-09-15"),
+        source: several("Codex takes no more", "2026-11-15"),
         fix: "page lists, cut results",
         judge: answer_bytes,
     },
@@ -86,9 +86,9 @@ pub(super) const RULES: &[Rule] = &[
             (Claude, Warning),
             (Submission, Warning),
         ],
-        source: several(
-            "ChatGPT repeats a call after about a minute, and every user waits",
-            "2026-10-02",
+        source: ours(
+            "ten seconds; ChatGPT is reported to repeat a call after about a minute",
+            "2026-11-15",
         ),
         fix: "answer from what is ready; do slow work before it is asked for",
         judge: latency,

@@ -22,7 +22,7 @@ use crate::profile::Profile::{
     self, Apps, ChatGpt, Claude, CompanyKnowledge, DeepResearch, Protocol, Submission,
 };
 use crate::report::Severity::{self, Error, Note, Warning};
-use crate::rule::{Fault, Rule, Verdict, owner, report, several};
+use crate::rule::{Fault, Rule, Verdict, ours, owner, report, several};
 use crate::survey::{Call, Purpose, Seen};
 use crate::text::shown;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     ChatGpt, CompanyKnowledge, DeepResearch, Fault, Note, RETRIEVAL, RETRIEVAL_SHOULD, Rule, Seen,
-    Submission, Verdict, Warning, owner, several,
+    Submission, Verdict, Warning, ours, owner, several,
 };
 
 const CONTRACT: &str =
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: RETRIEVAL_SHOULD,
         source: several(
             "inite-ai/inite-brain-service#574 and OpenAI's sample schema",
-            "2026-08-20",
+            "2026-11-15",
         ),
         fix: "give each document an address; a page on the same server will do",
         judge: payload::url_cites,
@@ -155,9 +155,9 @@ pub(super) const RULES: &[Rule] = &[
         id: "search-fetch/finds-title",
         demand: "searching for the title of a document finds that document",
         weights: &[(DeepResearch, Warning), (CompanyKnowledge, Warning)],
-        source: several(
-            "retrieval loops search for what they were told of",
-            "2026-09-01",
+        source: ours(
+            "a search that cannot find its own titles finds little else",
+            "2026-11-15",
         ),
         fix: "index titles, and cut words of questions and titles alike",
         judge: live::finds_title,
@@ -166,9 +166,9 @@ pub(super) const RULES: &[Rule] = &[
         id: "search-fetch/same-twice",
         demand: "the same question gets the same results",
         weights: RETRIEVAL_SHOULD,
-        source: several(
-            "retrieval loops repeat calls after a time-out",
-            "2026-10-02",
+        source: ours(
+            "deep research and company knowledge call again and again",
+            "2026-11-15",
         ),
         fix: "break ties by id, and do not answer from half an index",
         judge: live::same_twice,

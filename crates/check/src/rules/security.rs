@@ -3,7 +3,7 @@
 
 use super::{
     ChatGpt, Claude, EVERYWHERE, Error, Fault, MUST, Note, Protocol, Purpose, Rule, Seen,
-    Submission, Verdict, Warning, of_calls, of_probe, owner, several,
+    Submission, Verdict, Warning, of_calls, of_probe, ours, owner, several,
 };
 use crate::exchange::Failure;
 
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: MUST,
         source: owner(
             "MCP conformance suite, dns-rebinding-protection",
-            "2026-08-01",
+            "2026-11-15",
         ),
         fix: "compare `Host` with the names of the server; answer others with 403 or 421",
         judge: host,
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "security/cors",
         demand: "a stranger's page is not allowed to send the user's credentials",
         weights: EVERYWHERE,
-        source: owner("Fetch standard, CORS protocol", "2026-01-01"),
+        source: owner("Fetch standard, CORS protocol", "2026-11-15"),
         fix: "do not answer `Access-Control-Allow-Credentials: true` to origins that you did not choose",
         judge: cors,
     },
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Protocol, Warning)],
         source: several(
             "CVE-2026-33252: any web page can post text/plain",
-            "2026-03-01",
+            "2026-11-15",
         ),
         fix: "answer other types than `application/json` with 415",
         judge: content_type,
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Protocol, Warning)],
         source: several(
             "CVE-2026-27896: `METHOD` taken for `method` slips past filters",
-            "2026-03-01",
+            "2026-11-15",
         ),
         fix: "parse with keys that are case-sensitive",
         judge: exact_keys,
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "security/survives",
         demand: "the server still answers after a deeply nested and after a very large body",
         weights: EVERYWHERE,
-        source: owner("OWASP AISVS C10, 10.4.3 and 10.4.5", "2026-01-01"),
+        source: owner("OWASP AISVS C10, 10.4.3 and 10.4.5", "2026-11-15"),
         fix: "bound the size and the depth of bodies before they are parsed",
         judge: survives,
     },
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "security/large-body",
         demand: "a body of six megabytes is refused",
         weights: &[(Protocol, Note)],
-        source: owner("OWASP AISVS C10, 10.4.5", "2026-01-01"),
+        source: owner("OWASP AISVS C10, 10.4.5", "2026-11-15"),
         fix: "refuse bodies above a megabyte or so with 413; no tool call of a host is that large",
         judge: large_body,
     },
@@ -96,9 +96,9 @@ pub(super) const RULES: &[Rule] = &[
         id: "security/slow-request",
         demand: "a request that does not go on is cut off",
         weights: &[(Protocol, Note)],
-        source: several(
-            "slow requests hold connections that others need",
-            "2026-01-01",
+        source: ours(
+            "forty seconds; slow requests hold connections that others need",
+            "2026-11-15",
         ),
         fix: "set a time limit for headers and bodies, here or in the proxy",
         judge: slow_request,
@@ -125,7 +125,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: EVERYWHERE,
         source: owner(
             "CVE-2025-53109, CVE-2025-53110: files read through ids",
-            "2025-07-01",
+            "2026-11-15",
         ),
         fix: "look ids up in the index; never join them to a path",
         judge: paths,

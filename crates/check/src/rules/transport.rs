@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         source: several(
             "Claude drops the token on a redirect to another host",
-            "2026-09-30",
+            "2026-11-15",
         ),
         fix: "serve the endpoint at the address itself; serve `/mcp` and `/mcp/` alike",
         judge: no_redirect,
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(ChatGpt, Note), (Claude, Note)],
         source: several(
             "connectors that failed on a 307 to the other spelling",
-            "2026-09-30",
+            "2026-11-15",
         ),
         fix: "serve both spellings without redirecting",
         judge: slash,
@@ -118,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Claude, Warning)],
         source: report(
             "modelcontextprotocol/python-sdk#3060: claude.ai gives every request the id 1",
-            "2026-09-01",
+            "2026-11-15",
         ),
         fix: "keep no sessions, or match answers to connections and not to ids alone",
         judge: sessions::same_id,

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Apps, ChatGpt, Claude, Error, Fault, Note, Rule, Seen, Submission, Verdict, Warning, name,
-    owner, report, several, within,
+    ours, owner, several, within,
 };
 use crate::survey::{Widget, templates};
 
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Apps, Warning), (Submission, Warning)],
         source: several(
             "modules from a CDN fail in Claude, and each domain is asked about in review",
-            "2026-10-01",
+            "2026-11-15",
         ),
         fix: "build one file with everything in it; images as data addresses",
         judge: html::inline,
@@ -103,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Apps, Warning), (Submission, Warning)],
         source: several(
             "PostHog#69612 and transcriptor-mcp#35 saw ChatGPT read one key, redmine-mcp-server#249 the other",
-            "2026-08-20",
+            "2026-11-15",
         ),
         fix: "write it in both, on what is read",
         judge: csp::csp_both_keys,
@@ -162,7 +162,7 @@ pub(super) const RULES: &[Rule] = &[
         weights: &[(Apps, Note)],
         source: several(
             "dialogs do nothing, and stored data is lost between mounts",
-            "2026-10-01",
+            "2026-11-15",
         ),
         fix: "show messages in the widget, and keep state on the server or in the host's widget state",
         judge: html::sandbox,
@@ -171,10 +171,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "widgets/size",
         demand: "a template has at most a megabyte",
         weights: &[(Apps, Note), (Submission, Note)],
-        source: report(
-            "no host publishes a limit; larger ones were slow to mount",
-            "2026-10-01",
-        ),
+        source: ours("a megabyte; no host publishes a limit", "2026-11-15"),
         fix: "leave out fonts, maps and unused code",
         judge: html::size,
     },

@@ -177,7 +177,12 @@ fn search(visit: &mut Visit, voice: &Voice) {
             ("search", Purpose::Explore),
             json!({"query": query}),
         );
-        titles.extend(call.found().into_iter().filter_map(|found| found.title));
+        for title in call.found().into_iter().filter_map(|found| found.title) {
+            // A notice that comes with every answer counts once.
+            if !titles.contains(&title) {
+                titles.push(title);
+            }
+        }
         if titles.len() >= 3 {
             break;
         }

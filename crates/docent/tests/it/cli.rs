@@ -370,7 +370,8 @@ fn our_own_server_passes_every_profile() {
     );
     let program = env!("CARGO_BIN_EXE_docent");
     let ran = dir.run(&[
-        "check", "--as", "all", "--json", "--stdio", "--", program, "serve", ".", "--stdio",
+        "check", "--as", "all", "--query", "boats", "--json", "--stdio", "--", program, "serve",
+        ".", "--stdio",
     ]);
     assert_eq!(ran.json()["findings"], serde_json::json!([]), "{ran:?}");
 }

@@ -1,5 +1,7 @@
 //! The form of what `search` and `fetch` return.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::super::{Call, Fault, Purpose, Seen, Verdict, of_calls};
@@ -186,24 +188,32 @@ pub(super) fn url_absolute(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn url_cites(seen: &Seen) -> Verdict {
-    // Answers to questions that nobody asks may hold a notice, which is no document.
-    let asked = [
-        Purpose::Explore,
-        Purpose::Title,
-        Purpose::Again,
-        Purpose::Fetch,
-    ];
-    let urls: Vec<_> = urls(seen)
-        .into_iter()
-        .filter(|(call, _)| asked.contains(&call.purpose))
-        .collect();
+    // Answers to questions that nobody asks may hold a notice, which is no document; and a notice that
+    // comes with every answer is one result among many.
+    let asked = [Purpose::Explore, Purpose::Title, Purpose::Again];
+    let mut urls: BTreeMap<String, (String, &Call)> = BTreeMap::new();
+    for call in seen
+        .calls
+        .iter()
+        .filter(|call| asked.contains(&call.purpose))
+    {
+        for found in call.found() {
+            if let (Some(id), Some(url)) = (found.id, found.url) {
+                urls.entry(id).or_insert((url, call));
+            }
+        }
+    }
     if urls.is_empty() {
         return NO_RESULTS;
     }
-    let empty: Vec<_> = urls.iter().filter(|(_, url)| url.is_empty()).collect();
+    let empty: Vec<&Call> = urls
+        .values()
+        .filter(|(url, _)| url.is_empty())
+        .map(|(_, call)| *call)
+        .collect();
     let first = empty.first().filter(|_| empty.len() * 2 > urls.len());
-    Verdict::one(first.map(|(call, _)| {
-        let what = format!("{} of {} urls are empty", empty.len(), urls.len());
+    Verdict::one(first.map(|call| {
+        let what = format!("{} of {} results have no url", empty.len(), urls.len());
         Fault::new(what).from(&call.exchange)
     }))
 }
