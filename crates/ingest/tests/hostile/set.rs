@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use docent_ingest::{Entry, Limits, Reading, Reason, Source, Workers};
-use docent_search::Document;
+use docent_ingest::{Entry, Limits, Source, Workers};
 use libtest_mimic::Trial;
 
 use crate::{Folder, mail, sandbox, trial};
@@ -96,26 +95,29 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What became of a file: the texts of its documents, or a code.
+/// What became of a file: how its documents begin, or a code.
 struct Outcome(Result<Vec<String>, &'static str>);
 
 impl Outcome {
-    fn of(name: &str, read: Result<Reading, Reason>) -> Self {
-        let reading = match read {
-            Ok(reading) => reading,
-            Err(reason) => return Self(Err(reason.code())),
-        };
-        for document in &reading.documents {
-            assert_eq!(
-                docent_ingest::clean(&document.text),
-                document.text,
-                "{name}"
-            );
-            assert!(document.check().is_ok(), "{name}");
-        }
-        // The beginnings are enough to look at, and all texts of all files would fill the memory.
-        let text = |document: &Document| document.text.chars().take(10_000).collect();
-        Self(Ok(reading.documents.iter().map(text).collect()))
+    /// Reads a file as the server does, without keeping what was read: the beginnings of some documents are
+    /// enough to look at, and all of all files would fill the memory.
+    fn of(source: &Source, entry: &Entry) -> Self {
+        let name = entry.path();
+        let mut texts = Vec::new();
+        let read = source.read_into(entry, &mut |documents| {
+            for document in documents {
+                assert_eq!(
+                    docent_ingest::clean(&document.text),
+                    document.text,
+                    "{name}"
+                );
+                assert!(document.check().is_ok(), "{name}");
+                let shown = if texts.len() < 100 { 10_000 } else { 0 };
+                texts.push(document.text.chars().take(shown).collect());
+            }
+            true
+        });
+        Self(read.map(|_| texts).map_err(|reason| reason.code()))
     }
 
     fn documents(&self) -> Result<&[String], &'static str> {
@@ -133,7 +135,7 @@ fn read(source: &Source, entries: &[Entry]) -> BTreeMap<String, Outcome> {
     let work = || {
         while let Some(entry) = entries.get(next.fetch_add(1, Ordering::SeqCst)) {
             let began = std::time::Instant::now();
-            let outcome = Outcome::of(entry.path(), source.read(entry));
+            let outcome = Outcome::of(source, entry);
             let (seconds, path) = (began.elapsed().as_secs_f32(), entry.path());
             if path.contains('-') {
                 println!(
