@@ -239,8 +239,11 @@ export class Reader {
   #jump(passage: number): void {
     const view = this.#view;
     if (!view) return;
-    const [from, to] = this.#shown;
-    if (passage >= from && passage <= to) {
+    const [from, to] = [Math.min(this.#shown[0], passage), Math.max(this.#shown[1], passage)];
+    let known = from;
+    while (known <= to && this.#passages.has(known)) known += 1;
+    if (known > to) {
+      this.#shown = [from, to];
       view.at = passage;
       this.draw();
       return this.#goTo(passage, true);
