@@ -73,18 +73,20 @@ fn show(app: AppBuilder, knowledge: &Arc<Knowledge>) -> AppBuilder {
         ),
     ];
     let app = app.locales(LOCALES);
-    let app = widgets.into_iter().fold(app, |app, (name, title, about, html)| {
-        let mut widget = Widget::new(name, title, about, html)
-            .border(true)
-            .permission(Permission::ClipboardWrite);
-        for origin in knowledge.origins() {
-            widget = widget.redirect_domain(origin);
-        }
-        if let Some(origin) = &knowledge.widgets.domain {
-            widget = widget.chatgpt_domain(origin);
-        }
-        app.widget(widget)
-    });
+    let app = widgets
+        .into_iter()
+        .fold(app, |app, (name, title, about, html)| {
+            let mut widget = Widget::new(name, title, about, html)
+                .border(true)
+                .permission(Permission::ClipboardWrite);
+            for origin in knowledge.origins() {
+                widget = widget.redirect_domain(origin);
+            }
+            if let Some(origin) = &knowledge.widgets.domain {
+                widget = widget.chatgpt_domain(origin);
+            }
+            app.widget(widget)
+        });
     app.tool(ShowResults(knowledge.clone()))
         .tool(ShowDocument(knowledge.clone()))
 }

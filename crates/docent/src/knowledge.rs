@@ -153,7 +153,10 @@ impl Knowledge {
     /// The same, leading to a passage where the address is that of a page of ours.
     pub fn address_at(&self, id: &str, own: Option<&str>, passage: usize) -> String {
         let address = self.address(id, own);
-        let ours = self.pages.as_ref().map(|pages| links::address(None, id, Some(pages)));
+        let ours = self
+            .pages
+            .as_ref()
+            .map(|pages| links::address(None, id, Some(pages)));
         if passage == 0 || address.is_empty() || ours.as_deref() != Some(address.as_str()) {
             return address;
         }
@@ -163,7 +166,9 @@ impl Knowledge {
     /// The https origins of all addresses that are made here, as far as hosts take them.
     pub fn origins(&self) -> Vec<String> {
         let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
-        let made = [template.as_ref(), self.pages.as_ref()].into_iter().flatten();
+        let made = [template.as_ref(), self.pages.as_ref()]
+            .into_iter()
+            .flatten();
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');
         let is_safe = |origin: &String| {
             let name = origin.strip_prefix("https://");

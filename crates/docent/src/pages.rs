@@ -180,9 +180,18 @@ mod tests {
         let mut server = Settings::default().server;
         assert_eq!(template(&server), None);
         for (public, expected) in [
-            ("https://docs.example.org", "https://docs.example.org/d/a/b%20c"),
-            ("https://docs.example.org/mcp", "https://docs.example.org/d/a/b%20c"),
-            ("https://example.org/docs/", "https://example.org/docs/d/a/b%20c"),
+            (
+                "https://docs.example.org",
+                "https://docs.example.org/d/a/b%20c",
+            ),
+            (
+                "https://docs.example.org/mcp",
+                "https://docs.example.org/d/a/b%20c",
+            ),
+            (
+                "https://example.org/docs/",
+                "https://example.org/docs/d/a/b%20c",
+            ),
         ] {
             server.public_url = Some(Url::parse(public).unwrap());
             let address = crate::links::address(None, "a/b c", template(&server).as_ref());
@@ -190,7 +199,10 @@ mod tests {
         }
         server.pages = false;
         assert_eq!(template(&server), None);
-        assert_eq!(at("https://a.example/d/x", 7), "https://a.example/d/x?p=7#p7");
+        assert_eq!(
+            at("https://a.example/d/x", 7),
+            "https://a.example/d/x?p=7#p7"
+        );
     }
 
     #[test]
@@ -200,7 +212,12 @@ mod tests {
         assert_eq!(wish("p=7").passage, 7);
         assert_eq!(wish("p=-1").passage, 0);
         assert_eq!(wish("p=99999999999999999999").passage, 0);
-        let long = |count: usize| wish(&format!("q={}", "ä".repeat(count))).words.chars().count();
+        let long = |count: usize| {
+            wish(&format!("q={}", "ä".repeat(count)))
+                .words
+                .chars()
+                .count()
+        };
         assert_eq!((long(200), long(201)), (200, 200));
     }
 

@@ -104,7 +104,10 @@ mod tests {
             assert!(mark.start >= at && mark.end > mark.start);
             at = mark.end;
         }
-        marks.into_iter().map(|mark| text[mark].to_owned()).collect()
+        marks
+            .into_iter()
+            .map(|mark| text[mark].to_owned())
+            .collect()
     }
 
     #[test]

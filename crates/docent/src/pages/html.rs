@@ -93,7 +93,9 @@ fn contents(sheet: &Sheet<'_>, html: &mut String) {
     if headings.len() < MIN_CONTENTS || !is_whole {
         return;
     }
-    html.push_str("<nav aria-label=\"Contents\" lang=\"en\"><details><summary>Contents</summary><ol>\n");
+    html.push_str(
+        "<nav aria-label=\"Contents\" lang=\"en\"><details><summary>Contents</summary><ol>\n",
+    );
     for heading in headings {
         let _ = writeln!(
             html,
@@ -135,7 +137,11 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
         // The one that the address names is marked also where the part behind the `#` was lost.
         let here = sheet.wish.passage == passage.index && passage.index > 0;
         let class = if here { "passage here" } else { "passage" };
-        let _ = writeln!(html, "<section id=\"p{}\" class=\"{class}\" dir=\"auto\">", passage.index);
+        let _ = writeln!(
+            html,
+            "<section id=\"p{}\" class=\"{class}\" dir=\"auto\">",
+            passage.index
+        );
         writer.write(words.unwrap_or_default(), html);
         html.push_str("</section>\n");
     }
@@ -194,7 +200,11 @@ mod tests {
 
     #[test]
     fn a_page_shows_the_document_and_marks_the_words() {
-        let html = shown_with(&document("# Fares\n\nThe ferries sail."), "ferry", &Wish::default());
+        let html = shown_with(
+            &document("# Fares\n\nThe ferries sail."),
+            "ferry",
+            &Wish::default(),
+        );
         for part in [
             "<title>Fares &amp; Piers · &lt;b&gt;Corpus&lt;/b&gt;</title>",
             "<dt dir=\"auto\">said by</dt><dd dir=\"auto\">A &quot;Nobody&quot;</dd>",

@@ -87,7 +87,8 @@ impl<'m> Writer<'m> {
                 let value = value.unwrap_or_default();
                 let _ = writeln!(html, "<li{value}>{}</li>", marked(start + mark..end));
             } else {
-                let skip = words.len() - words.strip_prefix('>').unwrap_or(words).trim_start().len();
+                let skip =
+                    words.len() - words.strip_prefix('>').unwrap_or(words).trim_start().len();
                 let kind = if words.starts_with('>') {
                     Open::Quote
                 } else {
@@ -126,7 +127,10 @@ fn turn(open: &mut Open, next: Open, html: &mut String) {
 fn item(line: &str) -> Option<(usize, Option<u32>)> {
     let rest = line.trim_start_matches(' ');
     let indent = line.len() - rest.len();
-    if let Some(words) = ["- ", "* ", "+ "].iter().find_map(|mark| rest.strip_prefix(mark)) {
+    if let Some(words) = ["- ", "* ", "+ "]
+        .iter()
+        .find_map(|mark| rest.strip_prefix(mark))
+    {
         return (!words.trim().is_empty()).then_some((indent + 2, None));
     }
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -184,8 +188,14 @@ mod tests {
     fn lines_become_what_they_look_like() {
         for (text, expected) in [
             ("One.\ntwo", "<p>One.two</p>"),
-            ("# A ferry #\ntext", "<h2>A <mark>ferry</mark></h2><p>text</p>"),
-            ("- a\n- b\n\n3. c", "<ul><li>a</li><li>b</li></ul><ol><li value=\"3\">c</li></ol>"),
+            (
+                "# A ferry #\ntext",
+                "<h2>A <mark>ferry</mark></h2><p>text</p>",
+            ),
+            (
+                "- a\n- b\n\n3. c",
+                "<ul><li>a</li><li>b</li></ul><ol><li value=\"3\">c</li></ol>",
+            ),
             ("> said\n> so", "<blockquote>saidso</blockquote>"),
             ("```\n# a < b\n```\nc", "<pre># a &lt; b</pre><p>c</p>"),
             ("", ""),

@@ -33,9 +33,8 @@ fn cut(first: Day, last: Day) -> Option<Stretches> {
     } else {
         let (year, month) = parts(first)?;
         let (last_year, last_month) = parts(last)?;
-        let months = 12 * usize::from(last_year - year) + usize::from(last_month)
-            - usize::from(month)
-            + 1;
+        let months =
+            12 * usize::from(last_year - year) + usize::from(last_month) - usize::from(month) + 1;
         let years = usize::from(last_year - year) + 1;
         match months {
             ..=MAX_BARS => ("month", by_months(Day::new(year, month, 1)?, last, 1)),
@@ -93,9 +92,8 @@ mod tests {
 
     #[test]
     fn every_day_is_in_one_stretch() {
-        let row = |unit, bars, from: &str, to: &str| {
-            Some((unit, bars, from.to_owned(), to.to_owned()))
-        };
+        let row =
+            |unit, bars, from: &str, to: &str| Some((unit, bars, from.to_owned(), to.to_owned()));
         assert_eq!(told("2024-05-28", "2024-05-28"), None);
         assert_eq!(
             told("2024-02-20", "2024-03-14"),

@@ -177,9 +177,7 @@ impl Tool for ShowDocument {
              yourself, call fetch.",
             self.0.title
         );
-        let place = |about: &str| {
-            json!({"type": "integer", "minimum": 0, "maximum": MAX_PASSAGES, "description": about})
-        };
+        let place = |about: &str| json!({"type": "integer", "minimum": 0, "maximum": MAX_PASSAGES, "description": about});
         Descriptor::new("show_document", "Show a document", description, Hints::READ_ONLY)
             .input_schema(json!({
                 "type": "object",

@@ -15,10 +15,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::ask::{Asked, MAX_IDS, Question};
+use super::about;
 use super::fetch::Fetch;
 use super::histogram::{self, Stretches};
 use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES, Marked};
-use super::about;
 use crate::knowledge::{Knowledge, one_line};
 
 pub use self::ask::Input;
@@ -148,11 +148,10 @@ impl ShowResults {
             }
         }
         if cards.is_empty() {
-            return Err(Failure::caller(format!(
-                "no document with id {}",
-                missing.join(", ")
-            ))
-            .hint("ids come from `search`; search again"));
+            return Err(
+                Failure::caller(format!("no document with id {}", missing.join(", ")))
+                    .hint("ids come from `search`; search again"),
+            );
         }
         let note = (!missing.is_empty()).then(|| format!("Not found: {}.", missing.join(", ")));
         Ok(View {
@@ -179,7 +178,11 @@ impl ShowResults {
             .counted()
             .excerpts();
         let found = self.0.engine.search(query).await?;
-        let cards: Vec<Card> = found.hits.iter().map(|hit| self.hit(hit, &parsed.text)).collect();
+        let cards: Vec<Card> = found
+            .hits
+            .iter()
+            .map(|hit| self.hit(hit, &parsed.text))
+            .collect();
         let seen = offset + cards.len();
         // What is near in meaning need not hold a word of the query.
         let least = if cards.is_empty() { 0 } else { seen as u64 };
@@ -319,7 +322,12 @@ impl View {
             self.total
         );
         for (number, result) in output.results.iter().enumerate() {
-            text.push_str(&format!("\n{}. {} (id: {})", number + 1, result.title, result.id));
+            text.push_str(&format!(
+                "\n{}. {} (id: {})",
+                number + 1,
+                result.title,
+                result.id
+            ));
         }
         if !self.note.is_empty() {
             text.push_str(&format!("\n{}", self.note));

@@ -193,12 +193,18 @@ mod tests {
         let document = document(&text);
         let all = passages(&document);
         let found = outline(&text, &all);
-        let titles: Vec<_> = found.iter().map(|one| (one.level, one.title.as_str())).collect();
+        let titles: Vec<_> = found
+            .iter()
+            .map(|one| (one.level, one.title.as_str()))
+            .collect();
         assert_eq!(titles, [(1, "One"), (2, "Two")]);
         assert_eq!(found[0].passage, 0);
         assert!(found[1].passage > 0);
         let many = |count: usize| outline(&"# a\n".repeat(count), &[]).len();
-        assert_eq!((many(MAX_OUTLINE), many(MAX_OUTLINE + 1)), (MAX_OUTLINE, MAX_OUTLINE));
+        assert_eq!(
+            (many(MAX_OUTLINE), many(MAX_OUTLINE + 1)),
+            (MAX_OUTLINE, MAX_OUTLINE)
+        );
     }
 
     #[test]

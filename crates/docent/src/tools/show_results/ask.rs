@@ -82,8 +82,7 @@ impl Question {
 
 /// Without words and conditions everything is listed.
 fn narrowed(typed: &Parsed, mut all: Vec<Filter>) -> Option<Filter> {
-    let is_blank =
-        words(typed).is_empty() && typed.phrases.is_empty() && typed.excluded.is_empty();
+    let is_blank = words(typed).is_empty() && typed.phrases.is_empty() && typed.excluded.is_empty();
     match all.len() {
         0 if !is_blank => None,
         1 => all.pop(),
@@ -133,7 +132,11 @@ pub(super) fn read(input: Input, catalog: &Catalog, today: Day) -> Result<Questi
         conditions,
     };
     question.parsed = question.within(from.as_deref(), to.as_deref());
-    let checked = question.parsed.filter.as_ref().map_or(Ok(()), Filter::check);
+    let checked = question
+        .parsed
+        .filter
+        .as_ref()
+        .map_or(Ok(()), Filter::check);
     checked.map_err(|error| Failure::caller(error.to_string()).hint("ask for less at a time"))?;
     Ok(question)
 }
@@ -161,7 +164,10 @@ fn days(from: Option<&str>, to: Option<&str>) -> Result<Days, Failure> {
     if from > to && to.is_some() {
         return Err(Failure::caller("`from` is later than `to`").hint("exchange the two"));
     }
-    Ok((from.map(|day| day.to_string()), to.map(|day| day.to_string())))
+    Ok((
+        from.map(|day| day.to_string()),
+        to.map(|day| day.to_string()),
+    ))
 }
 
 type Chosen = (BTreeMap<String, Vec<String>>, Vec<Filter>);
@@ -174,7 +180,9 @@ fn filters(given: BTreeMap<String, Vec<String>>, catalog: &Catalog) -> Result<Ch
     let mut chosen = BTreeMap::new();
     let mut conditions = Vec::new();
     for (name, values) in given {
-        let field = catalog.field(&name).ok_or_else(|| unknown(catalog, &name))?;
+        let field = catalog
+            .field(&name)
+            .ok_or_else(|| unknown(catalog, &name))?;
         if values.len() > MAX_VALUES {
             let message = format!("`filters.{}` has more than {MAX_VALUES} values", field.name);
             return Err(Failure::caller(message).hint("choose fewer"));
@@ -271,7 +279,11 @@ mod tests {
         builder.text("party", "Greenway", 10);
         builder.number("words", (3.0, 90.0), 40);
         let today = Day::new(2025, 1, 1).unwrap();
-        read(serde_json::from_value(input).unwrap(), &builder.build(), today)
+        read(
+            serde_json::from_value(input).unwrap(),
+            &builder.build(),
+            today,
+        )
     }
 
     #[test]
@@ -286,16 +298,31 @@ mod tests {
         assert!(matches!(question.parsed.filter, Some(Filter::All(all)) if all.len() == 2));
         let all = ask(json!({"query": "*"})).unwrap();
         assert!(matches!(all.parsed.filter, Some(Filter::All(none)) if none.is_empty()));
-        assert!(ask(json!({"query": "ferry", "sort": null})).unwrap().parsed.filter.is_none());
+        assert!(
+            ask(json!({"query": "ferry", "sort": null}))
+                .unwrap()
+                .parsed
+                .filter
+                .is_none()
+        );
     }
 
     #[test]
     fn mistakes_say_what_to_do() {
         for (input, message) in [
-            (json!({"filters": {"partei": ["x"]}}), "there is no field `partei`"),
-            (json!({"filters": {"words": ["many"]}}), "`filters.words` is not a number: `many`"),
+            (
+                json!({"filters": {"partei": ["x"]}}),
+                "there is no field `partei`",
+            ),
+            (
+                json!({"filters": {"words": ["many"]}}),
+                "`filters.words` is not a number: `many`",
+            ),
             (json!({"from": "May"}), "`from` is not a day: `May`"),
-            (json!({"from": "2024-02-01", "to": "2024-01-01"}), "`from` is later than `to`"),
+            (
+                json!({"from": "2024-02-01", "to": "2024-01-01"}),
+                "`from` is later than `to`",
+            ),
             (json!({"sort": "best"}), "`sort` is not an order: `best`"),
         ] {
             let told = ask(input).unwrap_err().to_string();
