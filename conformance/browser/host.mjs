@@ -53,7 +53,7 @@ function host() {
   const modes = () => setting.modes ?? ['inline', 'fullscreen'];
   const context = () => ({ theme: setting.theme, locale: setting.locale, displayMode: setting.mode, availableDisplayModes: modes(),
     styles: { variables: setting.variables }, platform: 'web', containerDimensions: { width: setting.width } });
-  const globals = () => ({ theme: setting.theme, locale: setting.locale, displayMode: setting.mode, toolInput: {},
+  const globals = () => ({ theme: setting.theme, locale: setting.locale, displayMode: setting.mode, toolInput: setting.args ?? {},
     toolOutput: setting.result?.structuredContent ?? null,
     toolResponseMetadata: setting.result ? { status: 'completed', mcp_tool_result: setting.result } : null });
   const grow = (mode) => {
@@ -94,7 +94,9 @@ function host() {
       if (id !== undefined) send({ id, result });
     } catch (error) { if (id !== undefined) send({ id, error: { code: -32000, message: error.message } }); }
     if (method === 'ui/request-display-mode') send({ method: 'ui/notifications/host-context-changed', params: context() });
-    if (method === 'ui/notifications/initialized' && setting.result) window.deliver(setting.result);
+    if (method !== 'ui/notifications/initialized') return;
+    if (setting.args) send({ method: 'ui/notifications/tool-input', params: { arguments: setting.args } });
+    if (setting.result) window.deliver(setting.result);
   });
 }
 

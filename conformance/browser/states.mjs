@@ -94,12 +94,12 @@ export const STATES = {
   'results-ids': { widget: 'results', result: results({ asked: { ...asked, query: '', ids: ['a', 'b'] }, total: 2, cards: SPEECHES.slice(0, 2).map(card), facets: [], histogram: null, next: null }),
     ready: `document.querySelectorAll('.card').length === 2` },
   'results-empty': { widget: 'results', result: results({ total: 0, cards: [], facets: [], histogram: null, next: null, asked: { ...asked, query: 'submarine' } }), ready: `document.querySelector('.state')` },
-  'results-error': { widget: 'results', result: failed('the index is being mended\nhint: try again in a minute'), ready: `document.querySelector('[role=alert]')` },
+  'results-error': { widget: 'results', args: { query: 'winter ferry' }, result: failed('the index is being mended\nhint: try again in a minute'), ready: `document.querySelector('[role=alert]')` },
   'results-loading': { widget: 'results', ready: `document.querySelector('.bones')` },
   document: { widget: 'document', result: document(), ready: `document.querySelector('.passage.here mark')` },
   'document-plain': { widget: 'document', result: document({ query: '', hits: [], outline: [], fields: [], url: '', date: '', total: 1, at: 0, passages: documentView().passages.slice(0, 1) }), ready: `document.querySelector('.passage')` },
   'document-empty': { widget: 'document', result: document({ total: 0, at: 0, passages: [], outline: [], hits: [] }), ready: `document.querySelector('.state')` },
-  'document-error': { widget: 'document', result: failed('no document with id `speeches/9.md`\nhint: ids come from `search`; search again'), ready: `document.querySelector('[role=alert]')` },
+  'document-error': { widget: 'document', args: { id: 'speeches/9.md' }, result: failed('no document with id `speeches/9.md`\nhint: ids come from `search`; search again'), ready: `document.querySelector('[role=alert]')` },
   'document-loading': { widget: 'document', ready: `document.querySelector('.bones')` },
 };
 

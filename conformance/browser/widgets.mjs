@@ -86,14 +86,14 @@ const CONTRAST = `(() => {
 })()`;
 
 try {
-  for (const [state, { widget, result, ready }] of Object.entries(STATES)) {
+  for (const [state, { widget, args, result, ready }] of Object.entries(STATES)) {
     for (const style of ['chatgpt', 'claude']) {
       for (const theme of ['light', 'dark']) {
         for (const width of [320, 480, 768]) {
           for (const locale of ['en-US', 'de-DE']) {
             const name = `${state} ${style} ${theme} ${width} ${locale}`;
             await check(name, async () => {
-              await mount({ widget, result, host: style, theme, width, locale }, ready);
+              await mount({ widget, args, result, host: style, theme, width, locale }, ready);
               await settled();
               await decent({ theme, locale });
               const [ratio, where] = await browser.frame(CONTRAST);
@@ -170,6 +170,25 @@ try {
     await browser.until('the alert', () => browser.frame(`document.querySelector('[role=alert]')?.textContent.includes('the server is busy') && document.querySelectorAll('.card').length === 4`));
     await press('[data-key=retry]');
     await browser.until('the second try', () => browser.frame(`document.querySelector('.count').textContent === '8 results' && !document.querySelector('[role=alert]')`));
+  });
+
+  await check('a call that failed at once can be tried again', async () => {
+    const { args, result, ready } = STATES['results-error'];
+    await mount({ widget: 'results', args, result, answers: { show_results: [results()] } }, ready);
+    await press('[data-key=retry]');
+    await browser.until('the results', () => browser.frame(STATES.results.ready));
+    assert.deepEqual((await calls())[0].arguments, args);
+    const other = STATES['document-error'];
+    await mount({ widget: 'document', args: other.args, result: other.result, answers: { show_document: [documentResult()] } }, other.ready);
+    await press('[data-key=retry]');
+    await browser.until('the document', () => browser.frame(STATES.document.ready));
+    assert.deepEqual((await calls())[0].arguments, { ...other.args, query: '' });
+  });
+
+  await check('the reader shows all it has when it gets the screen', async () => {
+    await mount({ widget: 'document', result: documentResult(), width: 700 }, STATES.document.ready);
+    await press('[data-key=grow]');
+    await browser.until('every passage', () => browser.frame(`document.querySelectorAll('.passage').length === 5 && document.documentElement.dataset.mode === 'fullscreen'`));
   });
 
   await check('the reader opens in full view, goes on, and leads back', async () => {

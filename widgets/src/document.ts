@@ -7,6 +7,7 @@ import { Strings } from "./strings";
 
 let strings = new Strings(document.documentElement.lang);
 const bridge = new Bridge("docent-document", {
+  input: (args) => reader.asked(args),
   result: (result) => reader.show(result),
   cancelled: () => reader.stopped(),
   surroundings(now) {

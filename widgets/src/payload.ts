@@ -165,7 +165,8 @@ function card(value: unknown): Card {
   };
 }
 
-function asked(value: unknown): Asked {
+/** The arguments of `show_results`, as a host or the server tells them. */
+export function readAsked(value: unknown): Asked {
   const given = object(value);
   const sort = given.sort === "newest" || given.sort === "oldest" ? given.sort : "relevance";
   const filters: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
@@ -193,7 +194,7 @@ export function readResults(result: ToolResult): ResultsView | undefined {
   if (!Array.isArray(cards)) return undefined;
   return {
     corpus: line(given.corpus),
-    asked: asked(meta ? given.asked : given),
+    asked: readAsked(meta ? given.asked : given),
     total: number(given.total),
     cards: list(cards, card, 50),
     facets: list(given.facets, (facet) => ({
@@ -238,5 +239,6 @@ export function readDocument(result: ToolResult): DocumentView | undefined {
 /** What went wrong, in the server's words. */
 export function readError(result: ToolResult): string | undefined {
   if (result.isError !== true) return undefined;
-  return list(result.content, (item) => line(object(item).text), 4).join("\n");
+  const text = list(result.content, (item) => line(object(item).text), 4).join("\n");
+  return text.replace(/^hint: /gm, "");
 }

@@ -1,8 +1,8 @@
 // One document into a reader: it opens at a passage, has an outline, brings more of the text on demand and copies a
 // citation. Both widgets show it.
-import type { Bridge } from "./bridge";
+import type { Bridge, Mode } from "./bridge";
 import { icon, make, redraw, skeleton, state, type Icon } from "./dom";
-import { readDocument, readError, type DocumentView, type Passage, type ToolResult } from "./payload";
+import { object, readDocument, readError, type DocumentView, type Passage, type ToolResult } from "./payload";
 import { prose } from "./prose";
 import type { Strings } from "./strings";
 
@@ -30,6 +30,7 @@ export class Reader {
   #turn = 0;
   #said = "";
   #byHand = false;
+  #mode: Mode = "inline";
 
   constructor(private readonly frame: Frame) {}
 
@@ -37,6 +38,14 @@ export class Reader {
   open(id: string, query: string, passage: number): Promise<void> {
     this.#view = undefined;
     return this.#fetch({ id, query, passage }, (view) => this.#take(view));
+  }
+
+  /** Remembers the arguments of the call that will be shown, to ask again should it fail. */
+  asked(args: unknown): void {
+    const { id, query, passage } = object(args);
+    if (typeof id !== "string" || this.#retry) return;
+    const wanted = { id, query: typeof query === "string" ? query : "", ...(typeof passage === "number" ? { passage } : {}) };
+    this.#retry = () => void this.#fetch(wanted, (view) => this.#take(view));
   }
 
   /** Shows what a call of the tool brought. */
@@ -91,6 +100,10 @@ export class Reader {
   draw(): void {
     const strings = this.frame.strings();
     const view = this.#view;
+    const { mode } = this.frame.bridge;
+    // Where the reader has just got the screen, there is room for all that is there.
+    if (mode === "fullscreen" && this.#mode === "inline" && view) this.#shown = this.#reach(0, view.total - 1);
+    this.#mode = mode;
     this.root.setAttribute("aria-busy", String(this.#busy));
     const back = this.frame.back && this.#button("back", strings.say("back"), () => this.frame.back?.(), "back", true);
     if (!view) {
@@ -213,14 +226,7 @@ export class Reader {
   /** Shows more of the text, fetching what of it is not there. */
   #reveal(view: DocumentView, first: number, from: number, to: number): void {
     const wanted = Array.from({ length: Math.min(to - from + 1, MAX_KEPT) }, (_, n) => from + n);
-    const show = () => {
-      const known = (index: number) => this.#passages.has(index);
-      // Only what hangs together is shown, from the passage that was there before.
-      let [low, high] = this.#shown;
-      while (low > from && known(low - 1)) low -= 1;
-      while (high < to && known(high + 1)) high += 1;
-      this.#shown = [low, high];
-    };
+    const show = () => { this.#shown = this.#reach(from, to); };
     if (wanted.every((index) => this.#passages.has(index))) {
       show();
       return this.draw();
@@ -229,6 +235,14 @@ export class Reader {
       for (const passage of more.passages) if (this.#passages.size < MAX_KEPT) this.#passages.set(passage.index, passage);
       show();
     });
+  }
+
+  /** What can be shown between two passages: what hangs together with that which is shown. */
+  #reach(from: number, to: number): [number, number] {
+    let [low, high] = this.#shown;
+    while (low > from && this.#passages.has(low - 1)) low -= 1;
+    while (high < to && this.#passages.has(high + 1)) high += 1;
+    return [low, high];
   }
 
   #at(): Passage | undefined {

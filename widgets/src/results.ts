@@ -3,7 +3,7 @@
 import "./look.css";
 import { Bridge } from "./bridge";
 import { icon, make, marked, redraw, skeleton, state, type Icon } from "./dom";
-import { readError, readResults, type Asked, type Card, type ResultsView, type ToolResult } from "./payload";
+import { readAsked, readError, readResults, type Asked, type Card, type ResultsView, type ToolResult } from "./payload";
 import { Reader, ask } from "./reader";
 import { Strings } from "./strings";
 
@@ -29,6 +29,10 @@ let opened = "";
 let again: Asked | undefined;
 
 const bridge = new Bridge("docent-results", {
+  // What was asked can be asked again, should its answer be a failure.
+  input(args) {
+    again ??= readAsked(args);
+  },
   result: show,
   cancelled() {
     busy = false;
