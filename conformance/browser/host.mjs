@@ -118,8 +118,9 @@ function openai(state) {
   });
 }
 
-/** Serves the page and the widgets of a folder; `asked` has the path of every request. */
-export async function serve(folder) {
+/** Serves the page and the widgets of a folder, and at `/official` the official host, whose script is a file; `paths` has
+ * the path of every request. */
+export async function serve(folder, official) {
   const paths = [];
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://host');
@@ -132,6 +133,10 @@ export async function serve(folder) {
         html = html.replace('<head>', () => `<head><script>(${openai})(${state})</script>`);
       }
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY }).end(html);
+    } else if (url.pathname === '/official') {
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<!doctype html><title>official</title><body><script src="/official.js"></script>');
+    } else if (url.pathname === '/official.js') {
+      response.writeHead(200, { 'content-type': 'text/javascript' }).end(readFileSync(official));
     } else if (url.pathname === '/') {
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(PAGE);
     } else response.writeHead(url.pathname === '/favicon.ico' ? 204 : 404).end();

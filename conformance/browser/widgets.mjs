@@ -1,5 +1,5 @@
 // Drives the knowledge server's widgets in a fake host, state by state:
-//   widgets.mjs <folder of the widgets> <folder for pictures>
+//   widgets.mjs <folder of the widgets> <folder for pictures> <script of the official host>
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import { Browser } from './chromium.mjs';
 import { serve, variables } from './host.mjs';
 import { STATES, attacks, document as documentResult, failed, poisoned, results } from './states.mjs';
 
-const [folder, pictures] = process.argv.slice(2);
-if (!pictures) {
-  console.error('usage: widgets.mjs <folder of the widgets> <folder for pictures>');
+const [folder, pictures, official] = process.argv.slice(2);
+if (!official) {
+  console.error('usage: widgets.mjs <folder of the widgets> <folder for pictures> <script of the official host>');
   process.exit(2);
 }
 mkdirSync(pictures, { recursive: true });
-const host = await serve(folder);
+const host = await serve(folder, official);
 const browser = await Browser.start(process.env.CHROMIUM ?? 'chromium');
 let passed = 0;
 
@@ -243,6 +243,30 @@ try {
     await browser.until('the answer', () => browser.frame(`document.querySelector('.count').textContent === '5 results'`));
     await browser.picture(join(pictures, 'results-openai-only.png'), '#card');
     await mount({ widget: 'document', result: documentResult(), host: 'chatgpt', speaks: 'openai' }, STATES.document.ready);
+  });
+
+  await check('the official host mounts both widgets', async () => {
+    const context = { theme: 'dark', locale: 'de-DE', displayMode: 'inline', availableDisplayModes: ['inline', 'fullscreen'], styles: { variables: variables('claude', 'dark') } };
+    for (const [widget, result] of [['results', results()], ['document', documentResult()]]) {
+      await browser.open(`${host.address}/official`, { width: 700, height: 900 });
+      const setting = { widget, context, args: { query: 'winter ferry', id: 'speeches/0.md' }, result, answers: { show_results: results({ total: 3 }), show_document: documentResult() } };
+      await browser.page(`window.mountOfficial(${JSON.stringify(setting)})`);
+      await browser.until(widget, () => browser.frame(STATES[widget].ready));
+      assert.equal(await browser.frame('document.documentElement.lang'), 'de-DE');
+      const heard = (method) => browser.until(method, async () => (await asked()).some((one) => one.method === method));
+      await heard('size');
+      if (widget === 'results') {
+        await press('.chip');
+        await browser.until('the answer', () => browser.frame(`document.querySelector('.count').textContent === '3 Treffer'`));
+        await press('[data-key="source-speeches/0.md"]');
+        await heard('ui/open-link');
+        await press('[data-key="ask-speeches/0.md"]');
+        await heard('ui/message');
+        await press('[data-key=grow]');
+        await heard('ui/request-display-mode');
+      } else await heard('ui/update-model-context');
+      await browser.page('window.teardown()');
+    }
   });
 
   await check('what the model reads is enough where _meta is lost', async () => {

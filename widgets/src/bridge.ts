@@ -1,8 +1,9 @@
 // The widget's side of a host: JSON-RPC with the frame around it, as the MCP Apps standard has it, or `window.openai`
 // where ChatGPT does not speak that. Nothing else here knows which of the two it is.
 //
-// The official client library does the same with a schema validator on board, which alone is heavier than a whole
-// widget may be; what is needed of it fits on a page.
+// The official client library does the same with a schema validator on board: 129 KB packed with all it needs (2.0.4),
+// where a whole widget may have 60. What is needed of it fits on a page, and is tested against its other half, the
+// official host (widgets/host).
 import { object, type ToolResult } from "./payload";
 
 export type Mode = "inline" | "fullscreen" | "pip";
