@@ -107,7 +107,7 @@ impl ShowDocument {
         let start = input.passage.map(Start::Passage).or(start);
         let at = start.map_or(best, |start| shown::passage_at(&all, start));
         let first = input.first.unwrap_or_else(|| at.saturating_sub(BEFORE));
-        let shown = all.iter().skip(first).take(PASSAGES);
+        let window = all.iter().skip(first).take(PASSAGES);
         let id = document.id.as_str();
         let view = View {
             id: id.to_owned(),
@@ -121,7 +121,7 @@ impl ShowDocument {
             at,
             hits,
             outline: shown::outline(&document.text, &all),
-            passages: shown
+            passages: window
                 .map(|passage| Shown::new(&document, passage, &marker))
                 .collect(),
         };

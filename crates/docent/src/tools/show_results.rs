@@ -3,7 +3,6 @@
 
 mod ask;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
@@ -12,9 +11,8 @@ use docent_search::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
-use self::ask::{Asked, MAX_IDS, Question};
+use self::ask::{Asked, Question};
 use super::about;
 use super::fetch::Fetch;
 use super::histogram::{self, Stretches};
@@ -418,9 +416,11 @@ mod tests {
         let output = view.brief();
         assert!(size(&output) <= MAX_STRUCTURED_BYTES);
         assert!(!output.results.is_empty());
-        assert_eq!(MAX_IDS, 20);
-        let json = json!(output);
-        assert!(json["results"][0]["id"].as_str().unwrap().starts_with("00"));
-        let _: BTreeMap<String, serde_json::Value> = serde_json::from_value(json).unwrap();
+        assert!(
+            output
+                .results
+                .first()
+                .is_some_and(|one| one.id.starts_with("00"))
+        );
     }
 }
