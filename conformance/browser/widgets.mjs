@@ -197,6 +197,7 @@ try {
     await press('.card .title');
     await browser.until('the reader', () => browser.frame(`document.querySelector('.passage.here mark')`));
     assert.equal(await browser.frame('document.documentElement.dataset.mode'), 'fullscreen');
+    await browser.until('the keyboard', () => browser.frame(`document.activeElement.tagName === 'H1'`));
     assert.deepEqual((await calls())[0], { name: 'show_document', arguments: { id: 'speeches/0.md', query: 'winter ferry', passage: 0 } });
     await press('[data-key=later]');
     await browser.until('what follows', () => browser.frame(`document.getElementById('passage-8') !== null`));

@@ -48,7 +48,8 @@ export function prose(body: Marked): HTMLElement[] {
     if (heading) {
       close();
       const skip = /^#+[ \t]+/.exec(words)?.[0].length ?? 0;
-      const level = Math.min((heading[1] ?? "").length + 2, 6) as 3 | 4 | 5 | 6;
+      // The title of the document is the one heading above all of them.
+      const level = Math.min((heading[1] ?? "").length + 1, 6) as 2 | 3 | 4 | 5 | 6;
       shown.push(make(`h${level}`, {}, ...marked(body, line.start + skip, line.end)));
       continue;
     }

@@ -93,7 +93,11 @@ export class Reader {
     this.#shown = inline ? [view.at, view.at] : [Math.min(...known, view.at), Math.max(...known, view.at)];
     this.#said = "";
     this.#byHand = false;
-    requestAnimationFrame(() => this.#goTo(view.at, false));
+    requestAnimationFrame(() => {
+      // What was pressed to come here is gone, and the keyboard with it.
+      if (this.frame.back) this.root.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+      this.#goTo(view.at, false);
+    });
     this.frame.bridge.tell(`The user is reading the document with the id ${JSON.stringify(view.id)}, passage ${view.at + 1} of ${view.total}.`);
   }
 
@@ -182,7 +186,7 @@ export class Reader {
     });
     const open = this.frame.bridge.mode === "fullscreen" && window.innerWidth >= 800;
     return make("nav", { "aria-label": strings.say("outline") },
-      make("details", { open, class: "outline" }, make("summary", { "data-key": "outline" }, strings.say("outline")), make("ol", {}, ...items)));
+      make("details", { open, class: "outline" }, make("summary", { "data-key": "outline" }, strings.say("outline")), make("ol", { role: "list" }, ...items)));
   }
 
   /** The last heading at or before the passage that is open. */

@@ -232,7 +232,7 @@ function cards(now: ResultsView, inline: boolean): HTMLElement {
   if (now.cards.length === 0) return state("find", strings.say("nothing"), strings.say("nothingHint"));
   const folds = inline && bridge.canGrow;
   const shown = folds ? now.cards.slice(0, INLINE_CARDS) : now.cards;
-  const list = make("ol", { class: "cards" }, ...shown.map(card));
+  const list = make("ol", { class: "cards", role: "list" }, ...shown.map(card));
   const { next } = now;
   const isCut = folds && (now.cards.length > INLINE_CARDS || next !== null);
   const more = isCut
@@ -251,7 +251,7 @@ function card(one: Card): HTMLElement {
     make("h2", {}, make("button", { class: "title", type: "button", "data-key": `read-${one.id}`, dir: "auto", onclick: () => read(one) }, one.title)),
     make("p", { class: "facts" }, ...facts.map((fact) => make("span", { dir: "auto" }, fact))),
     one.excerpt.text ? make("blockquote", { class: "excerpt", dir: "auto" }, ...marked(one.excerpt)) : null,
-    fields.length > 0 ? make("ul", { class: "tags" }, ...fields.map((field) =>
+    fields.length > 0 ? make("ul", { class: "tags", role: "list" }, ...fields.map((field) =>
       make("li", { title: field.name.replaceAll("_", " "), dir: "auto" }, field.value))) : null,
     make("div", { class: "actions" },
       make("button", { class: "button quiet", type: "button", "data-key": `open-reader-${one.id}`, onclick: () => read(one),
