@@ -186,8 +186,10 @@ impl ShowResults {
         let least = if cards.is_empty() { 0 } else { seen as u64 };
         let total = found.total.unwrap_or(0).max(least);
         let histogram = match histogram::stretches(catalog) {
-            // The first page has it, and later pages change nothing about it.
-            Some(stretches) if total > 0 => Some(self.count(&question, stretches).await?),
+            // Who chose days without results must be able to choose others.
+            Some(stretches) if total > 0 || question.has_days() => {
+                Some(self.count(&question, stretches).await?)
+            }
             _ => None,
         };
         let note = about::remarks(&question.typed, catalog, 1);

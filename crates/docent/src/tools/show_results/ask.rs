@@ -60,6 +60,11 @@ pub(super) struct Question {
 }
 
 impl Question {
+    /// Whether it is about some days alone.
+    pub(super) fn has_days(&self) -> bool {
+        !self.asked.from.is_empty() || !self.asked.to.is_empty()
+    }
+
     /// The same question about these days alone.
     pub(super) fn within(&self, from: Option<&str>, to: Option<&str>) -> Parsed {
         let mut all = self.conditions.clone();

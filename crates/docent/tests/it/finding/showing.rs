@@ -6,6 +6,7 @@ use docent::settings::Settings;
 use docent_mcp::http::{Options, router};
 use docent_search::{Document, Value as Field};
 use http_body_util::{BodyExt as _, Full};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use url::Url;
@@ -236,6 +237,44 @@ fn a_document_opens_where_the_words_are() {
             "https://docs.example.org/d/books/one%20two.md"
         );
     });
+}
+
+/// Every stretch lies in its text, in UTF-16 units, and none reaches into another.
+fn check_marks(marked: &Value) {
+    let length = marked["text"].as_str().unwrap().encode_utf16().count() as u64;
+    let mut at = 0;
+    for mark in marked["marks"].as_array().unwrap() {
+        let (from, to) = (mark[0].as_u64().unwrap(), mark[1].as_u64().unwrap());
+        assert!(from >= at && to > from && to <= length, "{marked}");
+        at = to;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_corpus_and_any_query_can_be_shown(
+        documents in prop::collection::vec(contract::documents(), 0..8),
+        query in "\\PC{0,30}",
+    ) {
+        run(async {
+            let desk = Desk::new(documents.clone(), &public()).await;
+            for asked in [json!({"query": query}), json!({})] {
+                let (_, view) = show(&desk, "show_results", asked).await;
+                for card in view["cards"].as_array().unwrap() {
+                    check_marks(&card["excerpt"]);
+                    let id = card["id"].as_str().unwrap();
+                    assert!(documents.iter().any(|one| one.id.as_str() == id));
+                    let (_, view) = show(&desk, "show_document", json!({"id": id, "query": query})).await;
+                    assert_eq!(view["id"], id);
+                    for passage in view["passages"].as_array().unwrap() {
+                        check_marks(&passage["body"]);
+                    }
+                }
+            }
+        });
+    }
 }
 
 struct Got {
