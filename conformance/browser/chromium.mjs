@@ -15,6 +15,9 @@ export class Browser {
   /** What the console and the log of any frame said, errors and warnings alike. */
   complaints = [];
 
+  /** The addresses that frames wanted to load, their own included. */
+  requests = [];
+
   static async start(program) {
     const browser = new Browser();
     browser.folder = mkdtempSync(join(tmpdir(), 'docent-browser-'));
@@ -52,9 +55,11 @@ export class Browser {
     } else if (message.method === 'Target.attachedToTarget' && message.params.targetInfo.type === 'iframe') {
       const session = message.params.sessionId;
       this.#frames.push(session);
-      for (const part of ['Runtime', 'Log']) this.send(`${part}.enable`, {}, session);
+      for (const part of ['Runtime', 'Log', 'Network']) this.send(`${part}.enable`, {}, session);
     } else if (message.method === 'Target.detachedFromTarget') {
       this.#frames = this.#frames.filter((session) => session !== message.params.sessionId);
+    } else if (message.method === 'Network.requestWillBeSent') {
+      this.requests.push(message.params.request.url);
     } else if (message.method === 'Log.entryAdded' && message.params.entry.level !== 'info') {
       this.complaints.push(message.params.entry.text);
     } else if (message.method === 'Runtime.exceptionThrown') {
@@ -111,8 +116,14 @@ export class Browser {
     await this.until(`${url} to load`, () => this.page(`location.href !== 'about:blank' && document.readyState === 'complete'`));
   }
 
-  async picture(file) {
-    const { data } = await this.send('Page.captureScreenshot', { format: 'png' });
+  /** A picture of what is in view, or of one element with a little around it. */
+  async picture(file, selector) {
+    const asked = { format: 'png' };
+    if (selector) {
+      const [x, y, width, height] = await this.page(`(({ x, y, width, height }) => [x, y, width, height])(document.querySelector('${selector}').getBoundingClientRect())`);
+      asked.clip = { x: x - 16, y: y - 16, width: width + 32, height: height + 32, scale: 1 };
+    }
+    const { data } = await this.send('Page.captureScreenshot', asked);
     writeFileSync(file, Buffer.from(data, 'base64'));
   }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use docent_mcp::{
-    App, Body, BuildError, Completer, Content, DualFormat, Failure, Prompt, PromptMessage,
-    Resource, TextForm,
+    App, AppBuilder, Body, BuildError, Completer, Content, DualFormat, Failure, Permission, Prompt,
+    PromptMessage, Resource, TextForm, Widget,
 };
 
 use crate::fields;
@@ -15,6 +15,8 @@ use crate::tools::find::Find;
 use crate::tools::list_fields::ListFields;
 use crate::tools::record::Record;
 use crate::tools::search::Search;
+use crate::tools::show_document::{self, ShowDocument};
+use crate::tools::show_results::{self, ShowResults};
 
 /// Where the overview of the corpus can be read.
 pub const OVERVIEW: &str = "docent://corpus";
@@ -38,11 +40,55 @@ pub fn app(
     if let Some(record) = Record::of(knowledge) {
         app = app.tool(record);
     }
+    if knowledge.widgets.enabled {
+        app = show(app, knowledge);
+    }
     app.tool(ListFields(knowledge.clone()))
         .prompt(research(knowledge))
         .resource(overview(knowledge))
         .resource_template(fields::template(knowledge))
         .build()
+}
+
+/// The languages that the widgets speak; see widgets/src/strings.ts.
+const LOCALES: [&str; 6] = ["en", "de", "fr", "es", "ja", "zh"];
+
+/// Adds the tools that show something, and what they show it with. Every client sees them: a list that
+/// differs from client to client cannot be kept, and who shows no widgets reads what the tools say.
+fn show(app: AppBuilder, knowledge: &Arc<Knowledge>) -> AppBuilder {
+    let widgets = [
+        (
+            show_results::WIDGET,
+            "Search results",
+            "Cards of search results with their passages, filters and a timeline. The user can narrow them \
+             down, read the documents and ask about them.",
+            include_str!("../assets/widgets/results.html"),
+        ),
+        (
+            show_document::WIDGET,
+            "Document",
+            "A reader that shows a document at one passage, with matches marked, an outline and a citation \
+             to copy.",
+            include_str!("../assets/widgets/document.html"),
+        ),
+    ];
+    let app = app.locales(LOCALES);
+    let app = widgets
+        .into_iter()
+        .fold(app, |app, (name, title, about, html)| {
+            let mut widget = Widget::new(name, title, about, html)
+                .border(true)
+                .permission(Permission::ClipboardWrite);
+            for origin in knowledge.origins() {
+                widget = widget.redirect_domain(origin);
+            }
+            if let Some(origin) = &knowledge.widgets.domain {
+                widget = widget.chatgpt_domain(origin);
+            }
+            app.widget(widget)
+        });
+    app.tool(ShowResults(knowledge.clone()))
+        .tool(ShowDocument(knowledge.clone()))
 }
 
 /// The first 512 characters stand alone, because ChatGPT may read no further.
@@ -60,11 +106,16 @@ fn instructions(knowledge: &Knowledge) -> String {
     } else {
         String::new()
     };
+    let show = if knowledge.widgets.enabled {
+        " When the user wants to look at results or at a document, call show_results or show_document."
+    } else {
+        ""
+    };
     format!(
         "Documents: {}. First call search with words from the question; then call fetch with \
          the id of each result worth reading. Answer from what fetch returned and cite the url \
          of every document used. If nothing fits, search again with other words, then say that \
-         the documents do not tell.{narrow}{about}",
+         the documents do not tell.{narrow}{show}{about}",
         knowledge.title
     )
 }

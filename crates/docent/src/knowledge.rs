@@ -10,6 +10,7 @@ use docent_search::{Catalog, Day, DocId, Engine, Error, Generation, Method, Read
 use tokio::sync::Mutex;
 
 use crate::links::{self, Template};
+use crate::pages;
 use crate::settings::{self, Settings};
 use crate::standing::Standing;
 use crate::tools::about;
@@ -42,6 +43,10 @@ pub struct Knowledge {
     pub find: settings::Find,
     /// The same for the tool that reads records.
     pub record: settings::Record,
+    /// Whether and how results are shown in the conversation.
+    pub widgets: settings::Widgets,
+    /// The page of each document, where others can reach it.
+    pages: Option<Template>,
     /// How documents without an address get one; it may change while the server runs.
     url: RwLock<Option<Template>>,
     /// How far the index is, where somebody keeps it in step while it is asked.
@@ -72,6 +77,8 @@ impl Knowledge {
             max_chars: settings.fetch_max_chars,
             find: settings.find.clone(),
             record: settings.record.clone(),
+            widgets: settings.widgets.clone(),
+            pages: pages::template(&settings.server),
             url: RwLock::new(settings.documents_url.clone()),
             standing: OnceLock::new(),
             documents: AtomicU64::new(0),
@@ -140,7 +147,37 @@ impl Knowledge {
     /// The absolute http or https address of a document, or an empty text.
     pub fn address(&self, id: &str, own: Option<&str>) -> String {
         let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
-        links::address(own, id, template.as_ref())
+        links::address(own, id, template.as_ref().or(self.pages.as_ref()))
+    }
+
+    /// The same, leading to a passage where the address is that of a page of ours.
+    pub fn address_at(&self, id: &str, own: Option<&str>, passage: usize) -> String {
+        let address = self.address(id, own);
+        let ours = self
+            .pages
+            .as_ref()
+            .map(|pages| links::address(None, id, Some(pages)));
+        if passage == 0 || address.is_empty() || ours.as_deref() != Some(address.as_str()) {
+            return address;
+        }
+        pages::at(&address, passage)
+    }
+
+    /// The https origins of all addresses that are made here, as far as hosts take them.
+    pub fn origins(&self) -> Vec<String> {
+        let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
+        let made = [template.as_ref(), self.pages.as_ref()]
+            .into_iter()
+            .flatten();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');
+        let is_safe = |origin: &String| {
+            let name = origin.strip_prefix("https://");
+            name.is_some_and(|name| name.chars().all(plain))
+        };
+        let origins = made.filter_map(Template::origin).filter(is_safe);
+        let mut origins: Vec<_> = origins.collect();
+        origins.dedup();
+        origins
     }
 
     /// Links documents without an address of their own in another way from now on.

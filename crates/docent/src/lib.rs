@@ -13,6 +13,7 @@ pub mod knowledge;
 pub mod links;
 pub mod model;
 pub mod output;
+pub mod pages;
 pub mod preview;
 pub mod problem;
 pub mod settings;

@@ -39,6 +39,13 @@ impl Template {
         (one == two && is_web(&template.fill("a")?)).then_some(template)
     }
 
+    /// The scheme, host and port of its addresses.
+    #[must_use]
+    pub fn origin(&self) -> Option<String> {
+        let url = Url::parse(&self.fill("a")?).ok()?;
+        Some(url.origin().ascii_serialization())
+    }
+
     /// The address for an id; none when the id would walk out of the template's path.
     fn fill(&self, id: &str) -> Option<String> {
         let mut parts = id.as_bytes().split(|byte| *byte == b'/');

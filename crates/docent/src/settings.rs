@@ -29,7 +29,7 @@ use crate::shape::{Rule, Shape};
 
 pub use keys::{KEYS, Key};
 pub use reload::{Reload, Reloaded};
-pub use tools::{Find, Named, Record};
+pub use tools::{Find, Named, Record, Widgets};
 pub(crate) use value::shorten;
 pub use value::{Given, MAX_LIST, Wrong};
 
@@ -72,6 +72,8 @@ pub struct Settings {
     pub find: Find,
     /// The same for the tool that reads records.
     pub record: Record,
+    /// What is shown in the conversation.
+    pub widgets: Widgets,
     /// How to serve.
     pub server: Server,
     /// Bounds on connections and messages.
@@ -119,6 +121,8 @@ pub struct Server {
     pub lenient_modern_headers: bool,
     /// Whether a page at `/preview` plays the host for this server.
     pub preview: bool,
+    /// Whether every document has a page at `/d/`.
+    pub pages: bool,
     /// When `results` also stand beside `content`.
     pub dual: DualFormat,
     /// What the text of a result holds.
@@ -140,6 +144,7 @@ impl Default for Settings {
             fetch_max_chars: 60_000,
             find: Find::default(),
             record: Record::default(),
+            widgets: Widgets::default(),
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
@@ -147,6 +152,7 @@ impl Default for Settings {
                 allow_origins: HOST_ORIGINS.map(str::to_owned).to_vec(),
                 lenient_modern_headers: false,
                 preview: false,
+                pages: true,
                 dual: DualFormat::default(),
                 text: TextForm::default(),
             },

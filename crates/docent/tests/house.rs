@@ -225,6 +225,7 @@ fn paths_named_in_the_architecture_exist() {
         "conformance/",
         "bench/",
         "docs/",
+        "widgets/",
         ".ci/",
         "./",
     ];

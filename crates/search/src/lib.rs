@@ -21,6 +21,7 @@ mod folder;
 mod fuse;
 pub mod grammar;
 mod hit;
+mod marks;
 mod memory;
 mod passage;
 mod query;
@@ -57,6 +58,7 @@ pub use hit::{
     Excerpt, Facet, Found, Hit, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES,
     MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why,
 };
+pub use marks::{MAX_MARKS, Marker};
 pub use memory::Memory;
 pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, passages};
 pub use query::{

@@ -22,6 +22,7 @@ use super::Desk;
 use crate::knowledge::Knowledge;
 use crate::model::{self, Cores};
 use crate::output;
+use crate::pages;
 use crate::preview;
 use crate::problem::Problem;
 use crate::standing::{Standing, Sync};
@@ -109,6 +110,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         &knowledge,
         listener.as_ref().and_then(|l| l.local_addr().ok()),
     );
+    let options = options(desk, &knowledge, standing.clone());
     let syncing = (!index.read_only).then(|| {
         step::start(
             desk,
@@ -121,7 +123,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         )
     });
     let served = match listener {
-        Some(listener) => http::serve(app, options(desk, standing), listener, stop.clone()).await,
+        Some(listener) => http::serve(app, options, listener, stop.clone()).await,
         None => stdio::serve(app, desk.settings.limits.clone(), stop.clone()).await,
     };
     stop.cancel();
@@ -131,8 +133,15 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     served.map_err(|error| Problem::failed("the server stopped").because(error))
 }
 
-fn options(desk: &Desk, standing: Arc<Standing>) -> http::Options {
+fn options(desk: &Desk, knowledge: &Arc<Knowledge>, standing: Arc<Standing>) -> http::Options {
     let server = &desk.settings.server;
+    let mut routes = Vec::new();
+    if server.pages {
+        routes.push(pages::route(knowledge.clone()));
+    }
+    if server.preview {
+        routes.extend(preview::routes(&preview::Target::Own));
+    }
     http::Options {
         allowed_hosts: server.allow_hosts.clone(),
         allowed_origins: server.allow_origins.clone(),
@@ -140,11 +149,7 @@ fn options(desk: &Desk, standing: Arc<Standing>) -> http::Options {
         lenient_modern_headers: server.lenient_modern_headers,
         readiness: Arc::new(move || standing.ready()),
         limits: desk.settings.limits.clone(),
-        routes: if server.preview {
-            preview::routes(&preview::Target::Own)
-        } else {
-            Vec::new()
-        },
+        routes,
     }
 }
 

@@ -202,6 +202,15 @@ pub const KEYS: &[Key] = &[
     Key::new("record.result", "[]", |s, v| {
         tools::record(v).map(|names| s.record.result = names)
     }),
+    Key::new("widgets.enabled", "true", |s, v| {
+        v.switch().map(|on| s.widgets.enabled = on)
+    }),
+    Key::new("widgets.domain", "none", |s, v| {
+        tools::domain(v).map(|origin| s.widgets.domain = Some(origin))
+    }),
+    Key::new("server.pages", "true", |s, v| {
+        v.switch().map(|on| s.server.pages = on)
+    }),
     Key::new("limits.connections", "4096", |s, v| {
         v.size(1..=1_000_000).map(|n| s.limits.connections = n)
     }),

@@ -9,7 +9,13 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_TITLE_CHARS: usize = 64;
 
 /// Names of tools that are taken.
-const TAKEN: [&str; 3] = ["search", "fetch", "list_fields"];
+const TAKEN: [&str; 5] = [
+    "search",
+    "fetch",
+    "list_fields",
+    "show_results",
+    "show_document",
+];
 
 /// What stands beside the list of results.
 const BESIDE: [&str; 5] = ["total_count", "query", "next_offset", "facets", "note"];
@@ -83,6 +89,36 @@ impl Default for Record {
     }
 }
 
+/// What is shown in the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Widgets {
+    /// Whether there are tools that show something. Programs that show no widgets read their text.
+    pub enabled: bool,
+    /// The origin under which ChatGPT runs the widgets, which its store demands.
+    pub domain: Option<String>,
+}
+
+impl Default for Widgets {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            domain: None,
+        }
+    }
+}
+
+/// An origin for widgets.
+pub(super) fn domain(given: &Given) -> Result<String, Wrong> {
+    let url = given.web_address()?;
+    if url.scheme() == "https" && url.path() == "/" {
+        return Ok(url.origin().ascii_serialization());
+    }
+    Err(given.wrong(
+        "is not an https origin",
+        "example: `https://docs.example.org`",
+    ))
+}
+
 /// A name of one's own for something that is called otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
@@ -100,7 +136,7 @@ pub(super) fn tool(given: &Given) -> Result<String, Wrong> {
     name.filter(fits).ok_or_else(|| {
         given.wrong(
             "is not a free name for a tool",
-            "use 1 to 64 letters, digits, `_` or `-`, and not `search`, `fetch` or `list_fields`",
+            "use 1 to 64 letters, digits, `_` or `-`, and no name that another tool has, such as `search`",
         )
     })
 }
@@ -188,6 +224,8 @@ mod tests {
             "search",
             "fetch",
             "list_fields",
+            "show_results",
+            "show_document",
             "a b",
             "a.b",
             "ü",

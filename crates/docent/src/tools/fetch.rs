@@ -167,6 +167,23 @@ impl Fetch {
         Ok(number.map(|number| (document, number + 1)))
     }
 
+    /// The document that an id stands for, and where in it, if the id says so.
+    pub(super) async fn opened(
+        &self,
+        id: &str,
+    ) -> Result<Option<(Arc<Document>, Option<Start>)>, Error> {
+        if let Some(document) = self.document(id).await? {
+            return Ok(Some((document, None)));
+        }
+        if let Some((id, index)) = parts::parse_passage(id)
+            && let Some(document) = self.document(id).await?
+        {
+            return Ok(Some((document, Some(Start::Passage(index)))));
+        }
+        let part = self.part(id).await?;
+        Ok(part.map(|part| (part.document, Some(Start::Byte(part.range.start)))))
+    }
+
     async fn document(&self, id: &str) -> Result<Option<Arc<Document>>, Error> {
         let Ok(id) = DocId::parse(id) else {
             return Ok(None);
@@ -186,6 +203,15 @@ impl Fetch {
         }
         Ok(free)
     }
+}
+
+/// A place in a document that an id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// A passage, by its place among all.
+    Passage(usize),
+    /// A byte of the text.
+    Byte(usize),
 }
 
 /// One part of a document; for most documents there is one.

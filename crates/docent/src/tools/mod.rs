@@ -8,6 +8,10 @@ pub mod list_fields;
 pub mod parts;
 pub mod record;
 pub mod search;
+pub mod show_document;
+pub mod show_results;
 
+mod histogram;
 mod members;
 mod prose;
+pub(crate) mod shown;

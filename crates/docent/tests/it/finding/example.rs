@@ -43,6 +43,8 @@ fn the_example_has_tools_of_its_own_shape() {
             "fetch",
             "search_hansard_speeches",
             "fetch_hansard_speech",
+            "show_results",
+            "show_document",
             "list_fields"
         ]
     );

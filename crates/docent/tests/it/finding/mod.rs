@@ -6,6 +6,7 @@ mod desk;
 mod example;
 mod naming;
 mod refusals;
+mod showing;
 
 use docent::settings::Settings;
 use serde_json::{Value, json};

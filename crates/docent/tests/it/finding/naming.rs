@@ -84,7 +84,17 @@ fn settings_name_tools_parameters_and_members() {
             .iter()
             .map(|t| &t["name"])
             .collect();
-        assert_eq!(tools, ["search", "fetch", "get_paper", "list_fields"]);
+        assert_eq!(
+            tools,
+            [
+                "search",
+                "fetch",
+                "get_paper",
+                "show_results",
+                "show_document",
+                "list_fields"
+            ]
+        );
     });
 }
 

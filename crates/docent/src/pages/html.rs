@@ -1,0 +1,240 @@
+//! A sheet of a document into HTML that needs nothing else. Everything that stands in it is escaped here or in
+//! [`prose`](super::prose).
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use super::{PASSAGES, Sheet, prose};
+use crate::tools::shown;
+
+pub(super) const STYLE: &str = include_str!("../../assets/pages/page.css");
+
+/// How many fields a page shows, and how much of each.
+const MAX_FIELDS: usize = 64;
+const MAX_FIELD_CHARS: usize = 1_000;
+
+/// The fewest headings that make a table of contents.
+const MIN_CONTENTS: usize = 3;
+
+/// The policy of a page: its own style and nothing else.
+pub(super) fn policy() -> String {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(STYLE));
+    format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    )
+}
+
+/// The page.
+pub(super) fn page(sheet: &Sheet<'_>) -> String {
+    let document = sheet.document;
+    let title = escape(&shown::title(document));
+    let corpus = escape(sheet.corpus);
+    let language = document.language().unwrap_or("en");
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} · {corpus}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n<article>\n<header>\n<p class=\"corpus\" lang=\"en\">{corpus}</p>\n\
+         <h1 dir=\"auto\">{title}</h1>\n"
+    );
+    facts(sheet, &mut html);
+    html.push_str("</header>\n");
+    contents(sheet, &mut html);
+    let around = around(sheet);
+    html.push_str(&around);
+    text(sheet, &mut html);
+    html.push_str(&around);
+    html.push_str("</article>\n</body>\n</html>\n");
+    html
+}
+
+/// Where it is from, its day, its fields, and the way to the original.
+fn facts(sheet: &Sheet<'_>, html: &mut String) {
+    let document = sheet.document;
+    html.push_str("<dl>\n");
+    let mut row = |name: &str, value: &str| {
+        let (name, value) = (escape(&name.replace('_', " ")), escape(value));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            html,
+            "<div><dt dir=\"auto\">{name}</dt><dd dir=\"auto\">{value}</dd></div>"
+        );
+    };
+    let day = shown::day(document);
+    if !day.is_empty() && document.fields.iter().all(|(name, _)| name != "date") {
+        row("Date", &day);
+    }
+    for field in shown::fields(document, MAX_FIELDS, MAX_FIELD_CHARS) {
+        row(&field.name, &field.value);
+    }
+    if !document.source.is_empty() {
+        row("File", &document.source);
+    }
+    html.push_str("</dl>\n");
+    if let Some(original) = sheet.original {
+        let original = escape(original);
+        let _ = writeln!(
+            html,
+            "<p class=\"original\" lang=\"en\"><a href=\"{original}\" rel=\"noopener noreferrer nofollow\">Open the original</a> \
+             <span class=\"print\">{original}</span></p>"
+        );
+    }
+}
+
+/// The headings, where there are enough to choose from.
+fn contents(sheet: &Sheet<'_>, html: &mut String) {
+    let headings = shown::outline(&sheet.document.text, sheet.passages);
+    let last = sheet.passages.last().map_or(0, |passage| passage.range.end);
+    let is_whole = sheet.passages.len() == sheet.total && last > 0;
+    if headings.len() < MIN_CONTENTS || !is_whole {
+        return;
+    }
+    html.push_str(
+        "<nav aria-label=\"Contents\" lang=\"en\"><details><summary>Contents</summary><ol>\n",
+    );
+    for heading in headings {
+        let _ = writeln!(
+            html,
+            "<li class=\"level-{}\"><a href=\"#p{}\" dir=\"auto\">{}</a></li>",
+            heading.level,
+            heading.passage,
+            escape(&heading.title)
+        );
+    }
+    html.push_str("</ol></details></nav>\n");
+}
+
+/// The ways to the sheets before and after, where a document has several.
+fn around(sheet: &Sheet<'_>) -> String {
+    let first = sheet.passages.first().map_or(0, |passage| passage.index);
+    let after = first + sheet.passages.len();
+    if first == 0 && after >= sheet.total {
+        return String::new();
+    }
+    let link = |passage: usize, words: &str| format!("<a href=\"?p={passage}\">{words}</a>");
+    let before = first.checked_sub(PASSAGES).map(|at| link(at, "Earlier"));
+    let next = (after < sheet.total).then(|| link(after, "Later"));
+    format!(
+        "<nav class=\"sheets\" aria-label=\"Parts\" lang=\"en\">{}<span>Passages {} to {after} of {}</span>{}</nav>\n",
+        before.unwrap_or_default(),
+        first + 1,
+        sheet.total,
+        next.unwrap_or_default()
+    )
+}
+
+fn text(sheet: &Sheet<'_>, html: &mut String) {
+    if sheet.passages.is_empty() {
+        html.push_str("<p class=\"soft\" lang=\"en\">This document has no text.</p>\n");
+    }
+    let mut writer = prose::Writer::new(sheet.marker);
+    for passage in sheet.passages {
+        let words = sheet.document.text.get(passage.range.clone());
+        // The one that the address names is marked also where the part behind the `#` was lost.
+        let here = sheet.wish.passage == passage.index && passage.index > 0;
+        let class = if here { "passage here" } else { "passage" };
+        let _ = writeln!(
+            html,
+            "<section id=\"p{}\" class=\"{class}\" dir=\"auto\">",
+            passage.index
+        );
+        writer.write(words.unwrap_or_default(), html);
+        html.push_str("</section>\n");
+    }
+}
+
+/// A text that can stand between tags and in a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\0' => safe.push('\u{FFFD}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{DocId, Document, Marker, Value, passages};
+
+    use super::super::Wish;
+    use super::*;
+
+    fn shown_with(document: &Document, words: &str, wish: &Wish) -> String {
+        let all = passages(document);
+        let marker = Marker::new(document, words);
+        page(&Sheet {
+            corpus: "<b>Corpus</b>",
+            document,
+            original: document.url.as_deref(),
+            passages: &all,
+            total: all.len(),
+            wish,
+            marker: &marker,
+        })
+    }
+
+    fn document(text: &str) -> Document {
+        Document {
+            id: DocId::parse("a").unwrap(),
+            title: "Fares & Piers".to_owned(),
+            text: text.to_owned(),
+            url: Some("https://a.example/?x=1&y='2'".to_owned()),
+            date: Some("2024-05-28".to_owned()),
+            fields: vec![("said_by".to_owned(), Value::Text("A \"Nobody\"".to_owned()))],
+            source: "a.md".to_owned(),
+            hash: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_page_shows_the_document_and_marks_the_words() {
+        let html = shown_with(
+            &document("# Fares\n\nThe ferries sail."),
+            "ferry",
+            &Wish::default(),
+        );
+        for part in [
+            "<title>Fares &amp; Piers · &lt;b&gt;Corpus&lt;/b&gt;</title>",
+            "<dt dir=\"auto\">said by</dt><dd dir=\"auto\">A &quot;Nobody&quot;</dd>",
+            "<dd dir=\"auto\">2024-05-28</dd>",
+            "href=\"https://a.example/?x=1&amp;y=&#39;2&#39;\"",
+            "<section id=\"p0\" class=\"passage\" dir=\"auto\">",
+            "The <mark>ferries</mark> sail.",
+        ] {
+            assert!(html.contains(part), "{part} is not in {html}");
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_document_becomes_markup() {
+        let evil = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'>";
+        let text = format!("# {evil}\n\n- {evil}\n\n> {evil}\n\n```\n{evil}\n```\n\n{evil}");
+        let mut document = document(&text);
+        document.title = evil.to_owned();
+        document.source = evil.to_owned();
+        document.fields = vec![(evil.to_owned(), Value::Text(evil.to_owned()))];
+        let html = shown_with(&document, "alert script", &Wish::default());
+        for tag in ["<script", "<img", "onerror=alert(1)>\"", "</style><"] {
+            assert!(!html.contains(tag), "{tag}");
+        }
+        assert_eq!(html.matches("</style>").count(), 1);
+    }
+
+    #[test]
+    fn the_style_is_whole_and_its_hash_is_in_the_policy() {
+        assert!(!STYLE.contains("</") && !STYLE.contains("url("));
+        assert!(policy().contains("style-src 'sha256-"));
+    }
+}

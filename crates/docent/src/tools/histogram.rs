@@ -1,0 +1,120 @@
+//! The days of all documents into stretches of time in which results are counted.
+
+use docent_search::{Bound, Catalog, Day};
+
+/// The most stretches; each costs one count.
+pub(super) const MAX_BARS: usize = 24;
+
+/// The field that has the days.
+pub(super) const DATE: &str = "date";
+
+/// Stretches of time that follow each other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stretches {
+    /// How a day of them is best written: `day`, `month` or `year`.
+    pub(super) unit: &'static str,
+    /// The first and the last day of each.
+    pub(super) bars: Vec<(Day, Day)>,
+}
+
+/// The stretches that hold every day of the documents; nothing where there are fewer than two.
+pub(super) fn stretches(catalog: &Catalog) -> Option<Stretches> {
+    let field = catalog.fields.iter().find(|field| field.name == DATE)?;
+    let Some((Bound::Date(first), Bound::Date(last))) = &field.range else {
+        return None;
+    };
+    cut(Day::parse(first)?, Day::parse(last)?)
+}
+
+fn cut(first: Day, last: Day) -> Option<Stretches> {
+    let days = usize::try_from(last.number() - first.number()).ok()? + 1;
+    let (unit, bars) = if days <= MAX_BARS {
+        ("day", walk(first, last, |day| day.plus_days(1)))
+    } else {
+        let (year, month) = parts(first)?;
+        let (last_year, last_month) = parts(last)?;
+        let months =
+            12 * usize::from(last_year - year) + usize::from(last_month) - usize::from(month) + 1;
+        let years = usize::from(last_year - year) + 1;
+        match months {
+            ..=MAX_BARS => ("month", by_months(Day::new(year, month, 1)?, last, 1)),
+            // Quarters, which begin in January.
+            _ if years * 4 <= MAX_BARS => ("month", by_months(Day::new(year, 1, 1)?, last, 3)),
+            _ => {
+                let step = years.div_ceil(MAX_BARS);
+                let months = i64::try_from(step * 12).ok()?;
+                ("year", by_months(Day::new(year, 1, 1)?, last, months))
+            }
+        }
+    };
+    (bars.len() > 1).then_some(Stretches { unit, bars })
+}
+
+fn by_months(first: Day, last: Day, months: i64) -> Vec<(Day, Day)> {
+    walk(first, last, |day| day.plus_months(months))
+}
+
+fn walk(first: Day, last: Day, next: impl Fn(Day) -> Option<Day>) -> Vec<(Day, Day)> {
+    let mut bars = Vec::new();
+    let mut from = first;
+    while from <= last && bars.len() < MAX_BARS {
+        let after = next(from).filter(|after| *after > from);
+        // The calendar ends with the year 9999, and so does what begins in it.
+        let to = after.and_then(|after| after.plus_days(-1)).unwrap_or(last);
+        bars.push((from, to.max(from)));
+        let Some(after) = after else { break };
+        from = after;
+    }
+    bars
+}
+
+/// The year and the month of a day.
+fn parts(day: Day) -> Option<(u16, u8)> {
+    let text = day.to_string();
+    Some((text.get(..4)?.parse().ok()?, text.get(5..7)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(first: &str, last: &str) -> Option<(&'static str, usize, String, String)> {
+        let cut = cut(Day::parse(first).unwrap(), Day::parse(last).unwrap())?;
+        for pair in cut.bars.windows(2) {
+            assert_eq!(pair[0].1.plus_days(1), Some(pair[1].0), "no day between");
+        }
+        let (from, _) = cut.bars.first().unwrap();
+        let (_, to) = cut.bars.last().unwrap();
+        assert!(cut.bars.len() <= MAX_BARS);
+        assert!(*from <= Day::parse(first).unwrap() && *to >= Day::parse(last).unwrap());
+        Some((cut.unit, cut.bars.len(), from.to_string(), to.to_string()))
+    }
+
+    #[test]
+    fn every_day_is_in_one_stretch() {
+        let row =
+            |unit, bars, from: &str, to: &str| Some((unit, bars, from.to_owned(), to.to_owned()));
+        assert_eq!(told("2024-05-28", "2024-05-28"), None);
+        assert_eq!(
+            told("2024-02-20", "2024-03-14"),
+            row("day", 24, "2024-02-20", "2024-03-14")
+        );
+        assert_eq!(
+            told("2024-02-20", "2024-03-15"),
+            row("month", 2, "2024-02-01", "2024-03-31")
+        );
+        assert_eq!(
+            told("2023-01-14", "2024-12-30"),
+            row("month", 24, "2023-01-01", "2024-12-31")
+        );
+        assert_eq!(
+            told("2023-02-14", "2025-11-02"),
+            row("month", 12, "2023-01-01", "2025-12-31")
+        );
+        assert_eq!(
+            told("1990-02-14", "2025-11-02"),
+            row("year", 18, "1990-01-01", "2025-12-31")
+        );
+        assert_eq!(told("0000-01-01", "9999-12-31").unwrap().1, 24);
+    }
+}

@@ -1,0 +1,212 @@
+//! An id into a document that the user reads: the tool behind the widget `document`.
+//! widgets/src/payload.ts reads what it puts into `_meta`.
+
+use std::sync::Arc;
+
+use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
+use docent_search::{Document, MAX_PASSAGES, Marker, Passage, grammar, passages};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::fetch::{Fetch, Start};
+use super::shown::{self, FieldValue, Heading, MAX_STRUCTURED_BYTES, Marked};
+use crate::knowledge::{Knowledge, one_line};
+use crate::settings::shorten;
+
+/// The name of the widget, and its member of `_meta`.
+pub const WIDGET: &str = "document";
+const META: &str = "docent/document";
+
+/// How many passages come at a time, and how many of them stand before the one that is opened.
+const PASSAGES: usize = 5;
+const BEFORE: usize = 1;
+
+/// The most passages that are told to hold a match.
+const MAX_HITS: usize = 500;
+
+/// What is shown of a document's fields.
+const MAX_FIELDS: usize = 32;
+const MAX_FIELD_CHARS: usize = 300;
+
+/// How many characters of the passage the model reads, tried in this order until all of it is small enough.
+const ROOMS: [usize; 4] = [1_800, 900, 300, 0];
+
+/// The `show_document` tool.
+pub struct ShowDocument(pub Arc<Knowledge>);
+
+/// What `show_document` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    id: String,
+    query: Option<String>,
+    passage: Option<usize>,
+    first: Option<usize>,
+}
+
+/// What the model reads.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Output {
+    /// The id of the document.
+    id: String,
+    /// What it is called.
+    title: String,
+    /// An absolute http or https address, or an empty text.
+    url: String,
+    /// Its day, or an empty text.
+    date: String,
+    /// The passage that is open, from 0.
+    passage: usize,
+    /// How many passages there are.
+    total: usize,
+    /// The headings above the passage.
+    path: String,
+    /// The passage.
+    text: String,
+}
+
+/// What the widget reads.
+#[derive(Debug, Serialize)]
+struct View {
+    id: String,
+    title: String,
+    url: String,
+    source: String,
+    date: String,
+    query: String,
+    fields: Vec<FieldValue>,
+    total: usize,
+    at: usize,
+    hits: Vec<usize>,
+    outline: Vec<Heading>,
+    passages: Vec<Shown>,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    index: usize,
+    path: String,
+    body: Marked,
+}
+
+impl ShowDocument {
+    async fn view(&self, input: Input) -> Result<(View, Output), Failure> {
+        let fetch = Fetch(self.0.clone());
+        let Some((document, start)) = fetch.opened(&input.id).await? else {
+            let message = format!("no document with id `{}`", shorten(&input.id, 80));
+            return Err(Failure::caller(message).hint("ids come from `search`; search again"));
+        };
+        let query = input.query.unwrap_or_default();
+        let (catalog, _) = self.0.fields().await?;
+        let words = grammar::parse(&query, &catalog, (self.0.today)()).text;
+        let marker = Marker::new(&document, &words);
+        let all = passages(&document);
+        let (mut hits, best) = shown::hits(&document, &all, &marker);
+        hits.truncate(MAX_HITS);
+        let start = input.passage.map(Start::Passage).or(start);
+        let at = start.map_or(best, |start| shown::passage_at(&all, start));
+        let first = input.first.unwrap_or_else(|| at.saturating_sub(BEFORE));
+        let window = all.iter().skip(first).take(PASSAGES);
+        let id = document.id.as_str();
+        let view = View {
+            id: id.to_owned(),
+            title: shown::title(&document),
+            url: self.0.address_at(id, document.url.as_deref(), at),
+            source: one_line(&document.source, 300),
+            date: shown::day(&document),
+            query,
+            fields: shown::fields(&document, MAX_FIELDS, MAX_FIELD_CHARS),
+            total: all.len(),
+            at,
+            hits,
+            outline: shown::outline(&document.text, &all),
+            passages: window
+                .map(|passage| Shown::new(&document, passage, &marker))
+                .collect(),
+        };
+        let output = view.brief(&document, all.get(at));
+        Ok((view, output))
+    }
+}
+
+impl Shown {
+    fn new(document: &Document, passage: &Passage, marker: &Marker) -> Self {
+        let text = document.text.get(passage.range.clone()).unwrap_or_default();
+        Self {
+            index: passage.index,
+            path: one_line(&passage.path, 300),
+            body: Marked::new(text.to_owned(), marker),
+        }
+    }
+}
+
+impl View {
+    /// What of it the model reads, small enough for every host.
+    fn brief(&self, document: &Document, passage: Option<&Passage>) -> Output {
+        let text = passage.and_then(|passage| document.text.get(passage.range.clone()));
+        let path = passage.map_or("", |passage| passage.path.as_str());
+        let within = |most: usize| Output {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            url: Some(self.url.clone())
+                .filter(|url| url.len() <= 2_000)
+                .unwrap_or_default(),
+            date: self.date.clone(),
+            passage: self.at,
+            total: self.total,
+            path: one_line(path, 300),
+            text: text.unwrap_or_default().chars().take(most).collect(),
+        };
+        let fits = |output: &Output| {
+            serde_json::to_string(output).is_ok_and(|json| json.len() <= MAX_STRUCTURED_BYTES)
+        };
+        let mut outputs = ROOMS.into_iter().map(within);
+        outputs.find(fits).unwrap_or_else(|| within(0))
+    }
+}
+
+impl Tool for ShowDocument {
+    type Input = Input;
+    type Output = Output;
+
+    fn descriptor(&self) -> Descriptor {
+        let description = format!(
+            "Use this when the user wants to see or read a document of {}. Opens a reader at the passage that \
+             fits the query best, with matches marked, an outline and a citation to copy. To read a document \
+             yourself, call fetch.",
+            self.0.title
+        );
+        let place = |about: &str| json!({"type": "integer", "minimum": 0, "maximum": MAX_PASSAGES, "description": about});
+        Descriptor::new("show_document", "Show a document", description, Hints::READ_ONLY)
+            .input_schema(json!({
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "Document id from search."},
+                    "query": {"type": "string", "description": "Words to mark, and to open the document at."},
+                    "passage": place("The passage to open it at, from 0."),
+                    "first": place("The first passage to bring; for the reader itself.")
+                },
+                "required": ["id"],
+                "additionalProperties": false
+            }))
+            .widget(WIDGET)
+            // The reader itself asks for what stands before and after.
+            .audience(Audience::Everyone)
+            .status("Opening a document…", "Document opened")
+    }
+
+    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
+        let (view, output) = self.view(input).await?;
+        let text = format!(
+            "The user reads \"{}\" (id: {}), passage {} of {}.",
+            output.title,
+            output.id,
+            output.passage + 1,
+            output.total.max(1)
+        );
+        Ok(Answer::new(output)
+            .text(text)
+            .meta(META, serde_json::to_value(&view)?))
+    }
+}

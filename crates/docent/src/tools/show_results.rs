@@ -1,0 +1,428 @@
+//! Words and filters, or ids, into results that the user sees: the tool behind the widget `results`.
+//! widgets/src/payload.ts reads what it puts into `_meta`.
+
+mod ask;
+
+use std::sync::Arc;
+
+use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
+use docent_search::{
+    Catalog, Document, Facet, Hit, Kind, MAX_EXCERPT_CHARS, Marker, Method, Query, Reader, passages,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::ask::{Asked, Question};
+use super::about;
+use super::fetch::Fetch;
+use super::histogram::{self, Stretches};
+use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES, Marked};
+use crate::knowledge::{Knowledge, one_line};
+
+pub use self::ask::Input;
+
+/// The name of the widget and of its member of `_meta`.
+pub const WIDGET: &str = "results";
+const META: &str = "docent/results";
+
+/// How many results come at a time.
+const LIMIT: usize = 10;
+
+/// How many fields are offered as filters, and how many values of each.
+const MAX_FACETS: usize = 6;
+const MAX_VALUES: usize = 12;
+
+/// A longer value makes no chip.
+const MAX_CHIP_CHARS: usize = 80;
+
+/// What a card shows of a document's fields.
+const MAX_FIELDS: usize = 6;
+const MAX_FIELD_CHARS: usize = 80;
+
+/// How many characters of titles and passages the model reads, tried in this order until all of it is
+/// small enough.
+const ROOMS: [(usize, usize); 4] = [(200, 240), (120, 120), (80, 40), (40, 0)];
+
+/// The `show_results` tool.
+pub struct ShowResults(pub Arc<Knowledge>);
+
+/// What the model reads.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Output {
+    /// What was searched for.
+    query: String,
+    /// How many results there are.
+    total: u64,
+    /// Those that the user sees, best first.
+    results: Vec<Brief>,
+}
+
+/// One result for the model.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Brief {
+    id: String,
+    title: String,
+    url: String,
+    date: String,
+    text: String,
+}
+
+/// What the widget reads.
+#[derive(Debug, Serialize)]
+struct View {
+    corpus: String,
+    asked: Asked,
+    total: u64,
+    cards: Vec<Card>,
+    facets: Vec<Chips>,
+    histogram: Option<Histogram>,
+    note: String,
+    next: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct Card {
+    id: String,
+    title: String,
+    url: String,
+    source: String,
+    date: String,
+    passage: usize,
+    path: String,
+    excerpt: Marked,
+    fields: Vec<FieldValue>,
+    /// The passage as the model reads it.
+    #[serde(skip)]
+    plain: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Chips {
+    field: String,
+    values: Vec<Chip>,
+}
+
+#[derive(Debug, Serialize)]
+struct Chip {
+    value: String,
+    count: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Histogram {
+    unit: &'static str,
+    bars: Vec<Bar>,
+}
+
+#[derive(Debug, Serialize)]
+struct Bar {
+    from: String,
+    to: String,
+    count: u64,
+}
+
+impl ShowResults {
+    /// The documents of these ids, in their order. An id that is none is said, and the others are shown.
+    async fn by_ids(&self, question: Question) -> Result<View, Failure> {
+        let fetch = Fetch(self.0.clone());
+        let mut cards = Vec::new();
+        let mut missing = Vec::new();
+        for id in &question.asked.ids {
+            match fetch.opened(id).await? {
+                Some((document, start)) => {
+                    let marker = Marker::new(&document, &question.parsed.text);
+                    let all = passages(&document);
+                    let at = match start {
+                        Some(start) => shown::passage_at(&all, start),
+                        None => shown::hits(&document, &all, &marker).1,
+                    };
+                    let passage = all.get(at);
+                    let text = passage.and_then(|one| document.text.get(one.range.clone()));
+                    let text = one_line(text.unwrap_or_default(), MAX_EXCERPT_CHARS);
+                    let path = passage.map_or_else(String::new, |one| one.path.clone());
+                    cards.push(self.card(&document, (at, path, text), &marker));
+                }
+                None => missing.push(format!("`{}`", one_line(id, 80))),
+            }
+        }
+        if cards.is_empty() {
+            return Err(
+                Failure::caller(format!("no document with id {}", missing.join(", ")))
+                    .hint("ids come from `search`; search again"),
+            );
+        }
+        let note = (!missing.is_empty()).then(|| format!("Not found: {}.", missing.join(", ")));
+        Ok(View {
+            corpus: self.0.title.clone(),
+            total: cards.len() as u64,
+            asked: question.asked,
+            cards,
+            facets: Vec::new(),
+            histogram: None,
+            note: note.unwrap_or_default(),
+            next: None,
+        })
+    }
+
+    async fn by_words(&self, catalog: &Catalog, question: Question) -> Result<View, Failure> {
+        let Question { asked, parsed, .. } = &question;
+        let offset = asked.offset;
+        let query = Query::parsed(parsed, LIMIT, Reader::everyone())
+            .method(self.0.method)
+            .diversity(self.0.diversity)
+            .offset(offset)
+            .sort(question.sort)
+            .facets(facet_fields(catalog))
+            .counted()
+            .excerpts();
+        let found = self.0.engine.search(query).await?;
+        let cards: Vec<Card> = found
+            .hits
+            .iter()
+            .map(|hit| self.hit(hit, &parsed.text))
+            .collect();
+        let seen = offset + cards.len();
+        // What is near in meaning need not hold a word of the query.
+        let least = if cards.is_empty() { 0 } else { seen as u64 };
+        let total = found.total.unwrap_or(0).max(least);
+        let histogram = match histogram::stretches(catalog) {
+            // Who chose days without results must be able to choose others.
+            Some(stretches) if total > 0 || question.has_days() => {
+                Some(self.count(&question, stretches).await?)
+            }
+            _ => None,
+        };
+        let note = about::remarks(&question.typed, catalog, 1);
+        Ok(View {
+            corpus: self.0.title.clone(),
+            total,
+            next: (cards.len() == LIMIT && (seen as u64) < total).then_some(seen),
+            cards,
+            facets: found.facets.into_iter().filter_map(chips).collect(),
+            histogram,
+            note: note.unwrap_or_default(),
+            asked: question.asked,
+        })
+    }
+
+    /// How many results there are in each stretch of time, whichever of them is looked at. Words alone
+    /// are counted, as the total is.
+    async fn count(&self, question: &Question, stretches: Stretches) -> Result<Histogram, Failure> {
+        let mut bars = Vec::with_capacity(stretches.bars.len());
+        for (from, to) in stretches.bars {
+            let (from, to) = (from.to_string(), to.to_string());
+            let parsed = question.within(Some(&from), Some(&to));
+            let query = Query::parsed(&parsed, 1, Reader::everyone())
+                .method(Method::Lexical)
+                .counted();
+            let found = self.0.engine.search(query).await?;
+            bars.push(Bar {
+                from,
+                to,
+                count: found.total.unwrap_or(0),
+            });
+        }
+        Ok(Histogram {
+            unit: stretches.unit,
+            bars,
+        })
+    }
+
+    fn hit(&self, hit: &Hit, words: &str) -> Card {
+        let marker = Marker::new(&hit.document, words);
+        let best = hit.excerpts.first();
+        let text = best.map_or(&hit.snippet, |best| &best.text).clone();
+        let (at, path) = best.map_or_else(Default::default, |best| (best.index, best.path.clone()));
+        self.card(&hit.document, (at, path, text), &marker)
+    }
+
+    fn card(
+        &self,
+        document: &Document,
+        (passage, path, text): (usize, String, String),
+        marker: &Marker,
+    ) -> Card {
+        let id = document.id.as_str();
+        Card {
+            id: id.to_owned(),
+            title: shown::title(document),
+            url: self.0.address_at(id, document.url.as_deref(), passage),
+            source: one_line(&document.source, 200),
+            date: shown::day(document),
+            passage,
+            path: one_line(&path, 200),
+            plain: text.clone(),
+            excerpt: Marked::new(text, marker),
+            fields: shown::fields(document, MAX_FIELDS, MAX_FIELD_CHARS),
+        }
+    }
+}
+
+/// The fields whose values make chips: those with a few values.
+fn facet_fields(catalog: &Catalog) -> Vec<String> {
+    let fields = catalog.fields.iter();
+    let chosen = fields
+        .filter(|field| matches!(field.kind, Kind::Keyword | Kind::List) && field.values.len() > 1);
+    chosen
+        .take(MAX_FACETS)
+        .map(|field| field.name.clone())
+        .collect()
+}
+
+fn chips(facet: Facet) -> Option<Chips> {
+    let values = facet.values.into_iter();
+    let values = values.filter(|(value, _)| value.chars().count() <= MAX_CHIP_CHARS);
+    let values: Vec<_> = values
+        .take(MAX_VALUES)
+        .map(|(value, count)| Chip { value, count })
+        .collect();
+    (!values.is_empty()).then_some(Chips {
+        field: facet.field,
+        values,
+    })
+}
+
+impl View {
+    /// What of it the model reads, small enough for every host.
+    fn brief(&self) -> Output {
+        let mut output = self.within((0, 0));
+        for room in ROOMS {
+            output = self.within(room);
+            if size(&output) <= MAX_STRUCTURED_BYTES {
+                return output;
+            }
+        }
+        while size(&output) > MAX_STRUCTURED_BYTES && output.results.pop().is_some() {}
+        output
+    }
+
+    fn within(&self, (title, text): (usize, usize)) -> Output {
+        let results = self.cards.iter().map(|card| Brief {
+            id: card.id.clone(),
+            title: one_line(&card.title, title),
+            // A longer address helps no model; the widget has it.
+            url: Some(card.url.clone())
+                .filter(|url| url.len() <= 300)
+                .unwrap_or_default(),
+            date: card.date.clone(),
+            text: one_line(&card.plain, text),
+        });
+        Output {
+            query: one_line(&self.asked.query, 1_000),
+            total: self.total,
+            results: results.collect(),
+        }
+    }
+
+    /// What is said to a model that reads no data, and to people whose program shows no widgets.
+    fn says(&self, output: &Output) -> String {
+        let mut text = format!(
+            "The user sees {} of {} results.",
+            output.results.len(),
+            self.total
+        );
+        for (number, result) in output.results.iter().enumerate() {
+            text.push_str(&format!(
+                "\n{}. {} (id: {})",
+                number + 1,
+                result.title,
+                result.id
+            ));
+        }
+        if !self.note.is_empty() {
+            text.push_str(&format!("\n{}", self.note));
+        }
+        text
+    }
+}
+
+fn size(output: &Output) -> usize {
+    serde_json::to_string(output).map_or(usize::MAX, |json| json.len())
+}
+
+impl Tool for ShowResults {
+    type Input = Input;
+    type Output = Output;
+
+    fn descriptor(&self) -> Descriptor {
+        let description = format!(
+            "Use this when the user wants to see search results of {}, browse them or narrow them down by \
+             hand. Shows cards with passages, filters and a timeline. Pass ids from search to show those \
+             documents, or a query with filters. To read results yourself, call search.",
+            self.0.title
+        );
+        Descriptor::new("show_results", "Show results", description, Hints::READ_ONLY)
+            .input_schema(ask::schema())
+            .widget(WIDGET)
+            // The widget itself asks again when somebody chooses a filter.
+            .audience(Audience::Everyone)
+            .status("Showing results…", "Results shown")
+    }
+
+    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
+        let (catalog, _) = self.0.fields().await?;
+        let question = ask::read(input, &catalog, (self.0.today)())?;
+        let view = if question.asked.ids.is_empty() {
+            self.by_words(&catalog, question).await?
+        } else {
+            self.by_ids(question).await?
+        };
+        let output = view.brief();
+        let says = view.says(&output);
+        let answer = Answer::new(output)
+            .text(says)
+            .meta(META, serde_json::to_value(&view)?);
+        Ok(about::with_unready(answer, &self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{DocId, Memory};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn what_the_model_reads_stays_small_whatever_the_documents_are_called() {
+        let tool = ShowResults(Arc::new(Knowledge::new(
+            Arc::new(Memory::new()),
+            &Settings::default(),
+            "folder",
+        )));
+        let document = |n: usize| Document {
+            id: DocId::parse(&format!("{n:02}{}", "\"".repeat(510))).unwrap(),
+            title: "𝔘".repeat(400),
+            text: String::new(),
+            url: Some(format!("https://a.example/{}", "x".repeat(8_000))),
+            date: None,
+            fields: Vec::new(),
+            source: String::new(),
+            hash: String::new(),
+        };
+        let cards = (0..20).map(|n| {
+            let document = document(n);
+            let marker = Marker::new(&document, "");
+            tool.card(&document, (0, String::new(), "𝔘\"".repeat(250)), &marker)
+        });
+        let view = View {
+            corpus: String::new(),
+            asked: Asked::default(),
+            total: 20,
+            cards: cards.collect(),
+            facets: Vec::new(),
+            histogram: None,
+            note: String::new(),
+            next: None,
+        };
+        let output = view.brief();
+        assert!(size(&output) <= MAX_STRUCTURED_BYTES);
+        assert!(!output.results.is_empty());
+        assert!(
+            output
+                .results
+                .first()
+                .is_some_and(|one| one.id.starts_with("00"))
+        );
+    }
+}

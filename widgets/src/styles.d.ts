@@ -1,0 +1,2 @@
+// Styles are a matter of the bundler.
+declare module "*.css";
