@@ -121,9 +121,7 @@ fn runtime() -> Result<Runtime, Problem> {
 
 /// Says what was wrong with an index that was opened, and that it is being mended.
 fn tell_damage(engine: &Embedded) {
-    let mut damaged = engine.damaged().to_vec();
-    damaged.dedup();
-    for what in damaged {
+    for what in engine.damaged() {
         let hint = "it was set aside and is made again from the documents";
         output::warn(
             &format!("a part of the index is damaged: {what}"),

@@ -104,7 +104,7 @@ pub(crate) fn hits(document: &Document, all: &[Passage], marker: &Marker) -> (Ve
 }
 
 /// The passage at a place, the last one for a place behind the end.
-pub(crate) fn passage_at(all: &[Passage], start: Start) -> usize {
+pub(super) fn passage_at(all: &[Passage], start: Start) -> usize {
     let index = match start {
         Start::Passage(index) => index,
         Start::Byte(at) => all.partition_point(|passage| passage.range.end <= at),

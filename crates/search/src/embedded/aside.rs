@@ -29,8 +29,11 @@ impl Aside {
     /// Moves a file or a folder aside, in the place of one that was moved there before.
     pub(super) fn put(&mut self, path: &Path, why: impl Into<String>) -> Result<(), Error> {
         let why = why.into();
-        tracing::warn!(%why, "a part of the index is damaged and made again");
-        self.told.push(why);
+        // The files of one segment go together.
+        if self.told.last() != Some(&why) {
+            tracing::warn!(%why, "a part of the index is damaged and made again");
+            self.told.push(why);
+        }
         let io = |source| Error::io(path, source);
         let Some(name) = path.file_name() else {
             return Ok(());

@@ -75,15 +75,19 @@ fn settings_name_tools_parameters_and_members() {
             desk.refusal("get_paper", json!({"paper": "d9"})).await,
             "no document with id `d9`\nhint: ids come from `search_papers`; search again"
         );
+    });
+}
+
+#[test]
+fn a_tool_that_is_off_is_not_listed() {
+    run(async {
+        let mut settings = Settings::default();
         settings.find.enabled = false;
-        let without = Desk::new(speeches(), &settings).await;
-        let list = without.mcp("tools/list", json!({})).await;
-        let tools: Vec<_> = list["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|t| &t["name"])
-            .collect();
+        settings.record.name = Some("get_paper".to_owned());
+        let desk = Desk::new(speeches(), &settings).await;
+        let list = desk.mcp("tools/list", json!({})).await;
+        let tools = list["tools"].as_array().unwrap().iter();
+        let tools: Vec<_> = tools.map(|tool| &tool["name"]).collect();
         assert_eq!(
             tools,
             [
