@@ -319,7 +319,7 @@ fn stdio_has_nothing_but_messages_on_stdout() {
         "{ran:?}"
     );
     assert_eq!(answer(&ran, 1)["serverInfo"]["title"], "docs");
-    assert_eq!(answer(&ran, 2)["tools"].as_array().map(Vec::len), Some(4));
+    assert_eq!(answer(&ran, 2)["tools"].as_array().map(Vec::len), Some(6));
     assert_eq!(
         answer(&ran, 3)["structuredContent"]["results"][0]["id"],
         "r1"
