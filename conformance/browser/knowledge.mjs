@@ -2,9 +2,8 @@
 //   knowledge.mjs <address of docent serve --preview> <address of one with hostile documents> <folder for pictures>
 //   knowledge.mjs hostile        prints the hostile documents as JSON lines
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Browser } from './chromium.mjs';
+import { checks } from './checks.mjs';
 import { attacks } from './states.mjs';
 
 const [address, hostile, pictures] = process.argv.slice(2);
@@ -18,29 +17,18 @@ if (!pictures) {
   console.error('usage: knowledge.mjs <address of docent> <address of a hostile one> <folder for pictures>');
   process.exit(2);
 }
-mkdirSync(pictures, { recursive: true });
-const browser = await Browser.start(process.env.CHROMIUM ?? 'chromium');
-await browser.send('Network.enable');
-let passed = 0;
-
-async function check(name, work) {
-  browser.complaints.length = browser.requests.length = 0;
-  await work();
-  assert.deepEqual(browser.complaints, [], 'nothing on any console, no violation of a policy');
-  passed += 1;
-  console.log(`ok  ${name}`);
-}
-
 async function call(server, name, args) {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
   const headers = { 'content-type': 'application/json', accept: 'application/json', 'mcp-protocol-version': '2025-11-25' };
   return (await (await fetch(`${server}/mcp`, { method: 'POST', headers, body })).json()).result;
 }
 
-const press = (selector) => browser.frame(`document.querySelector(${JSON.stringify(selector)}).click()`);
 const foreign = `document.querySelectorAll('script, img, iframe, link, object, embed, base, video, form, input, svg, math, meta[http-equiv], [onload], [onerror]').length`;
 
-try {
+await checks({ pictures }, async ({ browser, check }) => {
+  await browser.send('Network.enable');
+  const press = (selector) => browser.frame(`document.querySelector(${JSON.stringify(selector)}).click()`);
+
   for (const host of ['chatgpt', 'claude']) {
     await check(`results of a real server as ${host} shows them`, async () => {
       const state = { tool: 'show_results', call: '1', host, theme: host === 'claude' ? 'dark' : 'light', width: '768', args: JSON.stringify({ query: 'winter ferry' }) };
@@ -92,12 +80,4 @@ try {
     const others = browser.requests.filter((url) => !wanted.has(url) && !url.endsWith('/favicon.ico') && url !== 'about:blank');
     assert.deepEqual(others, [], 'no request besides the pages');
   });
-
-  console.log(`${passed} passed; the pictures are in ${pictures}`);
-} catch (error) {
-  await browser.picture(join(pictures, 'failed-knowledge.png')).catch(() => {});
-  console.error(`failed after ${passed}: ${error.message}\n${browser.complaints.join('\n')}`);
-  process.exitCode = 1;
-} finally {
-  await browser.stop();
-}
+});

@@ -1,41 +1,29 @@
 // Drives the preview's page with the task board of the kit's example, as a person would:
 //   preview.mjs <address of the preview> <path of the board's page> <folder for pictures>
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Browser } from './chromium.mjs';
+import { checks } from './checks.mjs';
 
 const [address, boardFile, pictures] = process.argv.slice(2);
 if (!pictures) {
   console.error('usage: preview.mjs <address of the preview> <path of the board> <folder for pictures>');
   process.exit(2);
 }
-mkdirSync(pictures, { recursive: true });
-const browser = await Browser.start(process.env.CHROMIUM ?? 'chromium');
 const board = `document.querySelectorAll('section').length === 3 && document.querySelectorAll('li').length`;
 const columns = `[...document.querySelectorAll('section')].map((one) => one.querySelectorAll('li').length).join()`;
 const talk = `document.getElementById('talk').textContent`;
-const press = (text) => browser.page(`[...document.querySelectorAll('#switches button')].find((one) => one.textContent === '${text}').click()`);
-let passed = 0;
 
-async function check(name, work) {
-  browser.complaints.length = 0;
-  await work();
-  passed += 1;
-  console.log(`ok  ${name}`);
-}
+// What the policy refuses is said on the console, which one of the checks provokes: each says for itself when all is quiet.
+await checks({ pictures, quiet: false }, async ({ browser, check, silent: quiet }) => {
+  const press = (text) => browser.page(`[...document.querySelectorAll('#switches button')].find((one) => one.textContent === '${text}').click()`);
 
-/** Opens the page with the board on its stage. */
-async function show(state) {
-  await browser.open(`${address}/preview#${new URLSearchParams({ tool: 'show_board', call: '1', ...state })}`);
-  await browser.until('the board', () => browser.frame(board));
-}
+  /** Opens the page with the board on its stage. */
+  async function show(state) {
+    await browser.open(`${address}/preview#${new URLSearchParams({ tool: 'show_board', call: '1', ...state })}`);
+    await browser.until('the board', () => browser.frame(board));
+  }
 
-function quiet() {
-  assert.deepEqual(browser.complaints, [], 'nothing on any console');
-}
-
-try {
   for (const host of ['chatgpt', 'claude']) {
     for (const theme of ['light', 'dark']) {
       for (const width of ['320', '480', '768']) {
@@ -151,12 +139,4 @@ try {
     await browser.picture(join(pictures, 'preview-narrow.png'));
     quiet();
   });
-
-  console.log(`${passed} passed; the pictures are in ${pictures}`);
-} catch (error) {
-  await browser.picture(join(pictures, 'failed.png')).catch(() => {});
-  console.error(`failed after ${passed}: ${error.message}\n${browser.complaints.join('\n')}`);
-  process.exitCode = 1;
-} finally {
-  await browser.stop();
-}
+});

@@ -1,12 +1,30 @@
 // What the tools could answer: every state of the widgets, with speeches of a parliament that does not exist.
 
-const marks = (text, words) => words.flatMap((word) => {
-  const found = [];
-  for (let at = text.toLowerCase().indexOf(word); at >= 0; at = text.toLowerCase().indexOf(word, at + 1)) found.push([at, at + word.length]);
-  return found;
-}).sort((a, b) => a[0] - b[0]);
+/** A text as the server hands it over, cut where words match. */
+export const spans = (text, words = ['ferries', 'ferry', 'winter']) =>
+  text.split(new RegExp(`(${words.join('|')})`, 'i')).filter(Boolean).map((piece) => (words.includes(piece.toLowerCase()) ? { text: piece, mark: true } : { text: piece }));
 
-export const marked = (text, words = ['ferry', 'ferries', 'winter']) => ({ text, marks: marks(text, words) });
+/** A passage as the server lays it out: crates/docent/src/layout.rs does it for any text, this for those below. */
+export const blocks = (text) => text.split('\n\n').map((part) => {
+  const [, marks, title] = /^(#+) (.*)$/.exec(part) ?? [];
+  if (marks) return { kind: 'heading', level: marks.length, spans: spans(title) };
+  if (part.startsWith('> ')) return { kind: 'quote', spans: spans(part.slice(2)) };
+  const lines = part.split('\n');
+  const item = /^(?:- |(\d+)\. )/;
+  if (!lines.every((line) => item.test(line))) return { kind: 'paragraph', spans: spans(part) };
+  const items = lines.map((line) => ({ number: Number(item.exec(line)[1]) || undefined, spans: spans(line.replace(item, '')) }));
+  return { kind: 'list', ordered: items[0].number !== undefined, items };
+});
+
+/** What Markdown can look like, in one passage. */
+const RICH = [
+  { kind: 'paragraph', spans: [{ text: 'The fare is set by ' }, { text: 'order', em: true }, { text: ', and ' }, { text: 'every ', strong: true }, { text: 'winter', strong: true, mark: true },
+    { text: ' order', strong: true }, { text: ' is laid before the House with the code ' }, { text: 'FS-7', code: true }, { text: '; see ' },
+    { text: 'the register', href: 'https://parliament.example/register' }, { text: '.' }] },
+  { kind: 'table', rows: [['Crossing', 'Summer', 'Winter'], ['Skell – Far Skerries', '6.40', '7.10'], ['Skell – Ness', '3.20', '3.20']].map((row) => row.map((cell) => spans(cell))) },
+  { kind: 'list', ordered: false, items: [{ spans: spans('Children pay half') }, { depth: 1, spans: spans('under five, nothing') }, { spans: spans('A ferry card is good for ten crossings') }] },
+  { kind: 'code', spans: [{ text: 'fare = base * distance\nif season == "' }, { text: 'winter', mark: true }, { text: '":\n    fare += surcharge_for_every_crossing_between_november_and_march\n' }] },
+];
 
 const SPEECHES = [
   ['Three boats a week: the winter ferry timetable to Far Skerries', 'Aurel Whitmarron', 'Civic Labour', '2023-02-14',
@@ -25,7 +43,7 @@ const SPEECHES = [
 
 const card = ([title, speaker, party, date, text], n) => ({
   id: `speeches/${n}.md`, title, url: n === 3 ? '' : `https://parliament.example/speeches/${n}`, source: `speeches/${date}.md`, date,
-  passage: n % 3, path: n % 2 ? 'Second reading' : '', excerpt: marked(text),
+  passage: n % 3, path: n % 2 ? 'Second reading' : '', excerpt: spans(text),
   fields: [{ name: 'speaker', value: speaker }, { name: 'party', value: party }, { name: 'chamber', value: n % 2 ? 'Senate' : 'House of Assembly' }],
 });
 
@@ -47,12 +65,14 @@ export const view = (news = {}) => ({
   histogram: { unit: 'month', bars }, ...news,
 });
 
+const words = (all) => all.map((span) => span.text).join('');
+
 export const results = (news) => {
   const full = view(news);
   return {
     content: [{ type: 'text', text: 'The user sees the results.' }],
     structuredContent: { query: full.asked.query, total: full.total,
-      results: full.cards.map(({ id, title, url, date, excerpt }) => ({ id, title, url, date, text: excerpt.text })) },
+      results: full.cards.map(({ id, title, url, date, excerpt }) => ({ id, title, url, date, text: words(excerpt) })) },
     _meta: { 'docent/results': full },
   };
 };
@@ -70,7 +90,7 @@ export const documentView = (news = {}) => ({
   query: 'winter ferry', total: 12, at: 1, hits: [1, 3, 4, 9],
   fields: [{ name: 'speaker', value: 'Aurel Whitmarron' }, { name: 'party', value: 'Civic Labour' }, { name: 'reference', value: 'House Debates, 14 February 2023, p. 112' }],
   outline: [[1, 'Three boats a week', 0], [2, 'The timetable', 1], [2, 'The figures', 2], [2, 'What we ask', 3], [2, 'Closing', 4]].map(([level, title, passage]) => ({ level, title, passage })),
-  passages: PASSAGES.map(([path, text], index) => ({ index, path, body: marked(text) })), ...news,
+  passages: PASSAGES.map(([path, text], index) => ({ index, path, blocks: blocks(text) })), ...news,
 });
 
 export const document = (news) => {
@@ -78,7 +98,7 @@ export const document = (news) => {
   const here = full.passages.find((passage) => passage.index === full.at);
   return {
     content: [{ type: 'text', text: 'The user sees the document.' }],
-    structuredContent: { id: full.id, title: full.title, url: full.url, date: full.date, passage: full.at, total: full.total, text: here?.body.text ?? '' },
+    structuredContent: { id: full.id, title: full.title, url: full.url, date: full.date, passage: full.at, total: full.total, text: here ? PASSAGES[here.index]?.[1] ?? '' : '' },
     _meta: { 'docent/document': full },
   };
 };
@@ -97,6 +117,7 @@ export const STATES = {
   'results-error': { widget: 'results', args: { query: 'winter ferry' }, result: failed('the index is being mended\nhint: try again in a minute'), ready: `document.querySelector('[role=alert]')` },
   'results-loading': { widget: 'results', ready: `document.querySelector('.bones')` },
   document: { widget: 'document', result: document(), ready: `document.querySelector('.passage.here mark')` },
+  'document-rich': { widget: 'document', result: document({ passages: [{ index: 1, path: 'Opening › Fares', blocks: RICH }] }), ready: `document.querySelector('.passage table')` },
   'document-plain': { widget: 'document', result: document({ query: '', hits: [], outline: [], fields: [], url: '', date: '', total: 1, at: 0, passages: documentView().passages.slice(0, 1) }), ready: `document.querySelector('.passage')` },
   'document-empty': { widget: 'document', result: document({ total: 0, at: 0, passages: [], outline: [], hits: [] }), ready: `document.querySelector('.state')` },
   'document-error': { widget: 'document', args: { id: 'speeches/9.md' }, result: failed('no document with id `speeches/9.md`\nhint: ids come from `search`; search again'), ready: `document.querySelector('[role=alert]')` },
@@ -130,5 +151,5 @@ export function poisoned(value, text) {
   if (typeof value === 'string') return text;
   if (Array.isArray(value)) return value.map((one) => (typeof one === 'number' ? one : poisoned(one, text)));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, name === 'filters' ? { [text]: [text] } : name === 'marks' ? [[0, 3], [4, 9]] : poisoned(one, text)]));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, name === 'filters' ? { [text]: [text] } : name === 'kind' ? one : poisoned(one, text)]));
 }

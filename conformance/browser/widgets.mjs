@@ -1,61 +1,17 @@
 // Drives the knowledge server's widgets in a fake host, state by state:
 //   widgets.mjs <folder of the widgets> <folder for pictures> <script of the official host>
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { Browser } from './chromium.mjs';
+import { checks } from './checks.mjs';
 import { serve, variables } from './host.mjs';
-import { STATES, attacks, document as documentResult, failed, poisoned, results } from './states.mjs';
+import { STATES, attacks, blocks, document as documentResult, failed, poisoned, results } from './states.mjs';
 
 const [folder, pictures, official] = process.argv.slice(2);
 if (!official) {
   console.error('usage: widgets.mjs <folder of the widgets> <folder for pictures> <script of the official host>');
   process.exit(2);
 }
-mkdirSync(pictures, { recursive: true });
 const host = await serve(folder, official);
-const browser = await Browser.start(process.env.CHROMIUM ?? 'chromium');
-let passed = 0;
-
-async function check(name, work) {
-  if (process.env.ONLY && !name.includes(process.env.ONLY)) return;
-  browser.complaints.length = browser.requests.length = 0;
-  await work();
-  assert.deepEqual(browser.complaints, [], 'nothing on any console, no violation of the policy');
-  passed += 1;
-  console.log(`ok  ${name}`);
-}
-
-/** Mounts a widget and waits for what shows that it is ready. */
-async function mount(setting, ready) {
-  const wanted = { host: 'claude', theme: 'light', locale: 'en-US', width: 480, mode: 'inline', ...setting };
-  wanted.speaks ??= wanted.host === 'chatgpt' ? 'both' : 'standard';
-  wanted.variables = variables(wanted.host, wanted.theme);
-  const width = wanted.mode === 'fullscreen' ? wanted.width : Math.max(wanted.width + 48, 400);
-  await browser.open(host.address, { width, height: wanted.height ?? (wanted.mode === 'fullscreen' ? 900 : 2000) });
-  await browser.page(`window.mount(${JSON.stringify(wanted)})`);
-  await browser.until(`${wanted.widget}: ${ready}`, () => browser.frame(ready));
-}
-
-const press = (selector) => browser.frame(`document.querySelector(${JSON.stringify(selector)}).click()`);
-const asked = () => browser.page('window.asked');
-const calls = async () => (await asked()).filter((one) => one.method === 'tools/call').map((one) => one.params);
-const settled = () => browser.frame('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))');
-
-/** What must be true of every state. */
-async function decent({ theme, locale }) {
-  assert.equal(await browser.frame('self.origin'), 'null', 'an origin that is nobody\'s');
-  assert.equal(await browser.frame('document.documentElement.scrollWidth <= innerWidth'), true, 'nothing sticks out');
-  assert.equal(await browser.frame('document.documentElement.style.colorScheme'), theme);
-  assert.equal(await browser.frame('document.documentElement.lang'), locale);
-  assert.deepEqual(await browser.frame(`[...document.querySelectorAll('button')].filter((one) => !(one.getAttribute('aria-label') ?? one.textContent).trim()).length`), 0, 'every button has a name');
-  const small = `[...document.querySelectorAll('button, summary')].filter((one) => {
-    const box = one.getBoundingClientRect();
-    const more = getComputedStyle(one, '::after').content === 'none' ? 0 : 8;
-    return box.height > 0 && box.height + more < 24;
-  }).map((one) => one.outerHTML.slice(0, 80))`;
-  assert.deepEqual(await browser.frame(small), [], 'every target can be hit');
-}
 
 /** How far the text of the page stands out from what is behind it, at its worst. */
 const CONTRAST = `(() => {
@@ -85,7 +41,38 @@ const CONTRAST = `(() => {
   return worst;
 })()`;
 
-try {
+await checks({ pictures }, async ({ browser, check }) => {
+  /** Mounts a widget and waits for what shows that it is ready. */
+  async function mount(setting, ready) {
+    const wanted = { host: 'claude', theme: 'light', locale: 'en-US', width: 480, mode: 'inline', ...setting };
+    wanted.speaks ??= wanted.host === 'chatgpt' ? 'both' : 'standard';
+    wanted.variables = variables(wanted.host, wanted.theme);
+    const width = wanted.mode === 'fullscreen' ? wanted.width : Math.max(wanted.width + 48, 400);
+    await browser.open(host.address, { width, height: wanted.height ?? (wanted.mode === 'fullscreen' ? 900 : 2000) });
+    await browser.page(`window.mount(${JSON.stringify(wanted)})`);
+    await browser.until(`${wanted.widget}: ${ready}`, () => browser.frame(ready));
+  }
+
+  const press = (selector) => browser.frame(`document.querySelector(${JSON.stringify(selector)}).click()`);
+  const asked = () => browser.page('window.asked');
+  const calls = async () => (await asked()).filter((one) => one.method === 'tools/call').map((one) => one.params);
+  const settled = () => browser.frame('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))');
+
+  /** What must be true of every state. */
+  async function decent({ theme, locale }) {
+    assert.equal(await browser.frame('self.origin'), 'null', 'an origin that is nobody\'s');
+    assert.equal(await browser.frame('document.documentElement.scrollWidth <= innerWidth'), true, 'nothing sticks out');
+    assert.equal(await browser.frame('document.documentElement.style.colorScheme'), theme);
+    assert.equal(await browser.frame('document.documentElement.lang'), locale);
+    assert.deepEqual(await browser.frame(`[...document.querySelectorAll('button')].filter((one) => !(one.getAttribute('aria-label') ?? one.textContent).trim()).length`), 0, 'every button has a name');
+    const small = `[...document.querySelectorAll('button, summary')].filter((one) => {
+      const box = one.getBoundingClientRect();
+      const more = getComputedStyle(one, '::after').content === 'none' ? 0 : 8;
+      return box.height > 0 && box.height + more < 24;
+    }).map((one) => one.outerHTML.slice(0, 80))`;
+    assert.deepEqual(await browser.frame(small), [], 'every target can be hit');
+  }
+
   for (const [state, { widget, args, result, ready }] of Object.entries(STATES)) {
     for (const style of ['chatgpt', 'claude']) {
       for (const theme of ['light', 'dark']) {
@@ -192,7 +179,7 @@ try {
   });
 
   await check('the reader opens in full view, goes on, and leads back', async () => {
-    const later = documentResult({ at: 5, passages: [5, 6, 7, 8].map((index) => ({ index, path: 'Closing', body: { text: `Passage ${index}.`, marks: [] } })) });
+    const later = documentResult({ at: 5, passages: [5, 6, 7, 8].map((index) => ({ index, path: 'Closing', blocks: blocks(`Passage ${index}.`) })) });
     await mount({ widget: 'results', result: results(), width: 1000, height: 800, answers: { show_document: [documentResult(), later] } }, STATES.results.ready);
     await press('.card .title');
     await browser.until('the reader', () => browser.frame(`document.querySelector('.passage.here mark')`));
@@ -236,6 +223,16 @@ try {
       const words = heard.find((one) => one.method === said).params.content[0].text;
       assert.equal(words, 'Tell me more about the document “Three boats a week: the winter ferry timetable to Far Skerries” (id: speeches/0.md).');
     }
+  });
+
+  await check('a link in a text is opened by the host, and by nobody else', async () => {
+    const { result, ready } = STATES['document-rich'];
+    await mount({ widget: 'document', result }, ready);
+    await press('.passage a');
+    const heard = await browser.until('the link', async () => (await asked()).find((one) => one.method === 'ui/open-link'));
+    assert.equal(heard.params.url, 'https://parliament.example/register');
+    assert.ok(await browser.frame(`document.querySelector('.passage a') !== null`), 'the widget is still there');
+    assert.deepEqual(browser.requests.filter((url) => url.includes('register')), []);
   });
 
   await check('a host that speaks window.openai alone', async () => {
@@ -326,13 +323,5 @@ try {
       assert.equal(host.paths.includes('/hurt'), false);
     });
   }
-
-  console.log(`${passed} passed; the pictures are in ${pictures}`);
-} catch (error) {
-  await browser.picture(join(pictures, 'failed.png')).catch(() => {});
-  console.error(`failed after ${passed}: ${error.message}\n${browser.complaints.join('\n')}`);
-  process.exitCode = 1;
-} finally {
-  await browser.stop();
-  host.stop();
-}
+});
+host.stop();

@@ -1,5 +1,4 @@
 // Elements from words. Text from outside goes into the page as text and in no other way.
-import type { Marked } from "./payload";
 
 type Child = Node | string | null | undefined | false;
 type Options = Record<string, string | boolean | ((event: Event) => void) | undefined>;
@@ -42,22 +41,6 @@ export function icon(name: Icon): SVGSVGElement {
   path.setAttribute("d", PATHS[name]);
   svg.append(path);
   return svg;
-}
-
-/** A text with its matches marked: the stretch of it from `start` to `end`. */
-export function marked({ text, marks }: Marked, start = 0, end = text.length): Node[] {
-  const nodes: Node[] = [];
-  let at = start;
-  for (const [from, to] of marks) {
-    if (to <= at || from >= end) continue;
-    const first = Math.max(from, at);
-    const last = Math.min(to, end);
-    if (first > at) nodes.push(document.createTextNode(text.slice(at, first)));
-    nodes.push(make("mark", {}, text.slice(first, last)));
-    at = last;
-  }
-  if (at < end) nodes.push(document.createTextNode(text.slice(at, end)));
-  return nodes;
 }
 
 /** Replaces what is shown and keeps the place of the keyboard: by `data-key`. */

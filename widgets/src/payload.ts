@@ -8,11 +8,30 @@
 export const RESULTS_META = "docent/results";
 export const DOCUMENT_META = "docent/document";
 
-/** A text with the stretches of it that match, in UTF-16 units as JavaScript counts. */
-export interface Marked {
+/** A stretch of text with one look. */
+export interface Span {
   text: string;
-  marks: [number, number][];
+  mark: boolean;
+  em: boolean;
+  strong: boolean;
+  code: boolean;
+  /** An http or https address, or nothing. */
+  href: string;
 }
+
+export interface Item {
+  /** Its number, or nothing. */
+  number: number;
+  depth: number;
+  spans: Span[];
+}
+
+/** One block of a text; crates/docent/src/layout.rs writes them. */
+export type Block =
+  | { kind: "heading"; level: number; spans: Span[] }
+  | { kind: "paragraph" | "quote" | "code"; spans: Span[] }
+  | { kind: "list"; ordered: boolean; items: Item[] }
+  | { kind: "table"; rows: Span[][][] };
 
 export interface FieldValue {
   name: string;
@@ -43,7 +62,7 @@ export interface Card {
   passage: number;
   /** The headings above the passage. */
   path: string;
-  excerpt: Marked;
+  excerpt: Span[];
   fields: FieldValue[];
 }
 
@@ -77,7 +96,7 @@ export interface ResultsView {
 export interface Passage {
   index: number;
   path: string;
-  body: Marked;
+  blocks: Block[];
 }
 
 /** `_meta["docent/document"]`. */
@@ -111,6 +130,7 @@ export interface ToolResult {
 const MAX_TEXT = 20_000;
 const MAX_LINE = 2_000;
 const MAX_LIST = 500;
+const MAX_SPANS = 5_000;
 
 type Json = Record<string, unknown>;
 
@@ -118,22 +138,37 @@ export const object = (value: unknown): Json =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 const line = (value: unknown): string => (typeof value === "string" ? value.slice(0, MAX_LINE) : "");
 const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
+const whole = (value: unknown, most: number): number => Math.min(Math.max(Math.trunc(number(value)), 0), most);
 const list = <T>(value: unknown, read: (item: unknown) => T, most = MAX_LIST): T[] =>
   Array.isArray(value) ? value.slice(0, most).map(read) : [];
 const day = (value: unknown): string => (typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value) ? value : "");
 
-function marked(value: unknown): Marked {
+function span(value: unknown): Span {
   const given = object(value);
   const text = typeof given.text === "string" ? given.text.slice(0, MAX_TEXT) : "";
-  const marks: [number, number][] = [];
-  let end = 0;
-  for (const one of list(given.marks, (pair) => list(pair, number, 2))) {
-    const [from = 0, to = 0] = one;
-    if (from < end || to <= from || to > text.length) continue;
-    marks.push([from, to]);
-    end = to;
+  return {
+    text, mark: given.mark === true, em: given.em === true, strong: given.strong === true, code: given.code === true,
+    href: webAddress(given.href),
+  };
+}
+
+const plain = (text: string): Span => span({ text });
+const spans = (value: unknown): Span[] => list(value, span, MAX_SPANS);
+
+function item(value: unknown): Item {
+  const given = object(value);
+  return { number: whole(given.number, 9_999), depth: whole(given.depth, 3), spans: spans(given.spans) };
+}
+
+function block(value: unknown): Block {
+  const given = object(value);
+  switch (given.kind) {
+    case "heading": return { kind: "heading", level: Math.max(whole(given.level, 6), 1), spans: spans(given.spans) };
+    case "list": return { kind: "list", ordered: given.ordered === true, items: list(given.items, item) };
+    case "table": return { kind: "table", rows: list(given.rows, (row) => list(row, spans, 24)) };
+    case "quote": case "code": return { kind: given.kind, spans: spans(given.spans) };
+    default: return { kind: "paragraph", spans: spans(given.spans) };
   }
-  return { text, marks };
 }
 
 const fieldValue = (value: unknown): FieldValue => ({ name: line(object(value).name), value: line(object(value).value) });
@@ -160,7 +195,7 @@ function card(value: unknown): Card {
     passage: number(given.passage),
     path: line(given.path),
     // Where `_meta` did not come through, what the model was told has the passage as a plain text.
-    excerpt: typeof given.text === "string" ? { text: line(given.text), marks: [] } : marked(given.excerpt),
+    excerpt: typeof given.text === "string" ? [plain(line(given.text))] : spans(given.excerpt),
     fields: list(given.fields, fieldValue, 16),
   };
 }
@@ -213,10 +248,10 @@ export function readDocument(result: ToolResult): DocumentView | undefined {
   const given = object(meta ?? result.structuredContent);
   if (typeof given.id !== "string" || !given.id) return undefined;
   const passages = list(given.passages, (passage) => ({
-    index: number(object(passage).index), path: line(object(passage).path), body: marked(object(passage).body),
+    index: number(object(passage).index), path: line(object(passage).path), blocks: list(object(passage).blocks, block),
   }), 200);
   if (!meta && typeof given.text === "string") {
-    passages.push({ index: number(given.passage), path: line(given.path), body: marked({ text: given.text }) });
+    passages.push({ index: number(given.passage), path: line(given.path), blocks: [{ kind: "paragraph", spans: [plain(given.text)] }] });
   }
   return {
     id: line(given.id),

@@ -200,14 +200,16 @@ export class Reader {
     const shown = [...this.#passages.values()].filter(({ index }) => index >= from && index <= to).sort((a, b) => a.index - b.index);
     if (shown.length === 0) return make("div", { class: "text" }, state("find", strings.say("noText"), ""));
     let path = "";
+    const { bridge } = this.frame;
     const sections = shown.map((passage) => {
-      const news = passage.path !== path && !/^#{1,6}\s/.test(passage.body.text);
+      const news = passage.path !== path && passage.blocks[0]?.kind !== "heading";
       path = passage.path;
       const is = passage.index === view.at;
       return make("section", { id: `passage-${passage.index}`, class: is ? "passage here" : "passage", tabindex: "-1",
         "aria-current": is ? "location" : undefined, dir: "auto",
         "aria-label": strings.fill("place", { n: strings.number(passage.index + 1), all: strings.number(view.total) }) },
-        news && path ? make("p", { class: "path" }, path) : null, ...prose(passage.body));
+        news && path ? make("p", { class: "path" }, path) : null, 
+        ...prose(passage.blocks, (address) => void bridge.open(address).catch(() => undefined)));
     });
     const more = (key: "earlier" | "later", act: () => void, is: boolean) => is
       ? make("button", { class: "button wide", type: "button", "data-key": key, disabled: this.#busy, onclick: act },

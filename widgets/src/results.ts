@@ -2,8 +2,9 @@
 // host, and a reader for the document that somebody wants to see.
 import "./look.css";
 import { Bridge } from "./bridge";
-import { icon, make, marked, redraw, skeleton, state, type Icon } from "./dom";
+import { icon, make, redraw, skeleton, state, type Icon } from "./dom";
 import { readAsked, readError, readResults, type Asked, type Card, type ResultsView, type ToolResult } from "./payload";
+import { spans } from "./prose";
 import { Reader, ask } from "./reader";
 import { Strings } from "./strings";
 
@@ -250,7 +251,7 @@ function card(one: Card): HTMLElement {
   return make("li", { class: "card" },
     make("h2", {}, make("button", { class: "title", type: "button", "data-key": `read-${one.id}`, dir: "auto", onclick: () => read(one) }, one.title)),
     make("p", { class: "facts" }, ...facts.map((fact) => make("span", { dir: "auto" }, fact))),
-    one.excerpt.text ? make("blockquote", { class: "excerpt", dir: "auto" }, ...marked(one.excerpt)) : null,
+    one.excerpt.length ? make("blockquote", { class: "excerpt", dir: "auto" }, ...spans(one.excerpt)) : null,
     fields.length > 0 ? make("ul", { class: "tags", role: "list" }, ...fields.map((field) =>
       make("li", { title: field.name.replaceAll("_", " "), dir: "auto" }, field.value))) : null,
     make("div", { class: "actions" },

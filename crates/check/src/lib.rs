@@ -4,7 +4,9 @@
 //! against one dated table of [`rules`]. This crate shares no code with the servers it looks at, so that
 //! a mistake made on both sides cannot hide.
 
+mod browser;
 mod exchange;
+mod probe;
 mod profile;
 pub mod render;
 mod report;
@@ -17,12 +19,15 @@ mod text;
 mod voice;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
+pub use browser::find as find_browser;
 use exchange::Exchange;
+pub use probe::{Answered, Found, Met, Page, Unmet, call, get, probe};
 pub use profile::Profile;
 pub use report::{Counts, Finding, Report, Severity};
 pub use rule::{Basis, Rule, Source};
@@ -67,6 +72,8 @@ pub struct Options {
     pub slow: bool,
     /// How long that is waited for.
     pub slow_wait: Duration,
+    /// The Chromium in which widgets are mounted; without it they are only read.
+    pub browser: Option<PathBuf>,
     /// The tools that a host saw at another time, to compare with.
     pub baseline: Option<Vec<Value>>,
 }
@@ -84,6 +91,7 @@ impl Default for Options {
             open_urls: false,
             slow: false,
             slow_wait: Duration::from_secs(40),
+            browser: None,
             baseline: None,
         }
     }
@@ -198,6 +206,9 @@ fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
     }
     report.facts = rules::facts(seen);
     report.tools.clone_from(&seen.tools);
+    if let Some(Err(trouble)) = &seen.mounts {
+        report.trouble = Some(trouble.to_string());
+    }
     report.sort();
     report
 }

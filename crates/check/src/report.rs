@@ -78,6 +78,8 @@ pub struct Report {
     pub facts: Vec<(&'static str, String)>,
     /// The tools as the server lists them, for comparing later.
     pub tools: Vec<Value>,
+    /// Why a part that was asked for could not be done, on this side.
+    pub trouble: Option<String>,
 }
 
 /// The most findings a report holds. Nobody reads more, and a hostile server could provoke any number.

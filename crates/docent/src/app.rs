@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use docent_mcp::{
-    App, AppBuilder, Body, BuildError, Completer, Content, DualFormat, Failure, Permission, Prompt,
+    App, AppBuilder, Body, BuildError, Content, Context, DualFormat, Failure, Permission, Prompt,
     PromptMessage, Resource, TextForm, Widget,
 };
 
+use crate::engine;
 use crate::fields;
 use crate::knowledge::Knowledge;
 use crate::tools::fetch::Fetch;
@@ -27,11 +28,17 @@ pub fn app(
     dual: DualFormat,
     text: TextForm,
 ) -> Result<App, BuildError> {
+    builder(knowledge, dual, text).build()
+}
+
+/// The same, before it is checked.
+pub fn builder(knowledge: &Arc<Knowledge>, dual: DualFormat, text: TextForm) -> AppBuilder {
     let mut app = App::builder("docent", env!("CARGO_PKG_VERSION"))
         .title(&knowledge.title)
         .instructions(instructions(knowledge))
         .dual_format(dual)
         .text_form(text)
+        .explain(engine::explain)
         .tool(Search(knowledge.clone()))
         .tool(Fetch(knowledge.clone()));
     if knowledge.find.enabled {
@@ -47,7 +54,6 @@ pub fn app(
         .prompt(research(knowledge))
         .resource(overview(knowledge))
         .resource_template(fields::template(knowledge))
-        .build()
 }
 
 /// The languages that the widgets speak; see widgets/src/strings.ts.
@@ -148,17 +154,17 @@ fn research(knowledge: &Arc<Knowledge>) -> Prompt {
             "filter",
             "Only documents that pass this, such as `date:2024`.",
         )
-        .complete(
-            "filter",
-            Completer::new(move |typed| fields::filters(&kept.catalog(), typed)),
-        )
+        .complete("filter", fields::completer(kept, fields::filters))
 }
 
 fn overview(knowledge: &Arc<Knowledge>) -> Resource {
     let shared = knowledge.clone();
-    let read = move |_| {
+    let read = move |context: Context| {
         let knowledge = shared.clone();
-        async move { Ok(Body::Text(knowledge.overview().await?.to_string())) }
+        async move {
+            let reader = knowledge.reader(context.caller());
+            Ok(Body::Text(knowledge.overview(&reader).await?))
+        }
     };
     Resource::new(OVERVIEW, "corpus", "text/markdown", read)
         .title(format!("About {}", knowledge.title))

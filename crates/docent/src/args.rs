@@ -1,15 +1,29 @@
 //! What was typed: the commands and their flags, with the help that explains them. What a value
 //! means, and whether it is a good one, is decided in [`settings`](crate::settings).
 
+mod audit;
 mod check;
+mod connect;
+mod doctor;
 mod eval;
+mod key;
+mod package;
+mod reference;
+mod user;
 
 use std::path::PathBuf;
 
 use clap::{Args as Flags, Parser, Subcommand};
 
+pub use self::audit::{Audit, AuditCommand};
 pub use self::check::{Check, Format};
+pub use self::connect::{Connect, Print};
+pub use self::doctor::Doctor;
 pub use self::eval::Eval;
+pub use self::key::{Key, KeyCommand, NewKey};
+pub use self::package::Package;
+pub use self::reference::{Completions, ManPages};
+pub use self::user::{Change, NewUser, User, UserCommand};
 use crate::settings::Given;
 
 const EXAMPLES: &str = "\
@@ -17,6 +31,8 @@ Examples:
   docent serve ./documents            serve a folder on http://127.0.0.1:8787/mcp
   docent serve ./documents --stdio    serve it to the program that started docent
   docent init ./documents             write a docent.toml with what is in a folder
+  docent connect claude-code ./documents --write
+                                      connect a client to it
   docent search \"ferry timetable\"     ask the index of the current folder
   docent eval queries.jsonl           score the search on queries you have judged
   docent check https://example.org/mcp
@@ -45,24 +61,43 @@ pub struct Args {
 pub enum Command {
     /// Serve a folder: index it, keep it searchable, answer MCP clients
     Serve(Serve),
+    /// Connect a client: what to type, its configuration file, and whether it works
+    Connect(Connect),
+    /// Find out what is wrong with a folder, its index or this machine, and what mends it
+    Doctor(Doctor),
     /// Look at a folder and write a docent.toml with what was found, all commented out
     Init(Init),
     /// Bring the index of a folder up to date and report what changed
     Index(Index),
+    /// Carry the index of a folder to another engine, without reading or embedding anything again
+    Migrate(Migrate),
     /// Ask the index of a folder a question, here in the terminal
     Search(Search),
     /// Score the search of a folder on your own judged queries
     Eval(Eval),
     /// Audit an MCP server the way ChatGPT and Claude would
     Check(Check),
+    /// Make, list and remove API keys, for clients that can send a header but cannot sign in
+    Key(Key),
+    /// Look after the audit log of a server
+    Audit(Audit),
     /// Open a page that plays ChatGPT or Claude for an MCP server: call its tools, see its widgets
     Preview(Preview),
+    /// Say who may sign in with a password
+    User(User),
+    /// Make a bundle, a registry entry and a submission file of a folder
+    Package(Package),
+    /// Print the script that completes commands and flags in your shell
+    Completions(Completions),
+    /// Print or write the manual pages
+    Man(ManPages),
 }
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   docent serve ./documents
   docent serve ./documents --listen 0.0.0.0:8787 --public-url https://docs.example.org
+  docent serve ./documents --auth password --public-url https://docs.example.org
   docent serve ./documents --stdio
 
 Documents, mail, tables and archives of many formats are read, and read again when they
@@ -89,9 +124,29 @@ pub struct Serve {
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 
+    /// Who signs people in: none, password (see `docent user`), upstream (an OpenID provider) [default: none]
+    #[arg(long, value_name = "WHO", conflicts_with = "stdio")]
+    pub auth: Option<String>,
+
     /// Where the index lives [default: PATH/.docent/index, or the user's cache]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
+
+    /// Speak https with the certificate in this file, its chain included; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<String>,
+
+    /// The private key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<String>,
+
+    /// Which files are read.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
+    #[arg(long, value_name = "KIND")]
+    pub engine: Option<String>,
 
     /// Look at the folder once, and not again when it changes
     #[arg(long)]
@@ -109,6 +164,10 @@ pub struct Serve {
     #[arg(long, value_name = "FORM")]
     pub text: Option<String>,
 
+    /// Write a line about every tool call to this file
+    #[arg(long, value_name = "FILE")]
+    pub audit_log: Option<String>,
+
     /// Another name by which clients may call this server; may be repeated
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
@@ -116,6 +175,18 @@ pub struct Serve {
     /// A web page's origin that may call this server; may be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
+}
+
+/// Which files are read.
+#[derive(Debug, Flags)]
+pub struct Files {
+    /// Read only files like this, such as `*.md` or `docs/**`; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
+
+    /// Leave out files and folders like this, such as `drafts/`; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
 }
 
 /// What `docent init` takes.
@@ -142,6 +213,42 @@ pub struct Index {
     pub path: PathBuf,
 
     /// Where the index lives [default: PATH/.docent/index, or the user's cache]
+    #[arg(long, value_name = "FOLDER")]
+    pub index: Option<String>,
+
+    /// Which files are read.
+    #[command(flatten)]
+    pub files: Files,
+
+    /// What holds the index: embedded, qdrant; see docs/cluster.md [default: embedded]
+    #[arg(long, value_name = "KIND")]
+    pub engine: Option<String>,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MIGRATE_EXAMPLES: &str = "\
+Examples:
+  docent migrate ./documents --to qdrant      from the folder's index to the cluster of docent.toml
+  docent migrate ./documents --to embedded    and back
+
+Begins again where it was interrupted, and compares both at the end. See docs/cluster.md.";
+
+/// What `docent migrate` takes.
+#[derive(Debug, Flags)]
+#[command(after_help = MIGRATE_EXAMPLES)]
+pub struct Migrate {
+    /// The folder with the documents
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+
+    /// The engine to carry the index to: qdrant, embedded
+    #[arg(long, value_name = "KIND")]
+    pub to: String,
+
+    /// Where the index of the folder lives [default: PATH/.docent/index, or the user's cache]
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
@@ -212,7 +319,13 @@ impl Args {
     pub(crate) fn overrides(&self) -> Overrides {
         let mut given = match &self.command {
             Command::Serve(serve) => serve.overrides(),
-            Command::Index(index) => one("index.dir", index.index.as_ref()),
+            Command::Index(index) => {
+                let mut given = one("index.dir", index.index.as_ref());
+                given.extend(one("engine.kind", index.engine.as_ref()));
+                given.extend(index.files.overrides());
+                given
+            }
+            Command::Migrate(migrate) => one("index.dir", migrate.index.as_ref()),
             Command::Search(search) => {
                 let mut given = one("index.dir", search.index.as_ref());
                 given.extend(one("search.results", search.limit.as_ref()));
@@ -224,7 +337,22 @@ impl Args {
                 given.extend(one("search.mode", eval.mode.as_ref()));
                 given
             }
-            Command::Check(_) | Command::Init(_) | Command::Preview(_) => Vec::new(),
+            Command::Doctor(doctor) => {
+                let mut given = one("index.dir", doctor.index.as_ref());
+                given.extend(one("server.listen", doctor.listen.as_ref()));
+                given.extend(one("server.public_url", doctor.public_url.as_ref()));
+                given
+            }
+            Command::Audit(_)
+            | Command::Check(_)
+            | Command::Key(_)
+            | Command::User(_)
+            | Command::Package(_)
+            | Command::Connect(_)
+            | Command::Init(_)
+            | Command::Preview(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Vec::new(),
         };
         given.extend(one("log", self.log.as_ref()));
         given
@@ -236,21 +364,22 @@ impl Serve {
         let flags = [
             ("server.listen", &self.listen),
             ("server.public_url", &self.public_url),
+            ("auth.mode", &self.auth),
+            ("server.tls_cert", &self.tls_cert),
+            ("server.tls_key", &self.tls_key),
             ("server.dual", &self.dual),
             ("server.text", &self.text),
             ("index.dir", &self.index),
-        ];
-        let lists = [
-            ("server.allow_hosts", &self.allow_host),
-            ("server.allow_origins", &self.allow_origin),
+            ("audit.file", &self.audit_log),
+            ("engine.kind", &self.engine),
         ];
         let mut given: Overrides = flags
             .into_iter()
             .flat_map(|(key, value)| one(key, value.as_ref()))
             .collect();
-        for (key, values) in lists.into_iter().filter(|(_, values)| !values.is_empty()) {
-            given.push((key, Given::List(values.clone())));
-        }
+        given.extend(list("server.allow_hosts", &self.allow_host));
+        given.extend(list("server.allow_origins", &self.allow_origin));
+        given.extend(self.files.overrides());
         if self.preview {
             given.push(("server.preview", Given::Text("true".to_owned())));
         }
@@ -259,6 +388,23 @@ impl Serve {
         }
         given
     }
+}
+
+impl Files {
+    fn overrides(&self) -> Overrides {
+        let mut given = list("documents.include", &self.include);
+        given.extend(list("documents.exclude", &self.exclude));
+        given
+    }
+}
+
+/// A flag that may be repeated.
+fn list(key: &'static str, values: &[String]) -> Overrides {
+    let given = Some(values).filter(|values| !values.is_empty());
+    given
+        .map(|values| (key, Given::List(values.to_vec())))
+        .into_iter()
+        .collect()
 }
 
 fn one(key: &'static str, value: Option<&String>) -> Overrides {
@@ -288,24 +434,36 @@ mod tests {
             "a",
             "--public-url",
             "b",
+            "--auth",
+            "j",
             "--dual",
             "c",
             "--text",
             "d",
             "--index",
             "e",
+            "--engine",
+            "j",
             "--allow-host",
             "f",
             "--allow-host",
             "g",
             "--allow-origin",
             "h",
+            "--tls-cert",
+            "k",
+            "--tls-key",
+            "l",
+            "--include",
+            "*.md",
+            "--exclude",
+            "drafts/",
             "--preview",
             "--log",
             "i",
         ];
         let given = Args::parse_from(typed).overrides();
-        assert_eq!(given.len(), 9);
+        assert_eq!(given.len(), 15);
         for (key, _) in &given {
             assert!(
                 crate::settings::KEYS.iter().any(|known| known.name == *key),

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use docent_ingest::{Entry, Limits, Sandbox, Skipped, Source, Warning, Workers};
+use docent_ingest::{Choice, Entry, Limits, Sandbox, Skipped, Source, Warning, Workers};
 use docent_search::{Engine, Status};
 
 use self::ahead::{Ahead, Compare, Job};
@@ -29,6 +29,7 @@ use self::seen::Problems;
 pub use self::seen::Seen;
 pub use self::tally::{Counts, Tally};
 use crate::problem::Problem;
+use crate::settings::Settings;
 use crate::shape::Shape;
 
 /// The argument that makes this program a child process that parses files and does nothing else.
@@ -58,6 +59,8 @@ pub struct Report {
     pub indexed: usize,
     /// Documents that were there already.
     pub unchanged: usize,
+    /// Names that the owner left out, by settings or ignore files.
+    pub excluded: u64,
     /// Documents whose source is gone.
     pub removed: usize,
     /// Documents whose source could not be read this time, left as they were.
@@ -79,6 +82,8 @@ pub struct Report {
 pub struct Way {
     /// What becomes of files.
     pub shape: Arc<Shape>,
+    /// Which files are wanted.
+    pub choice: Choice,
     /// The memory that indexing may take.
     pub budget: Budget,
 }
@@ -97,7 +102,11 @@ pub async fn sync(
     seen: &mut Seen,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Report, Problem> {
-    let Way { shape, budget } = way;
+    let Way {
+        shape,
+        choice,
+        budget,
+    } = way;
     let (workers, limits) = (workers()?, &shape.limits);
     let source = open(folder, limits.clone())?
         .with_options(shape.options.clone())
@@ -108,11 +117,11 @@ pub async fn sync(
         max_reported: usize::MAX,
         ..limits.clone()
     };
-    let listing = open(folder, all)?.list();
+    let listing = open(folder, all)?.choosing(choice).list();
     let entries: Arc<[Entry]> = listing.entries.into();
     if let Some((documents, problems)) = seen.untouched(&entries) {
         return Ok(report_untouched(
-            (entries.len(), documents),
+            (entries.len(), documents, listing.excluded),
             (listing.skipped, problems),
             limits.max_reported,
         ));
@@ -120,6 +129,7 @@ pub async fn sync(
     let register = Arc::new(register(engine, seen, &entries).await?);
     let parts = (entries.clone(), register.clone());
     let mut run = Run::new(engine, shape.clone(), budget, parts, seen.begin());
+    run.report.excluded = listing.excluded;
     for skipped in listing.skipped {
         run.skip(skipped);
     }
@@ -153,10 +163,11 @@ pub async fn sync(
 }
 
 /// A folder whose files are read as they are when it is indexed.
-pub(crate) fn source(folder: &Path, shape: &Shape) -> Result<Source, Problem> {
-    let source = open(folder, shape.limits.clone())?;
-    let options = shape.options.clone();
-    Ok(source.with_options(options).parsed_by(workers()?))
+pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<Source, Problem> {
+    let source = open(folder, settings.ingest.clone())?
+        .with_options(settings.formats.clone())
+        .choosing(settings.files.choice());
+    Ok(source.parsed_by(workers()?))
 }
 
 /// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
@@ -177,7 +188,7 @@ async fn register(
 
 /// The report of a look that found everything as it was.
 fn report_untouched(
-    (files, documents): (usize, usize),
+    (files, documents, excluded): (usize, usize, u64),
     (listed, problems): (Vec<Skipped>, Vec<&Problems>),
     most: usize,
 ) -> Report {
@@ -190,6 +201,7 @@ fn report_untouched(
     warnings.truncate(most);
     Report {
         files,
+        excluded,
         unchanged: documents,
         skipped,
         warnings,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Body, Completer, Failure, ResourceTemplate};
+use docent_mcp::{Body, Caller, Completer, Context, Failure, ResourceTemplate};
 use docent_search::{Bound, Catalog, Day, Field, Filter, Kind, grammar};
 use serde_json::{Value, json};
 
@@ -74,11 +74,12 @@ fn written(value: &str) -> String {
 /// Each field as a resource of its own, with all its values that are known.
 pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
     let (shared, kept) = (knowledge.clone(), knowledge.clone());
-    let read = move |vars: docent_mcp::Vars, _| {
+    let read = move |vars: docent_mcp::Vars, context: Context| {
         let knowledge = shared.clone();
         async move {
             let asked = vars.get("field").map(String::as_str).unwrap_or_default();
-            let (catalog, _) = knowledge.fields().await?;
+            let reader = knowledge.reader(context.caller());
+            let (catalog, _) = knowledge.fields(&reader).await?;
             let decoded = decoded(asked);
             let field = catalog.field(asked).or_else(|| catalog.field(&decoded));
             let field = field.ok_or_else(|| Failure::not_found(FIELD.replace("{field}", asked)))?;
@@ -89,10 +90,22 @@ pub(crate) fn template(knowledge: &Arc<Knowledge>) -> ResourceTemplate {
     ResourceTemplate::new(FIELD, "field", "application/json", read)
         .title("A field of the documents")
         .description("The values of one field, with the number of documents that have each.")
-        .complete(
-            "field",
-            Completer::new(move |typed| names(&kept.catalog(), typed)),
-        )
+        .complete("field", completer(kept, names))
+}
+
+/// Suggestions from the fields of what the one who types may read.
+pub(crate) fn completer(
+    knowledge: Arc<Knowledge>,
+    suggest: fn(&Catalog, &str) -> Vec<String>,
+) -> Completer {
+    Completer::for_caller(move |typed: String, caller: Caller| {
+        let knowledge = knowledge.clone();
+        async move {
+            let reader = knowledge.reader(&caller);
+            let (catalog, _) = knowledge.fields(&reader).await?;
+            Ok(suggest(&catalog, &typed))
+        }
+    })
 }
 
 /// A part of an address without its percent signs.

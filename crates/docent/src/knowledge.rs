@@ -1,25 +1,28 @@
 //! An engine and the settings of its corpus into what all tools share: what the corpus is
 //! called, how large it is, how its documents are linked, and an overview of it.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use docent_search::{Catalog, Day, DocId, Engine, Error, Generation, Method, Reader};
+use docent_mcp::Caller;
+use docent_search::{Catalog, Day, Document, Engine, Error, Method, Reader};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::links::{self, Template};
 use crate::pages;
+use crate::permissions::Claims;
 use crate::settings::{self, Settings};
 use crate::standing::Standing;
 use crate::tools::about;
 
-/// How many documents are looked at to say which fields there are.
-const SAMPLE: usize = 50;
-
 /// The most fields an overview names.
 const MAX_FIELDS_NAMED: usize = 40;
+
+/// For how many readers the fields are kept as JSON.
+const MAX_KEPT: usize = 64;
 
 /// One corpus, as the tools see it.
 pub struct Knowledge {
@@ -47,16 +50,22 @@ pub struct Knowledge {
     pub widgets: settings::Widgets,
     /// The page of each document, where others can reach it.
     pages: Option<Template>,
+    /// What signs the addresses of pages, where not everybody may open them.
+    seal: OnceLock<pages::Seal>,
     /// How documents without an address get one; it may change while the server runs.
     url: RwLock<Option<Template>>,
+    /// What of a caller's claims says what they may read; it may change while the server runs.
+    claims: RwLock<Claims>,
+    /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
+    lister: Reader,
     /// How far the index is, where somebody keeps it in step while it is asked.
     standing: OnceLock<Arc<Standing>>,
     documents: AtomicU64,
     counting: Mutex<()>,
     /// The fields that the tools speak of when they are listed.
     listed: RwLock<Arc<Catalog>>,
-    overview: Mutex<Option<(Generation, Arc<str>)>>,
-    fields: std::sync::Mutex<Option<(Arc<Catalog>, Arc<str>)>>,
+    /// The fields that readers asked for lately, as JSON, the newest last.
+    fields: std::sync::Mutex<VecDeque<(Arc<Catalog>, Arc<str>)>>,
 }
 
 impl Knowledge {
@@ -79,14 +88,34 @@ impl Knowledge {
             record: settings.record.clone(),
             widgets: settings.widgets.clone(),
             pages: pages::template(&settings.server),
+            seal: OnceLock::new(),
             url: RwLock::new(settings.documents_url.clone()),
+            claims: RwLock::new(settings.permissions.claims.clone()),
+            lister: Reader::everyone(),
             standing: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
             listed: RwLock::default(),
-            overview: Mutex::new(None),
-            fields: std::sync::Mutex::new(None),
+            fields: std::sync::Mutex::default(),
         }
+    }
+
+    /// The same, for a server whose every caller is the owner.
+    #[must_use]
+    pub fn for_the_owner(mut self) -> Self {
+        self.lister = Reader::owner();
+        self
+    }
+
+    /// The reader that a caller is: what they search, fetch and are told of is what this one sees.
+    pub fn reader(&self, caller: &Caller) -> Reader {
+        let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
+        claims.reader(caller)
+    }
+
+    /// Reads callers by other claims from now on.
+    pub fn read_by(&self, claims: Claims) {
+        *self.claims.write().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
     /// Has answers tell what they may lack.
@@ -97,11 +126,20 @@ impl Knowledge {
 
     /// What answers may lack at this moment, as JSON; nothing when they lack nothing.
     pub(crate) fn unready(&self) -> Option<Arc<str>> {
-        let parts = self.standing.get()?.unready()?;
+        let mut parts = self.standing.get()?.unready()?;
+        self.keep_counts(&mut parts);
         Some(parts.to_string().into())
     }
 
-    /// How many documents there were when somebody last counted.
+    /// Takes out of what the engine says of itself how many documents there are, where not everyone may know
+    /// of all.
+    pub(crate) fn keep_counts(&self, told: &mut Value) {
+        if self.catalog().documents != self.documents() {
+            without_counts(told);
+        }
+    }
+
+    /// How many documents there were when somebody last counted, whoever may read them.
     pub fn documents(&self) -> u64 {
         self.documents.load(Ordering::Relaxed)
     }
@@ -112,11 +150,12 @@ impl Knowledge {
         // One at a time, so that who looked first does not have the last word.
         let _one = self.counting.lock().await;
         let documents = self.engine.status().await?.documents;
-        let is_other = self.documents.swap(documents, Ordering::Relaxed) != documents;
-        let catalog = self.engine.catalog(Reader::everyone()).await?;
+        self.documents.store(documents, Ordering::Relaxed);
+        let catalog = self.engine.catalog(self.lister.clone()).await?;
         let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *listed, catalog);
-        Ok(is_other || before != *listed)
+        // What not everyone may read is not told of by a notice either.
+        Ok(before != *listed)
     }
 
     /// The fields there were when somebody last counted.
@@ -125,42 +164,59 @@ impl Knowledge {
         listed.clone()
     }
 
-    /// The fields of the documents, and the same as the JSON that every answer carries.
-    pub async fn fields(&self) -> Result<(Arc<Catalog>, Arc<str>), Error> {
-        let catalog = self.engine.catalog(Reader::everyone()).await?;
+    /// The fields of the documents that a reader sees, and the same as the JSON that every answer carries.
+    pub async fn fields(&self, reader: &Reader) -> Result<(Arc<Catalog>, Arc<str>), Error> {
+        let catalog = self.engine.catalog(reader.clone()).await?;
         let mut kept = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, json)) = kept.as_ref()
-            && Arc::ptr_eq(known, &catalog)
-        {
+        // The engine gives the same catalog as long as nothing changes, and each kept one lives on.
+        let known = kept.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog));
+        if let Some((_, json)) = known {
             return Ok((catalog, json.clone()));
         }
         let json = about::fields(&catalog);
-        *kept = Some((catalog.clone(), json.clone()));
+        if kept.len() >= MAX_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((catalog.clone(), json.clone()));
         Ok((catalog, json))
     }
 
-    /// The number of documents in words, such as `64 documents`.
+    /// The number of documents that tools are listed with, in words, such as `64 documents`.
     pub fn size(&self) -> String {
-        counted(self.documents(), "document")
+        counted(self.catalog().documents, "document")
     }
 
     /// The absolute http or https address of a document, or an empty text.
-    pub fn address(&self, id: &str, own: Option<&str>) -> String {
-        let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
-        links::address(own, id, template.as_ref().or(self.pages.as_ref()))
+    pub fn address(&self, document: &Document) -> String {
+        self.address_at(document, 0)
+    }
+
+    /// Signs the addresses of pages from now on.
+    pub(crate) fn seal(&self, seal: pages::Seal) {
+        // Said once, when the server starts.
+        let _ = self.seal.set(seal);
+    }
+
+    /// What signs the addresses of pages, where not everybody may open them.
+    pub(crate) fn sealed(&self) -> Option<&pages::Seal> {
+        self.seal.get()
     }
 
     /// The same, leading to a passage where the address is that of a page of ours.
-    pub fn address_at(&self, id: &str, own: Option<&str>, passage: usize) -> String {
-        let address = self.address(id, own);
-        let ours = self
-            .pages
-            .as_ref()
-            .map(|pages| links::address(None, id, Some(pages)));
-        if passage == 0 || address.is_empty() || ours.as_deref() != Some(address.as_str()) {
+    pub fn address_at(&self, document: &Document, passage: usize) -> String {
+        let (id, own) = (document.id.as_str(), document.url.as_deref());
+        let template = self.url.read().unwrap_or_else(PoisonError::into_inner);
+        let address = links::address(own, id, template.as_ref().or(self.pages.as_ref()));
+        let seal = self.seal.get();
+        if passage == 0 && seal.is_none() {
             return address;
         }
-        pages::at(&address, passage)
+        let page = |pages| links::address(None, id, Some(pages));
+        let ours = self.pages.as_ref().map(page);
+        if address.is_empty() || ours.as_deref() != Some(address.as_str()) {
+            return address;
+        }
+        pages::at(&address, passage, seal.map(|seal| seal.query(document)))
     }
 
     /// The https origins of all addresses that are made here, as far as hosts take them.
@@ -185,21 +241,15 @@ impl Knowledge {
         *self.url.write().unwrap_or_else(PoisonError::into_inner) = template;
     }
 
-    /// What the corpus holds and how to use it, as Markdown. Made once for each generation:
-    /// looking at the whole inventory is too much to do for every reader.
-    pub async fn overview(&self) -> Result<Arc<str>, Error> {
-        let mut kept = self.overview.lock().await;
-        let status = self.engine.status().await?;
-        if let Some((generation, text)) = kept.as_ref()
-            && *generation == status.generation
-        {
-            return Ok(text.clone());
-        }
-        let text: Arc<str> = self
-            .describe(status.documents, &self.field_names().await?)
-            .into();
-        *kept = Some((status.generation, text.clone()));
-        Ok(text)
+    /// What a reader sees of the corpus and how to use it, as Markdown.
+    pub async fn overview(&self, reader: &Reader) -> Result<String, Error> {
+        let catalog = self.engine.catalog(reader.clone()).await?;
+        let fields = catalog.fields.iter();
+        let mut names: Vec<_> = fields.map(|field| one_line(&field.name, 64)).collect();
+        names.sort();
+        names.dedup();
+        names.truncate(MAX_FIELDS_NAMED);
+        Ok(self.describe(catalog.documents, &names))
     }
 
     fn describe(&self, documents: u64, fields: &[String]) -> String {
@@ -221,20 +271,12 @@ impl Knowledge {
         ));
         text
     }
+}
 
-    /// The names of the fields of some documents, spread over the whole corpus.
-    async fn field_names(&self) -> Result<Vec<String>, Error> {
-        let held = self.engine.inventory().await?;
-        let step = held.len().div_ceil(SAMPLE).max(1);
-        let sample: Vec<DocId> = held.into_iter().step_by(step).map(|held| held.id).collect();
-        let mut names = BTreeSet::new();
-        for id in sample {
-            let document = self.engine.fetch(id, Reader::everyone()).await?;
-            for (name, _) in document.iter().flat_map(|document| &document.fields) {
-                names.insert(one_line(name, 64));
-            }
-        }
-        Ok(names.into_iter().take(MAX_FIELDS_NAMED).collect())
+fn without_counts(told: &mut Value) {
+    if let Some(members) = told.as_object_mut() {
+        members.retain(|name, _| !["documents", "of"].contains(&name.as_str()));
+        members.values_mut().for_each(without_counts);
     }
 }
 
@@ -285,6 +327,15 @@ mod tests {
         assert_eq!(one_line(&"é".repeat(9), 9), "é".repeat(9));
         assert_eq!(one_line(&"é".repeat(10), 9), "é".repeat(9));
         assert_eq!(one_line("abc def", 4), "abc");
+    }
+
+    #[test]
+    fn counts_can_be_kept_back() {
+        let mut told = serde_json::json!({"documents": 3, "ready": true,
+            "vectors": {"state": "building", "documents": 1, "of": 3}});
+        without_counts(&mut told);
+        let expected = serde_json::json!({"ready": true, "vectors": {"state": "building"}});
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -7,23 +7,31 @@
 
 pub mod app;
 pub mod args;
+pub mod audit;
 pub mod commands;
+pub mod connect;
 pub mod corpus;
+pub mod engine;
 pub mod knowledge;
 pub mod links;
 pub mod model;
 pub mod output;
 pub mod pages;
+pub mod permissions;
 pub mod preview;
 pub mod problem;
 pub mod settings;
 pub mod shape;
 pub mod tools;
 
+mod doctor;
 mod eval;
 mod fields;
+mod layout;
 mod logging;
+mod package;
 mod place;
+mod reference;
 mod standing;
 
 use std::process::ExitCode;

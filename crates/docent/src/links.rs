@@ -48,8 +48,10 @@ impl Template {
 
     /// The address for an id; none when the id would walk out of the template's path.
     fn fill(&self, id: &str) -> Option<String> {
-        let mut parts = id.as_bytes().split(|byte| *byte == b'/');
-        if parts.any(|part| part == b"." || part == b"..") {
+        // Hardly an id has a part that begins with a dot, and only such a one is looked at.
+        let may_walk = id.starts_with('.') || id.as_bytes().windows(2).any(|two| two == b"/.");
+        let is_step = |part| part == "." || part == "..";
+        if may_walk && id.split('/').any(is_step) {
             return None;
         }
         let mut url = String::with_capacity(self.before.len() + id.len() + self.after.len());

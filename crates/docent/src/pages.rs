@@ -5,15 +5,17 @@
 
 mod html;
 mod prose;
+mod seal;
 
 use std::sync::Arc;
 
 use docent_mcp::Failure;
 use docent_mcp::http::{Page, Route, Visit};
-use docent_search::{DocId, Document, Marker, Passage, Reader, grammar, passages};
+use docent_search::{DocId, Document, Marker, Passage, Reader, Readers, grammar, passages};
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
+pub(crate) use self::seal::Seal;
 use crate::knowledge::Knowledge;
 use crate::links::Template;
 use crate::settings::Server;
@@ -27,6 +29,11 @@ const MAX_WORDS_CHARS: usize = 200;
 /// Pages may be kept for a minute and are then asked for again, which costs nothing when nothing changed.
 const KEEP: &str = "public, max-age=60";
 
+/// What not everyone may read is kept by nobody in between, and asked for again each time.
+const KEEP_TO_ONESELF: &str = "private, no-cache";
+/// A page that opens to a link alone is kept by whoever has the link, and by nobody in between.
+const KEEP_SEALED: &str = "private, max-age=60";
+
 /// The address of the page of each document, where others can reach this server.
 #[must_use]
 pub fn template(server: &Server) -> Option<Template> {
@@ -37,19 +44,28 @@ pub fn template(server: &Server) -> Option<Template> {
     Template::parse(&format!("{base}/d/{{+id}}"))
 }
 
-/// An address of a page that leads to a passage.
+/// An address of a page, with what opens it, that leads to a passage.
 #[must_use]
-pub fn at(address: &str, passage: usize) -> String {
-    format!("{address}?p={passage}#p{passage}")
+pub fn at(address: &str, passage: usize, seal: Option<String>) -> String {
+    let leads = (passage > 0).then(|| format!("p={passage}"));
+    let query: Vec<String> = seal.into_iter().chain(leads).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    let place = match passage {
+        0 => String::new(),
+        passage => format!("#p{passage}"),
+    };
+    format!("{address}{mark}{}{place}", query.join("&"))
 }
 
 /// The route that serves the pages.
 #[must_use]
 pub fn route(knowledge: Arc<Knowledge>) -> Route {
+    // The page looks at its address by itself: a browser has no token.
     Route::get("/d/{+id}", move |visit: Visit| {
         let knowledge = knowledge.clone();
         async move { answer(&knowledge, &visit).await }
     })
+    .open()
 }
 
 /// What of a document is asked for.
@@ -59,6 +75,8 @@ pub(crate) struct Wish {
     passage: usize,
     /// The words to mark.
     words: String,
+    /// What opened the page, to be kept in its own links.
+    seal: String,
 }
 
 impl Wish {
@@ -94,16 +112,35 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
     let id = visit.var("id").unwrap_or_default();
     let missing = || Failure::not_found(id);
     let id = DocId::parse(id).map_err(|_| missing())?;
-    let document = knowledge.engine.fetch(id, Reader::everyone()).await?;
+    let reader = knowledge.reader(visit.caller());
+    let mut wish = Wish::read(visit.query());
+    // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
+    // it is there if they may read it, and only where pages open without a link at all.
+    let document = knowledge.engine.fetch(id, Reader::owner()).await?;
+    let document = document.filter(|document| match knowledge.sealed() {
+        Some(seal) => match seal.opens(document, visit.query()) {
+            Some(kept) => {
+                wish.seal = kept;
+                true
+            }
+            None => !seal.is_needed() && reader.sees(document),
+        },
+        None => reader.sees(document),
+    });
     let document = document.ok_or_else(missing)?;
-    let wish = Wish::read(visit.query());
+    let keep = match knowledge.sealed() {
+        _ if document.readers != Readers::Everyone => KEEP_TO_ONESELF,
+        Some(_) => KEEP_SEALED,
+        None => KEEP,
+    };
     let tag = tag(knowledge, &document, visit.query());
     if is_known(visit.header("if-none-match"), &tag) {
         return Ok(Page::new(304, "text/html; charset=utf-8", Vec::new())
             .header("etag", tag)
-            .header("cache-control", KEEP));
+            .header("cache-control", keep)
+            .header("vary", "authorization"));
     }
-    let (catalog, _) = knowledge.fields().await?;
+    let (catalog, _) = knowledge.fields(&Reader::everyone()).await?;
     let words = grammar::parse(&wish.words, &catalog, (knowledge.today)()).text;
     let marker = Marker::new(&document, &words);
     let all = passages(&document);
@@ -124,7 +161,8 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
     };
     Ok(Page::html(html::page(&sheet))
         .header("content-security-policy", html::policy())
-        .header("cache-control", KEEP)
+        .header("cache-control", keep)
+        .header("vary", "authorization")
         .header("etag", tag)
         // What is served to whoever has the link is not therefore meant for search engines.
         .header("x-robots-tag", "noindex"))
@@ -200,9 +238,16 @@ mod tests {
         server.pages = false;
         assert_eq!(template(&server), None);
         assert_eq!(
-            at("https://a.example/d/x", 7),
+            at("https://a.example/d/x", 7, None),
             "https://a.example/d/x?p=7#p7"
         );
+        assert_eq!(
+            at("https://a.example/d/x", 0, None),
+            "https://a.example/d/x"
+        );
+        let sealed = |passage| at("https://a.example/d/x", passage, Some("e=1".to_owned()));
+        assert_eq!(sealed(7), "https://a.example/d/x?e=1&p=7#p7");
+        assert_eq!(sealed(0), "https://a.example/d/x?e=1");
     }
 
     #[test]

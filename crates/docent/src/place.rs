@@ -62,6 +62,24 @@ impl Place {
     }
 }
 
+/// Where the sign-in of a folder keeps its state: beside the documents, and never in a cache, which may be emptied.
+pub(crate) fn sign_in(folder: &Path) -> PathBuf {
+    folder.join(OURS).join("sign-in")
+}
+
+/// Makes what is around the state of the sign-in; the folder itself is made by whoever writes to it, for its
+/// owner alone.
+pub(crate) fn make_around(dir: &Path) -> Result<(), Problem> {
+    let Some(parent) = dir.parent() else {
+        return Ok(());
+    };
+    let made = std::fs::create_dir_all(parent).and_then(|()| unversioned(dir));
+    made.map_err(|error| {
+        Problem::io("make the folder of the sign-in", dir, error)
+            .hint("choose another one with `auth.dir` in docent.toml")
+    })
+}
+
 /// The user's cache, where the system has such a place.
 pub(crate) fn cache() -> Option<PathBuf> {
     etcetera::choose_base_strategy()
@@ -71,11 +89,15 @@ pub(crate) fn cache() -> Option<PathBuf> {
 
 fn make(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
+    unversioned(dir)
+}
+
+fn unversioned(dir: &Path) -> std::io::Result<()> {
     let ours = dir
         .parent()
         .filter(|parent| parent.file_name().is_some_and(|name| name == OURS));
     if let Some(ours) = ours {
-        // An index is made from the documents: nobody wants it in their version control.
+        // An index is made from the documents, and the rest is secret: nobody wants either in version control.
         std::fs::write(ours.join(".gitignore"), "*\n")?;
     }
     Ok(())

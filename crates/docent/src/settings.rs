@@ -3,9 +3,14 @@
 //! Nothing else reads any of the four. Every setting is one line in [`KEYS`]; a key that is not
 //! there is refused.
 
+mod auth;
 mod fields;
+mod files;
+mod key;
 mod keys;
+mod permissions;
 mod reload;
+mod sign_in;
 mod tools;
 mod value;
 
@@ -21,14 +26,21 @@ use docent_mcp::{DualFormat, TextForm};
 use docent_search::Method;
 use url::Url;
 
+use crate::audit::Wish;
 use crate::corpus::{Budget, Way};
+use crate::engine::Engine;
 use crate::links::Template;
 use crate::model::Model;
+use crate::permissions::Permissions;
 use crate::problem::Problem;
 use crate::shape::{Rule, Shape};
 
-pub use keys::{KEYS, Key};
+pub use auth::{Auth, Secret};
+pub use files::Files;
+pub use key::Key;
+pub use keys::KEYS;
 pub use reload::{Reload, Reloaded};
+pub use sign_in::{By, SignIn};
 pub use tools::{Find, Named, Record, Widgets};
 pub(crate) use value::shorten;
 pub use value::{Given, MAX_LIST, Wrong};
@@ -58,6 +70,8 @@ pub struct Settings {
     pub index_dir: Option<PathBuf>,
     /// The address of a document that has none of its own.
     pub documents_url: Option<Template>,
+    /// Which files of the folder are wanted.
+    pub files: Files,
     /// How many results a search gives.
     pub search_results: usize,
     /// How words and meanings are weighed against each other.
@@ -66,6 +80,8 @@ pub struct Settings {
     pub search_diversity: f32,
     /// Which model makes documents findable by their meaning.
     pub model: Model,
+    /// Which engine holds the index.
+    pub engine: Engine,
     /// How many characters of text one fetch gives.
     pub fetch_max_chars: usize,
     /// What `find` is called, takes and gives.
@@ -76,6 +92,10 @@ pub struct Settings {
     pub widgets: Widgets,
     /// How to serve.
     pub server: Server,
+    /// Whose tokens count, and what is demanded of callers.
+    pub auth: Auth,
+    /// How people sign in, where that is done here.
+    pub sign_in: SignIn,
     /// Bounds on connections and messages.
     pub limits: http::limits::Limits,
     /// Bounds on files and documents.
@@ -88,20 +108,47 @@ pub struct Settings {
     pub formats: Options,
     /// What is wanted of the documents' fields; only the file can say.
     pub fields: Vec<Rule>,
+    /// What is kept of calls.
+    pub audit: Wish,
+    /// Who may read what; only the file can say.
+    pub permissions: Permissions,
 }
 
 impl Settings {
     /// What decides how files become documents.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        Shape::new(&self.ingest, &self.formats, &self.fields)
+        let shape = Shape::new(&self.ingest, &self.formats, &self.fields);
+        shape.permitting(self.permissions.clone())
     }
 
     /// How the folder is read.
     pub(crate) fn way(&self) -> Way {
         Way {
             shape: Arc::new(self.shape()),
+            choice: self.files.choice(),
             budget: self.memory,
+        }
+    }
+}
+
+/// Where a certificate and its key are; TLS is spoken when both are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain of certificates.
+    pub certificate: Option<PathBuf>,
+    /// The private key.
+    pub key: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// How addresses of this server begin.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() {
+            "https"
+        } else {
+            "http"
         }
     }
 }
@@ -113,6 +160,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The address at which others reach the server.
     pub public_url: Option<Url>,
+    /// The files of a certificate and of its key, where the server speaks TLS itself.
+    pub tls: TlsFiles,
     /// More names by which clients may call the server.
     pub allow_hosts: Vec<String>,
     /// Web pages that may call the server.
@@ -123,6 +172,8 @@ pub struct Server {
     pub preview: bool,
     /// Whether every document has a page at `/d/`.
     pub pages: bool,
+    /// What proves to OpenAI that the address is the owner's.
+    pub openai_challenge: Option<String>,
     /// When `results` also stand beside `content`.
     pub dual: DualFormat,
     /// What the text of a result holds.
@@ -137,10 +188,12 @@ impl Default for Settings {
             log: "info,rmcp=off,tantivy=warn".to_owned(),
             index_dir: None,
             documents_url: None,
+            files: Files::default(),
             search_results: 10,
             search_method: Method::Hybrid,
             search_diversity: 0.0,
             model: Model::default(),
+            engine: Engine::default(),
             fetch_max_chars: 60_000,
             find: Find::default(),
             record: Record::default(),
@@ -148,20 +201,26 @@ impl Default for Settings {
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
+                tls: TlsFiles::default(),
                 allow_hosts: Vec::new(),
                 allow_origins: HOST_ORIGINS.map(str::to_owned).to_vec(),
                 lenient_modern_headers: false,
                 preview: false,
                 pages: true,
+                openai_challenge: None,
                 dual: DualFormat::default(),
                 text: TextForm::default(),
             },
+            auth: Auth::default(),
+            sign_in: SignIn::default(),
             limits: http::limits::Limits::default(),
             ingest: Limits::default(),
             memory: Budget::default(),
             watch: true,
             formats: Options::default(),
             fields: Vec::new(),
+            audit: Wish::default(),
+            permissions: Permissions::default(),
         }
     }
 }
@@ -224,13 +283,27 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), P
         settings.fields =
             fields::read(section).map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
     }
+    if let Some(section) = table.remove(permissions::SECTION) {
+        settings.permissions = permissions::read(section)
+            .map_err(|(key, wrong)| refused(&key, wrong, Some(&origin)))?;
+    }
     let mut given = Vec::new();
     flatten("", table, &mut given);
     for (name, value) in given {
         set(settings, &name, &Given::Toml(value), Some(&origin))?;
     }
     // A relative place in the file means beside the file, wherever the command was typed.
-    settings.index_dir = settings.index_dir.take().map(|dir| folder.join(dir));
+    let (tls, sign_in) = (&mut settings.server.tls, &mut settings.sign_in);
+    for place in [
+        &mut settings.index_dir,
+        &mut settings.audit.file,
+        &mut sign_in.dir,
+        &mut sign_in.client_ca,
+        &mut tls.certificate,
+        &mut tls.key,
+    ] {
+        *place = place.take().map(|place| folder.join(place));
+    }
     Ok(())
 }
 
@@ -439,13 +512,16 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_index_lies_beside_the_file() {
-        let dir = folder("[index]\ndir = \"../idx\"");
+    fn a_relative_place_lies_beside_the_file() {
+        let toml = "[index]\ndir = \"../idx\"\n[server]\ntls_cert = \"cert.pem\"";
+        let dir = folder(toml);
         let resolved = resolve(Sources {
             folder: Some(dir.path()),
             ..Sources::default()
         })
         .unwrap();
         assert_eq!(resolved.settings.index_dir, Some(dir.path().join("../idx")));
+        let certificate = resolved.settings.server.tls.certificate;
+        assert_eq!(certificate, Some(dir.path().join("cert.pem")));
     }
 }

@@ -1,5 +1,5 @@
 //! Documents as their files gave them into documents as the owner wants them: fields renamed, typed, hidden
-//! and added by the rules of `[fields]`.
+//! and added by the rules of `[fields]`, and read by whom `[permissions]` lets.
 //!
 //! What was wanted is part of each document's hash, so that documents are made again when it changes.
 
@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 pub use self::path::Pattern;
 use crate::knowledge::one_line;
 use crate::links;
+use crate::permissions::Permissions;
 use crate::settings::shorten;
 
 /// What stands between the hash of a document's content and that of what was wanted of it.
@@ -90,6 +91,7 @@ pub struct Shape {
     /// What is asked of single formats.
     pub options: Options,
     rules: Vec<Rule>,
+    permissions: Permissions,
     /// Each rule as it goes into a hash.
     told: Vec<String>,
     /// The bounds as they do, unless they are the usual ones.
@@ -104,9 +106,17 @@ impl Shape {
             limits: limits.clone(),
             options: options.clone(),
             rules: rules.to_vec(),
+            permissions: Permissions::default(),
             told: rules.iter().map(|rule| format!("{rule:?}\n")).collect(),
             bounds: told(limits),
         }
+    }
+
+    /// The same, with documents that not everyone may read.
+    #[must_use]
+    pub fn permitting(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
+        self
     }
 
     /// The hash of a document whose content has this one.
@@ -115,7 +125,9 @@ impl Shape {
         let told = rules
             .filter(|(rule, _)| rule.covers(source))
             .map(|(_, told)| told);
-        let wanted: String = told.chain(&self.bounds).map(String::as_str).collect();
+        let readers = self.permissions.told(source);
+        let told = told.chain(&self.bounds).chain(&readers);
+        let wanted: String = told.map(String::as_str).collect();
         if wanted.is_empty() {
             return content.to_owned();
         }
@@ -131,10 +143,14 @@ impl Shape {
         let covers = |rule: &&Rule| rule.covers(&document.source);
         let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
         document.hash = self.hash(&document.source, &document.hash);
-        if rules.is_empty() {
+        document.readers = self.permissions.of_file(&document.source);
+        let names_readers = self.permissions.field.as_deref();
+        if rules.is_empty() && names_readers.is_none() {
             return warnings;
         }
         let is_list = is_list_of_fields(document);
+        // Before the rules, one of which may hide it.
+        let mut readers = names_readers.and_then(|name| field(document, name));
         // Every rule sees the document as it was, so that their order does not matter.
         let made: Vec<Made> = rules
             .iter()
@@ -142,6 +158,18 @@ impl Shape {
             .filter_map(|rule| make(rule, document, &mut warnings))
             .collect();
         put(document, made, &rules, &mut warnings);
+        if let Some(name) = names_readers {
+            readers = readers.or_else(|| field(document, name));
+            if !self.permissions.show_field {
+                let is_it = |own: &str| own.eq_ignore_ascii_case(name);
+                document.fields.retain(|(own, _)| !is_it(own));
+            }
+        }
+        if let Some((_, value)) = readers {
+            let (readers, told) = self.permissions.of_value(&value);
+            document.readers = readers;
+            warnings.extend(told);
+        }
         if is_list {
             document.text = list_of_fields(document);
         }

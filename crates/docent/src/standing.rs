@@ -61,8 +61,10 @@ impl Standing {
     /// Notes how far the folder is. A first look that failed leaves the server not ready.
     pub(crate) fn sync(&self, sync: Sync) {
         self.with(|inner| {
-            inner.ready |= sync == Sync::Done;
-            inner.looked |= sync == Sync::Done;
+            // What another process keeps in step is as good as what this one does.
+            let is_kept = matches!(sync, Sync::Done | Sync::ReadOnly);
+            inner.ready |= is_kept;
+            inner.looked |= is_kept;
             inner.sync = sync;
         });
     }

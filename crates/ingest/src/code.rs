@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_search::{Document, Value};
+use docent_search::{Document, Readers, Value};
 
 use crate::clean::cut;
 use crate::entry::stem_and_extension;
@@ -130,6 +130,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
             .collect(),
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
+        readers: Readers::Everyone,
     };
     Ok(Parsed {
         documents: vec![document],

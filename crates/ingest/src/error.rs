@@ -61,6 +61,9 @@ pub enum Reason {
         /// The most bytes of a file.
         limit: u64,
     },
+    /// An ignore file that is longer than any ought to be.
+    #[error("the ignore file has more than 64 KiB or 1,000 patterns, and none of them counts")]
+    IgnoreFileTooLong,
     /// A format that cannot be read.
     #[error("the format `{kind}` is not supported")]
     Unsupported {
@@ -280,6 +283,7 @@ impl Reason {
             Self::Unreadable { .. } => "unreadable",
             Self::Gone => "gone",
             Self::TooLarge { .. } => "too-large",
+            Self::IgnoreFileTooLong => "ignore-file-too-long",
             Self::Unsupported { .. } => "unsupported",
             Self::Binary => "binary",
             Self::Empty => "empty",
@@ -328,6 +332,9 @@ impl Reason {
             Self::Gone => "index again",
             Self::TooLarge { .. } => {
                 "split the file, or raise `ingest.max_file_bytes`, for records `ingest.max_stream_bytes`"
+            }
+            Self::IgnoreFileTooLong => {
+                "shorten it, or name what is to be left out in `documents.exclude`"
             }
             Self::Unsupported { .. } => "the formats that are read stand in docs/formats.md",
             Self::Binary => "save it as UTF-8 text",
@@ -419,6 +426,7 @@ pub(crate) mod tests {
                 bytes: 11,
                 limit: bytes,
             },
+            Reason::IgnoreFileTooLong,
             Reason::Unsupported { kind: "pdf".into() },
             Reason::Binary,
             Reason::Empty,

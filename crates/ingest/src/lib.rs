@@ -9,6 +9,7 @@
 //! [`Workers`]: child processes with a deadline, little memory, no files and no network.
 
 mod archive;
+mod choice;
 mod clean;
 mod code;
 mod columns;
@@ -55,6 +56,7 @@ mod walk;
 mod whole;
 mod xml;
 
+pub use choice::{Choice, IGNORE_FILES};
 pub use clean::{clean, clean_line};
 pub use dates::read_day;
 pub use dedup::Dedup;

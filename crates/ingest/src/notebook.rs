@@ -3,18 +3,19 @@
 
 use std::fmt;
 
-use docent_search::{Document, Value};
+use docent_search::Value;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::clean::{clean, clean_line, cut};
-use crate::error::{Reason, Warning};
+use crate::error::Reason;
+use crate::fields::Facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::json::{Entry, elements, entries};
 use crate::markdown::heading;
-use crate::report::{Problem as _, Reported};
-use crate::text::{characters, file_id, title_from_name};
+use crate::text::characters;
+use crate::whole;
 
 pub(crate) const FORMAT: Format = Format {
     name: "notebook",
@@ -231,47 +232,26 @@ impl Pages {
     }
 
     fn into_document(self, input: &Input<'_>, language: Option<String>) -> Result<Parsed, Reason> {
-        let limit = self.limit;
+        // A notebook that says only its language says nothing.
         if self.text.trim().is_empty() {
             return Err(Reason::Empty);
         }
-        if self.text.chars().nth(limit).is_some() {
-            return Err(Reason::TextTooLong { limit });
-        }
-        let mut warnings = Reported::new(input.limits.max_reported);
+        let mut warnings = Vec::new();
         if self.bad > 0 {
             let what = format!("{} cells cannot be read", self.bad);
-            warnings.push(Warning::new(
-                input.path,
-                None,
-                Reason::Damaged { what: what.into() },
-            ));
+            warnings.push(Reason::Damaged { what: what.into() });
         }
         if self.cells >= MOST_CELLS {
-            let limit = MOST_CELLS;
-            warnings.push(Warning::new(
-                input.path,
-                None,
-                Reason::TooManyRecords { limit },
-            ));
+            warnings.push(Reason::TooManyRecords { limit: MOST_CELLS });
         }
-        let title = heading(&self.text, input.limits.max_title_chars);
         let language = language.map(|name| ("language".to_owned(), Value::Text(name)));
-        let document = Document {
-            id: file_id(input)?,
-            title: title.unwrap_or_else(|| title_from_name(input)),
-            text: self.text,
-            url: None,
-            date: None,
+        let facts = Facts {
+            title: heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),
-            source: input.path.to_owned(),
-            hash: input.sha256.to_owned(),
+            warnings,
+            ..Facts::default()
         };
-        Ok(Parsed {
-            documents: vec![document],
-            skipped: Vec::new(),
-            warnings: warnings.finish(input.path),
-        })
+        whole::document(input, self.text, facts)
     }
 }
 

@@ -103,6 +103,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         };
         let mut sizes = Vec::new();
         let mut sink = |piece: Vec<Document>| {

@@ -1,7 +1,7 @@
 //! Rows of any file of records into one document each, so that a record is the same document whether it
 //! came as a line of JSON, a row of a table or a cell range. A bad row costs only itself.
 
-use docent_search::{DocId, Document, Error};
+use docent_search::{DocId, Document, Error, Readers};
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, cut};
@@ -249,6 +249,7 @@ fn document(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash,
+        readers: Readers::Everyone,
     };
     Ok((document, facts.warnings))
 }

@@ -128,6 +128,14 @@ impl Workers {
         self.slots().walls
     }
 
+    /// Starts a child to see which walls it stands behind, and ends it again.
+    ///
+    /// # Errors
+    /// When no child can be started.
+    pub fn try_walls(&self, limits: &crate::Limits) -> io::Result<Confinement> {
+        Worker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
+    }
+
     /// How many children were started so far.
     pub fn started(&self) -> usize {
         self.slots().started

@@ -13,6 +13,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
 use docent_search::Document;
 
+use crate::choice::Choice;
 use crate::content::Content;
 use crate::digest::sha256;
 use crate::entry::{Entry, Fingerprint, stem_and_extension};
@@ -30,6 +31,7 @@ pub struct Source {
     root: Dir,
     limits: Limits,
     options: Options,
+    choice: Choice,
     workers: Option<Arc<Workers>>,
 }
 
@@ -59,6 +61,7 @@ impl Source {
             root,
             limits,
             options: Options::default(),
+            choice: Choice::default(),
             workers: None,
         })
     }
@@ -67,6 +70,13 @@ impl Source {
     #[must_use]
     pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The same folder, with only the files its owner chose.
+    #[must_use]
+    pub fn choosing(mut self, choice: Choice) -> Self {
+        self.choice = choice;
         self
     }
 
@@ -80,7 +90,7 @@ impl Source {
 
     /// The files below the folder, sorted by id, and what was left out.
     pub fn list(&self) -> Listing {
-        walk(&self.root, &self.limits)
+        walk(&self.root, &self.limits, &self.choice)
     }
 
     /// Reads one file into documents.

@@ -7,6 +7,7 @@ use std::path::Path;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
+use crate::choice::{Choice, Rules};
 use crate::entry::{Entry, Place};
 use crate::error::{Reason, Skipped};
 use crate::limits::Limits;
@@ -22,15 +23,19 @@ pub struct Listing {
     /// How many names are no part of a corpus by rule: hidden ones, and at the root `docent.toml` and the
     /// README, which speaks about the folder to people.
     pub ignored: u64,
+    /// How many names the owner left out, by settings or ignore files; a folder counts as one.
+    pub excluded: u64,
 }
 
-pub(crate) fn walk(root: &Dir, limits: &Limits) -> Listing {
+pub(crate) fn walk(root: &Dir, limits: &Limits, choice: &Choice) -> Listing {
     let mut walk = Walk {
         limits,
+        rules: Rules::new(choice),
         left: limits.max_files,
         entries: Vec::new(),
         skipped: Reported::new(limits.max_reported),
         ignored: 0,
+        excluded: 0,
     };
     walk.folder(root, Path::new(""), 0);
     walk.entries.sort_by(|a, b| a.id().cmp(b.id()));
@@ -40,17 +45,20 @@ pub(crate) fn walk(root: &Dir, limits: &Limits) -> Listing {
         entries: walk.entries,
         skipped,
         ignored: walk.ignored,
+        excluded: walk.excluded,
     }
 }
 
 struct Walk<'a> {
     limits: &'a Limits,
+    rules: Rules<'a>,
     /// Names that may still be taken. They are counted when a folder is read and not when a name is
     /// visited, so that the names waiting at all levels together stay within the limit.
     left: usize,
     entries: Vec<Entry>,
     skipped: Reported<Skipped>,
     ignored: u64,
+    excluded: u64,
 }
 
 impl Walk<'_> {
@@ -60,9 +68,13 @@ impl Walk<'_> {
             Ok(names) => names,
             Err(error) => return self.skip(relative, unreadable(&error)),
         };
+        for (name, reason) in self.rules.enter(dir, relative) {
+            self.skip(&relative.join(name), reason);
+        }
         for name in names {
             self.visit(dir, &relative.join(&name), &name, depth);
         }
+        self.rules.leave();
     }
 
     /// The smallest names of a folder, as many as may still be taken: which ones does not depend on the
@@ -104,7 +116,9 @@ impl Walk<'_> {
             Ok(metadata) => metadata,
             Err(error) => return self.skip(relative, unreadable(&error)),
         };
-        if metadata.is_symlink() {
+        if self.rules.leave_out(relative, metadata.is_dir()) {
+            self.excluded += 1;
+        } else if metadata.is_symlink() {
             self.skip(relative, Reason::Link);
         } else if metadata.is_dir() {
             self.enter(dir, relative, name, depth);

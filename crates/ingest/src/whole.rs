@@ -1,6 +1,6 @@
 //! The text of a file that is one document, and what is known about it, into that document.
 
-use docent_search::{DocId, Document};
+use docent_search::{DocId, Document, Readers};
 
 use crate::error::{Reason, Warning};
 use crate::fields::Facts;
@@ -40,6 +40,7 @@ pub(crate) fn named(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
+        readers: Readers::Everyone,
     };
     Ok(Parsed {
         documents: vec![document],

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::changes::Changes;
-use crate::descriptor::Descriptor;
-use crate::error::BuildError;
+use crate::descriptor::{Descriptor, Security};
+use crate::error::{BuildError, Explain};
 use crate::locale::Locales;
+use crate::observe::Observer;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::result::{DualFormat, TextForm};
@@ -55,9 +56,11 @@ pub(crate) struct Inner {
     pub(crate) prompts: Vec<Prompt>,
     pub(crate) dual: DualFormat,
     pub(crate) text: TextForm,
+    pub(crate) explain: Option<Explain>,
     pub(crate) cache: CacheHints,
     pub(crate) logging: bool,
     pub(crate) locales: Locales,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) changes: Changes,
     pub(crate) closing: CancellationToken,
     /// The rendered tools with the version of the tools they show.
@@ -69,6 +72,8 @@ pub(crate) struct Registered {
     pub(crate) tool: Box<dyn AnyTool>,
     pub(crate) streams: bool,
     pub(crate) dual: bool,
+    /// How callers may sign in, if the tool says so.
+    pub(crate) security: Option<Vec<Security>>,
     /// Properties that clients repeat in an `Mcp-Param-*` header, with the header's name.
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -80,6 +85,7 @@ impl Registered {
             name,
             streams,
             dual,
+            security,
             ..
         } = tool.descriptor();
         Ok((
@@ -88,6 +94,7 @@ impl Registered {
                 tool,
                 streams,
                 dual,
+                security,
                 headers,
             },
         ))
@@ -159,8 +166,10 @@ impl App {
             prompts: Vec::new(),
             dual: DualFormat::default(),
             text: TextForm::default(),
+            explain: None,
             logging: false,
             locales: Vec::new(),
+            observer: None,
         }
     }
 
@@ -214,8 +223,10 @@ pub struct AppBuilder {
     prompts: Vec<Prompt>,
     dual: DualFormat,
     text: TextForm,
+    explain: Option<Explain>,
     logging: bool,
     locales: Vec<String>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl AppBuilder {
@@ -297,6 +308,14 @@ impl AppBuilder {
         self
     }
 
+    /// Explains failures of tools that are nobody's mistake, such as a service that is away for a while: the
+    /// caller reads what this says in place of a reference to the log.
+    #[must_use]
+    pub const fn explain(mut self, explain: Explain) -> Self {
+        self.explain = Some(explain);
+        self
+    }
+
     /// Declares that tools send log messages (see [`Context::log`](crate::Context::log)).
     #[must_use]
     pub const fn logging(mut self) -> Self {
@@ -309,6 +328,13 @@ impl AppBuilder {
     #[must_use]
     pub fn locales<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.locales = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Has somebody hear of every call to a tool.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -345,12 +371,14 @@ impl AppBuilder {
             prompts: self.prompts,
             dual: self.dual,
             text: self.text,
+            explain: self.explain,
             cache: CacheHints {
                 discover_ms: 3_600_000,
                 list_ms: 300_000,
             },
             logging: self.logging,
             locales: Locales::new(self.locales)?,
+            observer: self.observer,
             changes: Changes::new(),
             closing: CancellationToken::new(),
             tool_list: RwLock::new(None),

@@ -13,11 +13,15 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::Failure;
 use crate::message::Params;
+use crate::observe::{Outcome, Watch};
 use crate::request::{Context, Meta, Round, WayBack};
 use crate::result::{Shape, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::told::{self, Pseudonym};
+
+/// The code of a failure of ours.
+const INTERNAL: i32 = -32603;
 
 /// A `tools/call` with its parameters checked and copied out of the message.
 #[derive(Debug)]
@@ -34,6 +38,17 @@ pub(crate) struct Asker {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     pub(crate) patience: Duration,
+}
+
+impl Asker {
+    /// Whether what this caller sees may be kept for others.
+    pub(crate) const fn cache_scope(&self) -> &'static str {
+        if self.caller.is_anonymous() {
+            "public"
+        } else {
+            "private"
+        }
+    }
 }
 
 impl ToolCall {
@@ -76,6 +91,23 @@ impl ToolCall {
         shape(app, asker).failed(failure, &app.inner().identity.wire)
     }
 
+    /// Answers a call of somebody who has to sign in first, or with more scopes.
+    pub(crate) fn forbidden(
+        app: &App,
+        asker: &Asker,
+        challenge: String,
+    ) -> Result<String, RpcError> {
+        let failure = if asker.caller.is_anonymous() {
+            Failure::caller("Authentication required.")
+                .hint("ask the user to sign in, then call again")
+        } else {
+            Failure::caller("this needs more than was granted")
+                .hint("ask the user to sign in again and grant it, then call again")
+        };
+        let failure = failure.meta("mcp/www_authenticate", vec![challenge]);
+        shape(app, asker).failed(failure, &app.inner().identity.wire)
+    }
+
     /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
     pub(crate) async fn run(
         self,
@@ -84,7 +116,14 @@ impl ToolCall {
         cancel: CancellationToken,
         back: Option<WayBack>,
     ) -> Result<String, RpcError> {
+        let mut watch = self.watch(app, asker);
+        let mut end = |outcome: Outcome, touched: Vec<String>| {
+            if let Some(watch) = &mut watch {
+                (watch.outcome, watch.touched) = (outcome, touched);
+            }
+        };
         let Some(entry) = app.tool(&self.name) else {
+            end(Outcome::Mistaken, Vec::new());
             return Err(invalid(format!("there is no tool `{}`", self.name)));
         };
         let context = Context {
@@ -96,18 +135,34 @@ impl ToolCall {
             round: self.round,
             prose: app.inner().text == TextForm::Prose,
             locales: app.inner().locales.clone(),
+            watched: app.inner().observer.is_some(),
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
         let (shape, server) = (shape(app, asker), &app.inner().identity.wire);
-        match guarded(
-            asker.patience,
-            entry.tool.call(arguments, entry.dual, context),
-        )
-        .await?
-        {
-            Ok(payloads) => Ok(shape.done(payloads, server)),
-            Err(failure) => shape.failed(failure, server),
-        }
+        let work = entry.tool.call(arguments, entry.dual, context);
+        let outcome = match guarded(asker.patience, work).await {
+            Ok(Ok(mut payloads)) => {
+                end(Outcome::Done, std::mem::take(&mut payloads.touched));
+                return Ok(shape.done(payloads, server));
+            }
+            Ok(Err(failure)) => shape.failed(failure.explained(app.inner().explain), server),
+            Err(error) => Err(error),
+        };
+        let is_ours = outcome.as_ref().is_err_and(|error| error.code == INTERNAL);
+        let ended = if is_ours {
+            Outcome::Failed
+        } else {
+            Outcome::Mistaken
+        };
+        end(ended, Vec::new());
+        outcome
+    }
+
+    /// Whoever watches calls hears of this one, when what is returned is dropped.
+    pub(crate) fn watch(&self, app: &App, asker: &Asker) -> Option<Watch> {
+        let observer = app.inner().observer.clone()?;
+        let sent = (self.arguments.as_deref(), self.meta.as_deref());
+        Some(Watch::new(observer, &self.name, sent, &asker.caller))
     }
 }
 

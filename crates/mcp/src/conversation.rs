@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::Caller;
 use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
 use crate::exchange::{Exchange, Reply};
 use crate::message::{self, Message, Notification, Request};
@@ -43,19 +44,19 @@ impl Conversation {
         }))
     }
 
-    /// Takes one message, or the batch that 2025-03-26 allows, and starts the work on it.
-    pub(crate) async fn receive(&self, bytes: &[u8]) {
+    /// Takes one message of this caller, or the batch that 2025-03-26 allows, and starts the work on it.
+    pub(crate) async fn receive(&self, bytes: &[u8], caller: &Caller) {
         let limits = &self.0.exchange.limits;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
-            Ok(message::Body::One(text)) => self.one(text).await,
+            Ok(message::Body::One(text)) => self.one(text, caller).await,
             Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
                 self.send(error.answer(None)).await;
             }
             Ok(message::Body::Batch(items)) => {
                 for item in items {
-                    self.one(item.get()).await;
+                    self.one(item.get(), caller).await;
                 }
             }
         }
@@ -80,13 +81,13 @@ impl Conversation {
         }
     }
 
-    async fn one(&self, text: &str) {
+    async fn one(&self, text: &str, caller: &Caller) {
         match message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
             Ok(Message::Response) => {}
             Ok(Message::Notification(note)) => self.notified(&note),
             Ok(Message::Request(request)) => match self.revision_of(&request) {
-                Ok(revision) => self.start(&request, revision).await,
+                Ok(revision) => self.start(&request, revision, caller.clone()).await,
                 Err(error) => self.send(error.answer(Some(&request.id))).await,
             },
         }
@@ -131,7 +132,7 @@ impl Conversation {
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
-    async fn start(&self, request: &Request<'_>, revision: Revision) {
+    async fn start(&self, request: &Request<'_>, revision: Revision, caller: Caller) {
         // Whoever asks faster than we answer waits; the pipe fills up, and nothing is turned away.
         let permit = self.0.in_flight.clone().acquire_owned().await.ok();
         let cancel = CancellationToken::new();
@@ -145,7 +146,10 @@ impl Conversation {
         let (this, id) = (self.clone(), request.id.clone());
         self.0.tasks.spawn(async move {
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                let work = this.0.exchange.answer(&request, revision, cancel.clone());
+                let work = this
+                    .0
+                    .exchange
+                    .answer(&request, revision, &caller, cancel.clone());
                 tokio::select! {
                     reply = work => this.deliver(reply, &cancel).await,
                     // A cancelled request gets no answer, as the protocol rules.

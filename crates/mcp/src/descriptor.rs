@@ -95,7 +95,7 @@ pub struct Descriptor {
     output_schema: Option<Value>,
     widget: Option<String>,
     audience: Option<Audience>,
-    security: Option<Vec<Security>>,
+    pub(crate) security: Option<Vec<Security>>,
     pub(crate) streams: bool,
     pub(crate) dual: bool,
 }
@@ -403,6 +403,22 @@ impl Descriptor {
             }
         }
         Ok(())
+    }
+}
+
+/// Says in a finished descriptor how callers may sign in, in both places, unless it says so itself.
+pub(crate) fn note_security(tool: &mut Value, ways: &[Security]) {
+    let Some(tool) = tool
+        .as_object_mut()
+        .filter(|tool| !tool.contains_key("securitySchemes"))
+    else {
+        return;
+    };
+    let schemes: Vec<Value> = ways.iter().map(Security::wire).collect();
+    tool.insert("securitySchemes".to_owned(), json!(schemes));
+    let meta = tool.entry("_meta").or_insert_with(|| json!({}));
+    if let Some(meta) = meta.as_object_mut() {
+        meta.insert("securitySchemes".to_owned(), json!(schemes));
     }
 }
 

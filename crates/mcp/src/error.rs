@@ -111,6 +111,24 @@ impl Failure {
     }
 }
 
+/// Says of a failure that is nobody's mistake, such as a service that is away for a while, what happened and
+/// what to do; nothing of one that only we can mend.
+pub type Explain = fn(&(dyn std::error::Error + 'static)) -> Option<(String, String)>;
+
+impl Failure {
+    /// The same, said to the caller where it can be explained.
+    pub(crate) fn explained(self, explain: Option<Explain>) -> Self {
+        let Fault::Internal(error) = &self.0 else {
+            return self;
+        };
+        let Some((message, hint)) = explain.and_then(|explain| explain(error.as_ref())) else {
+            return self;
+        };
+        tracing::warn!(error = %error, "a request failed");
+        Self::caller(message).hint(hint)
+    }
+}
+
 /// A text as it can stand in a quoted string of a header: what could end the string, or is not ASCII
 /// that prints, is left out.
 fn quotable(text: &str) -> String {

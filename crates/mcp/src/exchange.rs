@@ -17,10 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Auth, Caller, Lack};
 use crate::call::{Asker, ToolCall, invalid};
+use crate::descriptor;
+use crate::error::BuildError;
 use crate::http::limits::Limits;
 use crate::message::{Params, Request};
+use crate::observe::{Outcome, Watch};
 use crate::rate::Rates;
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
@@ -31,6 +34,7 @@ use crate::rpc::{RpcError, result_answer, to_text};
 pub(crate) struct Exchange {
     pub(crate) app: App,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) auth: Option<Auth>,
     listeners: Arc<Semaphore>,
     rates: Arc<Rates>,
 }
@@ -68,23 +72,30 @@ impl Stream {
 }
 
 impl Exchange {
-    pub(crate) fn new(app: App, limits: Arc<Limits>) -> Self {
+    pub(crate) fn new(app: App, limits: Arc<Limits>, auth: Option<Auth>) -> Self {
         let listeners = Arc::new(Semaphore::new(limits.listen_streams));
         let rates = Arc::new(Rates::new(limits.calls_per_minute));
         Self {
             app,
             limits,
+            auth,
             listeners,
             rates,
         }
     }
 
-    pub(crate) fn asker(&self, revision: Revision) -> Asker {
+    fn asker(&self, caller: &Caller, revision: Revision) -> Asker {
         Asker {
-            caller: Caller::anonymous(),
+            caller: caller.clone(),
             revision,
             patience: self.limits.handler,
         }
+    }
+
+    /// What this caller lacks to call a tool; nothing for a tool that is not there.
+    pub(crate) fn lack(&self, caller: &Caller, tool: &str) -> Option<Lack> {
+        let entry = self.app.tool(tool)?;
+        self.auth.as_ref()?.lacks(caller, entry.security.as_deref())
     }
 
     /// Answers one request. `cancel` fires when the client cancels or has gone.
@@ -92,13 +103,21 @@ impl Exchange {
         &self,
         request: &Request<'_>,
         revision: Revision,
+        caller: &Caller,
         cancel: CancellationToken,
     ) -> Reply {
-        let asker = self.asker(revision);
+        let asker = self.asker(caller, revision);
         let outcome = match request.method.as_ref() {
-            "tools/list" => self.tool_list(request, revision),
+            "tools/list" => self.tool_list(request, &asker),
             "tools/call" => match self.admit(&request.params, &asker) {
-                Ok(Err(wait)) => ToolCall::too_soon(&self.app, &asker, wait),
+                Ok(Ok(call)) if self.lack(caller, &call.name).is_some() => {
+                    end(call.watch(&self.app, &asker), Outcome::Forbidden);
+                    self.forbidden(&asker, &call.name)
+                }
+                Ok(Err((call, wait))) => {
+                    end(call.watch(&self.app, &asker), Outcome::TooSoon);
+                    ToolCall::too_soon(&self.app, &asker, wait)
+                }
                 Ok(Ok(call)) if self.must_stream(&call) => {
                     return self.drive(request, asker, Some(call), cancel).await;
                 }
@@ -113,38 +132,79 @@ impl Exchange {
         whole(request, outcome)
     }
 
-    /// Reads a call, and counts it; the inner error is how long its caller has to wait.
+    /// Reads a call, and counts it; the inner error has how long its caller has to wait.
     fn admit(
         &self,
         params: &Params<'_>,
         asker: &Asker,
-    ) -> Result<Result<ToolCall, Duration>, RpcError> {
+    ) -> Result<Result<ToolCall, (ToolCall, Duration)>, RpcError> {
         let call = ToolCall::parse(params)?;
         let counted = self
             .rates
             .take(&asker.caller, || call.subject(), Instant::now());
-        Ok(counted.map(|()| call))
+        Ok(match counted {
+            Ok(()) => Ok(call),
+            Err(wait) => Err((call, wait)),
+        })
     }
 
     fn must_stream(&self, call: &ToolCall) -> bool {
         call.wants_progress() || self.app.tool(&call.name).is_some_and(|entry| entry.streams)
     }
 
-    fn tool_list(&self, request: &Request<'_>, revision: Revision) -> Result<String, RpcError> {
+    /// A call that needs signing in, or more than was granted, in the words that ChatGPT acts upon.
+    fn forbidden(&self, asker: &Asker, tool: &str) -> Result<String, RpcError> {
+        let lack = self.lack(&asker.caller, tool);
+        let challenge = self
+            .auth
+            .as_ref()
+            .zip(lack)
+            .map(|(auth, lack)| auth.in_band(&lack));
+        ToolCall::forbidden(&self.app, asker, challenge.unwrap_or_default())
+    }
+
+    fn tool_list(&self, request: &Request<'_>, asker: &Asker) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
             return Err(invalid(
                 "this list has one page; call it without a `cursor`",
             ));
         }
-        let tools = self.app.tool_list().map_err(|error| internal(&error))?;
-        if !revision.is_modern() {
+        let tools = self
+            .tools_for(&asker.caller)
+            .map_err(|error| internal(&error))?;
+        if !asker.revision.is_modern() {
             return Ok(format!(r#"{{"tools":{tools}}}"#));
         }
         let inner = self.app.inner();
         Ok(format!(
-            r#"{{"resultType":"complete","tools":{tools},"ttlMs":{},"cacheScope":"public","_meta":{{"{SERVER_INFO}":{}}}}}"#,
-            inner.cache.list_ms, inner.identity.wire
+            r#"{{"resultType":"complete","tools":{tools},"ttlMs":{},"cacheScope":"{}","_meta":{{"{SERVER_INFO}":{}}}}}"#,
+            inner.cache.list_ms,
+            asker.cache_scope(),
+            inner.identity.wire
         ))
+    }
+
+    /// The tools as a JSON array: all of them for somebody who has yet to sign in, and for somebody who
+    /// has, those that they may call. Each says which sign-in it wants.
+    fn tools_for(&self, caller: &Caller) -> Result<Arc<str>, BuildError> {
+        let list = self.app.tool_list()?;
+        let Some(auth) = &self.auth else {
+            return Ok(list);
+        };
+        let mut tools: Vec<Value> = serde_json::from_str(&list).unwrap_or_default();
+        tools.retain_mut(|tool| {
+            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+            if !caller.is_anonymous() && self.lack(caller, name).is_some() {
+                return false;
+            }
+            let own = self
+                .app
+                .tool(name)
+                .and_then(|entry| entry.security.as_deref());
+            descriptor::note_security(tool, &auth.ways(own));
+            true
+        });
+        Ok(Value::Array(tools).to_string().into())
     }
 
     /// Runs a request on rmcp: a service of its own, for this one message, without a session.
@@ -204,6 +264,13 @@ impl Exchange {
 #[derive(Debug, thiserror::Error)]
 #[error("the service ended without an answer")]
 struct Unanswered;
+
+/// Tells whoever watches that a call has ended before it began.
+fn end(watch: Option<Watch>, outcome: Outcome) {
+    if let Some(mut watch) = watch {
+        watch.outcome = outcome;
+    }
+}
 
 fn busy() -> RpcError {
     RpcError::new(-32603, "too many clients are listening; try again later")

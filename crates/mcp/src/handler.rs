@@ -133,7 +133,7 @@ impl Handler {
             object.insert("_meta".to_owned(), json!({SERVER_INFO: server}));
             if let Some(ttl_ms) = ttl_ms {
                 object.insert("ttlMs".to_owned(), ttl_ms.into());
-                object.insert("cacheScope".to_owned(), "public".into());
+                object.insert("cacheScope".to_owned(), self.asker.cache_scope().into());
             }
         }
         serde_json::from_value(value).map_err(|error| rpc_error(error.into()).into())
@@ -165,6 +165,7 @@ impl Handler {
             round,
             prose: self.app.inner().text == TextForm::Prose,
             locales: self.app.inner().locales.clone(),
+            watched: false,
         }
     }
 
@@ -324,9 +325,12 @@ impl ServerHandler for Handler {
         let completer = completers
             .and_then(|all| all.get(&request.argument.name))
             .cloned();
-        let typed = request.argument.value;
+        let (typed, caller) = (request.argument.value, self.asker.caller.clone());
         let work = async move {
-            Ok(completer.map_or_else(Completer::nothing, |completer| completer.suggest(&typed)))
+            match completer {
+                Some(completer) => completer.suggest(typed, caller).await,
+                None => Ok(Completer::nothing()),
+            }
         };
         match self.guard(work, None).await? {
             Asked::Done(result) => Ok(result),

@@ -46,6 +46,7 @@ pub mod http;
 mod json;
 mod locale;
 mod message;
+mod observe;
 mod prompt;
 mod rate;
 mod request;
@@ -61,14 +62,19 @@ mod widget;
 
 pub use app::{App, AppBuilder, Icon};
 pub use ask::Ask;
-pub use auth::Caller;
+pub use auth::server as sign_in;
+pub use auth::{
+    Algorithm, ApiKey, ApiKeys, Auth, AuthBuilder, AuthError, Caller, Demand, Denied, Grant,
+    Issuer, LinkKey, LocalKeys, Network,
+};
 pub use changes::Changes;
 pub use complete::Completer;
 pub use content::{Content, ResourceText};
 pub use descriptor::{Audience, Descriptor, Hints, Security};
-pub use error::{BuildError, Failure};
+pub use error::{BuildError, Explain, Failure};
 pub use file::FileParam;
 pub use json::JsonObject;
+pub use observe::{Called, MAX_TOUCHED, Observer, Outcome};
 pub use prompt::{Arguments, Prompt, PromptMessage, Role};
 pub use request::{Context, Level};
 pub use resource::{Body, Resource, ResourceTemplate, Vars};

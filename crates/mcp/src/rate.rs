@@ -141,6 +141,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn somebody_verified_is_counted_whatever_the_host_says() {
+        let (rates, now) = (Rates::new(2), Instant::now());
+        let caller = |subject: &str| {
+            Caller::known("i", subject, None, Default::default(), Default::default())
+        };
+        let takes =
+            |subject: &str, told: &str| rates.take(&caller(subject), || named(told), now).is_ok();
+        assert!(takes("a", "x") && takes("a", "y"));
+        assert!(!takes("a", "z"), "another pseudonym is no other caller");
+        assert!(takes("b", "x"));
+    }
+
+    #[tokio::test]
     async fn the_memory_has_a_bound_and_the_greedy_stay_in_it() {
         let (rates, now) = (Rates::new(2), Instant::now());
         assert!(takes(&rates, "greedy", now) && takes(&rates, "greedy", now));

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
 use crate::locale::{self, Locales};
+use crate::observe::MAX_TOUCHED;
 use crate::revision::Revision;
 use crate::told::Told;
 
@@ -37,6 +38,8 @@ pub struct Context {
     pub(crate) round: Round,
     pub(crate) prose: bool,
     pub(crate) locales: Locales,
+    /// Whether somebody hears of the call when it has ended.
+    pub(crate) watched: bool,
 }
 
 /// The request's `_meta`, parsed only when somebody looks.
@@ -81,6 +84,15 @@ impl Context {
     #[must_use]
     pub const fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// What an answer is about, for [`Answer::touched`](crate::Answer::touched): the first
+    /// [`MAX_TOUCHED`] of it, and nothing where nobody watches.
+    #[must_use]
+    pub fn touched<S: AsRef<str>>(&self, things: impl IntoIterator<Item = S>) -> Vec<String> {
+        let most = if self.watched { MAX_TOUCHED } else { 0 };
+        let things = things.into_iter().take(most);
+        things.map(|thing| thing.as_ref().to_owned()).collect()
     }
 
     /// The revision of the protocol that this request speaks.

@@ -23,6 +23,7 @@ pub struct Answer<T> {
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) meta: Map<String, Value>,
     pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
+    pub(crate) touched: Vec<String>,
 }
 
 impl<T> Answer<T> {
@@ -34,7 +35,17 @@ impl<T> Answer<T> {
             content: None,
             meta: Map::new(),
             raw_meta: Vec::new(),
+            touched: Vec::new(),
         }
+    }
+
+    /// Says what the answer is about, such as the ids of documents, to whoever
+    /// [watches calls](crate::AppBuilder::observer); clients never see it. See
+    /// [`Context::touched`](crate::Context::touched).
+    #[must_use]
+    pub fn touched(mut self, things: Vec<String>) -> Self {
+        self.touched = things;
+        self
     }
 
     /// Replaces the text by one of your own.
@@ -104,6 +115,8 @@ pub(crate) struct Payloads {
     /// Members of `_meta` that are JSON already.
     pub(crate) raw_meta: Vec<(&'static str, Arc<str>)>,
     pub(crate) dual: bool,
+    /// What the answer is about, for whoever watches.
+    pub(crate) touched: Vec<String>,
 }
 
 /// How results look for one request.
@@ -294,6 +307,7 @@ mod tests {
             meta: Map::new(),
             raw_meta: vec![("raw", "[1]".into())],
             dual: true,
+            touched: Vec::new(),
         }
     }
 

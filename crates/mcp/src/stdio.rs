@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::conversation::Conversation;
 use crate::exchange::Exchange;
 use crate::http::limits::Limits;
@@ -59,7 +60,9 @@ where
         }
         Ok::<_, io::Error>(())
     });
-    let conversation = Conversation::new(Exchange::new(app, Arc::new(limits)), out);
+    let conversation = Conversation::new(Exchange::new(app, Arc::new(limits), None), out);
+    // Whoever holds the pipes started this process with all of its rights.
+    let owner = Caller::owner();
     let mut lines = Lines {
         input: BufReader::new(input),
         most,
@@ -74,7 +77,7 @@ where
             None => break,
             Some(Line::TooLong) => conversation.refuse("the line is longer than allowed").await,
             Some(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
-            Some(Line::Whole(line)) => conversation.receive(&line).await,
+            Some(Line::Whole(line)) => conversation.receive(&line, &owner).await,
         }
         if writer.is_finished() {
             break;

@@ -116,6 +116,7 @@ impl<T: Tool> Adapter<T> {
             meta: answer.meta,
             raw_meta: answer.raw_meta,
             dual,
+            touched: answer.touched,
         })
     }
 }

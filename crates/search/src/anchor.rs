@@ -14,36 +14,59 @@ const MAX_SLUG_CHARS: usize = 100;
 /// What stands between two pages.
 const PAGE_BREAK: char = '\u{c}';
 
-/// The anchor of a byte of a text: `page=3` where the text has pages, else the last heading at or before it
-/// in the form that most programs give it, such as `fares-for-children`. Of headings with the same words
-/// the second ends in `-1`, and so on.
-pub fn anchor(text: &str, at: usize) -> Option<String> {
-    if text.contains(PAGE_BREAK) {
-        let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
-        return Some(page(before.matches(PAGE_BREAK).count()));
-    }
-    headings(text)
-        .take_while(|(start, _)| *start <= at)
-        .last()
-        .map(|(_, slug)| slug)
+/// The anchors of a text, found in one walk: `page=3` where the text has pages, else its headings in the form
+/// that most programs give them, such as `fares-for-children`. Of headings with the same words the second ends
+/// in `-1`, and so on.
+#[derive(Debug, Default)]
+pub struct Anchors {
+    /// Where each begins.
+    found: Vec<(usize, String)>,
+    /// The byte up to which they are known.
+    end: usize,
 }
 
-/// The anchors of a part of a text, in their order: the one in force where it begins, and those that follow.
-pub fn anchors(text: &str, part: &Range<usize>) -> Vec<String> {
-    let first = anchor(text, part.start).into_iter();
-    let inside = |start: usize| start > part.start && start < part.end;
-    if text.contains(PAGE_BREAK) {
-        let breaks = text.match_indices(PAGE_BREAK).enumerate();
-        let pages = breaks
-            .filter(|(_, (at, _))| inside(at + 1))
-            .map(|(n, _)| page(n + 1));
-        return first.chain(pages).take(MAX_ANCHORS).collect();
+impl Anchors {
+    /// Those of a text up to a byte of it, and at most [`MAX_ANCHORS`].
+    #[must_use]
+    pub fn until(text: &str, end: usize) -> Self {
+        let mut all: Box<dyn Iterator<Item = (usize, String)>> = if text.contains(PAGE_BREAK) {
+            let breaks = text.match_indices(PAGE_BREAK).enumerate();
+            let later = breaks.map(|(n, (at, _))| (at + 1, page(n + 1)));
+            Box::new(std::iter::once((0, page(0))).chain(later))
+        } else {
+            Box::new(headings(text))
+        };
+        let mut anchors = Self::default();
+        for (start, anchor) in all.by_ref() {
+            if start > end || anchors.found.len() == MAX_ANCHORS {
+                anchors.end = start;
+                return anchors;
+            }
+            anchors.found.push((start, anchor));
+        }
+        anchors.end = usize::MAX;
+        anchors
     }
-    let rest = headings(text).filter(|(start, _)| inside(*start));
-    first
-        .chain(rest.map(|(_, slug)| slug))
-        .take(MAX_ANCHORS)
-        .collect()
+
+    /// The one in force at a byte: the last that begins at or before it. None behind the last that is known,
+    /// since the true one may be another.
+    #[must_use]
+    pub fn at(&self, at: usize) -> Option<&str> {
+        let after = self.found.partition_point(|(start, _)| *start <= at);
+        let last = after.checked_sub(1).filter(|_| at < self.end)?;
+        self.found.get(last).map(|(_, anchor)| anchor.as_str())
+    }
+
+    /// Those of a part, in their order: the one in force where it begins, and those that follow.
+    #[must_use]
+    pub fn within(&self, part: &Range<usize>) -> Vec<&str> {
+        let inside = |start: usize| start > part.start && start < part.end;
+        let rest = self.found.iter().filter(|(start, _)| inside(*start));
+        let first = self.at(part.start).into_iter();
+        first
+            .chain(rest.map(|(_, anchor)| anchor.as_str()))
+            .collect()
+    }
 }
 
 fn page(breaks: usize) -> String {
@@ -54,7 +77,7 @@ fn page(breaks: usize) -> String {
 fn headings(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut known: HashMap<String, usize> = HashMap::new();
     let headings = blocks(text).filter_map(|block| Some((block.range.start, block.heading?.1)));
-    headings.take(MAX_ANCHORS).map(move |(start, words)| {
+    headings.map(move |(start, words)| {
         let slug = slug(text.get(words).unwrap_or_default());
         let before = known.entry(slug.clone()).or_default();
         let same = *before;
@@ -88,6 +111,10 @@ fn slug(words: &str) -> String {
 mod tests {
     use super::*;
 
+    fn all(text: &str) -> Anchors {
+        Anchors::until(text, text.len())
+    }
+
     #[test]
     fn places_lead_to_the_heading_above_them() {
         let text = "Before.\n\n# Fares & Piers\n\nWords.\n\n```\n# no heading\n```\n\n## Für Kinder\n\nMore.\n\n## Für Kinder\n\nLast.";
@@ -99,40 +126,41 @@ mod tests {
             ("Last", Some("für-kinder-1")),
         ] {
             let at = text.find(words).unwrap();
-            assert_eq!(anchor(text, at).as_deref(), expect, "{words}");
+            assert_eq!(Anchors::until(text, at).at(at), expect, "{words}");
+            assert_eq!(all(text).at(at), expect, "{words}");
         }
-        let all = ["fares--piers", "für-kinder", "für-kinder-1"];
-        assert_eq!(anchors(text, &(0..text.len())), all);
+        let known = ["fares--piers", "für-kinder", "für-kinder-1"];
+        assert_eq!(all(text).within(&(0..text.len())), known);
         let more = text.find("More").unwrap();
-        assert_eq!(anchors(text, &(more..text.len())), all[1..]);
-        assert_eq!(anchors("", &(0..0)), [""; 0]);
+        assert_eq!(all(text).within(&(more..text.len())), known[1..]);
+        assert_eq!(all("").within(&(0..0)), [""; 0]);
     }
 
     #[test]
     fn pages_come_before_headings() {
         let text = "# One\n\u{c}\n\u{c}\n# Three\n";
-        assert_eq!(anchor(text, 0).as_deref(), Some("page=1"));
-        assert_eq!(anchor(text, text.len()).as_deref(), Some("page=3"));
-        assert_eq!(
-            anchors(text, &(0..text.len())),
-            ["page=1", "page=2", "page=3"]
-        );
+        let anchors = all(text);
+        assert_eq!(anchors.at(0), Some("page=1"));
+        assert_eq!(anchors.at(text.len()), Some("page=3"));
+        let pages = ["page=1", "page=2", "page=3"];
+        assert_eq!(anchors.within(&(0..text.len())), pages);
         let third = text.find("# Three").unwrap();
-        assert_eq!(anchors(text, &(third..text.len())), ["page=3"]);
+        assert_eq!(anchors.within(&(third..text.len())), ["page=3"]);
     }
 
     #[test]
     fn anchors_end_at_their_bounds() {
-        let many = |count: usize| anchors(&"# a\n".repeat(count), &(0..usize::MAX)).len();
-        assert_eq!(
-            (many(MAX_ANCHORS), many(MAX_ANCHORS + 1)),
-            (MAX_ANCHORS, MAX_ANCHORS)
-        );
-        let pages = |count: usize| anchors(&"a\u{c}".repeat(count), &(0..usize::MAX)).len();
-        assert_eq!(
-            (pages(MAX_ANCHORS - 1), pages(MAX_ANCHORS)),
-            (MAX_ANCHORS, MAX_ANCHORS)
-        );
+        for piece in ["# a\n", "a\u{c}"] {
+            // Pages are one more than there are breaks between them.
+            let breaks = usize::from(piece.ends_with('\u{c}'));
+            let many = |more: usize| piece.repeat(MAX_ANCHORS - breaks + more);
+            let (full, over) = (many(0), many(1));
+            let (full, over) = ((all(&full), full.len()), (all(&over), over.len()));
+            assert_eq!(full.0.within(&(0..usize::MAX)).len(), MAX_ANCHORS);
+            assert!(full.0.at(full.1).is_some());
+            assert_eq!(over.0.within(&(0..usize::MAX)).len(), MAX_ANCHORS);
+            assert_eq!(over.0.at(over.1), None);
+        }
         assert_eq!(
             slug(&"É".repeat(MAX_SLUG_CHARS + 1)),
             "é".repeat(MAX_SLUG_CHARS)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::analysis;
 use crate::error::Error;
+use crate::reader::{MAX_READERS, Readers};
 
 /// The most bytes an id may have. Ids travel in tool calls and in addresses, so they stay short.
 pub const MAX_ID_BYTES: usize = 512;
@@ -84,6 +85,8 @@ pub struct Document {
     pub source: String,
     /// The SHA-256 of the content it came from, in hexadecimal.
     pub hash: String,
+    /// Who may read it, and know that it is there.
+    pub readers: Readers,
 }
 
 impl Document {
@@ -103,6 +106,7 @@ impl Document {
             + fields
             + self.source.len()
             + self.hash.len()
+            + self.readers.bytes()
     }
 
     /// Refuses a document that is over one of the limits above. Every engine asks this of every
@@ -118,6 +122,7 @@ impl Document {
             ("source path", self.source.len(), MAX_SOURCE_BYTES),
             ("content hash", self.hash.len(), MAX_HASH_BYTES),
             ("list of fields", self.fields.len(), MAX_FIELDS),
+            ("list of readers", self.readers.named().count(), MAX_READERS),
         ];
         for (part, size, limit) in parts {
             if size > limit {
@@ -237,19 +242,22 @@ impl fmt::Display for Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::reader::Principal;
 
-    fn document() -> Document {
+    /// A document of nothing but a text.
+    pub(crate) fn plain(text: &str) -> Document {
         Document {
             id: DocId::parse("a").unwrap(),
             title: String::new(),
-            text: String::new(),
+            text: text.to_owned(),
             url: None,
             date: None,
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: Readers::Everyone,
         }
     }
 
@@ -286,7 +294,7 @@ mod tests {
             let document = Document {
                 title,
                 text,
-                ..document()
+                ..plain("")
             };
             assert_eq!(document.name(), name);
         }
@@ -295,7 +303,12 @@ mod tests {
     #[test]
     fn each_part_has_a_bound() {
         type Grow = fn(&mut Document, usize);
-        let parts: [(usize, Grow); 5] = [
+        let parts: [(usize, Grow); 6] = [
+            (MAX_READERS, |document, size| {
+                let names = (0..size).map(|n| format!("group:{n}"));
+                let named = names.map(|name| Principal::parse(&name).unwrap());
+                document.readers = Readers::Only(named.collect());
+            }),
             (MAX_SOURCE_BYTES, |document, size| {
                 document.source = "x".repeat(size);
             }),
@@ -314,7 +327,7 @@ mod tests {
             }),
         ];
         for (limit, grow) in parts {
-            let mut document = document();
+            let mut document = plain("");
             grow(&mut document, limit);
             assert!(document.check().is_ok(), "{limit}");
             grow(&mut document, limit + 1);
@@ -327,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_long_list_of_nothing_still_weighs() {
-        let mut document = document();
+        let mut document = plain("");
         document.fields = vec![("f".to_owned(), Value::List(vec![String::new(); 3_000_000]))];
         assert!(document.check().is_err());
     }

@@ -5,14 +5,20 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _, ready};
 
+use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::error::Error;
+use crate::filter::{Filter, Test};
 use crate::hit::Found;
-use crate::query::{Query, Reader};
+use crate::query::Query;
+use crate::reader::Reader;
 
 /// The most changes one batch may hold.
 pub const MAX_CHANGES: usize = 100_000;
+
+/// The most stretches of days that are counted at a time.
+pub const MAX_STRETCHES: usize = 100;
 
 /// Something that holds documents and finds them again.
 ///
@@ -20,8 +26,35 @@ pub const MAX_CHANGES: usize = 100_000;
 /// one it is.
 pub trait Engine: Send + Sync + 'static {
     /// The best hits for a query, best first; equal scores are in the order of their ids. One
-    /// answer comes from one generation.
+    /// answer comes from one generation, and from those of its documents that the reader sees
+    /// ([`Reader::sees`]): what it finds, counts and completes is what an engine would that holds no
+    /// others. How rare a word is, and so a score, may be told from all.
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>>;
+
+    /// How many of the documents that a query counts have a day of this field in each stretch, its first and
+    /// last day included; the first [`MAX_STRETCHES`] of them.
+    fn days(
+        &self,
+        query: Query,
+        field: String,
+        stretches: Vec<(Day, Day)>,
+    ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+        async move {
+            let mut counts = Vec::new();
+            for (from, to) in stretches.into_iter().take(MAX_STRETCHES) {
+                let test = Test::Date {
+                    from: Some(from.to_string()),
+                    to: Some(to.to_string()),
+                };
+                let name = field.clone();
+                let within = query.clone().filter(Filter::Field { name, test });
+                let found = self.search(within.counted()).await?;
+                counts.push(found.total.unwrap_or(0));
+            }
+            Ok(counts)
+        }
+        .boxed()
+    }
 
     /// Which fields the documents have that the reader may see.
     fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>>;
@@ -42,8 +75,21 @@ pub trait Engine: Send + Sync + 'static {
     /// work out, so whoever keeps the engine calls this until nothing is left.
     fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>>;
 
-    /// What is held, one entry a document, in the order of the ids.
+    /// What is held, one entry a document, in the order of the ids. It is the owner's to know, and so
+    /// are [`Engine::holdings`] and [`Engine::status`]: no reader is asked for.
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>>;
+
+    /// The passages of a document with their vectors, in their order, for who carries an index to another
+    /// engine; nothing where there are none of the model in use. It is the owner's to know.
+    fn vectors(&self, _id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
+        ready(Ok(Vec::new())).boxed()
+    }
+
+    /// Whether changes of this process are taken. Where several processes share an index one of them
+    /// writes; asking makes this one the writer where nobody is.
+    fn leads(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        ready(Ok(true)).boxed()
+    }
 
     /// Says that everything there is to hold is held. What was kept only until then is removed.
     fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -136,14 +182,28 @@ pub struct Holding<'h> {
     pub hash: &'h str,
 }
 
-impl Holding<'_> {
-    pub(crate) fn to_held(self) -> Result<Held, Error> {
-        Ok(Held {
-            id: DocId::parse(self.id)?,
-            source: self.source.to_owned(),
-            hash: self.hash.to_owned(),
-        })
-    }
+/// A passage of a document with its vector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vectored {
+    /// The bytes of the document's text that it stands for.
+    pub range: std::ops::Range<usize>,
+    /// The vector, of length one.
+    pub vector: Vec<f32>,
+}
+
+/// Everything that `show` shows.
+pub(crate) fn gather(
+    show: impl FnOnce(&mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error>,
+) -> Result<Vec<Held>, Error> {
+    let mut held = Vec::new();
+    show(&mut |one| {
+        held.push(DocId::parse(one.id).map(|id| Held {
+            id,
+            source: one.source.to_owned(),
+            hash: one.hash.to_owned(),
+        }));
+    })?;
+    held.into_iter().collect()
 }
 
 /// How an engine is.

@@ -13,6 +13,13 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// A text that cannot say who may read.
+    #[error("not a principal: {reason}")]
+    Principal {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
     /// Something is over its limit; nothing of the batch was applied.
     #[error("{what} is over the limit: {size} of {limit}")]
     TooLarge {
@@ -85,6 +92,17 @@ pub enum Error {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 
+    /// The cluster that holds the index does not answer, not for all of it, or not as it should.
+    #[error("{what}")]
+    Cluster {
+        /// What happened, in words.
+        what: String,
+        /// What to do about it.
+        hint: &'static str,
+        /// The failure underneath, where there is one.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+
     /// The engine underneath failed.
     #[error("the search engine failed")]
     Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -95,6 +113,7 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Id { .. } => "an id has 1 to 512 bytes and no control characters",
+            Self::Principal { .. } => "a principal has 1 to 512 bytes and no control characters",
             Self::TooLarge { .. } => "split the document, or send fewer changes at once",
             Self::Io { .. } => "check that the folder exists, may be written to and has space left",
             Self::Missing { .. } => "build the index first",
@@ -103,7 +122,7 @@ impl Error {
             }
             Self::Locked { .. } => "stop the other process, or open the index to be read only",
             Self::ReadOnly { .. } => "open the index for writing",
-            Self::Embedder { hint, .. } => hint,
+            Self::Embedder { hint, .. } | Self::Cluster { hint, .. } => hint,
             Self::Engine(_) => "try again; if it happens again, build the index again",
         }
     }
@@ -156,6 +175,11 @@ mod tests {
             Error::Embedder {
                 what: "the endpoint cannot be reached".to_owned(),
                 hint: "check that it runs",
+                source: None,
+            },
+            Error::Cluster {
+                what: "none of the nodes answers".to_owned(),
+                hint: "check that they run",
                 source: None,
             },
             Error::engine("no"),

@@ -58,6 +58,7 @@ mod tests {
     use super::*;
     use crate::document::DocId;
     use crate::hit::Why;
+    use crate::reader::Readers;
     use crate::snippet::Wanted;
 
     fn indexes(near: &[usize], wanted: &[&str]) -> Vec<usize> {
@@ -74,6 +75,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: Readers::Everyone,
         };
         let all = passages(&document);
         let near: Vec<_> = near.iter().map(|at| all[*at].range.clone()).collect();

@@ -213,6 +213,7 @@ pub(crate) fn folded(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::document::DocId;
+    use crate::reader::Readers;
 
     fn document(date: Option<&str>, fields: &[(&str, Value)]) -> Document {
         let fields = fields.iter();
@@ -227,6 +228,7 @@ mod tests {
                 .collect(),
             source: String::new(),
             hash: String::new(),
+            readers: Readers::Everyone,
         }
     }
 

@@ -26,6 +26,16 @@ pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, Error> {
     }
 }
 
+/// The lock of an index, kept by whoever writes to it.
+pub(crate) const WRITER: &str = ".docent-writer.lock";
+
+/// Whether some process writes to the index in a folder just now. Nothing is changed there.
+#[must_use]
+pub fn is_kept(dir: &Path) -> bool {
+    let file = File::options().write(true).open(dir.join(WRITER));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Makes the names in a folder last.
 pub(crate) fn sync(dir: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
@@ -33,5 +43,20 @@ pub(crate) fn sync(dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_kept_while_somebody_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_kept(dir.path()));
+        let kept = lock(dir.path(), WRITER).unwrap();
+        assert!(is_kept(dir.path()));
+        drop(kept);
+        assert!(!is_kept(dir.path()));
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! A [`Document`] goes in through [`Engine::apply`]; a [`Query`] comes back as [`Hit`]s through
 //! [`Engine::search`]. What sits behind the [`Engine`] is one of several engines that all pass the
-//! same contract suite: [`Memory`] is the small reference, [`Embedded`] keeps its index on disk.
+//! same contract suite: [`Memory`] is the small reference, [`Embedded`] keeps its index on disk, and
+//! [`Cluster`] keeps it on a Qdrant cluster for any number of processes.
 
 mod analysis;
 mod anchor;
 mod calendar;
+mod carrier;
 mod catalog;
+mod cluster;
 mod document;
 mod embed;
 mod embedded;
@@ -15,6 +18,7 @@ mod embedder;
 mod engine;
 mod error;
 mod excerpt;
+mod facets;
 pub mod faults;
 mod filter;
 mod folder;
@@ -24,18 +28,23 @@ mod hit;
 mod marks;
 mod memory;
 mod passage;
+mod postings;
 mod query;
 mod ranking;
+mod reader;
 mod snippet;
 mod spelling;
+mod stored;
 pub mod vectors;
 
-pub use anchor::{MAX_ANCHORS, anchor, anchors};
+pub use anchor::{Anchors, MAX_ANCHORS};
 pub use calendar::Day;
+pub use carrier::Carrier;
 pub use catalog::{
     Bound, Catalog, CatalogBuilder, Field, Kind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
     MAX_KEYWORDS, MAX_TRACKED,
 };
+pub use cluster::{CallCounts, Cluster, ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 pub use document::{
     DocId, Document, MAX_DOCUMENT_BYTES, MAX_FIELDS, MAX_HASH_BYTES, MAX_ID_BYTES,
     MAX_SOURCE_BYTES, MAX_URL_BYTES, Value,
@@ -48,10 +57,12 @@ pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
 pub use embedder::Embedder;
 pub use engine::{
-    Change, Engine, Generation, Held, Holding, MAX_CHANGES, PartState, Settled, Status,
+    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_STRETCHES, PartState, Settled,
+    Status, Vectored,
 };
 pub use error::Error;
 pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
+pub use folder::is_kept;
 pub use fuse::Scale;
 pub use grammar::{Applied, Ignored, MAX_IGNORED, MAX_QUERY_DEPTH, Parsed};
 pub use hit::{
@@ -60,8 +71,8 @@ pub use hit::{
 };
 pub use marks::{MAX_MARKS, Marker};
 pub use memory::Memory;
-pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, passages};
+pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, heading, is_fence, passages};
 pub use query::{
-    MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Method, Query, Reader,
-    Sort,
+    MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Method, Query, Sort,
 };
+pub use reader::{MAX_PRINCIPAL_BYTES, MAX_PRINCIPALS, MAX_READERS, Principal, Reader, Readers};

@@ -82,23 +82,10 @@ impl Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::DocId;
-
-    fn document(text: &str) -> Document {
-        Document {
-            id: DocId::parse("a").unwrap(),
-            title: String::new(),
-            text: text.to_owned(),
-            url: None,
-            date: None,
-            fields: Vec::new(),
-            source: String::new(),
-            hash: String::new(),
-        }
-    }
+    use crate::document::tests::plain;
 
     fn marked(text: &str, words: &str) -> Vec<String> {
-        let marks = Marker::new(&document(text), words).marks(text);
+        let marks = Marker::new(&plain(text), words).marks(text);
         let mut at = 0;
         for mark in &marks {
             assert!(mark.start >= at && mark.end > mark.start);
@@ -119,7 +106,7 @@ mod tests {
         );
         assert_eq!(marked(text, ""), [""; 0]);
         assert_eq!(marked(text, "submarine"), [""; 0]);
-        let marker = Marker::new(&document(text), "winter ferry");
+        let marker = Marker::new(&plain(text), "winter ferry");
         assert_eq!(marker.worth(text), (2, 3));
     }
 

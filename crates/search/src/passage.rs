@@ -97,7 +97,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
             if line.trim().is_empty() {
                 continue;
             }
-            if !fenced && let Some(heading) = heading(line, range.start) {
+            if !fenced && let Some(heading) = heading_at(line, range.start) {
                 return Some(Block {
                     range,
                     heading: Some(heading),
@@ -107,9 +107,9 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
             fenced ^= is_fence(line);
             let mut end = range.end;
             // Code keeps its blank lines and its `#`, which are no headings there.
-            while let Some((next, range)) = lines.next_if(|(next, range)| {
-                fenced || !(next.trim().is_empty() || heading(next, range.start).is_some())
-            }) {
+            while let Some((next, range)) = lines
+                .next_if(|(next, _)| fenced || !(next.trim().is_empty() || heading(next).is_some()))
+            {
                 fenced ^= is_fence(next);
                 end = range.end;
             }
@@ -132,13 +132,14 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     })
 }
 
-fn is_fence(line: &str) -> bool {
+/// Whether a line begins or ends code.
+pub fn is_fence(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// The level and the words of a Markdown heading on the line that begins at `start`.
-fn heading(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
+/// The level and the words of a Markdown heading.
+pub fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     if !(1..=MAX_LEVEL).contains(&level) {
         return None;
@@ -148,9 +149,13 @@ fn heading(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
         return None;
     }
     let words = rest.trim().trim_end_matches('#').trim_end();
-    if words.is_empty() {
-        return None;
-    }
+    (!words.is_empty()).then_some((level, words))
+}
+
+/// The same, with the place of the words, for a line that begins at `start`.
+fn heading_at(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
+    let (level, words) = heading(line)?;
+    let rest = line.get(level..)?;
     let from = start + level + (rest.len() - rest.trim_start().len());
     Some((level, from..from + words.len()))
 }
@@ -279,18 +284,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::document::DocId;
+    use crate::document::tests::plain;
 
     fn document(title: &str, text: &str) -> Document {
         Document {
-            id: DocId::parse("a").unwrap(),
             title: title.to_owned(),
-            text: text.to_owned(),
-            url: None,
-            date: None,
-            fields: Vec::new(),
-            source: String::new(),
-            hash: String::new(),
+            ..plain(text)
         }
     }
 

@@ -4,6 +4,7 @@ use crate::analysis::{self, Language, QueryTerm};
 use crate::filter::Filter;
 use crate::fuse::Weighing;
 use crate::grammar::Parsed;
+use crate::reader::Reader;
 
 /// The most characters of a query that are looked at; the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 1_024;
@@ -19,18 +20,6 @@ pub const MAX_OFFSET: usize = 10_000;
 
 /// The most fields whose values one query may have counted.
 pub const MAX_FACETS: usize = 16;
-
-/// Who is reading. Nothing is searched or fetched without one, so that what a reader may see is
-/// decided in one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reader(());
-
-impl Reader {
-    /// A reader who sees what everyone sees.
-    pub fn everyone() -> Self {
-        Self(())
-    }
-}
 
 /// The order of the hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -365,12 +365,14 @@ fn line(flat: &str, start: usize, most: usize) -> String {
     };
     let mut line = String::with_capacity(opening.len() + shown.len() + closing.len());
     line.push_str(opening);
-    for (n, piece) in shown.split('\n').enumerate() {
-        if n > 0 {
-            line.push(' ');
-        }
+    let mut rest = shown;
+    while let Some(at) = memchr::memchr(b'\n', rest.as_bytes()) {
+        let (piece, tail) = rest.split_at_checked(at).unwrap_or((rest, ""));
         line.push_str(piece);
+        line.push(' ');
+        rest = tail.get(1..).unwrap_or_default();
     }
+    line.push_str(rest);
     line.push_str(closing);
     line
 }

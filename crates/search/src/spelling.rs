@@ -35,6 +35,14 @@ pub(crate) trait Dictionary {
     /// The terms that begin with this character, at most [`MAX_COMPARED`], each with the number of
     /// documents that have it.
     fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
+
+    /// The same, without terms that cannot have been meant by `word`, where leaving them out is cheaper.
+    fn like(&self, word: &str) -> Result<BTreeMap<String, u64>, Self::Error> {
+        match word.chars().next() {
+            Some(first) => self.beginning_with(first),
+            None => Ok(BTreeMap::new()),
+        }
+    }
 }
 
 /// Replaces each term that no document has by what was probably meant. One for which nothing is
@@ -50,13 +58,11 @@ pub(crate) fn correct<D: Dictionary>(
         // What is no word of its own has words or a net beside it.
         let may_be_wrong = left > 0 && term.is_word() && may_be_meant(term.text(), at == last);
         let is_known = !may_be_wrong || knows_one(dictionary, &term.forms)?;
-        let first = term.text().chars().next().filter(|_| !is_known);
-        let meant = match first {
-            Some(first) => {
-                left -= 1;
-                meant(term.text(), at == last, &dictionary.beginning_with(first)?)
-            }
-            None => Vec::new(),
+        let meant = if is_known {
+            Vec::new()
+        } else {
+            left -= 1;
+            meant(term.text(), at == last, &dictionary.like(term.text())?)
         };
         if meant.is_empty() {
             corrected.push(term);
@@ -79,12 +85,26 @@ fn knows_one<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D:
 
 /// How many slips a word may have. One digit off is another number.
 fn slips(word: &str) -> usize {
-    match word.chars().count() {
-        _ if word.contains(|c: char| c.is_numeric()) => 0,
+    if word.contains(|c: char| c.is_numeric()) {
+        0
+    } else {
+        slips_of(word.chars().count())
+    }
+}
+
+/// How many slips a word of so many characters may have.
+pub(crate) fn slips_of(chars: usize) -> usize {
+    match chars {
         ..ONE_SLIP_CHARS => 0,
         ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
         _ => 2,
     }
+}
+
+/// Whether a slip or two may have made `word` of `term`.
+pub(crate) fn is_near(word: &str, term: &str) -> bool {
+    let letters = |text: &str| text.chars().collect::<Vec<_>>();
+    distance(&letters(word), &letters(term), slips(word)).is_some()
 }
 
 fn is_beginning(word: &str, is_last: bool) -> bool {

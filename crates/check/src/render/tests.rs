@@ -28,6 +28,7 @@ fn report() -> Report {
         skipped: vec![("transport/get", "no \"http\"")],
         facts: vec![("tools", "2".to_owned())],
         tools: Vec::new(),
+        trouble: None,
     }
 }
 

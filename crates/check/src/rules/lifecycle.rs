@@ -1,5 +1,6 @@
 //! The first words: discovery, greeting, versions, capabilities, and answers that have the right form.
 
+mod lists;
 mod messages;
 
 use serde_json::Value;
@@ -95,7 +96,18 @@ pub(super) const RULES: &[Rule] = &[
             "2025-11-25",
         ),
         fix: "answer the list, empty if need be, or do not declare the capability",
-        judge: declared_lists,
+        judge: lists::declared,
+    },
+    Rule {
+        id: "lifecycle/list-entries",
+        demand: "every resource has its address and its name, and every prompt its name",
+        weights: MUST,
+        source: owner(
+            "MCP specification 2025-11-25, server/resources and server/prompts",
+            "2025-11-25",
+        ),
+        fix: "give each entry its `name`, and each resource its `uri`; titles are for people and optional",
+        judge: lists::entries,
     },
     Rule {
         id: "lifecycle/undeclared-lists",
@@ -106,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
             "2026-11-15",
         ),
         fix: "answer `resources/list` and `prompts/list` with an empty list, or with error -32601",
-        judge: undeclared_lists,
+        judge: lists::undeclared,
     },
     Rule {
         id: "lifecycle/ping",
@@ -395,60 +407,6 @@ fn tools_declared(seen: &Seen) -> Verdict {
     Verdict::one(missing.then(|| {
         Fault::new("there are tools, but the capability `tools` is not declared").seen(capabilities)
     }))
-}
-
-const LISTS: [(&str, &str, &str); 2] = [
-    ("resources", "resources/list", "resources"),
-    ("prompts", "prompts/list", "prompts"),
-];
-
-fn declared_lists(seen: &Seen) -> Verdict {
-    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
-    let declared = LISTS.into_iter().filter(|(name, ..)| is_declared(name));
-    let fault = |(probe, method, key): (&str, &str, &str)| {
-        let listed = seen.probe(probe)?;
-        let good = listed
-            .result()
-            .and_then(|result| result.get(key))
-            .is_some_and(Value::is_array);
-        (!good).then(|| {
-            Fault::new(format!(
-                "`{key}` are declared, but `{method}` returns no list"
-            ))
-            .from(listed)
-        })
-    };
-    let declared: Vec<_> = declared.collect();
-    if declared.is_empty() {
-        return Verdict::Skipped("neither resources nor prompts are declared");
-    }
-    Verdict::Judged(declared.into_iter().filter_map(fault).collect())
-}
-
-fn undeclared_lists(seen: &Seen) -> Verdict {
-    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
-    let undeclared: Vec<_> = LISTS
-        .into_iter()
-        .filter(|(name, ..)| !is_declared(name))
-        .collect();
-    if undeclared.is_empty() {
-        return Verdict::Skipped("resources and prompts are declared");
-    }
-    let fault = |(probe, method, key): (&str, &str, &str)| {
-        let listed = seen.probe(probe)?;
-        let empty = listed
-            .result()
-            .and_then(|result| result.get(key))
-            .is_some_and(Value::is_array);
-        let refused = listed.error().is_some();
-        (!empty && !refused).then(|| {
-            Fault::new(format!(
-                "`{method}` is neither answered nor refused cleanly"
-            ))
-            .from(listed)
-        })
-    };
-    Verdict::Judged(undeclared.into_iter().filter_map(fault).collect())
 }
 
 fn both_eras(seen: &Seen) -> Verdict {

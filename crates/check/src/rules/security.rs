@@ -313,13 +313,7 @@ fn internal_ids(seen: &Seen) -> Verdict {
         "correlationId",
         "correlation_id",
     ];
-    let purposes = [
-        Purpose::Explore,
-        Purpose::Title,
-        Purpose::Fetch,
-        Purpose::Other,
-    ];
-    of_calls(seen, &purposes, |call| {
+    of_calls(seen, Purpose::GOOD, |call| {
         let payload = call.payload()?;
         let members = payload.as_object()?;
         let found = members

@@ -119,6 +119,14 @@ pub(super) const RULES: &[Rule] = &[
         judge: description,
     },
     Rule {
+        id: "tools/parameter-descriptions",
+        demand: "every parameter says what it is",
+        weights: &[(ChatGpt, Warning), (Submission, Warning)],
+        source: owner("OpenAI, apps-sdk/plan/tools", "2026-11-15"),
+        fix: "give each property of `inputSchema` a `description`, with its range or choices where it has some",
+        judge: schemas::parameter_descriptions,
+    },
+    Rule {
         id: "tools/steering",
         demand: "descriptions say what a tool does, and do not steer the model away from others",
         weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
@@ -401,21 +409,8 @@ fn description(seen: &Seen) -> Verdict {
     })
 }
 
-const CALLED: [Purpose; 10] = [
-    Purpose::Explore,
-    Purpose::Title,
-    Purpose::Again,
-    Purpose::Empty,
-    Purpose::Odd,
-    Purpose::NoArgument,
-    Purpose::Fetch,
-    Purpose::UnknownId,
-    Purpose::Other,
-    Purpose::UnknownTool,
-];
-
 fn result_form(seen: &Seen) -> Verdict {
-    of_calls(seen, &CALLED, |call| {
+    of_calls(seen, Purpose::ALL, |call| {
         let result = call.result()?;
         // The newer revision may ask back, or hand out a task.
         let kind = text(result, "resultType");

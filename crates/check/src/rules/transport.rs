@@ -113,6 +113,14 @@ pub(super) const RULES: &[Rule] = &[
         judge: sessions::no_session,
     },
     Rule {
+        id: "transport/session-end",
+        demand: "a session is ended by DELETE or that is refused with 405, and an ended one is answered with 404",
+        weights: &[(Protocol, Error)],
+        source: owner(SPEC_HTTP, "2025-11-25"),
+        fix: "answer DELETE with 2xx and forget the session, or with 405 and keep it",
+        judge: sessions::session_end,
+    },
+    Rule {
         id: "transport/same-id",
         demand: "two requests with one id at the same time get their own answers",
         weights: &[(Claude, Warning)],

@@ -1,7 +1,9 @@
-//! Widgets: how their templates are named, served and fenced in. Judged by their text; nothing runs.
+//! Widgets: how their templates are named, served and fenced in. Judged by their text, and by what a browser
+//! did with them where one was asked for.
 
 mod csp;
 mod html;
+mod mounted;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -182,6 +184,44 @@ pub(super) const RULES: &[Rule] = &[
         source: owner(APPS, "2026-01-26"),
         fix: "add it to `capabilities.extensions`",
         judge: declared,
+    },
+    Rule {
+        id: "widgets/mounted-csp",
+        demand: "a mounted widget breaks nothing of the policy that its host puts on it",
+        weights: &[(Apps, Error), (Submission, Error)],
+        source: owner(APPS, "2026-01-26"),
+        fix: "declare the origin in both CSP keys, or build without what is forbidden; no host allows `eval`",
+        judge: mounted::csp,
+    },
+    Rule {
+        id: "widgets/mounted-handshake",
+        demand: "a mounted widget greets its host with `ui/initialize`, then `ui/notifications/initialized`",
+        weights: &[(Apps, Error), (Submission, Error)],
+        source: owner(APPS, "2026-01-26"),
+        fix: "connect the bridge when the document is loaded; hosts send nothing before",
+        judge: mounted::handshake,
+    },
+    Rule {
+        id: "widgets/mounted-errors",
+        demand: "a mounted widget reports no error",
+        weights: &[(Apps, Warning), (Submission, Warning)],
+        source: ours(
+            "what the console says of a widget that got a real result",
+            "2026-11-15",
+        ),
+        fix: "open the widget with `docent preview` and look at the browser's console",
+        judge: mounted::errors,
+    },
+    Rule {
+        id: "widgets/mounted-network",
+        demand: "a mounted widget gets everything over the bridge and asks no other address",
+        weights: &[(Apps, Note), (Submission, Warning)],
+        source: several(
+            "each domain is asked about in review, and addresses leak what the user looks at",
+            "2026-11-15",
+        ),
+        fix: "put scripts and pictures into the document, and let tools bring the data",
+        judge: mounted::network,
     },
 ];
 

@@ -43,6 +43,51 @@ pub(crate) enum Purpose {
     UnknownTool,
 }
 
+impl Purpose {
+    /// Questions that people ask.
+    pub(crate) const ASKED: &[Self] = &[Self::Explore, Self::Title, Self::Again];
+    /// Every search that should be answered.
+    pub(crate) const SEARCHES: &[Self] = &[
+        Self::Explore,
+        Self::Title,
+        Self::Again,
+        Self::Empty,
+        Self::Odd,
+    ];
+    /// The same, and every fetch of what was found.
+    pub(crate) const PAIR: &[Self] = &[
+        Self::Explore,
+        Self::Title,
+        Self::Again,
+        Self::Empty,
+        Self::Odd,
+        Self::Fetch,
+    ];
+    /// The same, and other tools: every call that should succeed.
+    pub(crate) const GOOD: &[Self] = &[
+        Self::Explore,
+        Self::Title,
+        Self::Again,
+        Self::Empty,
+        Self::Odd,
+        Self::Fetch,
+        Self::Other,
+    ];
+    /// Every call, whatever should come of it.
+    pub(crate) const ALL: &[Self] = &[
+        Self::Explore,
+        Self::Title,
+        Self::Again,
+        Self::Empty,
+        Self::Odd,
+        Self::Fetch,
+        Self::Other,
+        Self::NoArgument,
+        Self::UnknownId,
+        Self::UnknownTool,
+    ];
+}
+
 /// One tool call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {

@@ -140,24 +140,27 @@ fn batch(visit: &mut Visit, version: &'static str) {
     }
 }
 
-/// Ends the sessions that are left. Nothing depends on whether that works.
-pub(super) fn leave(visit: &Visit) {
-    let voices = [&visit.main, &visit.other];
-    for session in voices
+/// Ends the sessions that are left, and asks something in one that was ended.
+pub(super) fn leave(visit: &mut Visit) {
+    for voice in [visit.main.take(), visit.other.take()]
         .into_iter()
         .flatten()
-        .filter_map(|voice| voice.session.as_ref())
     {
-        end_session(visit, session);
+        let Some(session) = &voice.session else {
+            continue;
+        };
+        let ended = end_session(visit, session);
+        visit.seen.probes.insert("session-end", ended);
+        visit.probe("session-ended", voice.request("tools/list", json!({})));
     }
 }
 
-fn end_session(visit: &Visit, session: &str) {
+fn end_session(visit: &Visit, session: &str) -> Arc<Exchange> {
     let ask = Ask {
         verb: Some("DELETE"),
         ..Ask::default()
     };
-    visit.wire.send(ask.with("Mcp-Session-Id", session));
+    visit.wire.send(ask.with("Mcp-Session-Id", session))
 }
 
 impl Visit<'_> {

@@ -62,6 +62,8 @@ pub(crate) struct Seen {
     /// Every tool call.
     pub calls: Vec<Call>,
     pub widgets: Vec<Widget>,
+    /// What happened when a browser showed them, where one was asked for.
+    pub mounts: Option<Result<Vec<crate::browser::Mount>, crate::browser::Trouble>>,
     pub sign_in: Option<SignIn>,
     /// How a login went, where one was asked for.
     pub login: Option<Login>,
@@ -146,7 +148,13 @@ pub(crate) fn survey(wire: &Wire, options: &Options, progress: &dyn Fn(&str)) ->
         widgets::read(&mut visit);
         progress("edges");
         transport::probe(&mut visit);
-        greeting::leave(&visit);
+        greeting::leave(&mut visit);
+        if let Some(program) = options.browser.as_deref()
+            && !visit.seen.widgets.is_empty()
+        {
+            progress("browser");
+            visit.seen.mounts = Some(crate::browser::mount(program, &visit.seen));
+        }
     }
     visit.seen.log = wire.log();
     visit.seen

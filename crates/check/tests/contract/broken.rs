@@ -10,6 +10,7 @@ mod widgets;
 pub(crate) use auth::{asking, signing_in};
 pub(crate) use retrieval::opening;
 pub(crate) use tools::known_tools;
+pub(crate) use widgets::browsed;
 
 use std::sync::Arc;
 use std::time::Duration;

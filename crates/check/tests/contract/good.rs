@@ -23,6 +23,18 @@ const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const WIDGET: &str = "ui://harbour/results-v1.html";
 
+/// A widget that greets its host and shows what it gets.
+pub(crate) const GREETING: &str = "<!doctype html><html><body><p id=\"count\">Waiting</p><script>
+const send = (message) => parent.postMessage({ jsonrpc: '2.0', ...message }, '*');
+addEventListener('message', ({ source, data }) => {
+  if (source !== parent) return;
+  if (data.id === 1) send({ method: 'ui/notifications/initialized', params: {} });
+  if (data.method === 'ui/notifications/tool-result')
+    document.getElementById('count').textContent = data.params.structuredContent.documents;
+});
+send({ id: 1, method: 'ui/initialize', params: { protocolVersion: '2026-01-26', appInfo: { name: 'a', version: '1' }, appCapabilities: {} } });
+</script></body></html>";
+
 fn is_modern(call: &Call) -> bool {
     !call.body["params"]["_meta"][META_VERSION].is_null()
         || call.header("mcp-protocol-version") == Some(MODERN)
@@ -52,13 +64,8 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
         return reply;
     }
     match call.verb.as_str() {
-        "GET" | "DELETE" => {
-            return if kind.sessions && call.verb == "DELETE" {
-                Reply::status(200)
-            } else {
-                Reply::status(405)
-            };
-        }
+        // Sessions end when the server says so.
+        "GET" | "DELETE" => return Reply::status(405),
         "OPTIONS" => return Reply::status(204),
         _ => {}
     }
@@ -249,7 +256,7 @@ fn result(kind: Kind, call: &Call) -> Answer {
             json!({"resourceTemplates": [], "ttlMs": 1000, "cacheScope": "public"})
         }
         "resources/read" if params["uri"] == WIDGET => json!({
-            "contents": [{"uri": WIDGET, "mimeType": "text/html;profile=mcp-app", "text": "<!doctype html><html><body><script>draw()</script></body></html>", "_meta": widget_meta()}],
+            "contents": [{"uri": WIDGET, "mimeType": "text/html;profile=mcp-app", "text": GREETING, "_meta": widget_meta()}],
             "ttlMs": 1000, "cacheScope": "public",
         }),
         "tools/call" => tool(&params["name"], &params["arguments"])?,

@@ -15,6 +15,7 @@ Examples:
   docent check URL --save-tools tools.json
   docent check URL --baseline tools.json
                                       what breaks for hosts that saw the tools then
+  docent check URL --browser          widgets too, in a real browser
   docent check --list-rules --as claude
 
 Profiles: protocol, chatgpt, deep-research, company-knowledge, claude, apps, submission, all.
@@ -82,6 +83,10 @@ pub struct Check {
     /// Also leave one request half sent, to see whether it is cut off within 40 seconds
     #[arg(long)]
     pub slow: bool,
+
+    /// Also show each widget in Chromium, as ChatGPT and as Claude would; `=PATH` names another than the one on PATH
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub browser: Option<Option<PathBuf>>,
 
     /// Compare with the tools that a host saw at another time
     #[arg(long, value_name = "FILE")]

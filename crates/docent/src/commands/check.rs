@@ -1,9 +1,9 @@
 //! `docent check`: an MCP server into findings, in the form that was asked for, and into an exit status
 //! for scripts.
 
-mod own;
+pub(super) mod own;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         allow_writes: check.allow_writes,
         open_urls: check.open_urls,
         slow: check.slow,
+        browser: check.browser.as_ref().map(browser).transpose()?,
         baseline: check.baseline.as_deref().map(baseline).transpose()?,
         ..Options::default()
     };
@@ -63,6 +64,10 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         written.map_err(|error| Problem::io("write", path, error))?;
     }
     print(&report, format)?;
+    if let Some(trouble) = report.trouble {
+        return Err(Problem::failed(trouble)
+            .hint("widgets were not mounted; `--browser=PATH` names another Chromium"));
+    }
     let failed = report.worst() == Some(Severity::Error);
     Ok(if failed {
         ExitCode::FAILURE
@@ -71,7 +76,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
     })
 }
 
-fn checked(target: &Target, options: &Options) -> Report {
+pub(super) fn checked(target: &Target, options: &Options) -> Report {
     let mut steps = Steps::start("checking");
     let report = docent_check::check(target, options, &|step| {
         // The address of the login page must stand where it can be copied.
@@ -104,6 +109,21 @@ fn target(check: &Check) -> Result<Option<Target>, Problem> {
         );
     }
     Ok(Some(Target::Url(url.clone())))
+}
+
+/// The browser that was named, or one of this machine. Looked for before anything is sent.
+fn browser(named: &Option<PathBuf>) -> Result<PathBuf, Problem> {
+    match named {
+        Some(path) if path.is_file() => Ok(path.clone()),
+        Some(path) => Err(
+            Problem::usage(format!("there is no browser at `{}`", path.display()))
+                .hint("name the program itself, such as `--browser=/usr/bin/chromium`"),
+        ),
+        None => docent_check::find_browser().ok_or_else(|| {
+            Problem::usage("there is no Chromium or Chrome on the PATH")
+                .hint("install one, or name it: `--browser=/path/to/chromium`")
+        }),
+    }
 }
 
 fn profiles(names: &[String]) -> Result<Vec<Profile>, Problem> {
@@ -168,7 +188,7 @@ fn list(profiles: &[Profile], format: Format) -> Result<(), Problem> {
     }
 }
 
-fn print(report: &Report, format: Format) -> Result<(), Problem> {
+pub(super) fn print(report: &Report, format: Format) -> Result<(), Problem> {
     match format {
         Format::Text => {
             let ink = if output::Paint::for_data().is_on() {

@@ -6,10 +6,9 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use docent_search::Embedded;
+use docent_search::Engine;
 
 use super::Desk;
 use crate::args::Eval;
@@ -37,7 +36,7 @@ pub(super) fn run(desk: &Desk, eval: &Eval) -> Result<ExitCode, Problem> {
 }
 
 fn score(desk: &Desk, eval: &Eval, queries: &Path) -> Result<ExitCode, Problem> {
-    let engine = Arc::new(super::search::engine(desk)?);
+    let engine = super::search::engine(desk)?;
     let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
     let Reading {
         queries,
@@ -206,7 +205,7 @@ fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
     if let Some(path) = eval.out.as_deref().filter(|path| path.exists()) {
         return Err(taken(path));
     }
-    let lines = drafted(&engine, count, eval.seed.unwrap_or(1))?;
+    let lines = drafted(engine.as_ref(), count, eval.seed.unwrap_or(1))?;
     if lines.len() < count {
         let made = text::queries(lines.len(), "");
         output::warn(
@@ -229,7 +228,7 @@ fn make(desk: &Desk, eval: &Eval, count: usize) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn drafted(engine: &Embedded, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
+fn drafted(engine: &dyn Engine, count: usize, seed: u64) -> Result<Vec<String>, Problem> {
     let mut progress = Progress::start("drafting");
     let mut told = |done, total| progress.at(done, total);
     let drafts = super::runtime()?.block_on(draft::make(engine, count, seed, &mut told));

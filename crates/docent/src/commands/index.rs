@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use docent_ingest::Reason;
-use docent_search::{Embedded, Engine as _, PartState, Settled};
+use docent_search::{Embedded, Engine, PartState, Settled};
 use serde_json::{Map, Value, json};
 
 use super::Desk;
@@ -17,19 +17,13 @@ use crate::problem::Problem;
 const AT_ONCE: usize = 8_192;
 
 pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
-    let dir = desk.place.made()?;
-    let engine = match model::embedder(&desk.settings, Cores::All)? {
-        Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
-        None => Embedded::open(dir)?,
-    };
-    super::tell_damage(&engine);
-    let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
+    let (engine, place) = open(desk)?;
     let runtime = super::runtime()?;
     let mut progress = Progress::start("indexing");
     let outcome = runtime.block_on(async {
         let report = corpus::sync(
             &desk.folder,
-            &engine,
+            engine.as_ref(),
             desk.settings.way(),
             &mut Seen::default(),
             &mut Shown(&mut progress),
@@ -39,12 +33,11 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     });
     progress.finish();
     let outcome = outcome.and_then(|outcome| {
-        runtime.block_on(settle(&engine))?;
+        runtime.block_on(settle(engine.as_ref()))?;
         Ok(outcome)
     });
     let (report, documents) = outcome?;
     if as_json {
-        let place = dir.display().to_string();
         output::json(&wire(
             &report,
             documents,
@@ -65,8 +58,25 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The engine to be changed, and where its index is.
+fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
+    let embedder = model::embedder(&desk.settings, Cores::All)?;
+    let shared = &desk.settings.engine;
+    if shared.is_shared() {
+        return Ok((Box::new(shared.open(embedder)?), shared.place()));
+    }
+    let dir = desk.place.made()?;
+    let engine = match embedder {
+        Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
+        None => Embedded::open(dir)?,
+    };
+    super::tell_damage(&engine);
+    let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
+    Ok((Box::new(engine), dir.display().to_string()))
+}
+
 /// Makes every document findable by its meaning, where there is a model for that.
-async fn settle(engine: &Embedded) -> Result<(), Problem> {
+async fn settle(engine: &dyn Engine) -> Result<(), Problem> {
     if engine.status().await?.vectors == PartState::Absent {
         return Ok(());
     }
@@ -109,6 +119,7 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
         skipped,
         warnings,
         unlisted,
+        excluded,
         ..
     } = report;
     let mut parts = vec![
@@ -121,6 +132,10 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
         (*kept, "kept"),
         (warnings.len(), "with warnings"),
         (*unlisted, "problems more"),
+        (
+            usize::try_from(*excluded).unwrap_or(usize::MAX),
+            "left out as asked",
+        ),
     ];
     parts.extend(
         more.iter()
@@ -236,6 +251,7 @@ fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
         "unchanged": report.unchanged,
         "removed": report.removed,
         "kept": report.kept,
+        "excluded": report.excluded,
         "skipped": skipped,
         "warnings": warnings,
         "unlisted": report.unlisted,

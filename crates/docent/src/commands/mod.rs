@@ -1,13 +1,21 @@
 //! The commands, and what those with a folder have in common. To add one: a file here, a variant
 //! in [`Command`] and a line in [`run`].
 
+mod audit;
 mod check;
+mod connect;
+mod doctor;
 mod eval;
 mod index;
 mod init;
+mod key;
+mod migrate;
+mod package;
 mod preview;
+mod reference;
 mod search;
 mod serve;
+mod user;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,12 +39,24 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
     match args.command {
         Command::Serve(serve) => serve::run(&Desk::open(&serve.path, flags)?, serve.stdio),
         Command::Index(index) => index::run(&Desk::open(&index.path, flags)?, index.json),
+        Command::Migrate(migrate) => migrate::run(&Desk::open(&migrate.path, flags)?, &migrate),
         Command::Search(search) => search::run(&Desk::open(&search.path, flags)?, &search),
         Command::Eval(eval) => eval::run(&Desk::open(&eval.path, flags)?, &eval),
+        Command::Key(key) => key::run(&Desk::open(&key.path, flags)?, &key.command),
+        Command::Connect(connect) => connect::run(&connect, flags),
+        Command::Doctor(doctor) => doctor::run(&doctor, flags),
+        Command::Completions(shell) => reference::completions(&shell),
+        Command::Man(man) => reference::man(&man),
+        Command::Package(package) => package::run(&package, flags),
         Command::Init(init) => init::run(&init, &settled(None, flags)?),
         Command::Preview(preview) => {
             settled(None, flags)?;
             preview::run(&preview)
+        }
+        Command::User(user) => user::run(&Desk::open(&user.path, flags)?, &user.command),
+        Command::Audit(audit) => {
+            settled(None, flags)?;
+            audit::run(&audit.command)
         }
         Command::Check(check) => check::run(&check, flags),
     }
@@ -63,6 +83,12 @@ impl Desk {
             place,
             flags,
         })
+    }
+
+    /// Where users, grants and keys of the sign-in are kept.
+    fn sign_in_dir(&self) -> PathBuf {
+        let set = self.settings.sign_in.dir.clone();
+        set.unwrap_or_else(|| place::sign_in(&self.folder))
     }
 
     /// What to call the documents when no title is set.

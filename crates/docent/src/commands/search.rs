@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_search::{Embedded, Error, Excerpt, Hit, Parsed, Query, Reader, anchor, grammar};
+use docent_search::{
+    Anchors, Embedded, Engine, Error, Excerpt, Hit, Parsed, Query, Reader, grammar,
+};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -16,11 +18,11 @@ use crate::tools::about;
 
 pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Problem> {
     let engine = engine(desk)?;
-    let knowledge = Knowledge::new(Arc::new(engine), &desk.settings, &desk.name());
+    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
     let (parsed, found) = super::runtime()?.block_on(async {
-        let catalog = knowledge.engine.catalog(Reader::everyone()).await?;
+        let catalog = knowledge.engine.catalog(Reader::owner()).await?;
         let parsed = grammar::parse(&search.query, &catalog, (knowledge.today)());
-        let query = Query::parsed(&parsed, knowledge.results, Reader::everyone())
+        let query = Query::parsed(&parsed, knowledge.results, Reader::owner())
             .method(knowledge.method)
             .diversity(knowledge.diversity)
             .excerpts()
@@ -67,16 +69,21 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
 }
 
 /// The index of the folder, opened to be read.
-pub(super) fn engine(desk: &Desk) -> Result<Embedded, Problem> {
+pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
     let embedder = model::embedder(&desk.settings, Cores::All)?;
-    Embedded::open_read_only(desk.place.existing(), embedder).map_err(|error| match error {
+    if desk.settings.engine.is_shared() {
+        return Ok(Arc::new(desk.settings.engine.open_read_only(embedder)?));
+    }
+    let opened = Embedded::open_read_only(desk.place.existing(), embedder);
+    let engine = opened.map_err(|error| match error {
         Error::Missing { .. } => {
             let folder = desk.folder.display();
             Problem::failed(format!("`{folder}` is not indexed"))
                 .hint(format!("index it with `docent index {folder}`"))
         }
-        other => other.into(),
-    })
+        other => Problem::from(other),
+    })?;
+    Ok(Arc::new(engine))
 }
 
 /// Says what was taken for a filter and what was not.
@@ -105,7 +112,7 @@ fn block(number: usize, hit: &Hit, shown: &Shown<'_>) -> String {
     } else {
         &hit.title
     };
-    let url = shown.knowledge.address(hit.id.as_str(), hit.url.as_deref());
+    let url = shown.knowledge.address(&hit.document);
     let mut lines = vec![format!("id: {}", hit.id)];
     if !url.is_empty() {
         lines.push(format!("url: {url}"));
@@ -155,14 +162,19 @@ fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
             "odds": {"lexical": why.odds.0, "semantic": why.odds.1},
         })
     });
+    // One walk over the text for all of its passages.
+    let last = hit.excerpts.iter().map(|one| one.range.start).max();
+    let anchors = last.map_or_else(Anchors::default, |last| {
+        Anchors::until(&hit.document.text, last)
+    });
     let mut wire = json!({
         "id": hit.id.as_str(),
         "title": hit.title,
-        "url": knowledge.address(hit.id.as_str(), hit.url.as_deref()),
+        "url": knowledge.address(&hit.document),
         "text": hit.snippet,
         "score": hit.score,
         "passages": excerpts
-            .map(|one| passage(hit, one))
+            .map(|one| passage(&anchors, one))
             .collect::<Vec<_>>(),
     });
     if let (Some(members), Some(why)) = (wire.as_object_mut(), why) {
@@ -172,9 +184,9 @@ fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
 }
 
 /// A passage, with what leads to it where there is such a thing.
-fn passage(hit: &Hit, one: &Excerpt) -> Value {
+fn passage(anchors: &Anchors, one: &Excerpt) -> Value {
     let mut wire = json!({"index": one.index, "path": one.path, "text": one.text});
-    let anchor = anchor(&hit.document.text, one.range.start);
+    let anchor = anchors.at(one.range.start);
     if let (Some(members), Some(anchor)) = (wire.as_object_mut(), anchor) {
         members.insert("anchor".to_owned(), json!(anchor));
     }

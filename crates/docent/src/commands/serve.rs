@@ -2,9 +2,13 @@
 //! stop. It answers from the index it finds at once and brings it in step with the folder
 //! meanwhile.
 
+mod audited;
 mod banner;
 mod changes;
+mod lock;
+pub(super) use lock::KEYS;
 mod settle;
+mod sign_in;
 pub(super) mod signals;
 mod step;
 
@@ -25,6 +29,7 @@ use crate::output;
 use crate::pages;
 use crate::preview;
 use crate::problem::Problem;
+use crate::settings::TlsFiles;
 use crate::standing::{Standing, Sync};
 
 /// How long a sync may take to notice that the server stops; it looks after every file.
@@ -47,8 +52,14 @@ struct Index {
 
 /// Opens the index for writing; where somebody else writes to it, or nobody can, for reading.
 fn open(desk: &Desk) -> Result<Index, Problem> {
-    let dir = desk.place.made()?;
     let embedder = model::embedder(&desk.settings, Cores::Half)?;
+    if desk.settings.engine.is_shared() {
+        return Ok(Index {
+            engine: Arc::new(desk.settings.engine.open(embedder)?),
+            read_only: false,
+        });
+    }
+    let dir = desk.place.made()?;
     let opened = match &embedder {
         Some(embedder) => Embedded::open_after(dir, embedder.clone(), model::built_in),
         None => Embedded::open(dir),
@@ -91,10 +102,33 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     } else {
         Some(bind(server.listen).await?)
     };
+    let bound = listener.as_ref().and_then(|l| l.local_addr().ok());
+    let sign_in = bound.map(|bound| sign_in::open(desk, bound)).transpose()?;
+    let sign_in = sign_in.flatten();
+    let own = sign_in.as_ref().map(|own| own.issuer.clone());
+    let auth = match bound {
+        Some(bound) => lock::auth(desk, bound, own)?,
+        None => None,
+    };
+    let tls = tls(&server.tls)?;
     let status = index.engine.status().await?;
-    let knowledge = Arc::new(Knowledge::new(index.engine, &desk.settings, &desk.name()));
+    let knowledge = Knowledge::new(index.engine, &desk.settings, &desk.name());
+    let knowledge = Arc::new(if over_stdio {
+        knowledge.for_the_owner()
+    } else {
+        knowledge
+    });
+    if let Some(auth) = &auth {
+        knowledge.seal(lock::seal(desk, auth)?);
+    }
     knowledge.count().await?;
-    let app = crate::app::app(&knowledge, server.dual, server.text)
+    let audit = audited::open(desk)?;
+    let mut app = crate::app::builder(&knowledge, server.dual, server.text);
+    if let Some(audit) = &audit {
+        app = app.observer(audit.clone());
+    }
+    let app = app
+        .build()
         .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
     let first = if index.read_only {
         Sync::ReadOnly
@@ -105,12 +139,16 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     knowledge.stand(standing.clone());
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
-    banner::show(
-        desk,
-        &knowledge,
-        listener.as_ref().and_then(|l| l.local_addr().ok()),
-    );
-    let options = options(desk, &knowledge, standing.clone());
+    banner::show(desk, &knowledge, bound);
+    if bound.is_some() {
+        lock::tell(desk, auth.as_ref());
+    }
+    let mut options = options(desk, &knowledge, standing.clone());
+    options.auth = auth;
+    options.tls = tls;
+    if let Some(sign_in) = sign_in {
+        options.routes.extend(sign_in.routes);
+    }
     let syncing = (!index.read_only).then(|| {
         step::start(
             desk,
@@ -127,6 +165,9 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         None => stdio::serve(app, desk.settings.limits.clone(), stop.clone()).await,
     };
     stop.cancel();
+    if let Some(audit) = audit {
+        let _ = tokio::task::spawn_blocking(move || audit.close()).await;
+    }
     if let Some(syncing) = syncing {
         let _ = tokio::time::timeout(FAREWELL, syncing).await;
     }
@@ -135,22 +176,63 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
 
 fn options(desk: &Desk, knowledge: &Arc<Knowledge>, standing: Arc<Standing>) -> http::Options {
     let server = &desk.settings.server;
+    let knowledge = knowledge.clone();
     let mut routes = Vec::new();
     if server.pages {
         routes.push(pages::route(knowledge.clone()));
     }
+    routes.extend(server.openai_challenge.clone().map(challenge));
     if server.preview {
-        routes.extend(preview::routes(&preview::Target::Own));
+        // The page itself says nothing; what it calls is locked like everything.
+        let own = preview::routes(&preview::Target::Own);
+        routes.extend(own.into_iter().map(http::Route::open));
     }
     http::Options {
         allowed_hosts: server.allow_hosts.clone(),
         allowed_origins: server.allow_origins.clone(),
         public_url: server.public_url.as_ref().map(ToString::to_string),
         lenient_modern_headers: server.lenient_modern_headers,
-        readiness: Arc::new(move || standing.ready()),
+        readiness: Arc::new(move || {
+            let mut ready = standing.ready();
+            knowledge.keep_counts(&mut ready.parts);
+            ready
+        }),
         limits: desk.settings.limits.clone(),
         routes,
+        auth: None,
+        tls: None,
     }
+}
+
+/// The certificate that the settings name, if they name one.
+fn tls(files: &TlsFiles) -> Result<Option<http::Tls>, Problem> {
+    let (certificate, key) = match (&files.certificate, &files.key) {
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate, key),
+        (named, _) => {
+            let missing = if named.is_some() {
+                "tls_key"
+            } else {
+                "tls_cert"
+            };
+            let problem = Problem::usage(format!("`server.{missing}` is not set"));
+            return Err(problem.hint("TLS needs the file of a certificate and that of its key"));
+        }
+    };
+    let bad = |error: http::BadCertificate| {
+        let hint = error.hint();
+        Problem::failed(error.to_string()).hint(hint).because(error)
+    };
+    http::Tls::load(certificate, key).map(Some).map_err(bad)
+}
+
+/// Where OpenAI looks for the proof that the address is the owner's: the token alone, as plain text.
+fn challenge(token: String) -> http::Route {
+    let route = http::Route::get("/.well-known/openai-apps-challenge", move |_| {
+        let page = http::Page::new(200, "text/plain; charset=utf-8", token.clone());
+        std::future::ready(Ok(page))
+    });
+    route.open()
 }
 
 /// Takes an address, or says why it cannot be had.

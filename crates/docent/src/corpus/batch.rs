@@ -86,6 +86,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         }
     }
 

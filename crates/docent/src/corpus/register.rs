@@ -235,6 +235,7 @@ mod tests {
             fields: Vec::new(),
             source: source.to_owned(),
             hash: "00000000000000ff".repeat(4),
+            readers: docent_search::Readers::Everyone,
         }
     }
 

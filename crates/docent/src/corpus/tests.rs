@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use docent_ingest::Options;
+use docent_ingest::{Choice, Options};
 use docent_search::{Held, Memory};
 use proptest::prelude::*;
 
@@ -18,6 +18,7 @@ impl Watch for Unwatched {
 fn way(limits: &Limits) -> Way {
     Way {
         shape: Arc::new(Shape::new(limits, &Options::NONE, &[])),
+        choice: Choice::default(),
         budget: Budget::default(),
     }
 }
@@ -340,4 +341,49 @@ proptest! {
             prop_assert_eq!(inventory(&engine), inventory(&fresh));
         }
     }
+}
+
+#[test]
+fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Memory::new();
+    for folder in ["drafts", "sub/build"] {
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+    }
+    for name in ["a.md", "b.txt", "drafts/c.md", "sub/d.md", "sub/build/e.md"] {
+        std::fs::write(dir.path().join(name), format!("# {name}")).unwrap();
+    }
+    let sync = |choice: Choice| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let way = Way {
+            choice,
+            ..way(&Limits::default())
+        };
+        let mut seen = Seen::default();
+        let mut watch = Unwatched;
+        let report = sync(dir.path(), &engine, way, &mut seen, &mut watch);
+        let report = runtime.block_on(report).unwrap();
+        let held = inventory(&engine).into_iter();
+        let ids: Vec<_> = held.map(|held| held.id.as_str().to_owned()).collect();
+        (ids.join(" "), report.excluded, report.removed)
+    };
+    let told = |ids: &str, excluded, removed| (ids.to_owned(), excluded, removed);
+    let all = "a.md b.txt drafts/c.md sub/build/e.md sub/d.md";
+    assert_eq!(sync(Choice::default()), told(all, 0, 0));
+    std::fs::write(dir.path().join(".gitignore"), "drafts/\nbuild/\n").unwrap();
+    assert_eq!(sync(Choice::default()), told("a.md b.txt sub/d.md", 2, 2));
+    // The nearest file decides, and this project's own comes last.
+    std::fs::write(dir.path().join("sub/.docentignore"), "!build/\n").unwrap();
+    assert_eq!(
+        sync(Choice::default()),
+        told("a.md b.txt sub/build/e.md sub/d.md", 1, 0)
+    );
+    let patterns = |patterns: &[&str]| -> Vec<String> {
+        patterns.iter().map(|&pattern| pattern.to_owned()).collect()
+    };
+    let (include, exclude) = (patterns(&["*.md"]), patterns(&["/sub/d.md"]));
+    let choice = Choice::new(&include, &exclude, false).unwrap();
+    assert_eq!(sync(choice), told("a.md drafts/c.md sub/build/e.md", 2, 2));
 }

@@ -91,9 +91,9 @@ pub(crate) async fn hits(
     text: &str,
     limit: usize,
 ) -> Result<Vec<Hit>, Error> {
-    let (catalog, _) = knowledge.fields().await?;
+    let (catalog, _) = knowledge.fields(&Reader::owner()).await?;
     let parsed = grammar::parse(text, &catalog, (knowledge.today)());
-    let query = Query::parsed(&parsed, limit, Reader::everyone())
+    let query = Query::parsed(&parsed, limit, Reader::owner())
         .method(knowledge.method)
         .diversity(knowledge.diversity);
     Ok(knowledge.engine.search(query).await?.hits)
@@ -193,6 +193,7 @@ mod tests {
             fields: Vec::new(),
             source: format!("{id}.md"),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         })
     }
 

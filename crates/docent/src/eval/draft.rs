@@ -70,7 +70,7 @@ pub(crate) async fn make(
             if desk.drafts.len() >= count || place >= count.saturating_mul(TRIES) {
                 break;
             }
-            let Some(document) = engine.fetch(id.clone(), Reader::everyone()).await? else {
+            let Some(document) = engine.fetch(id.clone(), Reader::owner()).await? else {
                 continue;
             };
             if desk.draft(&document, place + round) {
@@ -122,7 +122,7 @@ async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, 
     let mut frequencies = Frequencies::default();
     let step = ids.len().div_ceil(SAMPLE).max(1);
     for id in ids.iter().step_by(step) {
-        if let Some(document) = engine.fetch(id.clone(), Reader::everyone()).await? {
+        if let Some(document) = engine.fetch(id.clone(), Reader::owner()).await? {
             frequencies.add(&document.title, &document.text);
         }
     }
@@ -183,6 +183,7 @@ mod tests {
                 fields: Vec::new(),
                 source: String::new(),
                 hash: String::new(),
+                readers: docent_search::Readers::Everyone,
             })
         };
         runtime

@@ -77,7 +77,7 @@ async fn title(engine: &dyn Engine, id: &str) -> Result<String, Error> {
     let Ok(id) = DocId::parse(id) else {
         return Ok(String::new());
     };
-    let document = engine.fetch(id, Reader::everyone()).await?;
+    let document = engine.fetch(id, Reader::owner()).await?;
     Ok(document.map_or_else(
         || "not in the index".to_owned(),
         |found| found.name().into_owned(),

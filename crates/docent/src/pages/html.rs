@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::{PASSAGES, Sheet, prose};
+use crate::layout::Layout;
 use crate::tools::shown;
 
 pub(super) const STYLE: &str = include_str!("../../assets/pages/page.css");
@@ -115,7 +116,14 @@ fn around(sheet: &Sheet<'_>) -> String {
     if first == 0 && after >= sheet.total {
         return String::new();
     }
-    let link = |passage: usize, words: &str| format!("<a href=\"?p={passage}\">{words}</a>");
+    let link = |passage: usize, words: &str| {
+        let seal = Some(&sheet.wish.seal).filter(|seal| !seal.is_empty());
+        let seal = seal.map(|seal| format!("{}&amp;", escape(seal)));
+        format!(
+            "<a href=\"?{}p={passage}\">{words}</a>",
+            seal.unwrap_or_default()
+        )
+    };
     let before = first.checked_sub(PASSAGES).map(|at| link(at, "Earlier"));
     let next = (after < sheet.total).then(|| link(after, "Later"));
     format!(
@@ -131,7 +139,8 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
     if sheet.passages.is_empty() {
         html.push_str("<p class=\"soft\" lang=\"en\">This document has no text.</p>\n");
     }
-    let mut writer = prose::Writer::new(sheet.marker);
+    let begin = sheet.passages.first().map_or(0, |one| one.range.start);
+    let mut layout = Layout::at(&sheet.document.text, begin);
     for passage in sheet.passages {
         let words = sheet.document.text.get(passage.range.clone());
         // The one that the address names is marked also where the part behind the `#` was lost.
@@ -142,7 +151,9 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
             "<section id=\"p{}\" class=\"{class}\" dir=\"auto\">",
             passage.index
         );
-        writer.write(words.unwrap_or_default(), html);
+        let words = words.unwrap_or_default();
+        let blocks = layout.blocks(words, &sheet.marker.marks(words));
+        prose::write(&blocks, html);
         html.push_str("</section>\n");
     }
 }
@@ -166,7 +177,7 @@ pub(super) fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{DocId, Document, Marker, Value, passages};
+    use docent_search::{DocId, Document, Marker, Readers, Value, passages};
 
     use super::super::Wish;
     use super::*;
@@ -195,6 +206,7 @@ mod tests {
             fields: vec![("said_by".to_owned(), Value::Text("A \"Nobody\"".to_owned()))],
             source: "a.md".to_owned(),
             hash: String::new(),
+            readers: Readers::Everyone,
         }
     }
 

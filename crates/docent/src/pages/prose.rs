@@ -1,214 +1,113 @@
-//! The lines of a text into paragraphs, headings, lists, quotes and code, its matches marked. Only the layout of
-//! Markdown is read, line by line; nothing in a text can become more than that.
+//! Blocks of a text into HTML. Every text is escaped, and an address stands nowhere but in a link.
 
 use std::fmt::Write as _;
-use std::ops::Range;
-
-use docent_search::Marker;
 
 use super::html::escape;
-use crate::tools::shown::{heading, is_fence};
+use crate::layout::{Block, Item, Span};
 
-/// Writes passages one after the other; code may reach from one into the next.
-pub(super) struct Writer<'m> {
-    marker: &'m Marker,
-    fenced: bool,
-}
-
-/// What is open while lines are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
-    Nothing,
-    Paragraph,
-    Quote,
-    Bullets,
-    Numbers,
-}
-
-impl Open {
-    fn tag(self) -> Option<&'static str> {
-        match self {
-            Self::Nothing => None,
-            Self::Paragraph => Some("p"),
-            Self::Quote => Some("blockquote"),
-            Self::Bullets => Some("ul"),
-            Self::Numbers => Some("ol"),
-        }
-    }
-}
-
-impl<'m> Writer<'m> {
-    pub(super) const fn new(marker: &'m Marker) -> Self {
-        Self {
-            marker,
-            fenced: false,
-        }
-    }
-
-    /// Writes one passage.
-    pub(super) fn write(&mut self, text: &str, html: &mut String) {
-        let marks = self.marker.marks(text);
-        let marked = |range: Range<usize>| marked(text, range, &marks);
-        let mut open = Open::Nothing;
-        if self.fenced {
-            html.push_str("<pre>");
-        }
-        let mut at = 0;
-        for line in text.split_inclusive('\n') {
-            let start = at;
-            at += line.len();
-            let words = line.trim_end();
-            let end = start + words.len();
-            if is_fence(line) {
-                turn(&mut open, Open::Nothing, html);
-                html.push_str(if self.fenced { "</pre>\n" } else { "<pre>" });
-                self.fenced = !self.fenced;
-            } else if self.fenced {
-                html.push_str(&marked(start..end));
-                html.push('\n');
-            } else if words.trim().is_empty() {
-                turn(&mut open, Open::Nothing, html);
-            } else if let Some((level, title)) = heading(line) {
-                turn(&mut open, Open::Nothing, html);
-                let skip = line.find(title).unwrap_or(0);
+/// Writes one passage.
+pub(super) fn write(blocks: &[Block], html: &mut String) {
+    for block in blocks {
+        // Writing to a String cannot fail.
+        let _ = match block {
+            Block::Heading { level, spans } => {
+                // The title of the document is the one heading above all of them.
                 let level = (level + 1).min(6);
-                let title = marked(start + skip..start + skip + title.len());
-                // Writing to a String cannot fail.
-                let _ = writeln!(html, "<h{level}>{title}</h{level}>");
-            } else if let Some((mark, number)) = item(words) {
-                let list = if number.is_some() {
-                    Open::Numbers
-                } else {
-                    Open::Bullets
-                };
-                turn(&mut open, list, html);
-                // A list that begins with three is cited by its three.
-                let value = number.map(|number| format!(" value=\"{number}\""));
-                let value = value.unwrap_or_default();
-                let _ = writeln!(html, "<li{value}>{}</li>", marked(start + mark..end));
-            } else {
-                let skip =
-                    words.len() - words.strip_prefix('>').unwrap_or(words).trim_start().len();
-                let kind = if words.starts_with('>') {
-                    Open::Quote
-                } else {
-                    Open::Paragraph
-                };
-                let goes_on = open == kind;
-                turn(&mut open, kind, html);
-                if goes_on {
-                    html.push('\n');
-                }
-                html.push_str(&marked(start + skip..end));
+                writeln!(html, "<h{level}>{}</h{level}>", shown(spans))
             }
-        }
-        turn(&mut open, Open::Nothing, html);
-        if self.fenced {
-            html.push_str("</pre>\n");
-        }
+            Block::Paragraph { spans } => writeln!(html, "<p>{}</p>", shown(spans)),
+            Block::Quote { spans } => {
+                writeln!(html, "<blockquote>{}</blockquote>", shown(spans))
+            }
+            Block::Code { spans } => {
+                writeln!(html, "<pre tabindex=\"0\">{}</pre>", shown(spans))
+            }
+            Block::List { ordered, items } => {
+                let tag = if *ordered { "ol" } else { "ul" };
+                let items: String = items.iter().map(item).collect();
+                writeln!(html, "<{tag}>{items}</{tag}>")
+            }
+            Block::Table { rows } => writeln!(html, "{}", table(rows)),
+        };
     }
 }
 
-/// Closes what is open and opens what comes.
-fn turn(open: &mut Open, next: Open, html: &mut String) {
-    if *open == next {
-        return;
-    }
-    if let Some(tag) = open.tag() {
-        let _ = writeln!(html, "</{tag}>");
-    }
-    if let Some(tag) = next.tag() {
-        let _ = write!(html, "<{tag}>");
-    }
-    *open = next;
+fn item(item: &Item) -> String {
+    let value = item.number().map(|number| format!(" value=\"{number}\""));
+    let inset = match item.depth() {
+        0 => String::new(),
+        depth => format!(" class=\"in-{depth}\""),
+    };
+    let words = shown(item.spans());
+    format!("<li{}{inset}>{words}</li>", value.unwrap_or_default())
 }
 
-/// How long the mark of a list's item is, and its number if it has one.
-fn item(line: &str) -> Option<(usize, Option<u32>)> {
-    let rest = line.trim_start_matches(' ');
-    let indent = line.len() - rest.len();
-    if let Some(words) = ["- ", "* ", "+ "]
-        .iter()
-        .find_map(|mark| rest.strip_prefix(mark))
-    {
-        return (!words.trim().is_empty()).then_some((indent + 2, None));
-    }
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let number = rest.get(..digits).filter(|_| (1..=4).contains(&digits))?;
-    let after = rest.get(digits..)?;
-    let is_item = after.starts_with(". ") || after.starts_with(") ");
-    is_item.then_some((indent + digits + 2, number.parse().ok()))
+fn table(rows: &[Vec<Vec<Span>>]) -> String {
+    let row = |(at, cells): (usize, &Vec<Vec<Span>>)| {
+        let tag = if at == 0 { "th" } else { "td" };
+        let cells = cells.iter();
+        let cells: String = cells
+            .map(|cell| format!("<{tag} dir=\"auto\">{}</{tag}>", shown(cell)))
+            .collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let rows: String = rows.iter().enumerate().map(row).collect();
+    format!("<div class=\"table\" tabindex=\"0\"><table>{rows}</table></div>")
 }
 
-/// A stretch of a text, escaped, with what of it is marked.
-fn marked(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> String {
-    let mut html = String::new();
-    let mut at = range.start;
-    let piece = |from: usize, to: usize| escape(text.get(from..to).unwrap_or_default());
-    let first = marks.partition_point(|mark| mark.end <= range.start);
-    for mark in marks.iter().skip(first) {
-        if mark.start >= range.end {
-            break;
+fn shown(spans: &[Span]) -> String {
+    spans.iter().map(span).collect()
+}
+
+fn span(span: &Span) -> String {
+    let mut html = escape(span.text());
+    for (is_on, tag) in [
+        (span.mark, "mark"),
+        (span.code, "code"),
+        (span.em, "em"),
+        (span.strong, "strong"),
+    ] {
+        if is_on {
+            html = format!("<{tag}>{html}</{tag}>");
         }
-        let (from, to) = (mark.start.max(at), mark.end.min(range.end));
-        let _ = write!(html, "{}<mark>{}</mark>", piece(at, from), piece(from, to));
-        at = to;
     }
-    html.push_str(&piece(at, range.end));
-    html
+    match &span.href {
+        Some(href) => format!(
+            "<a href=\"{}\" rel=\"noopener noreferrer nofollow\">{html}</a>",
+            escape(href)
+        ),
+        None => html,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{DocId, Document};
-
     use super::*;
-
-    fn written(passages: &[&str], words: &str) -> String {
-        let document = Document {
-            id: DocId::parse("a").unwrap(),
-            title: String::new(),
-            text: passages.join("\n"),
-            url: None,
-            date: None,
-            fields: Vec::new(),
-            source: String::new(),
-            hash: String::new(),
-        };
-        let marker = Marker::new(&document, words);
-        let mut writer = Writer::new(&marker);
-        let mut html = String::new();
-        for passage in passages {
-            writer.write(passage, &mut html);
-        }
-        html.replace('\n', "")
-    }
+    use crate::layout::Layout;
 
     #[test]
-    fn lines_become_what_they_look_like() {
+    fn blocks_become_elements_and_text_stays_text() {
         for (text, expected) in [
-            ("One.\ntwo", "<p>One.two</p>"),
+            ("# A *b*\ntext", "<h2>A <em>b</em></h2><p>text</p>"),
             (
-                "# A ferry #\ntext",
-                "<h2>A <mark>ferry</mark></h2><p>text</p>",
+                "- a\n  - b\n\n3. c",
+                "<ul><li>a</li><li class=\"in-1\">b</li></ul><ol><li value=\"3\">c</li></ol>",
+            ),
+            ("> <b>", "<blockquote>&lt;b&gt;</blockquote>"),
+            ("```\na < b\n```", "<pre tabindex=\"0\">a &lt; b</pre>"),
+            (
+                "| a |\n|--|\n| <i> |",
+                "<div class=\"table\" tabindex=\"0\"><table><tr><th dir=\"auto\">a</th></tr><tr><td dir=\"auto\">&lt;i&gt;</td></tr></table></div>",
             ),
             (
-                "- a\n- b\n\n3. c",
-                "<ul><li>a</li><li>b</li></ul><ol><li value=\"3\">c</li></ol>",
+                "[a](https://x.example/?a=1&b='2')",
+                "<p><a href=\"https://x.example/?a=1&amp;b=&#39;2&#39;\" rel=\"noopener noreferrer nofollow\">a</a></p>",
             ),
-            ("> said\n> so", "<blockquote>saidso</blockquote>"),
-            ("```\n# a < b\n```\nc", "<pre># a &lt; b</pre><p>c</p>"),
-            ("", ""),
+            ("[a](javascript:x)", "<p>[a](javascript:x)</p>"),
         ] {
-            assert_eq!(written(&[text], "ferry"), expected, "{text}");
+            let mut html = String::new();
+            write(&Layout::default().blocks(text, &[]), &mut html);
+            assert_eq!(html.replace('\n', ""), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn code_goes_on_in_the_next_passage() {
-        assert_eq!(
-            written(&["```\na", "b\n```\nc"], ""),
-            "<pre>a</pre><pre>b</pre><p>c</p>"
-        );
     }
 }

@@ -1,53 +1,20 @@
-//! The list of all settings. To add one: a field in [`Settings`], a line here, a row in
+//! The list of all settings. To add one: a field in [`Settings`](super::Settings), a line here, a row in
 //! `docs/settings.md`.
 
 use std::time::Duration;
 
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::{ApiKey, MAX_FIELDS, MAX_SOURCE_BYTES, Method};
+use docent_search::{
+    ApiKey, MAX_ADDRESSES, MAX_COLLECTION_CHARS, MAX_FIELDS, MAX_SOURCE_BYTES, Method,
+};
 
+use super::key::Key;
 use super::value::{Given, Wrong};
-use super::{MAX_TITLE_CHARS, PREFIX, Settings, tools};
+use super::{MAX_TITLE_CHARS, auth, files, sign_in, tools};
 use crate::corpus::Budget;
+use crate::engine::Kind;
 use crate::links::Template;
 use crate::logging;
-
-/// One setting: its name, its flag and how a value gets into [`Settings`].
-pub struct Key {
-    /// The dotted name, as in `docent.toml`.
-    pub name: &'static str,
-    /// The flag that sets it too.
-    pub flag: Option<&'static str>,
-    /// What it is without being set, as the documentation writes it.
-    pub default: &'static str,
-    pub(super) set: fn(&mut Settings, &Given) -> Result<(), Wrong>,
-}
-
-impl Key {
-    const fn new(
-        name: &'static str,
-        default: &'static str,
-        set: fn(&mut Settings, &Given) -> Result<(), Wrong>,
-    ) -> Self {
-        Self {
-            name,
-            flag: None,
-            default,
-            set,
-        }
-    }
-
-    const fn flag(mut self, flag: &'static str) -> Self {
-        self.flag = Some(flag);
-        self
-    }
-
-    /// The name in the environment: `server.listen` is `DOCENT_SERVER_LISTEN`.
-    #[must_use]
-    pub fn variable(&self) -> String {
-        format!("{PREFIX}{}", self.name.replace('.', "_").to_uppercase())
-    }
-}
 
 const DUAL: [(&str, DualFormat); 3] = [
     ("auto", DualFormat::Auto),
@@ -62,6 +29,8 @@ const MODES: [(&str, Method); 3] = [
     ("lexical", Method::Lexical),
     ("semantic", Method::Semantic),
 ];
+
+const ENGINES: [(&str, Kind); 2] = [("embedded", Kind::Embedded), ("qdrant", Kind::Qdrant)];
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
@@ -109,6 +78,16 @@ pub const KEYS: &[Key] = &[
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)
     }),
+    Key::new("server.tls_cert", "none", |s, v| {
+        v.line(4_096)
+            .map(|file| s.server.tls.certificate = Some(file.into()))
+    })
+    .flag("--tls-cert"),
+    Key::new("server.tls_key", "none", |s, v| {
+        v.line(4_096)
+            .map(|file| s.server.tls.key = Some(file.into()))
+    })
+    .flag("--tls-key"),
     Key::new("server.preview", "false", |s, v| {
         v.switch().map(|on| s.server.preview = on)
     })
@@ -121,12 +100,86 @@ pub const KEYS: &[Key] = &[
         v.choice(&TEXT).map(|form| s.server.text = form)
     })
     .flag("--text"),
+    Key::new("auth.issuers", "[]", |s, v| {
+        auth::issuers(v).map(|list| s.auth.issuers = list)
+    }),
+    Key::new("auth.required", "true", |s, v| {
+        v.switch().map(|on| s.auth.required = on)
+    }),
+    Key::new("auth.scopes", "docs.read", |s, v| {
+        v.list().map(|list| s.auth.scopes = list)
+    }),
+    Key::new("auth.audiences", "[]", |s, v| {
+        v.list().map(|list| s.auth.audiences = list)
+    }),
+    Key::new("auth.algorithms", "RS256,PS256,ES256,EdDSA", |s, v| {
+        auth::algorithms(v).map(|list| s.auth.algorithms = list)
+    }),
+    Key::new("auth.access_tokens_only", "false", |s, v| {
+        v.switch().map(|on| s.auth.access_tokens_only = on)
+    }),
+    Key::new("auth.private_network", "false", |s, v| {
+        v.switch().map(|on| s.auth.private_network = on)
+    }),
+    Key::new("auth.introspection.url", "none", |s, v| {
+        auth::address(v).map(|url| s.auth.introspection.url = Some(url))
+    }),
+    Key::new("auth.introspection.issuer", "none", |s, v| {
+        auth::address(v).map(|name| s.auth.introspection.issuer = Some(name))
+    }),
+    Key::new("auth.introspection.client_id", "none", |s, v| {
+        v.line(500).map(|id| s.auth.introspection.client_id = id)
+    }),
+    Key::new("auth.introspection.client_secret", "none", |s, v| {
+        auth::secret(v).map(|secret| s.auth.introspection.client_secret = secret)
+    }),
+    Key::new("auth.api_keys", "false", |s, v| {
+        v.switch().map(|on| s.auth.api_keys = on)
+    }),
+    Key::new("auth.link_days", "7", |s, v| {
+        v.number(1..=366).map(|days| s.auth.link_days = days)
+    }),
+    Key::new("auth.mode", "none", |s, v| {
+        v.choice(&sign_in::BY).map(|by| s.sign_in.by = by)
+    })
+    .flag("--auth"),
+    Key::new("auth.dir", ".docent/sign-in", |s, v| {
+        v.line(4_096).map(|dir| s.sign_in.dir = Some(dir.into()))
+    }),
+    Key::new("auth.upstream.issuer", "none", |s, v| {
+        sign_in::issuer(v).map(|url| s.sign_in.upstream_issuer = Some(url))
+    }),
+    Key::new("auth.upstream.client_id", "none", |s, v| {
+        v.line(500)
+            .map(|id| s.sign_in.upstream_client_id = Some(id))
+    }),
+    Key::new("auth.upstream.client_secret", "none", |s, v| {
+        sign_in::secret(v).map(|secret| s.sign_in.upstream_client_secret = Some(secret))
+    }),
+    Key::new("auth.client_hosts", "[]", |s, v| {
+        v.hosts().map(|list| s.sign_in.client_hosts = list)
+    }),
+    Key::new("auth.client_ca", "none", |s, v| {
+        v.line(4_096)
+            .map(|file| s.sign_in.client_ca = Some(file.into()))
+    }),
     Key::new("index.dir", ".docent/index", |s, v| {
         v.line(4_096).map(|dir| s.index_dir = Some(dir.into()))
     })
     .flag("--index"),
     Key::new("documents.url", "none", |s, v| {
         template(v).map(|url| s.documents_url = Some(url))
+    }),
+    Key::new("documents.include", "[]", |s, v| {
+        files::patterns(v).map(|list| s.files.include = list)
+    })
+    .flag("--include"),
+    Key::new("documents.exclude", "[]", |s, v| {
+        files::patterns(v).map(|list| s.files.exclude = list)
+    })
+    .flag("--exclude"),
+    Key::new("documents.gitignore", "true", |s, v| {
+        v.switch().map(|on| s.files.gitignore = on)
     }),
     Key::new("search.results", "10", |s, v| {
         v.size(1..=100).map(|n| s.search_results = n)
@@ -150,12 +203,7 @@ pub const KEYS: &[Key] = &[
         v.web_address().map(|url| s.model.url = Some(url))
     }),
     Key::new("model.key", "none", |s, v| {
-        // The value is a secret, so what is wrong about it is not shown.
-        let hidden =
-            |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
-        v.line(2_000)
-            .map(|key| s.model.key = Some(ApiKey::new(key)))
-            .map_err(hidden)
+        secret(v).map(|key| s.model.key = Some(key))
     }),
     Key::new("model.dimensions", "none", |s, v| {
         v.size(1..=4_096).map(|n| s.model.dimensions = Some(n))
@@ -166,8 +214,45 @@ pub const KEYS: &[Key] = &[
     Key::new("model.passage_prefix", "none", |s, v| {
         v.line(500).map(|text| s.model.passage_prefix = text)
     }),
+    Key::new("engine.kind", "embedded", |s, v| {
+        v.choice(&ENGINES).map(|kind| s.engine.kind = kind)
+    })
+    .flag("--engine"),
+    Key::new("engine.addresses", "[]", |s, v| {
+        addresses(v).map(|list| s.engine.addresses = list)
+    }),
+    Key::new("engine.key", "none", |s, v| {
+        secret(v).map(|key| s.engine.key = Some(key))
+    }),
+    Key::new("engine.collection", "docent", |s, v| {
+        collection(v).map(|name| s.engine.collection = name)
+    }),
+    Key::new("engine.shards", "none", |s, v| {
+        few(v, 1_024).map(|n| s.engine.shards = Some(n))
+    }),
+    Key::new("engine.replicas", "2", |s, v| {
+        few(v, 16).map(|n| s.engine.replicas = n)
+    }),
+    Key::new("engine.quantized", "true", |s, v| {
+        v.switch().map(|on| s.engine.quantized = on)
+    }),
+    Key::new("engine.timeout_ms", "1500", |s, v| {
+        v.number(100..=60_000)
+            .map(|n| s.engine.timeout = Duration::from_millis(n))
+    }),
     Key::new("fetch.max_chars", "60000", |s, v| {
         v.size(1_000..=100_000).map(|n| s.fetch_max_chars = n)
+    }),
+    Key::new("audit.file", "none", |s, v| {
+        v.line(4_096).map(|file| s.audit.file = Some(file.into()))
+    })
+    .flag("--audit-log"),
+    Key::new("audit.queries", "false", |s, v| {
+        v.switch().map(|on| s.audit.queries = on)
+    }),
+    Key::new("audit.max_bytes", "67108864", |s, v| {
+        v.number(65_536..=1_024 * GIB)
+            .map(|bytes| s.audit.max_bytes = bytes)
     }),
     Key::new("find.enabled", "true", |s, v| {
         v.switch().map(|on| s.find.enabled = on)
@@ -210,6 +295,9 @@ pub const KEYS: &[Key] = &[
     }),
     Key::new("server.pages", "true", |s, v| {
         v.switch().map(|on| s.server.pages = on)
+    }),
+    Key::new("server.openai_challenge", "none", |s, v| {
+        tools::token(v).map(|token| s.server.openai_challenge = Some(token))
     }),
     Key::new("limits.connections", "4096", |s, v| {
         v.size(1..=1_000_000).map(|n| s.limits.connections = n)
@@ -340,6 +428,45 @@ fn filter(given: &Given) -> Result<String, Wrong> {
     Err(given.wrong("is not a log filter", "example: `info,tantivy=warn`"))
 }
 
+/// A secret: what is wrong about it is not shown.
+fn secret(given: &Given) -> Result<ApiKey, Wrong> {
+    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    given.line(2_000).map(ApiKey::new).map_err(hidden)
+}
+
+/// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
+fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
+    let list = given.list()?;
+    let is_address = |text: &String| {
+        let url = url::Url::parse(text);
+        url.is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.host().is_some()
+                && url.username().is_empty()
+                && url.password().is_none()
+        })
+    };
+    if list.len() <= MAX_ADDRESSES && list.iter().all(is_address) {
+        return Ok(list);
+    }
+    let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
+    Err(Given::Text(String::new()).wrong("is not a list of web addresses", hint))
+}
+
+fn collection(given: &Given) -> Result<String, Wrong> {
+    let name = given.line(MAX_COLLECTION_CHARS)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return Ok(name);
+    }
+    Err(given.wrong("is not a name", "use letters, digits, `-` and `_`"))
+}
+
+fn few(given: &Given, most: u64) -> Result<u32, Wrong> {
+    let number = given.number(1..=most)?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
 fn template(given: &Given) -> Result<Template, Wrong> {
     let text = given.line(1_000)?;
     Template::parse(&text).ok_or_else(|| {
@@ -353,6 +480,7 @@ fn template(given: &Given) -> Result<Template, Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
 
     /// The documentation has one row for each key, with its default, variable and flag.
     #[test]
@@ -383,7 +511,15 @@ mod tests {
         let fresh = format!("{:?}", Settings::default());
         for key in KEYS {
             let text = Given::Text(key.default.to_owned());
-            if ["the folder's name", "none", "[]", ".docent/index"].contains(&key.default) {
+            if [
+                "the folder's name",
+                "none",
+                "[]",
+                ".docent/index",
+                ".docent/sign-in",
+            ]
+            .contains(&key.default)
+            {
                 continue;
             }
             let mut changed = Settings::default();

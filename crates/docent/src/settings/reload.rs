@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{FILE, Given, KEYS, Settings, Sources, fields, flatten, read, resolve_text};
+use super::{
+    FILE, Given, KEYS, Settings, Sources, fields, flatten, permissions, read, resolve_text,
+};
 use crate::problem::Problem;
 
-/// What takes effect while the server runs: how files become documents, and where people find them.
-const LIVE: [&str; 4] = ["fields", "ingest.", "sqlite.", URL];
+/// What takes effect while the server runs: which files become documents and how, who may read them, and where people
+/// find them.
+const LIVE: [&str; 5] = ["fields", "permissions", "ingest.", "sqlite.", "documents."];
 const URL: &str = "documents.url";
 
 /// A settings file that is looked at again and again.
@@ -105,10 +108,11 @@ fn is_live(key: &str) -> bool {
 /// The keys of a file with their values as text. What is no TOML has none.
 fn given(text: &str) -> Option<BTreeMap<String, String>> {
     let mut table: toml::Table = text.parse().ok()?;
-    let rules = table.remove(fields::SECTION);
+    let sections = [fields::SECTION, permissions::SECTION];
+    let rules = sections.map(|name| table.remove(name).map(|rules| (name.to_owned(), rules)));
     let mut keys = Vec::new();
     flatten("", table, &mut keys);
-    keys.extend(rules.map(|rules| (fields::SECTION.to_owned(), rules)));
+    keys.extend(rules.into_iter().flatten());
     let keys = keys.into_iter();
     Some(keys.map(|(key, value)| (key, value.to_string())).collect())
 }
@@ -192,6 +196,12 @@ mod tests {
         assert!(!url.remakes && url.settings.documents_url.is_some());
         let fields = folder.write("[fields.a]\nhide = true\n").unwrap().unwrap();
         assert!(fields.remakes && fields.settings.fields.len() == 1);
+        let rules = folder
+            .write("[permissions]\ndefault = \"nobody\"\n")
+            .unwrap()
+            .unwrap();
+        assert_eq!(rules.live, ["fields", "permissions"]);
+        assert!(rules.remakes && !rules.settings.permissions.are_open());
     }
 
     #[test]

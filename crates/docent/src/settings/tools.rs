@@ -204,6 +204,15 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(plain)
 }
 
+/// A token as other services hand them out: visible characters of ASCII without a space.
+pub(super) fn token(given: &Given) -> Result<String, Wrong> {
+    let text = given.line(500)?;
+    if text.chars().all(|c| c.is_ascii_graphic()) {
+        return Ok(text);
+    }
+    Err(given.wrong("is not a token", "paste it as it was shown, without spaces"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

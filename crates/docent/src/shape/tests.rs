@@ -1,6 +1,6 @@
 //! Rules against documents, one kind of wish a test.
 
-use docent_search::DocId;
+use docent_search::{DocId, Readers};
 
 use super::*;
 
@@ -21,6 +21,7 @@ fn document(fields: &[(&str, Value)]) -> Document {
             .collect(),
         source: "minutes/2024/a.md".to_owned(),
         hash: "00".to_owned(),
+        readers: Readers::Everyone,
     }
 }
 
@@ -205,4 +206,57 @@ fn the_hash_tells_what_was_wanted_of_a_document() {
     shaped.source = "a".to_owned();
     applied(&rules, &mut shaped);
     assert_eq!((content_hash(&shaped), shaped.fields.len()), ("00", 1));
+}
+
+fn permitted(toml: &str, document: &mut Document) -> Vec<Reason> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("docent.toml"), toml).unwrap();
+    let sources = crate::settings::Sources {
+        folder: Some(folder.path()),
+        ..Default::default()
+    };
+    let settings = crate::settings::resolve(sources).unwrap().settings;
+    settings.shape().apply(document)
+}
+
+#[test]
+fn a_field_names_the_readers_and_is_not_shown() {
+    let only = |name: &str| {
+        let named = docent_search::Principal::parse(name).unwrap();
+        Readers::Only([named].into())
+    };
+    let rules = "[permissions]\ndefault = \"nobody\"\nfield = \"allowed\"\n";
+    for (more, name) in [
+        ("", "allowed"),
+        ("", "Allowed"),
+        ("[fields.allowed]\nfrom = \"acl\"\n", "acl"),
+        ("[fields.allowed]\nhide = true\n", "allowed"),
+    ] {
+        let mut document = document(&[]);
+        document.fields = vec![
+            (name.to_owned(), Value::Text("hr".to_owned())),
+            ("year".to_owned(), Value::Number(2024.0)),
+        ];
+        document.text = format!("{name}: hr\nyear: 2024\n");
+        let before = document.hash.clone();
+        assert!(permitted(&format!("{rules}{more}"), &mut document).is_empty());
+        assert_eq!(document.readers, only("group:hr"), "{name}");
+        assert_eq!(document.fields.len(), 1);
+        assert_eq!(document.text, "year: 2024\n");
+        assert_ne!(document.hash, before);
+    }
+    let mut without = document(&[]);
+    permitted(rules, &mut without);
+    assert_eq!(without.readers, Readers::Only([].into()));
+    let mut shown = document(&[]);
+    shown.fields = vec![(
+        "allowed".to_owned(),
+        Value::List(vec!["everyone".to_owned()]),
+    )];
+    permitted(&format!("{rules}show_field = true\n"), &mut shown);
+    assert_eq!((shown.readers, shown.fields.len()), (Readers::Everyone, 1));
+    let mut open = document(&[]);
+    let before = open.hash.clone();
+    permitted("", &mut open);
+    assert_eq!((open.readers, open.hash), (Readers::Everyone, before));
 }

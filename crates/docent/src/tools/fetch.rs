@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
-use docent_search::{DocId, Document, Error, Reader, anchors, passages};
+use docent_search::{Anchors, DocId, Document, Error, Reader, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -67,18 +67,19 @@ pub struct Output {
 }
 
 impl Fetch {
-    /// The document or part of this id, if there is one.
-    pub async fn read(&self, id: &str) -> Result<Option<Output>, Error> {
-        let Some(part) = self.part(id).await? else {
+    /// The document or part of this id, if there is one that the reader sees.
+    pub async fn read(&self, id: &str, reader: &Reader) -> Result<Option<Output>, Error> {
+        let Some(part) = self.part(id, reader).await? else {
             return if id == about::ID {
-                self.about().await.map(Some)
+                self.about(reader).await.map(Some)
             } else {
                 Ok(None)
             };
         };
         let document = &part.document;
         let mut metadata = metadata(document);
-        let anchors = anchors(&document.text, &part.range);
+        let anchors = Anchors::until(&document.text, part.range.end);
+        let anchors = anchors.within(&part.range);
         if !anchors.is_empty() {
             metadata.insert("anchors".to_owned(), joined(&anchors, MAX_VALUE_CHARS));
         }
@@ -95,16 +96,14 @@ impl Fetch {
             id: id.to_owned(),
             title: part.title(),
             text: part.text().to_owned(),
-            url: self
-                .0
-                .address(document.id.as_str(), document.url.as_deref()),
+            url: self.0.address(document),
             metadata,
         }))
     }
 
     /// What an id stands for: the first part of a document, or another.
-    pub(super) async fn part(&self, id: &str) -> Result<Option<Part>, Error> {
-        let Some((document, number)) = self.find(id).await? else {
+    pub(super) async fn part(&self, id: &str, reader: &Reader) -> Result<Option<Part>, Error> {
+        let Some((document, number)) = self.find(id, reader).await? else {
             return Ok(None);
         };
         let ranges = parts::cut(&document.text, self.0.max_chars);
@@ -112,7 +111,7 @@ impl Fetch {
             return Ok(None);
         };
         let next = if number < ranges.len() {
-            Some(self.name(&document.id, number + 1).await?)
+            Some(self.name(&document.id, number + 1, reader).await?)
         } else {
             None
         };
@@ -126,8 +125,8 @@ impl Fetch {
     }
 
     /// What can be filtered by, as a document.
-    async fn about(&self) -> Result<Output, Error> {
-        let (catalog, _) = self.0.fields().await?;
+    async fn about(&self, reader: &Reader) -> Result<Output, Error> {
+        let (catalog, _) = self.0.fields(reader).await?;
         let text = about::document(&catalog);
         let end = parts::cut(&text, self.0.max_chars).into_iter().next();
         Ok(Output {
@@ -144,17 +143,24 @@ impl Fetch {
 
     /// The document that an id stands for, and the number of the part, from 1. A document's own
     /// id wins over one that looks like a part or a passage of another.
-    async fn find(&self, id: &str) -> Result<Option<(Arc<Document>, usize)>, Error> {
-        if let Some(document) = self.document(id).await? {
+    async fn find(
+        &self,
+        id: &str,
+        reader: &Reader,
+    ) -> Result<Option<(Arc<Document>, usize)>, Error> {
+        if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, 1)));
         }
         if let Some((id, number)) = parts::parse(id) {
-            return Ok(self.document(&id).await?.map(|document| (document, number)));
+            return Ok(self
+                .document(&id, reader)
+                .await?
+                .map(|document| (document, number)));
         }
         let Some((id, index)) = parts::parse_passage(id) else {
             return Ok(None);
         };
-        let Some(document) = self.document(id).await? else {
+        let Some(document) = self.document(id, reader).await? else {
             return Ok(None);
         };
         // The part in which the passage begins.
@@ -171,31 +177,32 @@ impl Fetch {
     pub(super) async fn opened(
         &self,
         id: &str,
+        reader: &Reader,
     ) -> Result<Option<(Arc<Document>, Option<Start>)>, Error> {
-        if let Some(document) = self.document(id).await? {
+        if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, None)));
         }
         if let Some((id, index)) = parts::parse_passage(id)
-            && let Some(document) = self.document(id).await?
+            && let Some(document) = self.document(id, reader).await?
         {
             return Ok(Some((document, Some(Start::Passage(index)))));
         }
-        let part = self.part(id).await?;
+        let part = self.part(id, reader).await?;
         Ok(part.map(|part| (part.document, Some(Start::Byte(part.range.start)))))
     }
 
-    async fn document(&self, id: &str) -> Result<Option<Arc<Document>>, Error> {
+    async fn document(&self, id: &str, reader: &Reader) -> Result<Option<Arc<Document>>, Error> {
         let Ok(id) = DocId::parse(id) else {
             return Ok(None);
         };
-        self.0.engine.fetch(id, Reader::everyone()).await
+        self.0.engine.fetch(id, reader.clone()).await
     }
 
     /// The id of a part: the first name that no document has.
-    async fn name(&self, id: &DocId, number: usize) -> Result<String, Error> {
+    async fn name(&self, id: &DocId, number: usize, reader: &Reader) -> Result<String, Error> {
         let mut free = String::new();
         for name in parts::names(id.as_str(), number) {
-            let taken = self.document(&name).await?.is_some();
+            let taken = self.document(&name, reader).await?.is_some();
             free = name;
             if !taken {
                 break;
@@ -300,7 +307,7 @@ fn metadata(document: &Document) -> BTreeMap<String, String> {
 }
 
 /// As many whole names as fit, with commas between them.
-fn joined(names: &[String], most: usize) -> String {
+fn joined(names: &[&str], most: usize) -> String {
     let mut line = String::new();
     let mut left = most;
     for name in names {
@@ -356,9 +363,14 @@ impl Tool for Fetch {
             .dual()
     }
 
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
-        let found = self.read(&input.id).await?;
-        found.map(Answer::new).ok_or_else(|| {
+    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let found = self.read(&input.id, &reader).await?;
+        let answer = |output: Output| {
+            let ids = context.touched([&output.id]);
+            Answer::new(output).touched(ids)
+        };
+        found.map(answer).ok_or_else(|| {
             Failure::caller(format!("no document with id `{}`", shorten(&input.id, 80)))
                 .hint("ids come from `search`; search again")
         })
@@ -400,6 +412,7 @@ mod tests {
             fields,
             source: "a.md".to_owned(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         }
     }
 
@@ -487,7 +500,7 @@ mod tests {
 
     #[test]
     fn anchors_are_whole_and_end_at_their_bound() {
-        let names = ["ab".to_owned(), "cd".to_owned()];
+        let names = ["ab", "cd"];
         assert_eq!(joined(&names, 8), "ab, cd");
         assert_eq!(joined(&names, 7), "ab, …");
     }

@@ -108,8 +108,9 @@ impl Tool for ListFields {
             .meta("openai/toolInvocation/invoked", "Listed fields")
     }
 
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Value>, Failure> {
-        let (catalog, _) = self.0.fields().await?;
+    async fn call(&self, input: Input, context: Context) -> Result<Answer<Value>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let (catalog, _) = self.0.fields(&reader).await?;
         self.list(&catalog, input.field.as_deref()).map(Answer::new)
     }
 

@@ -208,6 +208,7 @@ mod tests {
                 .collect(),
             source: "a.md".to_owned(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         }
     }
 

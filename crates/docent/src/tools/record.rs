@@ -86,7 +86,7 @@ impl Record {
             "document_id" => json!(id),
             "title" => json!(part.title()),
             "text" => json!(part.text()),
-            "url" => json!(self.knowledge().address(id, document.url.as_deref())),
+            "url" => json!(self.knowledge().address(document)),
             "date" => members::date(document),
             "source" => json!(document.source),
             "word_count" => json!(members::words(&document.text)),
@@ -191,9 +191,10 @@ impl Tool for Record {
         .meta("anthropic/maxResultSizeChars", max_answer_chars(knowledge))
     }
 
-    async fn call(&self, input: Self::Input, _: Context) -> Result<Answer<Value>, Failure> {
+    async fn call(&self, input: Self::Input, context: Context) -> Result<Answer<Value>, Failure> {
         let id = self.id(&input)?;
-        let Some(part) = self.fetch.part(id).await? else {
+        let reader = self.knowledge().reader(context.caller());
+        let Some(part) = self.fetch.part(id, &reader).await? else {
             let find = &self.knowledge().find;
             let finder = if find.enabled {
                 find.name.as_str()
@@ -205,7 +206,8 @@ impl Tool for Record {
                 Failure::caller(message).hint(format!("ids come from `{finder}`; search again"))
             );
         };
-        Ok(Answer::new(self.record(&part).into()))
+        let ids = context.touched([part.document.id.as_str()]);
+        Ok(Answer::new(self.record(&part).into()).touched(ids))
     }
 
     fn prose(&self, output: &Value) -> Option<String> {

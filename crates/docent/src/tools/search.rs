@@ -53,11 +53,11 @@ pub struct Answered {
 }
 
 impl Search {
-    /// The results for a query, and what was understood of it.
-    pub async fn results(&self, query: &str) -> Result<Answered, Error> {
-        let (catalog, fields) = self.0.fields().await?;
+    /// What a reader finds with a query, and what was understood of it.
+    pub async fn results(&self, query: &str, reader: Reader) -> Result<Answered, Error> {
+        let (catalog, fields) = self.0.fields(&reader).await?;
         let parsed = grammar::parse(query, &catalog, (self.0.today)());
-        let query = Query::parsed(&parsed, self.0.results, Reader::everyone())
+        let query = Query::parsed(&parsed, self.0.results, reader)
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
@@ -79,7 +79,7 @@ impl Search {
     fn found(&self, hit: Hit) -> Found {
         let id = hit.id.as_str().to_owned();
         Found {
-            url: self.0.address(&id, hit.url.as_deref()),
+            url: self.0.address(&hit.document),
             title: if hit.title.is_empty() {
                 id.clone()
             } else {
@@ -146,10 +146,13 @@ impl Tool for Search {
         .dual()
     }
 
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
-        let answered = self.results(&input.query).await?;
+    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let answered = self.results(&input.query, reader).await?;
+        let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
         let understood = about::understood(&answered.parsed).to_string();
         let answer = Answer::new(answered.output)
+            .touched(ids)
             .meta_json(about::SEARCH_META, understood.into())
             .meta_json(about::FIELDS_META, answered.fields);
         Ok(about::with_unready(answer, &self.0))

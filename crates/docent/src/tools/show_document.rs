@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
-use docent_search::{Document, MAX_PASSAGES, Marker, Passage, grammar, passages};
+use docent_search::{Document, MAX_PASSAGES, Marker, Passage, Reader, grammar, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::fetch::{Fetch, Start};
-use super::shown::{self, FieldValue, Heading, MAX_STRUCTURED_BYTES, Marked};
+use super::shown::{self, FieldValue, Heading, MAX_STRUCTURED_BYTES};
 use crate::knowledge::{Knowledge, one_line};
+use crate::layout::{Block, Layout};
 use crate::settings::shorten;
 
 /// The name of the widget, and its member of `_meta`.
@@ -87,18 +88,18 @@ struct View {
 struct Shown {
     index: usize,
     path: String,
-    body: Marked,
+    blocks: Vec<Block>,
 }
 
 impl ShowDocument {
-    async fn view(&self, input: Input) -> Result<(View, Output), Failure> {
+    async fn view(&self, input: Input, reader: &Reader) -> Result<(View, Output), Failure> {
         let fetch = Fetch(self.0.clone());
-        let Some((document, start)) = fetch.opened(&input.id).await? else {
+        let Some((document, start)) = fetch.opened(&input.id, reader).await? else {
             let message = format!("no document with id `{}`", shorten(&input.id, 80));
             return Err(Failure::caller(message).hint("ids come from `search`; search again"));
         };
         let query = input.query.unwrap_or_default();
-        let (catalog, _) = self.0.fields().await?;
+        let (catalog, _) = self.0.fields(reader).await?;
         let words = grammar::parse(&query, &catalog, (self.0.today)()).text;
         let marker = Marker::new(&document, &words);
         let all = passages(&document);
@@ -107,12 +108,14 @@ impl ShowDocument {
         let start = input.passage.map(Start::Passage).or(start);
         let at = start.map_or(best, |start| shown::passage_at(&all, start));
         let first = input.first.unwrap_or_else(|| at.saturating_sub(BEFORE));
-        let window = all.iter().skip(first).take(PASSAGES);
+        let window: Vec<_> = all.iter().skip(first).take(PASSAGES).collect();
+        let begin = window.first().map_or(0, |passage| passage.range.start);
+        let mut layout = Layout::at(&document.text, begin);
         let id = document.id.as_str();
         let view = View {
             id: id.to_owned(),
             title: shown::title(&document),
-            url: self.0.address_at(id, document.url.as_deref(), at),
+            url: self.0.address_at(&document, at),
             source: one_line(&document.source, 300),
             date: shown::day(&document),
             query,
@@ -122,7 +125,8 @@ impl ShowDocument {
             hits,
             outline: shown::outline(&document.text, &all),
             passages: window
-                .map(|passage| Shown::new(&document, passage, &marker))
+                .into_iter()
+                .map(|passage| Shown::new(&document, passage, &marker, &mut layout))
                 .collect(),
         };
         let output = view.brief(&document, all.get(at));
@@ -131,12 +135,12 @@ impl ShowDocument {
 }
 
 impl Shown {
-    fn new(document: &Document, passage: &Passage, marker: &Marker) -> Self {
+    fn new(document: &Document, passage: &Passage, marker: &Marker, layout: &mut Layout) -> Self {
         let text = document.text.get(passage.range.clone()).unwrap_or_default();
         Self {
             index: passage.index,
             path: one_line(&passage.path, 300),
-            body: Marked::new(text.to_owned(), marker),
+            blocks: layout.blocks(text, &marker.marks(text)),
         }
     }
 }
@@ -196,8 +200,10 @@ impl Tool for ShowDocument {
             .status("Opening a document…", "Document opened")
     }
 
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
-        let (view, output) = self.view(input).await?;
+    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let (view, output) = self.view(input, &reader).await?;
+        let ids = context.touched([&output.id]);
         let text = format!(
             "The user reads \"{}\" (id: {}), passage {} of {}.",
             output.title,
@@ -206,6 +212,7 @@ impl Tool for ShowDocument {
             output.total.max(1)
         );
         Ok(Answer::new(output)
+            .touched(ids)
             .text(text)
             .meta(META, serde_json::to_value(&view)?))
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
 use docent_search::{
-    Catalog, Document, Facet, Hit, Kind, MAX_EXCERPT_CHARS, Marker, Method, Query, Reader, passages,
+    Catalog, Day, Document, Facet, Hit, Kind, MAX_EXCERPT_CHARS, Marker, Method, Query, Reader,
+    passages,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,8 +17,9 @@ use self::ask::{Asked, Question};
 use super::about;
 use super::fetch::Fetch;
 use super::histogram::{self, Stretches};
-use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES, Marked};
+use super::shown::{self, FieldValue, MAX_STRUCTURED_BYTES};
 use crate::knowledge::{Knowledge, one_line};
+use crate::layout::Span;
 
 pub use self::ask::Input;
 
@@ -89,7 +91,7 @@ struct Card {
     date: String,
     passage: usize,
     path: String,
-    excerpt: Marked,
+    excerpt: Vec<Span>,
     fields: Vec<FieldValue>,
     /// The passage as the model reads it.
     #[serde(skip)]
@@ -123,12 +125,12 @@ struct Bar {
 
 impl ShowResults {
     /// The documents of these ids, in their order. An id that is none is said, and the others are shown.
-    async fn by_ids(&self, question: Question) -> Result<View, Failure> {
+    async fn by_ids(&self, question: Question, reader: &Reader) -> Result<View, Failure> {
         let fetch = Fetch(self.0.clone());
         let mut cards = Vec::new();
         let mut missing = Vec::new();
         for id in &question.asked.ids {
-            match fetch.opened(id).await? {
+            match fetch.opened(id, reader).await? {
                 Some((document, start)) => {
                     let marker = Marker::new(&document, &question.parsed.text);
                     let all = passages(&document);
@@ -164,10 +166,15 @@ impl ShowResults {
         })
     }
 
-    async fn by_words(&self, catalog: &Catalog, question: Question) -> Result<View, Failure> {
+    async fn by_words(
+        &self,
+        catalog: &Catalog,
+        question: Question,
+        reader: &Reader,
+    ) -> Result<View, Failure> {
         let Question { asked, parsed, .. } = &question;
         let offset = asked.offset;
-        let query = Query::parsed(parsed, LIMIT, Reader::everyone())
+        let query = Query::parsed(parsed, LIMIT, reader.clone())
             .method(self.0.method)
             .diversity(self.0.diversity)
             .offset(offset)
@@ -188,7 +195,7 @@ impl ShowResults {
         let histogram = match histogram::stretches(catalog) {
             // Who chose days without results must be able to choose others.
             Some(stretches) if total > 0 || question.has_days() => {
-                Some(self.count(&question, stretches).await?)
+                Some(self.count(&question, stretches, reader).await?)
             }
             _ => None,
         };
@@ -207,25 +214,24 @@ impl ShowResults {
 
     /// How many results there are in each stretch of time, whichever of them is looked at. Words alone
     /// are counted, as the total is.
-    async fn count(&self, question: &Question, stretches: Stretches) -> Result<Histogram, Failure> {
-        let mut bars = Vec::with_capacity(stretches.bars.len());
-        for (from, to) in stretches.bars {
-            let (from, to) = (from.to_string(), to.to_string());
-            let parsed = question.within(Some(&from), Some(&to));
-            let query = Query::parsed(&parsed, 1, Reader::everyone())
-                .method(Method::Lexical)
-                .counted();
-            let found = self.0.engine.search(query).await?;
-            bars.push(Bar {
-                from,
-                to,
-                count: found.total.unwrap_or(0),
-            });
-        }
-        Ok(Histogram {
-            unit: stretches.unit,
-            bars,
-        })
+    async fn count(
+        &self,
+        question: &Question,
+        stretches: Stretches,
+        reader: &Reader,
+    ) -> Result<Histogram, Failure> {
+        let Stretches { unit, bars } = stretches;
+        let parsed = question.within(None, None);
+        let query = Query::parsed(&parsed, 1, reader.clone()).method(Method::Lexical);
+        let field = histogram::DATE.to_owned();
+        let counts = self.0.engine.days(query, field, bars.clone()).await?;
+        let bar = |((from, to), count): ((Day, Day), u64)| Bar {
+            from: from.to_string(),
+            to: to.to_string(),
+            count,
+        };
+        let bars = bars.into_iter().zip(counts).map(bar).collect();
+        Ok(Histogram { unit, bars })
     }
 
     fn hit(&self, hit: &Hit, words: &str) -> Card {
@@ -246,27 +252,38 @@ impl ShowResults {
         Card {
             id: id.to_owned(),
             title: shown::title(document),
-            url: self.0.address_at(id, document.url.as_deref(), passage),
+            url: self.0.address_at(document, passage),
             source: one_line(&document.source, 200),
             date: shown::day(document),
             passage,
             path: one_line(&path, 200),
-            plain: text.clone(),
-            excerpt: Marked::new(text, marker),
+            excerpt: shown::excerpt(&text, marker),
+            plain: text,
             fields: shown::fields(document, MAX_FIELDS, MAX_FIELD_CHARS),
         }
     }
 }
 
-/// The fields whose values make chips: those with a few values.
+/// The fields whose values make chips, those with the fewest values first: who chooses among three parties
+/// narrows more, and with less reading, than who chooses among sixty speakers. A field of few documents comes
+/// behind those of many.
 fn facet_fields(catalog: &Catalog) -> Vec<String> {
     let fields = catalog.fields.iter();
-    let chosen = fields
-        .filter(|field| matches!(field.kind, Kind::Keyword | Kind::List) && field.values.len() > 1);
-    chosen
-        .take(MAX_FACETS)
-        .map(|field| field.name.clone())
-        .collect()
+    let mut chosen: Vec<_> = fields
+        .filter(|field| matches!(field.kind, Kind::Keyword | Kind::List) && field.values.len() > 1)
+        .collect();
+    // A sort that keeps the order of equals, which is that of the catalog: most documents first.
+    chosen.sort_by_key(|field| {
+        let is_rare = field.documents.saturating_mul(2) < catalog.documents;
+        (
+            is_rare,
+            field.more,
+            field.values.len() > MAX_VALUES,
+            field.values.len(),
+        )
+    });
+    let names = chosen.into_iter().map(|field| field.name.clone());
+    names.take(MAX_FACETS).collect()
 }
 
 fn chips(facet: Facet) -> Option<Chips> {
@@ -359,17 +376,20 @@ impl Tool for ShowResults {
             .status("Showing results…", "Results shown")
     }
 
-    async fn call(&self, input: Input, _: Context) -> Result<Answer<Output>, Failure> {
-        let (catalog, _) = self.0.fields().await?;
+    async fn call(&self, input: Input, context: Context) -> Result<Answer<Output>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let (catalog, _) = self.0.fields(&reader).await?;
         let question = ask::read(input, &catalog, (self.0.today)())?;
         let view = if question.asked.ids.is_empty() {
-            self.by_words(&catalog, question).await?
+            self.by_words(&catalog, question, &reader).await?
         } else {
-            self.by_ids(question).await?
+            self.by_ids(question, &reader).await?
         };
         let output = view.brief();
         let says = view.says(&output);
+        let ids = context.touched(view.cards.iter().map(|card| &card.id));
         let answer = Answer::new(output)
+            .touched(ids)
             .text(says)
             .meta(META, serde_json::to_value(&view)?);
         Ok(about::with_unready(answer, &self.0))
@@ -399,6 +419,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         };
         let cards = (0..20).map(|n| {
             let document = document(n);

@@ -1,13 +1,12 @@
-//! Documents into what widgets and pages show of them: texts with their matches marked, fields as lines,
+//! Documents into what widgets and pages show of them: fields as lines,
 //! headings as an outline. widgets/src/payload.ts reads the same shapes.
 
-use std::ops::Range;
-
-use docent_search::{Day, Document, Marker, Passage};
+use docent_search::{Day, Document, Marker, Passage, heading, is_fence};
 use serde::Serialize;
 
 use super::fetch::Start;
 use crate::knowledge::one_line;
+use crate::layout::{self, Span};
 
 /// The most bytes of what the model reads of an answer that a widget shows; hosts ask for ten kilobytes.
 pub(crate) const MAX_STRUCTURED_BYTES: usize = 10_000;
@@ -22,36 +21,16 @@ const MAX_HEADING_CHARS: usize = 120;
 /// Characters of the name of a field.
 const MAX_NAME_CHARS: usize = 64;
 
-/// A text with the stretches of it that match.
-#[derive(Debug, Serialize)]
-pub(crate) struct Marked {
-    text: String,
-    /// In UTF-16 units, as JavaScript counts.
-    marks: Vec<[usize; 2]>,
-}
-
-impl Marked {
-    pub(crate) fn new(text: String, marker: &Marker) -> Self {
-        let ranges = marker.marks(&text);
-        let marks = utf16(&text, &ranges);
-        Self { text, marks }
-    }
-}
-
-/// Stretches of bytes as stretches of UTF-16 units, in one pass.
-fn utf16(text: &str, ranges: &[Range<usize>]) -> Vec<[usize; 2]> {
-    let (mut bytes, mut units) = (0, 0);
-    let mut reach = |to: usize| {
-        units += text
-            .get(bytes..to)
-            .map_or(0, |between| between.encode_utf16().count());
-        bytes = to;
-        units
+/// The passage of a card: one line, as it is laid out, with what matches.
+pub(crate) fn excerpt(text: &str, marker: &Marker) -> Vec<Span> {
+    // A passage often begins with its heading, whose mark says nothing on a line with the words.
+    let words = text.trim_start_matches('#');
+    let skip = if words.starts_with(' ') {
+        text.len() - words.trim_start().len()
+    } else {
+        0
     };
-    let pairs = ranges
-        .iter()
-        .map(|range| [reach(range.start), reach(range.end)]);
-    pairs.collect()
+    layout::spans(text, skip..text.len(), &marker.marks(text))
 }
 
 /// A field as a line.
@@ -144,21 +123,6 @@ pub(crate) fn outline(text: &str, all: &[Passage]) -> Vec<Heading> {
     headings
 }
 
-/// Whether a line begins or ends code.
-pub(crate) fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("```") || line.starts_with("~~~")
-}
-
-/// The level and the words of a Markdown heading.
-pub(crate) fn heading(line: &str) -> Option<(usize, &str)> {
-    let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let rest = line.get(level..)?;
-    let words = rest.trim().trim_end_matches('#').trim_end();
-    let is = (1..=6).contains(&level) && rest.starts_with([' ', '\t']) && !words.is_empty();
-    is.then_some((level, words))
-}
-
 #[cfg(test)]
 mod tests {
     use docent_search::{DocId, passages};
@@ -175,15 +139,27 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
+            readers: docent_search::Readers::Everyone,
         }
     }
 
     #[test]
-    fn marks_count_as_javascript_does() {
-        let text = "𝔘 ferry 😀 ferry";
+    fn a_card_shows_words_and_no_marks_of_markdown() {
+        let text = "## 😀 The *winter* ferry";
         let marker = Marker::new(&document(text), "ferry");
-        let marked = Marked::new(text.to_owned(), &marker);
-        assert_eq!(marked.marks, [[3, 8], [12, 17]]);
+        let told = |text: &str| {
+            let spans = excerpt(text, &marker);
+            let one = |span: &Span| (span.text().to_owned(), span.em, span.mark);
+            spans.iter().map(one).collect::<Vec<_>>()
+        };
+        let expected = [
+            ("😀 The ".to_owned(), false, false),
+            ("winter".to_owned(), true, false),
+            (" ".to_owned(), false, false),
+            ("ferry".to_owned(), false, true),
+        ];
+        assert_eq!(told(text), expected);
+        assert_eq!(told("#7")[0].0, "#7");
     }
 
     #[test]

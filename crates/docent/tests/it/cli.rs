@@ -130,7 +130,7 @@ fn indexing_reports_what_it_did() {
         second.json(),
         json!({
             "folder": shown(&folder), "index": shown(&folder.join(".docent/index")), "documents": 2, "files": 2,
-            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "skipped": [], "warnings": [], "unlisted": 0,
+            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "excluded": 0, "skipped": [], "warnings": [], "unlisted": 0,
             "formats": {
                 "jsonl": {"files": 1, "indexed": 0, "unchanged": 1, "skipped": {}, "warnings": {}},
                 "markdown": {"files": 1, "indexed": 1, "unchanged": 0, "skipped": {}, "warnings": {}},

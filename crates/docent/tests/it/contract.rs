@@ -11,7 +11,7 @@ use docent::settings::Settings;
 use docent::tools::about;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{
-    Change, DocId, Document, Engine as _, MAX_SNIPPET_CHARS, Memory, Value as Field,
+    Change, DocId, Document, Engine as _, MAX_SNIPPET_CHARS, Memory, Readers, Value as Field,
 };
 use http_body_util::{BodyExt as _, Full};
 use jsonschema::Validator;
@@ -243,6 +243,7 @@ pub(crate) fn documents() -> impl Strategy<Value = Document> {
             fields,
             source: "a.md".to_owned(),
             hash: String::new(),
+            readers: Readers::Everyone,
         }
     })
 }
@@ -299,6 +300,7 @@ pub(crate) fn long(id: &str, text: String) -> Document {
         fields: Vec::new(),
         source: String::new(),
         hash: String::new(),
+        readers: Readers::Everyone,
     }
 }
 

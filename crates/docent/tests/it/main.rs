@@ -9,15 +9,21 @@
 )]
 
 mod cli;
+mod connect;
 mod contract;
+mod doctor;
 mod eval;
 mod finding;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod init;
+mod package;
+mod permitted;
 mod preview;
 mod process;
 mod reloading;
 mod serving;
 mod shaping;
+mod signing_in;
+mod users;
 mod watching;

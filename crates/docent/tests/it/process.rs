@@ -157,6 +157,23 @@ impl Server {
 
     /// Sends a request and gives the status and the body as JSON.
     pub(crate) fn http(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let (head, text) = self.raw(method, path, body, "");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = serde_json::from_str(&text);
+        (
+            status,
+            body.unwrap_or_else(|error| panic!("{error}: {head}\n{text}")),
+        )
+    }
+
+    /// The same with more headers, each with the end of its line; gives the head and the body.
+    pub(crate) fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &str,
+    ) -> (String, String) {
         let body = body.map(ToString::to_string).unwrap_or_default();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -164,7 +181,7 @@ impl Server {
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\nConnection: close\r\n\
              Content-Type: application/json\r\nMCP-Protocol-Version: 2025-11-25\r\n\
-             Content-Length: {}\r\n\r\n{body}",
+             {headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         )
@@ -172,11 +189,27 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (
-            status,
-            serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")),
+        (head.to_owned(), body.to_owned())
+    }
+
+    /// Gets a page: its status, its type and its body.
+    pub(crate) fn page(&self, path: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let host = &self.address;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let kind = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-type: "));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, kind.unwrap_or_default().to_owned(), body.to_owned())
     }
 
     /// Calls a method of MCP and gives its result.

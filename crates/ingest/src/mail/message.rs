@@ -1,6 +1,6 @@
 //! One e-mail message into one document.
 
-use docent_search::{DocId, Document};
+use docent_search::{DocId, Document, Readers};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 use serde_json::{Map, Value as Raw};
 
@@ -56,6 +56,7 @@ pub(super) fn document(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: sha256(raw),
+        readers: Readers::Everyone,
     };
     Ok((document, facts.warnings))
 }

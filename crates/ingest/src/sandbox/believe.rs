@@ -3,7 +3,7 @@
 
 use std::io;
 
-use docent_search::{DocId, Document, Value};
+use docent_search::{DocId, Document, Readers, Value};
 
 use super::wire::{Frame, Received, wrong};
 use super::{MAX_ANSWER_BYTES, reasons};
@@ -153,6 +153,7 @@ fn get(frame: &mut Received) -> io::Result<Document> {
         source: frame.text()?,
         hash: frame.text()?,
         fields: Vec::new(),
+        readers: Readers::Everyone,
     };
     // A count is only how often to go on reading; the frame ends long before a large one is reached.
     for _ in 0..frame.number()? {
@@ -218,6 +219,7 @@ mod tests {
             ],
             source: "a.zip/b.md".into(),
             hash: sha256(b""),
+            readers: Readers::Everyone,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use docent_search::{DocId, Document};
+use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean_line, cut};
@@ -394,6 +394,7 @@ fn add_lines(
         id,
         title,
         hash: sha256(text.as_bytes()),
+        readers: Readers::Everyone,
         text,
         url: None,
         date: None,

@@ -25,11 +25,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::connection::Connection;
 use self::pulse::{Clock, Pulse};
 use self::rules::{Rules, Watch};
 use super::limits::Limits;
+use super::tls::Tls;
 
 /// The address a request came from, in the extensions of every request.
 ///
@@ -51,9 +53,14 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: Arc<Limits>,
+    tls: Option<Tls>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let mut server = Server::new(router, limits);
+    let _renewing = tls.clone().map(|tls| {
+        let task = tokio::spawn(async move { tls.keep_fresh().await });
+        AbortOnDropHandle::new(task)
+    });
+    let mut server = Server::new(router, limits, tls);
     let mut stopping = pin!(shutdown.cancelled());
     let mut rounds = interval(server.rules.tick());
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,10 +121,11 @@ struct Server {
     tasks: JoinSet<()>,
     watches: HashMap<Id, Watch>,
     turned_away: u64,
+    tls: Option<Tls>,
 }
 
 impl Server {
-    fn new(router: Router, limits: Arc<Limits>) -> Self {
+    fn new(router: Router, limits: Arc<Limits>, tls: Option<Tls>) -> Self {
         Self {
             // Binding the state once makes the router cheaper to call.
             router: router.with_state(()),
@@ -128,13 +136,14 @@ impl Server {
             tasks: JoinSet::new(),
             watches: HashMap::new(),
             turned_away: 0,
+            tls,
         }
     }
 
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         if self.tasks.len() >= self.limits.connections {
             self.turned_away += 1;
-            turn_away(stream);
+            turn_away(stream, self.tls.is_some());
             return;
         }
         hurry(&stream);
@@ -144,6 +153,7 @@ impl Server {
             protocol: Arc::clone(&self.protocol),
             pulse: Arc::clone(&pulse),
             peer: Peer(peer),
+            tls: self.tls.clone(),
         };
         let task = self.tasks.spawn(connection.run(stream));
         self.watches.insert(task.id(), Watch::new(pulse));
@@ -227,8 +237,11 @@ fn hurry(stream: &TcpStream) {
     }
 }
 
-/// A plain answer beats a bare close, but nobody waits for it to arrive.
-fn turn_away(stream: TcpStream) {
+/// A plain answer beats a bare close, but nobody waits for it to arrive. In TLS it would take a greeting.
+fn turn_away(stream: TcpStream, in_tls: bool) {
+    if in_tls {
+        return;
+    }
     // The runtime does not know yet that a new socket can be written to, so ask the kernel.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(FULL);
@@ -278,7 +291,7 @@ mod tests {
         let stream = accepted.unwrap().0.into_std().unwrap();
         let same = stream.try_clone().unwrap();
         assert!(!same.nodelay().unwrap());
-        let mut server = Server::new(Router::new(), Arc::new(Limits::default()));
+        let mut server = Server::new(Router::new(), Arc::new(Limits::default()), None);
         server.admit(TcpStream::from_std(stream).unwrap(), address);
         assert!(same.nodelay().unwrap());
         drop(client);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request as HttpRequest, State};
+use axum::extract::{Extension, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -14,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Form};
 use super::{body, era};
+use crate::auth::Caller;
 use crate::era::{is_bare_discover, with_metadata};
 use crate::exchange::{Exchange, Reply, Stream};
-use crate::message::{self, Message, Request};
+use crate::message::{self, Message, Params, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 
@@ -44,11 +45,39 @@ impl Front {
 }
 
 /// `POST /`, `/mcp` and `/mcp/`.
-pub(crate) async fn post(State(front): State<Front>, request: HttpRequest<Body>) -> Response {
+pub(crate) async fn post(
+    State(front): State<Front>,
+    Extension(caller): Extension<Caller>,
+    request: HttpRequest<Body>,
+) -> Response {
     let (parts, body) = request.into_parts();
+    let sender = Sender {
+        caller: &caller,
+        headers: &parts.headers,
+        path: parts.uri.path(),
+    };
     match receive(&front, &parts.headers, body).await {
-        Ok(bytes) => front.answer(&parts.headers, &bytes).await,
+        Ok(bytes) => front.answer(&sender, &bytes).await,
         Err(refusal) => refusal,
+    }
+}
+
+/// Who sent a message, and how.
+struct Sender<'a> {
+    caller: &'a Caller,
+    headers: &'a HeaderMap,
+    path: &'a str,
+}
+
+impl Sender<'_> {
+    /// ChatGPT offers to sign in for one tool when the tool's result says so, and takes a 401 for a broken
+    /// server; everybody else needs the 401.
+    fn reads_challenges_in_results(&self, request: &Request<'_>) -> bool {
+        let agent = self.headers.get(header::USER_AGENT);
+        let agent = agent.and_then(|value| value.to_str().ok());
+        let named = agent.is_some_and(|agent| agent.to_ascii_lowercase().starts_with("openai-mcp"));
+        let meta = request.params.meta.map(RawValue::get);
+        named || meta.is_some_and(|meta| meta.contains("\"openai/"))
     }
 }
 
@@ -85,7 +114,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl Front {
-    async fn answer(&self, headers: &HeaderMap, bytes: &[u8]) -> Response {
+    async fn answer(&self, sender: &Sender<'_>, bytes: &[u8]) -> Response {
         let limits = &self.exchange.limits;
         let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {
             return busy();
@@ -97,10 +126,10 @@ impl Front {
         };
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => answer::refuse(StatusCode::BAD_REQUEST, &error),
-            Ok(message::Body::Batch(items)) => self.batch(headers, &items).await,
+            Ok(message::Body::Batch(items)) => self.batch(sender, &items).await,
             Ok(message::Body::One(text)) => {
-                let form = Form::of(headers);
-                match self.one(headers, text).await {
+                let form = Form::of(sender.headers);
+                match self.one(sender, text, true).await {
                     Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
@@ -113,13 +142,20 @@ impl Front {
                         answer::stream(stream, limits.sse_keep_alive, kept)
                     }
                     Ok(Done::Accepted) => StatusCode::ACCEPTED.into_response(),
+                    Ok(Done::Forbidden(refusal)) => *refusal,
                     Err((status, text)) => answer::json(status, text),
                 }
             }
         }
     }
 
-    async fn one(&self, headers: &HeaderMap, text: &str) -> Result<Done, (StatusCode, String)> {
+    /// One message; `alone` when the status of the answer is its own.
+    async fn one(
+        &self,
+        sender: &Sender<'_>,
+        text: &str,
+        alone: bool,
+    ) -> Result<Done, (StatusCode, String)> {
         let bad = |error: &RpcError, id| (StatusCode::BAD_REQUEST, error.answer(id));
         match message::parse(text) {
             Err(unread) => Err(bad(&unread.error, unread.id.as_ref())),
@@ -129,13 +165,30 @@ impl Front {
             )),
             // Closing the connection is how a client of a stateless server cancels.
             Ok(Message::Notification(_)) => Ok(Done::Accepted),
-            Ok(Message::Request(request)) => self.request(headers, &request, text.len()).await,
+            Ok(Message::Request(request)) => {
+                if let Some(refusal) = self.forbidden(sender, &request).filter(|_| alone) {
+                    return Ok(Done::Forbidden(Box::new(refusal)));
+                }
+                self.request(sender, &request, text.len()).await
+            }
         }
+    }
+
+    /// The answer to a call that needs signing in, or more than was granted, for clients that act on its
+    /// status.
+    fn forbidden(&self, sender: &Sender<'_>, request: &Request<'_>) -> Option<Response> {
+        let auth = self.exchange.auth.as_ref()?;
+        if request.method != "tools/call" || sender.reads_challenges_in_results(request) {
+            return None;
+        }
+        let name = Params::string(request.params.name)?;
+        let lack = self.exchange.lack(sender.caller, &name)?;
+        Some(auth.refuse_lack(&lack, sender.headers, sender.path))
     }
 
     async fn request(
         &self,
-        headers: &HeaderMap,
+        sender: &Sender<'_>,
         request: &Request<'_>,
         size: usize,
     ) -> Result<Done, (StatusCode, String)> {
@@ -149,6 +202,7 @@ impl Front {
                 error.answer(Some(&request.id)),
             ));
         }
+        let (headers, caller) = (sender.headers, sender.caller);
         let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
             .map_err(|error| refused(headers, request, &error))?;
         let cancel = CancellationToken::new();
@@ -156,20 +210,17 @@ impl Front {
         if needs_metadata {
             let text = with_metadata(request.raw);
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                return Ok(Done::Reply(
-                    self.exchange.answer(&request, revision, cancel).await,
-                    revision,
-                ));
+                let work = self.exchange.answer(&request, revision, caller, cancel);
+                return Ok(Done::Reply(work.await, revision));
             }
         }
-        Ok(Done::Reply(
-            self.exchange.answer(request, revision, cancel).await,
-            revision,
-        ))
+        let work = self.exchange.answer(request, revision, caller, cancel);
+        Ok(Done::Reply(work.await, revision))
     }
 
     /// A batch, for the one revision that had them.
-    async fn batch(&self, headers: &HeaderMap, items: &[&RawValue]) -> Response {
+    async fn batch(&self, sender: &Sender<'_>, items: &[&RawValue]) -> Response {
+        let headers = sender.headers;
         let version = headers
             .get("mcp-protocol-version")
             .and_then(|value| value.to_str().ok());
@@ -179,8 +230,8 @@ impl Front {
         }
         // At once, so that a batch may take as long as one call and no longer.
         let work = items.iter().map(|item| async move {
-            match self.one(headers, item.get()).await {
-                Ok(Done::Accepted) => None,
+            match self.one(sender, item.get(), false).await {
+                Ok(Done::Accepted | Done::Forbidden(_)) => None,
                 Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => None,
                 Ok(Done::Reply(Reply::Stream(stream), _)) => Some(answer::last(stream).await),
                 Ok(Done::Reply(Reply::Whole(text, _), _)) => Some(text),
@@ -206,6 +257,7 @@ impl Front {
 enum Done {
     Reply(Reply, Revision),
     Accepted,
+    Forbidden(Box<Response>),
 }
 
 /// A stream for a client that takes JSON alone: its last message is the answer.

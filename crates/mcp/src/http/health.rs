@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::answer;
 use crate::app::App;
+use crate::auth::Auth;
 use crate::rpc::RpcError;
 
 /// Whether the app can answer, and the state of each of its parts as a JSON object.
@@ -27,6 +28,7 @@ pub type Readiness = Arc<dyn Fn() -> Ready + Send + Sync>;
 pub(crate) struct Health {
     pub(crate) app: App,
     pub(crate) readiness: Readiness,
+    pub(crate) auth: Option<Auth>,
 }
 
 /// `GET /healthz`: the process answers.
@@ -38,14 +40,20 @@ pub(crate) async fn healthz() -> Response {
 pub(crate) async fn readyz(State(health): State<Health>) -> Response {
     let Ready { ready, parts } = (health.readiness)();
     let closing = health.app.inner().closing.is_cancelled();
-    let mut body = json!({"ready": ready && !closing});
+    let keys = health.auth.as_ref().map(Auth::is_ready);
+    let ready = ready && keys != Some(false) && !closing;
+    let mut body = json!({"ready": ready});
     if let (Some(body), Value::Object(parts)) = (body.as_object_mut(), parts) {
         body.extend(parts.into_iter().filter(|(key, _)| key != "ready"));
+        if let Some(keys) = keys {
+            let told = if keys { "ready" } else { "waiting for keys" };
+            body.insert("sign_in".to_owned(), told.into());
+        }
         if closing {
             body.insert("closing".to_owned(), true.into());
         }
     }
-    let status = if ready && !closing {
+    let status = if ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE

@@ -11,6 +11,7 @@ pub mod limits;
 pub(crate) mod refusal;
 mod route;
 pub(crate) mod sse;
+mod tls;
 pub(crate) mod well_known;
 
 use std::io;
@@ -18,11 +19,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::auth::Auth;
+use crate::auth::gate::{self, Gate};
 use crate::exchange::Exchange;
 use front::Front;
 use guard::Guard;
@@ -30,6 +34,7 @@ pub use health::{Readiness, Ready};
 use limits::Limits;
 use route::Routes;
 pub use route::{Page, Route, Visit};
+pub use tls::{BadCertificate, Tls};
 
 /// How an app is served over HTTP.
 #[derive(Clone)]
@@ -48,6 +53,10 @@ pub struct Options {
     pub readiness: Readiness,
     /// Pages beside the MCP endpoint.
     pub routes: Vec<Route>,
+    /// What is demanded of those who call; without it everybody is let in, unknown.
+    pub auth: Option<Auth>,
+    /// Speaks TLS itself. Without it, whatever stands in front does.
+    pub tls: Option<Tls>,
 }
 
 impl Default for Options {
@@ -63,6 +72,8 @@ impl Default for Options {
                 parts: serde_json::json!({}),
             }),
             routes: Vec::new(),
+            auth: None,
+            tls: None,
         }
     }
 }
@@ -103,6 +114,10 @@ pub async fn serve(
     let limits = Arc::new(options.limits.clone());
     let closing = app.inner().closing.clone();
     let guard = options.guard(listener.local_addr()?)?;
+    if let Some(auth) = &options.auth {
+        auth.keep(&shutdown);
+    }
+    let tls = options.tls.clone();
     let router = router(app, options, guard);
     let stop = shutdown.clone();
     // Listeners are told to go first: their streams would otherwise hold up the shutdown.
@@ -110,7 +125,7 @@ pub async fn serve(
         stop.cancelled().await;
         closing.cancel();
     });
-    accept::serve(listener, router, limits, shutdown).await
+    accept::serve(listener, router, limits, tls, shutdown).await
 }
 
 /// Serves the routes of `options` alone, without an app: for a program of pages that wants the same
@@ -125,31 +140,34 @@ pub async fn serve_routes(
 ) -> io::Result<()> {
     let guard = options.guard(listener.local_addr()?)?;
     let limits = Arc::new(options.limits);
-    let routes = Routes::new(options.routes, limits.clone());
+    let routes = Routes::new(options.routes, limits.clone(), Gate(options.auth));
     let router = Router::new().fallback(move |request| routes.clone().answer(request));
     let router = behind(guard, router);
-    accept::serve(listener, router, limits, shutdown).await
+    accept::serve(listener, router, limits, options.tls, shutdown).await
 }
 
 /// The routes and layers, for embedding in a larger server and for tests.
 pub fn router(app: App, options: Options, guard: Guard) -> Router {
     let limits = Arc::new(options.limits);
     let front = Front::new(
-        Exchange::new(app.clone(), limits.clone()),
+        Exchange::new(app.clone(), limits.clone(), options.auth.clone()),
         options.lenient_modern_headers,
     );
     let health = health::Health {
         app,
         readiness: options.readiness,
+        auth: options.auth.clone(),
     };
+    let gate = Gate(options.auth.clone());
 
     let mcp = || {
         post(front::post)
             .get(health::no_session)
             .delete(health::no_session)
     };
-    let routes = Routes::new(options.routes, limits);
-    let router = Router::new()
+    let routes = Routes::new(options.routes, limits, gate.clone());
+    // Everything that leads to the app stands behind the gate; nothing of a body is read before it.
+    let guarded = Router::new()
         .route("/mcp", mcp())
         .route("/mcp/", mcp())
         .route("/", post(front::post).delete(health::no_session))
@@ -157,8 +175,7 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
         .merge(
             Router::new()
                 .route("/", get(health::root))
-                .route("/readyz", get(health::readyz))
-                .with_state(health),
+                .with_state(health.clone()),
         )
         .merge(
             Router::new()
@@ -166,13 +183,16 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
                 .route("/messages", post(sse::message))
                 .with_state(sse::Streams::new(front)),
         )
+        .route_layer(from_fn_with_state(gate, gate::enforce));
+    let router = guarded
+        .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))
-        .route("/.well-known/{*path}", any(well_known::no_oauth))
+        .merge(well_known::resource_metadata(options.auth.as_ref()))
         .fallback(move |request| routes.clone().answer(request));
     behind(guard, router)
 }
 
 fn behind(guard: Guard, router: Router) -> Router {
     let guard = Arc::new(guard);
-    router.layer(axum::middleware::from_fn_with_state(guard, guard::enforce))
+    router.layer(from_fn_with_state(guard, guard::enforce))
 }

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use super::limits::Limits;
 use super::{body, well_known};
 use crate::auth::Caller;
+use crate::auth::gate::Gate;
 use crate::call::guarded;
 use crate::error::{Failure, Fault};
 use crate::resource::{Vars, match_pattern};
@@ -28,6 +29,7 @@ type Handler = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<Page, Failure>> + 
 pub struct Route {
     method: Method,
     pattern: String,
+    open: bool,
     handler: Handler,
 }
 
@@ -78,8 +80,19 @@ impl Route {
         Self {
             method,
             pattern,
+            open: false,
             handler: Arc::new(move |visit| handler(visit).boxed()),
         }
+    }
+}
+
+impl Route {
+    /// Lets everybody in where the server demands sign-in: the page decides by itself, such as by a
+    /// signature in its address, and its visitor is always anonymous.
+    #[must_use]
+    pub const fn open(mut self) -> Self {
+        self.open = true;
+        self
     }
 }
 
@@ -154,6 +167,12 @@ impl Page {
         self
     }
 
+    /// What it holds.
+    #[cfg(test)]
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     fn into_response(self) -> Result<Response, Failure> {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = StatusCode::from_u16(self.status)?;
@@ -186,15 +205,17 @@ impl Page {
 pub(crate) struct Routes {
     routes: Arc<[Route]>,
     limits: Arc<Limits>,
+    gate: Gate,
     in_flight: Arc<Semaphore>,
 }
 
 impl Routes {
-    pub(crate) fn new(routes: Vec<Route>, limits: Arc<Limits>) -> Self {
+    pub(crate) fn new(routes: Vec<Route>, limits: Arc<Limits>, gate: Gate) -> Self {
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Self {
             routes: routes.into(),
             limits,
+            gate,
             in_flight,
         }
     }
@@ -220,10 +241,22 @@ impl Routes {
         };
         let mut at_path = self.find(parts.uri.path()).peekable();
         if at_path.peek().is_none() {
-            return well_known::not_found().await;
+            return if parts.uri.path().starts_with("/.well-known/") {
+                well_known::no_oauth().await
+            } else {
+                well_known::not_found().await
+            };
         }
         let Some((route, vars)) = at_path.find(|(route, _)| route.method == *method) else {
             return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        };
+        let caller = if route.open {
+            Caller::anonymous()
+        } else {
+            match self.gate.admit(&parts.headers, parts.uri.path()).await {
+                Ok(caller) => caller,
+                Err(refusal) => return refusal,
+            }
         };
         let Ok(_permit) = self.in_flight.try_acquire() else {
             let later = [(header::RETRY_AFTER, "1")];
@@ -234,7 +267,7 @@ impl Routes {
             Err(error) => return error.into_response(),
         };
         let visit = Visit {
-            caller: Caller::anonymous(),
+            caller,
             vars,
             query: parts.uri.query().unwrap_or_default().to_owned(),
             headers: parts.headers,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
-use axum::extract::{Query, Request as HttpRequest, State};
+use axum::extract::{Extension, Query, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::StatusCode;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::answer;
 use super::front::{Front, receive};
+use crate::auth::Caller;
 use crate::conversation::Conversation;
 use crate::rpc::RpcError;
 
@@ -23,7 +24,7 @@ const QUEUE: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Streams {
     front: Front,
-    open: Arc<Mutex<HashMap<String, Conversation>>>,
+    open: Arc<Mutex<HashMap<String, (Caller, Conversation)>>>,
 }
 
 impl Streams {
@@ -34,7 +35,7 @@ impl Streams {
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Conversation>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, (Caller, Conversation)>) -> T) -> T {
         work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -47,14 +48,17 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(conversation) = self.streams.with(|open| open.remove(&self.id)) {
+        if let Some((_, conversation)) = self.streams.with(|open| open.remove(&self.id)) {
             conversation.cancel_all();
         }
     }
 }
 
 /// `GET /sse`.
-pub(crate) async fn open(State(streams): State<Streams>) -> Response {
+pub(crate) async fn open(
+    State(streams): State<Streams>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
     let exchange = streams.front.exchange.clone();
     let limits = exchange.limits.clone();
     let closing = exchange.app.inner().closing.clone();
@@ -64,7 +68,7 @@ pub(crate) async fn open(State(streams): State<Streams>) -> Response {
     let admitted = streams.with(|open| {
         let room = open.len() < limits.listen_streams;
         if room {
-            open.insert(id.clone(), conversation);
+            open.insert(id.clone(), (caller, conversation));
         }
         room
     });
@@ -98,18 +102,22 @@ pub(crate) async fn open(State(streams): State<Streams>) -> Response {
 /// `POST /messages?sessionId=…`.
 pub(crate) async fn message(
     State(streams): State<Streams>,
+    Extension(caller): Extension<Caller>,
     Query(query): Query<HashMap<String, String>>,
     request: HttpRequest<Body>,
 ) -> Response {
     let id = query.get("sessionId").or_else(|| query.get("session_id"));
-    let Some(conversation) = id.and_then(|id| streams.with(|open| open.get(id).cloned())) else {
+    let found = id.and_then(|id| streams.with(|open| open.get(id).cloned()));
+    // The id alone opens nothing: a stream belongs to whoever opened it.
+    let own = found.filter(|(opener, _)| opener.key() == caller.key());
+    let Some((_, conversation)) = own else {
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
         return answer::refuse(StatusCode::NOT_FOUND, &error);
     };
     let (parts, body) = request.into_parts();
     match receive(&streams.front, &parts.headers, body).await {
         Ok(bytes) => {
-            conversation.receive(&bytes).await;
+            conversation.receive(&bytes, &caller).await;
             StatusCode::ACCEPTED.into_response()
         }
         Err(refusal) => refusal,

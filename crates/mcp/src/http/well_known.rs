@@ -1,9 +1,27 @@
 //! What stands at `/.well-known`, and at every address where nothing stands.
 
+use axum::Router;
 use axum::response::Response;
-use http::StatusCode;
+use axum::routing::get;
+use http::{HeaderMap, StatusCode};
 
 use super::answer;
+use crate::auth::{Auth, PLACES, WELL_KNOWN};
+
+/// The metadata of every endpoint, for everybody; nothing where no sign-in is configured.
+pub(crate) fn resource_metadata(auth: Option<&Auth>) -> Router {
+    let mut router = Router::new();
+    let Some(auth) = auth else {
+        return router;
+    };
+    for place in PLACES {
+        let path = format!("{WELL_KNOWN}{}", place.trim_end_matches('/'));
+        let auth = auth.clone();
+        let answer = move |headers: HeaderMap| async move { auth.metadata(&headers, place) };
+        router = router.route(&path, get(answer));
+    }
+    router
+}
 
 /// OAuth discovery while no sign-in is configured: a JSON 404, which hosts read as "no sign-in".
 /// A 400 or a page of HTML makes their wizards fail.

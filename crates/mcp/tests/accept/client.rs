@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use docent_mcp::http::accept;
 use docent_mcp::http::limits::Limits;
+use docent_mcp::http::{Tls, accept};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -57,9 +57,18 @@ impl Server {
     }
 
     pub(crate) fn on(listener: TcpListener, limits: Limits, router: Router) -> Self {
+        Self::with_tls(listener, limits, router, None)
+    }
+
+    pub(crate) fn with_tls(
+        listener: TcpListener,
+        limits: Limits,
+        router: Router,
+        tls: Option<Tls>,
+    ) -> Self {
         let stop = CancellationToken::new();
         let address = listener.local_addr().unwrap();
-        let serving = accept::serve(listener, router, Arc::new(limits), stop.clone());
+        let serving = accept::serve(listener, router, Arc::new(limits), tls, stop.clone());
         Self {
             address,
             stop,

@@ -16,6 +16,7 @@ mod framing;
 mod http2;
 mod shutdown;
 mod slow;
+mod tls;
 
 use std::sync::Arc;
 

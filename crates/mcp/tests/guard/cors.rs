@@ -37,7 +37,7 @@ fn value(headers: &HeaderMap, name: HeaderName) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-const ALWAYS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, \
+const ALWAYS: &str = "Content-Type, Accept, Authorization, X-API-Key, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID";
 
 #[tokio::test]

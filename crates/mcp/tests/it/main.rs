@@ -11,6 +11,7 @@
 
 mod defects;
 mod kanban;
+mod observing;
 mod protocol;
 mod requests;
 mod routes;

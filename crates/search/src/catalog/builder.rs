@@ -307,6 +307,7 @@ impl Counted {
 mod tests {
     use super::*;
     use crate::document::DocId;
+    use crate::reader::Readers;
 
     fn document(id: usize, date: Option<&str>, fields: Vec<(&str, Value)>) -> Document {
         Document {
@@ -321,6 +322,7 @@ mod tests {
                 .collect(),
             source: String::new(),
             hash: String::new(),
+            readers: Readers::Everyone,
         }
     }
 

@@ -17,7 +17,7 @@ use super::schema::Fields;
 use super::snapshot::Snapshot;
 use super::writer::{Commit, Writer};
 use crate::document::DocId;
-use crate::engine::{Change, Held, Holding, MAX_CHANGES};
+use crate::engine::{Change, Held, MAX_CHANGES, gather};
 use crate::error::Error;
 
 /// Opens the ledger beside the words and compares the two.
@@ -30,25 +30,20 @@ pub(super) fn writer(
     let known = |source| recover::failure(words, source);
     let (mut ledger, is_new) = open(words, aside)?;
     let commit = Commit::last(&index).map_err(known)?;
-    let snapshot = Snapshot::newest(&index, reader).map_err(known)?;
-    let documents = snapshot.searcher.num_docs();
+    // Nobody else writes while we hold the lock, so the reader shows the last commit.
+    let documents = reader.searcher().num_docs();
     let is_whole = documents == commit.rows.documents;
     if is_whole && ledger.tally(commit.generation)? == commit.rows {
         return Ok(Writer::new((index, disk), fields, ledger));
     }
-    let mut inventory = Vec::new();
-    let mut note = |one: Holding<'_>| inventory.push(one.to_held());
-    snapshot.holdings(&mut note).map_err(known)?;
-    let inventory: Vec<Held> = inventory.into_iter().collect::<Result<_, _>>()?;
+    let snapshot = Snapshot::newest(&index, reader).map_err(known)?;
+    let inventory = gather(|each| snapshot.holdings(each).map_err(known))?;
     if is_new && is_whole {
         // The words have passed every check, so a lost ledger can be made from them.
         ledger.replace(&inventory, commit.generation)?;
         return Ok(Writer::new((index, disk), fields, ledger));
     }
-    let mut listed = Vec::new();
-    let mut note = |one: Holding<'_>| listed.push(one.to_held());
-    ledger.holdings(commit.generation, &mut note)?;
-    let listed = listed.into_iter().collect::<Result<_, _>>()?;
+    let listed = gather(|each| ledger.holdings(commit.generation, each))?;
     let (agreed, strange) = compare(listed, inventory);
     tracing::warn!(
         documents,

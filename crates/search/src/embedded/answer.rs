@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Inner;
 use super::lexical::{self, Lexical};
@@ -44,21 +45,24 @@ impl Inner {
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
         let snapshot = self.snapshot();
         let known = |source| self.known(source);
-        let mut asked = query.asked(&snapshot.languages);
+        let sight = snapshot.sight(query.reader()).map_err(known)?;
+        let mut asked = query.asked(&sight.languages);
         let words = Words {
             snapshot: &snapshot,
             fields: &self.fields,
+            seen: sight.documents().map(Arc::as_ref),
         };
         spelling::correct(&mut asked.terms, &words).map_err(known)?;
         let terms = ranking::distinct(&asked.terms);
-        let allowed = narrow::allowed(&snapshot, &self.fields, query, &asked).map_err(known)?;
+        let allowed =
+            narrow::allowed((&snapshot, &sight), &self.fields, query, &asked).map_err(known)?;
         let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
         let set = if is_list || query.counted || !query.facets.is_empty() {
             let set = narrow::matching(
                 &snapshot,
                 &self.fields,
                 &ranking::forms(&terms),
-                allowed.as_ref(),
+                allowed.as_deref(),
             );
             Some(set.map_err(known)?)
         } else {
@@ -77,7 +81,8 @@ impl Inner {
                     snapshot: &snapshot,
                     fields: &self.fields,
                     terms: &asked.terms,
-                    allowed: allowed.as_ref(),
+                    allowed: allowed.as_deref(),
+                    sight: &sight,
                 };
                 self.ranked(&lexical, query, question.as_ref())?
             }
@@ -194,22 +199,19 @@ impl Inner {
         ranked: &mut Vec<Ranked>,
     ) -> Result<(), Error> {
         let snapshot = lexical.snapshot;
-        let allowed = lexical.allowed.map(|allowed| {
-            let mut set = vectors::Allowed::new(snapshot.ordinals());
-            allowed
-                .iter()
-                .for_each(|at| set.insert(snapshot.ordinal(at)));
-            set
-        });
-        let wanted = vectors::Wanted {
-            documents: most.min(vectors::MAX_DOCUMENTS),
-            allowed: allowed.as_ref(),
-            threads: THREADS,
+        let near = |allowed: Option<&vectors::Allowed>| {
+            let wanted = vectors::Wanted {
+                documents: most.min(vectors::MAX_DOCUMENTS),
+                allowed,
+                threads: THREADS,
+            };
+            question.view.search(&question.question, &wanted)
         };
-        let near = question.view.search(&question.question, &wanted)?;
+        let near = lexical
+            .sight
+            .with_ordinals(snapshot, lexical.allowed, near)?;
         let mut is_new = vec![true; near.len()];
-        // Where the list of words is not full, what is not in it has none of them.
-        let is_full = ranked.len() >= most;
+        let may_lack = lexical.may_lack(ranked.len(), most);
         for one in ranked.iter_mut() {
             let ordinal = snapshot.ordinal(one.candidate.at);
             let place = near.binary_search_by_key(&ordinal, |found| found.ordinal);
@@ -233,7 +235,7 @@ impl Inner {
             }
         }
         // They are in the order of their addresses, and stay so.
-        if is_full {
+        if may_lack {
             let scored = lexical.score(&mut only);
             scored.map_err(|source| self.known(source))?;
         }

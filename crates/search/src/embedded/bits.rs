@@ -48,6 +48,18 @@ impl Bits {
         }
     }
 
+    /// Puts out what is in the other set.
+    pub(super) fn remove(&mut self, other: &Self) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
+    /// The bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self.words.as_slice())
+    }
+
     /// Takes in what is in the other set.
     pub(super) fn join(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
@@ -114,6 +126,9 @@ mod tests {
             assert_eq!(both, all);
             both.keep(&thirds);
             assert_eq!(both, thirds);
+            let mut without = all.clone();
+            without.remove(&thirds);
+            assert_eq!(without, rest);
         }
     }
 }

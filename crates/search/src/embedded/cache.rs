@@ -94,19 +94,10 @@ impl Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{DocId, Document};
+    use crate::document::tests::plain;
 
     fn mapped(text: &str) -> Arc<Mapped> {
-        Arc::new(Mapped::new(Document {
-            id: DocId::parse("a").unwrap(),
-            title: String::new(),
-            text: text.to_owned(),
-            url: None,
-            date: None,
-            fields: Vec::new(),
-            source: String::new(),
-            hash: String::new(),
-        }))
+        Arc::new(Mapped::new(plain(text)))
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tantivy::{DocAddress, SegmentReader, Term};
 use super::frequency::Frequencies;
 use super::narrow::Allowed;
 use super::schema::Fields;
+use super::sight::Sight;
 use super::snapshot::Snapshot;
 use crate::analysis::QueryTerm;
 use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
@@ -71,6 +72,7 @@ pub(super) struct Lexical<'s> {
     pub fields: &'s Fields,
     pub terms: &'s [QueryTerm],
     pub allowed: Option<&'s Allowed>,
+    pub sight: &'s Sight,
 }
 
 impl Lexical<'_> {
@@ -96,6 +98,12 @@ impl Lexical<'_> {
         Ok(candidates)
     }
 
+    /// Whether a document that is not among the `found` of `most` can hold a term all the same: the
+    /// list is full, or not every term was looked for.
+    pub(super) fn may_lack(&self, found: usize, most: usize) -> bool {
+        found >= most || ranking::distinct(self.terms).len() > MAX_FINDING
+    }
+
     /// The terms by which documents are found, and those that only count in what was found: of very
     /// many terms the most frequent are in nearly every document, and looking at all of these for
     /// each of them takes longer than anyone waits.
@@ -111,7 +119,7 @@ impl Lexical<'_> {
             let mut documents = 0;
             for form in &term.forms {
                 let form = Term::from_field_text(self.fields.body, form);
-                documents += self.snapshot.searcher.doc_freq(&form)?;
+                documents += self.sight.frequency(&self.snapshot.searcher, &form)?;
             }
             if documents > 0 {
                 counted.push((documents, term));

@@ -1,5 +1,5 @@
 //! What does not depend on how well documents fit: the order of their days, the values of their
-//! fields, and the catalog of all fields.
+//! fields, and the catalog of their fields.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, SegmentReader, TERMINATED};
 
-use super::facets;
 use super::lexical::Candidate;
 use super::narrow::Allowed;
 use super::schema::Fields;
 use super::snapshot::Snapshot;
 use crate::catalog::{Catalog, CatalogBuilder};
+use crate::facets;
 use crate::hit::{Facet, MAX_FACET_VALUES};
 use crate::query::Sort;
 
@@ -81,13 +81,18 @@ pub(super) fn facets(
     Ok(found)
 }
 
-/// The fields of all documents.
-pub(super) fn catalog(snapshot: &Snapshot, fields: &Fields) -> tantivy::Result<Catalog> {
+/// The fields of some documents, or of all.
+pub(super) fn catalog(
+    snapshot: &Snapshot,
+    fields: &Fields,
+    seen: Option<&Allowed>,
+) -> tantivy::Result<Catalog> {
     let mut builder = CatalogBuilder::new();
-    builder.documents(snapshot.searcher.num_docs());
-    for segment in snapshot.searcher.segment_readers() {
+    builder.documents(seen.map_or(snapshot.searcher.num_docs(), Allowed::count));
+    for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         each_term(segment, fields, None, |term, docs| {
-            let count = docs.count() as u64;
+            let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.holds(ordinal, *doc));
+            let count = docs.filter(is_seen).count() as u64;
             if count > 0 {
                 facets::tell(term, count, &mut builder);
             }
@@ -97,7 +102,7 @@ pub(super) fn catalog(snapshot: &Snapshot, fields: &Fields) -> tantivy::Result<C
 }
 
 /// Hands over every term of a stretch, or of all, with its documents that are still there.
-fn each_term(
+pub(super) fn each_term(
     segment: &SegmentReader,
     fields: &Fields,
     range: Option<&std::ops::Range<String>>,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use super::digest::digest;
 use super::former::{Asker, Former};
 use super::snapshot::Snapshot;
 use crate::document::Document;
@@ -230,16 +231,5 @@ pub(super) fn settled(snapshot: &Snapshot) -> Settled {
 
 /// Names a document and what of it is embedded.
 pub(super) fn key(document: &Document) -> u128 {
-    use sha2::{Digest, Sha256};
-    let mut hash = Sha256::new();
-    for part in [document.id.as_str(), &document.title, &document.text] {
-        // The lengths keep two ways of cutting the same bytes apart.
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    let bytes = hash.finalize();
-    bytes
-        .iter()
-        .take(16)
-        .fold(0, |key, byte| key << 8 | u128::from(*byte))
+    digest([document.id.as_str(), &document.title, &document.text])
 }

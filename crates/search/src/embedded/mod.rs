@@ -5,8 +5,9 @@ mod answer;
 mod aside;
 mod bits;
 mod cache;
+mod days;
+mod digest;
 mod disk;
-mod facets;
 mod former;
 mod frequency;
 mod ledger;
@@ -17,6 +18,7 @@ mod narrow;
 mod place;
 mod recover;
 mod schema;
+mod sight;
 mod snapshot;
 mod sums;
 mod tally;
@@ -39,13 +41,17 @@ use self::recover::{Access, Opened};
 use self::schema::Fields;
 use self::snapshot::Snapshot;
 use self::writer::Writer;
+use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
-use crate::engine::{self, Change, Engine, Generation, Held, Holding, PartState, Settled, Status};
+use crate::engine::{
+    self, Change, Engine, Generation, Held, Holding, PartState, Settled, Status, Vectored,
+};
 use crate::error::Error;
 use crate::hit::Found;
-use crate::query::{Query, Reader};
+use crate::query::Query;
+use crate::reader::Reader;
 use crate::snippet::Mapped;
 
 /// How many bytes of documents are kept ready to be shown again.
@@ -69,8 +75,6 @@ struct Inner {
     cache: Cache,
     /// Nothing when the index was opened without a model.
     meaning: Option<Meaning>,
-    /// The catalog of the newest generation that somebody asked for it.
-    catalog: Mutex<Option<(Generation, Arc<Catalog>)>>,
     /// Held by the one who makes vectors.
     settling: Mutex<()>,
     /// Nothing when the index was opened to be read only.
@@ -168,7 +172,6 @@ impl Embedded {
             snapshot: RwLock::new(Arc::new(snapshot)),
             cache: Cache::new(CACHE_BYTES),
             meaning,
-            catalog: Mutex::new(None),
             settling: Mutex::new(()),
             writer: writer.map(Mutex::new),
             aside,
@@ -230,8 +233,20 @@ impl Engine for Embedded {
         self.run(is_short, move |inner| inner.search(&query))
     }
 
-    fn catalog(&self, _reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
-        self.run(self.is_small(), Inner::catalog)
+    fn days(
+        &self,
+        query: Query,
+        field: String,
+        stretches: Vec<(Day, Day)>,
+    ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+        let is_short = self.is_small();
+        self.run(is_short, move |inner| {
+            inner.days(&query, &field, &stretches)
+        })
+    }
+
+    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
+        self.run(self.is_small(), move |inner| inner.catalog(&reader))
     }
 
     fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
@@ -241,9 +256,9 @@ impl Engine for Embedded {
     fn fetch(
         &self,
         id: DocId,
-        _reader: Reader,
+        reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
-        self.run(self.is_small(), move |inner| inner.fetch(&id))
+        self.run(self.is_small(), move |inner| inner.fetch(&id, &reader))
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
@@ -252,6 +267,10 @@ impl Engine for Embedded {
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
         self.run(false, Inner::inventory)
+    }
+
+    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
+        self.run(false, move |inner| inner.vectors(&id))
     }
 
     fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
@@ -297,19 +316,12 @@ impl Inner {
         recover::failure(&self.dir, source)
     }
 
-    /// The fields of the newest generation, worked out once for each.
-    fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+    /// The fields of the newest generation that a reader may know of.
+    fn catalog(&self, reader: &Reader) -> Result<Arc<Catalog>, Error> {
         let snapshot = self.snapshot();
-        let mut kept = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((generation, catalog)) = kept.as_ref()
-            && *generation == snapshot.generation
-        {
-            return Ok(catalog.clone());
-        }
-        let catalog = listing::catalog(&snapshot, &self.fields);
-        let catalog = Arc::new(catalog.map_err(|source| self.known(source))?);
-        *kept = Some((snapshot.generation, catalog.clone()));
-        Ok(catalog)
+        let sight = snapshot.sight(reader);
+        let catalog = sight.and_then(|sight| sight.catalog(&snapshot, &self.fields));
+        catalog.map_err(|source| self.known(source))
     }
 
     /// Makes vectors for some documents and shows them.
@@ -361,13 +373,36 @@ impl Inner {
         }
     }
 
-    fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
+    fn fetch(&self, id: &DocId, reader: &Reader) -> Result<Option<Arc<Document>>, Error> {
         let snapshot = self.snapshot();
-        let found = snapshot
-            .find(id, &self.fields)
-            .map_err(|source| self.known(source))?;
-        let Some(at) = found else { return Ok(None) };
-        Ok(Some(self.mapped(&snapshot, at)?.document.clone()))
+        let known = |source| self.known(source);
+        let sight = snapshot.sight(reader).map_err(known)?;
+        let is_seen = |at: &DocAddress| {
+            let seen = sight.documents();
+            seen.is_none_or(|seen| seen.holds(at.segment_ord, at.doc_id))
+        };
+        // What is not seen is not read either, so that it takes no longer than what is not there.
+        let found = snapshot.find(id, &self.fields).map_err(known)?;
+        match found.filter(is_seen) {
+            Some(at) => Ok(Some(self.mapped(&snapshot, at)?.document.clone())),
+            None => Ok(None),
+        }
+    }
+
+    fn vectors(&self, id: &DocId) -> Result<Vec<Vectored>, Error> {
+        let snapshot = self.snapshot();
+        let found = snapshot.find(id, &self.fields);
+        let found = found.map_err(|source| self.known(source))?;
+        let (Some(at), Some(views)) = (found, &snapshot.vectors) else {
+            return Ok(Vec::new());
+        };
+        let passages = views.own.vectors(snapshot.ordinal(at)).into_iter();
+        Ok(passages
+            .map(|passage| Vectored {
+                range: passage.start as usize..passage.end as usize,
+                vector: passage.vector,
+            })
+            .collect())
     }
 
     /// The document at a place, out of the cache or the index.
@@ -423,9 +458,7 @@ impl Inner {
     }
 
     fn inventory(&self) -> Result<Vec<Held>, Error> {
-        let mut held = Vec::new();
-        self.holdings(&mut |one| held.push(one.to_held()))?;
-        let mut held = held.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut held = engine::gather(|each| self.holdings(each))?;
         held.sort_by(|left, right| left.id.cmp(&right.id));
         Ok(held)
     }

@@ -1,17 +1,19 @@
-//! What narrows a query (its filter, its phrases, what it leaves out) into the set of documents
-//! that may be found.
+//! What narrows a query (its reader, its filter, its phrases, what it leaves out) into the set of
+//! documents that may be found.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, PhraseQuery, Query as Node, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet, SegmentReader, TERMINATED, Term};
 
 use super::bits::Bits;
-use super::facets;
 use super::schema::Fields;
+use super::sight::Sight;
 use super::snapshot::Snapshot;
 use crate::analysis::{QueryTerm, readings};
+use crate::facets;
 use crate::filter::Filter;
 use crate::query::{Asked, Query};
 
@@ -19,6 +21,21 @@ use crate::query::{Asked, Query};
 pub(super) struct Allowed(Vec<Bits>);
 
 impl Allowed {
+    /// Those of each segment.
+    pub(super) fn new(segments: Vec<Bits>) -> Self {
+        Self(segments)
+    }
+
+    /// Those of each segment.
+    pub(super) fn segments(&self) -> &[Bits] {
+        &self.0
+    }
+
+    /// The bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(Bits::bytes).sum()
+    }
+
     /// Those of one segment.
     pub(super) fn segment(&self, ordinal: u32) -> Option<&Bits> {
         self.0.get(ordinal as usize)
@@ -42,20 +59,29 @@ impl Allowed {
     }
 }
 
-/// Works out what a query allows; nothing when it allows everything.
+/// Works out what a query allows of what its reader sees; nothing when that is everything.
 pub(super) fn allowed(
-    snapshot: &Snapshot,
+    (snapshot, sight): (&Snapshot, &Sight),
     fields: &Fields,
     query: &Query,
     asked: &Asked,
-) -> tantivy::Result<Option<Allowed>> {
+) -> tantivy::Result<Option<Arc<Allowed>>> {
+    let seen = sight.documents();
     if !query.is_narrowed() {
-        return Ok(None);
+        return Ok(seen.cloned());
     }
-    let segments = snapshot.searcher.segment_readers().iter();
-    let sets =
-        segments.map(|segment| Narrowing { segment, fields }.all_of(query.filter.as_ref(), asked));
-    Ok(Some(Allowed(sets.collect::<tantivy::Result<_>>()?)))
+    let mut sets = Vec::new();
+    for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+        let mut set = Narrowing { segment, fields }.all_of(query.filter.as_ref(), asked)?;
+        if let Some(seen) = seen {
+            match seen.segment(ordinal) {
+                Some(seen) => set.keep(seen),
+                None => set = Bits::none(segment.max_doc()),
+            }
+        }
+        sets.push(set);
+    }
+    Ok(Some(Arc::new(Allowed(sets))))
 }
 
 /// The documents that hold at least one word of a query and are allowed; all that are allowed, for
@@ -90,7 +116,8 @@ pub(super) fn matching(
     Ok(Allowed(sets))
 }
 
-fn alive(segment: &SegmentReader) -> Bits {
+/// The documents of a segment that are not gone.
+pub(super) fn alive(segment: &SegmentReader) -> Bits {
     let Some(alive) = segment.alive_bitset() else {
         return Bits::all(segment.max_doc());
     };
@@ -99,7 +126,8 @@ fn alive(segment: &SegmentReader) -> Bits {
     bits
 }
 
-fn take_in(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
+/// Takes all of a list into a set.
+pub(super) fn take_in(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
     let mut doc = docs.doc();
     while doc != TERMINATED {
         set.insert(doc);

@@ -9,7 +9,7 @@ use super::sums::is_of_segment;
 /// The format this version writes and reads. It counts up whenever words written before would be
 /// misread: another schema, another stored shape, other terms for the same text. Words of another
 /// format are left alone beside the new ones until those are complete.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 5;
 
 /// How the folder of the words begins; the format follows.
 const WORDS: &str = "words-";
@@ -74,7 +74,7 @@ mod tests {
         {
             fs::write(dir.path().join(name), "").unwrap();
         }
-        for name in ["words-3", "words-99", "vectors", "words-4"] {
+        for name in ["words-3", "words-99", "vectors", "words-5"] {
             fs::create_dir(dir.path().join(name)).unwrap();
             fs::write(dir.path().join(name).join("meta.json"), "").unwrap();
         }
@@ -85,6 +85,6 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["notes.txt", "vectors", "words-4", "words-x"]);
+        assert_eq!(left, ["notes.txt", "vectors", "words-5", "words-x"]);
     }
 }

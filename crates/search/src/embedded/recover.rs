@@ -31,7 +31,7 @@ const FORMAT_FILE: &str = "docent-index.json";
 const MANAGED: &str = ".managed.json";
 
 /// The lock that the one process that may write holds for as long as it has the index open.
-const LOCK: &str = ".docent-writer.lock";
+const LOCK: &str = folder::WRITER;
 
 #[derive(Serialize, Deserialize)]
 struct FormatFile {

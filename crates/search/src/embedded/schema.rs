@@ -1,11 +1,8 @@
 //! A document into the fields of the index on disk, and back.
 //!
 //! The shape on disk is owned here: a change to anything in this file, or to how words are cut,
-//! needs a new [`FORMAT`](super::recover::FORMAT).
+//! needs a new [`FORMAT`](super::place::FORMAT).
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
 use tantivy::TantivyDocument;
 use tantivy::schema::{
     BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
@@ -13,9 +10,12 @@ use tantivy::schema::{
 };
 use tantivy::tokenizer::RAW_TOKENIZER_NAME;
 
-use super::{facets, meaning, tokens};
+use super::{meaning, tokens};
 use crate::analysis::detect;
-use crate::document::{DocId, Document, Value};
+use crate::document::Document;
+use crate::facets;
+use crate::reader::Readers;
+use crate::stored::{Stored, day};
 
 /// The columns that are read without touching the documents themselves.
 pub(super) const ID: &str = "id";
@@ -23,7 +23,11 @@ pub(super) const SOURCE: &str = "source";
 pub(super) const HASH: &str = "hash";
 pub(super) const DAY: &str = "day";
 pub(super) const LANGUAGE: &str = "language";
+pub(super) const READERS: &str = "readers";
 pub(super) const KEY: [&str; 2] = ["key_high", "key_low"];
+
+/// Stands among the readers of every document that is not for everyone. No principal holds it.
+pub(super) const RESTRICTED: &str = "\0";
 
 /// The fields of the index.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +46,8 @@ pub(super) struct Fields {
     pub body: Field,
     /// The values of its fields; see [`facets`].
     pub facets: Field,
+    /// Who may read it, for a document that is not for everyone, and [`RESTRICTED`].
+    pub readers: Field,
     /// Its day as the number `YYYYMMDD`, as a column.
     pub day: Field,
     /// The two halves of the name its vectors are kept under, as columns.
@@ -80,6 +86,10 @@ pub(super) fn schema() -> (Schema, Fields) {
             "facets",
             TextOptions::default().set_indexing_options(exact()),
         ),
+        readers: builder.add_text_field(
+            READERS,
+            TextOptions::default().set_indexing_options(exact()),
+        ),
         day: builder.add_i64_field(DAY, NumericOptions::default().set_fast()),
         key: KEY.map(|name| builder.add_u64_field(name, NumericOptions::default().set_fast())),
         stored: builder.add_bytes_field("stored", BytesOptions::default().set_stored()),
@@ -101,6 +111,12 @@ impl Fields {
         for term in facets::terms(document) {
             entry.add_text(self.facets, term);
         }
+        if document.readers != Readers::Everyone {
+            entry.add_text(self.readers, RESTRICTED);
+        }
+        for principal in document.readers.named() {
+            entry.add_text(self.readers, principal.as_str());
+        }
         let key = meaning::key(document);
         for (field, half) in self.key.into_iter().zip([key >> 64, key]) {
             entry.add_u64(field, half as u64);
@@ -118,103 +134,5 @@ impl Fields {
         serde_json::from_slice::<Stored<'_>>(bytes)
             .ok()?
             .into_document()
-    }
-}
-
-/// `2024-05-28` as the number 20240528, which sorts like the day.
-fn day(text: &str) -> Option<i64> {
-    let digits: String = text.chars().filter(|c| *c != '-').collect();
-    digits.parse().ok()
-}
-
-#[derive(Serialize, Deserialize)]
-struct Stored<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    title: Cow<'a, str>,
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    url: Option<Cow<'a, str>>,
-    date: Option<Cow<'a, str>>,
-    fields: Vec<(Cow<'a, str>, StoredValue<'a>)>,
-    source: Cow<'a, str>,
-    hash: Cow<'a, str>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum StoredValue<'a> {
-    Text(Cow<'a, str>),
-    /// The bits of the number: JSON has no infinity, and rounds.
-    Number(u64),
-    Bool(bool),
-    Date(Cow<'a, str>),
-    List(Vec<Cow<'a, str>>),
-}
-
-impl<'a> From<&'a Document> for Stored<'a> {
-    fn from(document: &'a Document) -> Self {
-        Self {
-            id: document.id.as_str().into(),
-            title: document.title.as_str().into(),
-            text: document.text.as_str().into(),
-            url: document.url.as_deref().map(Cow::from),
-            date: document.date.as_deref().map(Cow::from),
-            fields: document
-                .fields
-                .iter()
-                .map(|(name, value)| (name.as_str().into(), value.into()))
-                .collect(),
-            source: document.source.as_str().into(),
-            hash: document.hash.as_str().into(),
-        }
-    }
-}
-
-impl Stored<'_> {
-    fn into_document(self) -> Option<Document> {
-        Some(Document {
-            id: DocId::parse(&self.id).ok()?,
-            title: self.title.into_owned(),
-            text: self.text.into_owned(),
-            url: self.url.map(Cow::into_owned),
-            date: self.date.map(Cow::into_owned),
-            fields: self
-                .fields
-                .into_iter()
-                .map(|(name, value)| (name.into_owned(), value.into()))
-                .collect(),
-            source: self.source.into_owned(),
-            hash: self.hash.into_owned(),
-        })
-    }
-}
-
-impl<'a> From<&'a Value> for StoredValue<'a> {
-    fn from(value: &'a Value) -> Self {
-        match value {
-            Value::Text(text) => Self::Text(text.as_str().into()),
-            Value::Number(number) => Self::Number(number.to_bits()),
-            Value::Bool(flag) => Self::Bool(*flag),
-            Value::Date(date) => Self::Date(date.as_str().into()),
-            Value::List(items) => {
-                Self::List(items.iter().map(|item| item.as_str().into()).collect())
-            }
-        }
-    }
-}
-
-impl From<StoredValue<'_>> for Value {
-    fn from(stored: StoredValue<'_>) -> Self {
-        match stored {
-            StoredValue::Text(text) => Self::Text(text.into_owned()),
-            StoredValue::Number(bits) => Self::Number(f64::from_bits(bits)),
-            StoredValue::Bool(flag) => Self::Bool(flag),
-            StoredValue::Date(date) => Self::Date(date.into_owned()),
-            StoredValue::List(items) => {
-                Self::List(items.into_iter().map(Cow::into_owned).collect())
-            }
-        }
     }
 }

@@ -11,11 +11,12 @@ use tantivy::{
 };
 
 use super::meaning::Views;
-use super::schema::{DAY, Fields, HASH, ID, KEY, LANGUAGE, SOURCE};
+use super::schema::{DAY, Fields, HASH, ID, KEY, SOURCE};
+use super::sight::{Sight, Sights};
 use super::writer::Commit;
-use crate::analysis::Language;
 use crate::document::DocId;
 use crate::engine::{Generation, Holding};
+use crate::reader::Reader;
 use crate::vectors::Live;
 
 /// How often a reader starts again because another process committed while it was opening.
@@ -27,8 +28,8 @@ pub(super) struct Snapshot {
     pub generation: Generation,
     /// The ids of each segment. Opening a column costs more than a search, so it is done once.
     columns: Arc<Columns>,
-    /// The languages of its documents, those of most documents first.
-    pub languages: Arc<[Language]>,
+    /// What each reader may know of.
+    sights: Arc<Sights>,
     /// The vectors of its documents, for an index with a model.
     pub vectors: Option<Arc<Views>>,
 }
@@ -76,7 +77,7 @@ impl Snapshot {
                 let searcher = reader.searcher();
                 return Ok(Self {
                     columns: Arc::new(Columns::of(&searcher)?),
-                    languages: languages(&searcher)?.into(),
+                    sights: Arc::new(Sights::of(&searcher)?),
                     searcher,
                     generation,
                     vectors: None,
@@ -86,6 +87,11 @@ impl Snapshot {
         Err(TantivyError::InternalError(
             "the index changes faster than it opens".to_owned(),
         ))
+    }
+
+    /// What a reader may know of.
+    pub(super) fn sight(&self, reader: &Reader) -> tantivy::Result<Arc<Sight>> {
+        self.sights.of_reader(reader, self)
     }
 
     /// Where the document of this id is.
@@ -189,25 +195,6 @@ impl Snapshot {
         }
         Ok(())
     }
-}
-
-fn languages(searcher: &Searcher) -> tantivy::Result<Vec<Language>> {
-    let field = searcher.schema().get_field(LANGUAGE)?;
-    let mut counts = Vec::new();
-    for segment in searcher.segment_readers() {
-        let index = segment.inverted_index(field)?;
-        for language in Language::ALL {
-            let term = Term::from_field_text(field, language.code());
-            let documents = match (index.get_term_info(&term)?, segment.alive_bitset()) {
-                (None, _) => 0,
-                (Some(info), None) => u64::from(info.doc_freq),
-                // A language whose last document is gone is no longer asked for.
-                (Some(info), Some(_)) => alive(segment, &index, &info)?,
-            };
-            counts.push((language, documents));
-        }
-    }
-    Ok(Language::ranked(counts))
 }
 
 /// How many documents that are not gone have a term.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
+use super::digest::digest;
 
 /// How many documents, and the sum of what each is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn add(&mut self, id: &str, row: (&str, &str)) {
         self.documents = self.documents.wrapping_add(1);
-        self.sum = self.sum.wrapping_add(number(id, row));
+        self.sum = self.sum.wrapping_add(digest([id, row.0, row.1]));
     }
 
     pub(super) fn remove(&mut self, id: &str, row: (&str, &str)) {
         self.documents = self.documents.wrapping_sub(1);
-        self.sum = self.sum.wrapping_sub(number(id, row));
+        self.sum = self.sum.wrapping_sub(digest([id, row.0, row.1]));
     }
 
     /// Reads what was written with `to_string`.
@@ -36,20 +36,6 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:032x}", self.documents, self.sum)
     }
-}
-
-fn number(id: &str, (source, hash): (&str, &str)) -> u128 {
-    let mut sum = Sha256::new();
-    for part in [id, source, hash] {
-        // The lengths keep two ways of cutting the same bytes apart.
-        sum.update((part.len() as u64).to_le_bytes());
-        sum.update(part.as_bytes());
-    }
-    let bytes = sum.finalize();
-    bytes
-        .iter()
-        .take(16)
-        .fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 #[cfg(test)]

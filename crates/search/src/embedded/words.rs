@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use tantivy::postings::TermInfo;
 use tantivy::{InvertedIndexReader, SegmentReader, TantivyError, Term};
 
+use super::narrow::Allowed;
 use super::schema::Fields;
+use super::sight::among;
 use super::snapshot::{Snapshot, alive};
 use crate::spelling::{Dictionary, MAX_COMPARED};
 
 pub(super) struct Words<'s> {
     pub snapshot: &'s Snapshot,
     pub fields: &'s Fields,
+    /// The documents whose words count; nothing when all do.
+    pub seen: Option<&'s Allowed>,
 }
 
 impl Dictionary for Words<'_> {
@@ -19,10 +23,10 @@ impl Dictionary for Words<'_> {
 
     fn knows(&self, term: &str) -> tantivy::Result<bool> {
         let term = Term::from_field_text(self.fields.body, term);
-        for segment in self.snapshot.searcher.segment_readers() {
+        for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
             let index = segment.inverted_index(self.fields.body)?;
             if let Some(info) = index.get_term_info(&term)?
-                && documents(segment, &index, &info)? > 0
+                && self.documents((ordinal, segment), &index, &info)? > 0
             {
                 return Ok(true);
             }
@@ -33,14 +37,14 @@ impl Dictionary for Words<'_> {
     fn beginning_with(&self, first: char) -> tantivy::Result<BTreeMap<String, u64>> {
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
         let start = first.to_string();
-        for segment in self.snapshot.searcher.segment_readers() {
+        for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
             let index = segment.inverted_index(self.fields.body)?;
             let mut stream = index.terms().range().ge(start.as_bytes()).into_stream()?;
             while stream.advance() && found.len() < MAX_COMPARED {
                 if !stream.key().starts_with(start.as_bytes()) {
                     break;
                 }
-                let documents = documents(segment, &index, stream.value())?;
+                let documents = self.documents((ordinal, segment), &index, stream.value())?;
                 if let Ok(term) = std::str::from_utf8(stream.key())
                     && documents > 0
                 {
@@ -52,17 +56,23 @@ impl Dictionary for Words<'_> {
     }
 }
 
-/// How many documents of a segment have a term. Those that are gone stay in its lists until it is
-/// merged, and are counted only where all that have the term may be gone.
-fn documents(
-    segment: &SegmentReader,
-    index: &InvertedIndexReader,
-    term: &TermInfo,
-) -> tantivy::Result<u64> {
-    let may_be_gone = segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
-    if may_be_gone {
-        alive(segment, index, term)
-    } else {
-        Ok(u64::from(term.doc_freq))
+impl Words<'_> {
+    /// How many documents of a segment have a term. Those that are gone stay in its lists until it is
+    /// merged, and are counted only where all that have the term may be gone.
+    fn documents(
+        &self,
+        (ordinal, segment): (u32, &SegmentReader),
+        index: &InvertedIndexReader,
+        term: &TermInfo,
+    ) -> tantivy::Result<u64> {
+        let may_be_gone = segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
+        match self.seen {
+            Some(seen) => match seen.segment(ordinal) {
+                Some(bits) => among(index, term, bits),
+                None => Ok(0),
+            },
+            None if may_be_gone => alive(segment, index, term),
+            None => Ok(u64::from(term.doc_freq)),
+        }
     }
 }

@@ -53,6 +53,25 @@ impl Rotation {
     }
 }
 
+impl Rotation {
+    /// Turns `vector` back as it was before.
+    pub(super) fn turn_back(&self, vector: &mut [f32]) {
+        for (round, signs) in self.signs.iter().enumerate().rev() {
+            let from = if round % 2 == 0 {
+                0
+            } else {
+                self.dims - self.mixed
+            };
+            if let Some(part) = vector.get_mut(from..from + self.mixed) {
+                mix(part);
+            }
+            for (number, sign) in vector.iter_mut().zip(signs) {
+                *number *= sign;
+            }
+        }
+    }
+}
+
 /// The Walsh-Hadamard transform, scaled so that lengths stay. The length is a power of two.
 fn mix(part: &mut [f32]) {
     let mut half = 1;
@@ -86,6 +105,22 @@ mod tests {
 
     fn dot(left: &[f32], right: &[f32]) -> f32 {
         left.iter().zip(right).map(|(a, b)| a * b).sum()
+    }
+
+    #[test]
+    fn what_is_turned_can_be_turned_back() {
+        for dims in [1, 2, 3, 64, 100, 256, 384, 768] {
+            let rotation = Rotation::new(dims);
+            let vector: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
+            let mut turned = vector.clone();
+            rotation.turn(&mut turned);
+            rotation.turn_back(&mut turned);
+            let is_same = turned
+                .iter()
+                .zip(&vector)
+                .all(|(a, b)| (a - b).abs() < 1e-4);
+            assert!(is_same, "{dims}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::thread;
 
 use super::allowed::Allowed;
-use super::batch::checked;
+use super::batch::{Passage, checked};
 use super::best::{Best, Scored};
 use super::code::Question;
 use super::collect::{At, Documents, Picks};
@@ -135,6 +135,30 @@ impl View {
         let near = best.into_iter();
         near.filter_map(|(at, score)| self.near(at, score))
             .collect()
+    }
+
+    /// The vectors of a document with the bytes of its text that each stands for, in their order, as exact
+    /// as they are kept.
+    pub fn vectors(&self, ordinal: u32) -> Vec<Passage> {
+        let Some(Stretch { part, rows }) = self.home(ordinal) else {
+            return Vec::new();
+        };
+        let Some(part) = self.parts.get(part) else {
+            return Vec::new();
+        };
+        let vectors = rows.filter_map(|row| {
+            let row = part.segment.row(row)?;
+            let codes = row.codes.iter().take(self.dims);
+            let mut vector: Vec<f32> = codes.map(|code| f32::from(*code) * row.scale).collect();
+            self.rotation.turn_back(&mut vector);
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            if length > 0.0 {
+                vector.iter_mut().for_each(|number| *number /= length);
+            }
+            let [start, end] = row.place;
+            Some(Passage { start, end, vector })
+        });
+        vectors.collect()
     }
 
     /// The rows of a document with their scores.

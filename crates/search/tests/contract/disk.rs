@@ -24,7 +24,7 @@ async fn filled() -> TempDir {
 
 /// The folder of the words of an index.
 fn words(dir: &TempDir) -> PathBuf {
-    dir.path().join("words-4")
+    dir.path().join("words-5")
 }
 
 /// Every file of the words that holds something.
@@ -158,7 +158,7 @@ async fn words_of_unknown_make_are_set_aside() {
         let engine = Embedded::open(dir.path()).unwrap();
         assert_eq!(engine.damaged().len(), 1, "{content}");
         assert_eq!(engine.inventory().await.unwrap().len(), 0);
-        assert!(dir.path().join("damaged/words-4/meta.json").exists());
+        assert!(dir.path().join("damaged/words-5/meta.json").exists());
         engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
         engine.complete().await.unwrap();
         assert!(!dir.path().join("damaged").exists());

@@ -1,6 +1,8 @@
 //! What every engine does with fields: filters, lists by day, counts and the catalog.
 
-use docent_search::{Engine, Facet, Kind, Query, Reader, Sort, Value};
+use docent_search::{
+    Day, Engine, Facet, Filter, Kind, MAX_STRETCHES, Query, Reader, Sort, Test, Value,
+};
 
 use crate::shelf::{ask, ids, put, put_facts, remove};
 
@@ -144,6 +146,43 @@ pub(crate) async fn everything_is_counted(engine: &dyn Engine) {
         facet("nothing", vec![]),
     ];
     assert_eq!(found.facets, expected);
+}
+
+pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
+    debates(engine).await;
+    let day = |text: &str| Day::parse(text).unwrap();
+    let always = (day("0001-01-01"), day("9999-12-31"));
+    let newest = engine
+        .search(Query::new("island ferry", 10, Reader::everyone()).sort(Sort::Newest))
+        .await
+        .unwrap();
+    let dates: Vec<Day> = newest
+        .hits
+        .iter()
+        .filter_map(|hit| hit.document.date.as_deref().and_then(Day::parse))
+        .collect();
+    let (last, first) = (dates[0], dates[1]);
+    let before = first.plus_days(-1).unwrap();
+    let stretches = vec![always, (first, first), (last, last), (before, before)];
+    let query = || Query::new("island ferry", 1, Reader::everyone());
+    let counted = |query: Query, stretches: Vec<(Day, Day)>| async move {
+        let days = engine.days(query, "date".to_owned(), stretches).await;
+        days.unwrap()
+    };
+    assert_eq!(counted(query(), stretches).await, [2, 1, 1, 0]);
+    let narrowed = query().filter(Filter::Field {
+        name: "date".to_owned(),
+        test: Test::Date {
+            from: Some(last.to_string()),
+            to: None,
+        },
+    });
+    assert_eq!(counted(narrowed, vec![always]).await, [1]);
+    assert_eq!(counted(query(), Vec::new()).await, [0; 0]);
+    let many = vec![always; MAX_STRETCHES + 1];
+    assert_eq!(counted(query(), many).await.len(), MAX_STRETCHES);
+    let nothing = engine.days(query(), "words".to_owned(), vec![always]).await;
+    assert_eq!(nothing.unwrap(), [0]);
 }
 
 pub(crate) async fn the_catalog_names_the_fields(engine: &dyn Engine) {

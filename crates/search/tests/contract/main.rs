@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod alone;
 mod bombs;
 mod cases;
 mod disk;
@@ -16,6 +17,7 @@ mod filtered;
 mod languages;
 mod meanings;
 mod properties;
+mod readers;
 mod shelf;
 mod spelling;
 mod swap;
@@ -84,19 +86,27 @@ contract![
     facts::a_filter_alone_lists_the_latest_first,
     facts::hits_can_be_in_the_order_of_days,
     facts::everything_is_counted,
+    facts::days_are_counted_by_stretches,
     facts::the_catalog_names_the_fields,
     facts::hits_can_be_passed_over,
     facts::excerpts_come_when_asked_for,
+    readers::each_reader_finds_and_counts_what_is_for_it,
+    readers::each_reader_fetches_what_is_for_it,
+    readers::each_reader_has_a_catalog_of_its_own,
+    readers::lists_and_filters_are_of_what_is_seen,
+    readers::slips_and_beginnings_are_of_what_is_seen,
+    readers::what_is_not_seen_takes_no_place,
+    readers::readers_change_with_the_generation,
 ];
 
 /// The same for engines with a model.
 macro_rules! with_a_model {
-    ($($case:ident),+ $(,)?) => {
+    ($($module:ident :: $case:ident),+ $(,)?) => {
         mod memory_with_a_model {
             $(#[tokio::test]
             async fn $case() {
                 let model = crate::meanings::topics();
-                crate::meanings::$case(&docent_search::Memory::with_embedder(model)).await;
+                crate::$module::$case(&docent_search::Memory::with_embedder(model)).await;
             })+
         }
 
@@ -106,17 +116,19 @@ macro_rules! with_a_model {
                 let dir = tempfile::tempdir().unwrap();
                 let model = crate::meanings::topics();
                 let engine = docent_search::Embedded::open_with(dir.path(), model).unwrap();
-                crate::meanings::$case(&engine).await;
+                crate::$module::$case(&engine).await;
             })+
         }
     };
 }
 
 with_a_model![
-    vectors_follow_the_words,
-    a_far_page_is_empty_and_no_failure,
-    meanings_find_what_words_do_not,
-    both_halves_together_come_first,
-    what_is_gone_is_not_found_by_meaning,
-    a_hit_shows_the_passage_that_is_near,
+    meanings::words_count_in_what_only_meaning_finds_however_many_there_are,
+    meanings::vectors_follow_the_words,
+    meanings::a_far_page_is_empty_and_no_failure,
+    meanings::meanings_find_what_words_do_not,
+    meanings::both_halves_together_come_first,
+    meanings::what_is_gone_is_not_found_by_meaning,
+    meanings::a_hit_shows_the_passage_that_is_near,
+    readers::meanings_are_of_what_is_seen,
 ];

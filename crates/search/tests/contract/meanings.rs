@@ -58,7 +58,7 @@ pub(crate) fn topics() -> Arc<dyn Embedder> {
     Arc::new(Topics)
 }
 
-async fn settle(engine: &dyn Engine) {
+pub(crate) async fn settle(engine: &dyn Engine) {
     while engine.settle(2).await.unwrap().left > 0 {}
 }
 
@@ -66,6 +66,31 @@ async fn found(engine: &dyn Engine, text: &str, method: Method) -> Vec<String> {
     let query = Query::new(text, 10, Reader::everyone()).method(method);
     let found = engine.search(query).await.unwrap();
     ids(&found).into_iter().map(str::to_owned).collect()
+}
+
+pub(crate) async fn words_count_in_what_only_meaning_finds_however_many_there_are(
+    engine: &dyn Engine,
+) {
+    // Of very many words the rare ones find; the one in the ferry's text is in most documents.
+    let rare: Vec<String> = (0..30).map(|n| format!("rare{n} common")).collect();
+    let mut texts: Vec<&str> = rare.iter().map(String::as_str).collect();
+    texts.push("The boat is common.");
+    fill(engine, &texts).await;
+    settle(engine).await;
+    let question = format!("ferry {}", rare.join(" "));
+    let query = Query::new(&question, 50, Reader::everyone());
+    let found = engine.search(query).await.unwrap();
+    let boat = found
+        .hits
+        .iter()
+        .find(|hit| hit.id.as_str() == "d30")
+        .unwrap();
+    assert!(
+        boat.why.semantic.is_some_and(|near| near > 0.9),
+        "{:?}",
+        boat.why
+    );
+    assert!(boat.why.lexical > 0.0, "{:?}", boat.why);
 }
 
 pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::shelf::{hits, put, remove};
 
 /// Words that occur again and again, so that queries and documents meet, among anything at all.
-fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(vec![
             "ferry", "Ferries", "tram", "the", "of", "don't", "minister's", "café", "cafe\u{301}",

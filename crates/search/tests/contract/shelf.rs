@@ -1,7 +1,7 @@
 //! Small documents and short questions, so that a case reads as what it checks.
 
 use docent_search::{
-    Change, Day, DocId, Document, Engine, Found, Hit, Query, Reader, Value, grammar,
+    Change, Day, DocId, Document, Engine, Found, Hit, Query, Reader, Readers, Value, grammar,
 };
 
 pub(crate) fn id(text: &str) -> DocId {
@@ -18,6 +18,7 @@ pub(crate) fn document(name: &str, title: &str, text: &str) -> Document {
         fields: Vec::new(),
         source: format!("folder/{name}.md"),
         hash: format!("{:064x}", text.len()),
+        readers: Readers::Everyone,
     }
 }
 

@@ -123,7 +123,7 @@ fn mutate(
 async fn mend(engine: &Embedded, expected: &BTreeMap<DocId, Document>, whence: &str) {
     let held = engine.inventory().await.unwrap();
     for one in &held {
-        let fetched = engine.fetch(one.id.clone(), Reader::everyone()).await;
+        let fetched = engine.fetch(one.id.clone(), Reader::owner()).await;
         let fetched = fetched.unwrap_or_else(|error| panic!("{whence}: {error}"));
         assert_eq!(fetched.as_deref(), expected.get(&one.id), "{whence}");
     }
@@ -138,7 +138,7 @@ async fn mend(engine: &Embedded, expected: &BTreeMap<DocId, Document>, whence: &
 async fn answers(engine: &Embedded) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for question in QUESTIONS {
-        let query = Query::new(question, 200, Reader::everyone()).method(Method::Lexical);
+        let query = Query::new(question, 200, Reader::owner()).method(Method::Lexical);
         let found = engine.search(query).await.unwrap();
         let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.id.to_string()).collect();
         ids.sort();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use docent_search::{
     Change, DocId, Document, Embedded, Embedder, Engine, Error, Generation, Method, PartState,
-    Query, Reader, Value,
+    Principal, Query, Reader, Readers, Value,
 };
 
 /// So many names are in use; each is put, changed and removed many times.
@@ -73,6 +73,17 @@ fn document(random: &mut Random, name: u64, generation: u64) -> Document {
         fields: vec![("shelf".to_owned(), Value::Text(format!("s{}", name % 7)))],
         source: format!("papers/{name}.md"),
         hash: format!("{:064x}", random.next()),
+        readers: readers(name, generation),
+    }
+}
+
+/// For everyone, for some, or for nobody, in turns.
+fn readers(name: u64, generation: u64) -> Readers {
+    let group = Principal::parse("group:clerks").unwrap();
+    match (name + generation) % 4 {
+        0 => Readers::Only([group].into()),
+        1 => Readers::Only([].into()),
+        _ => Readers::Everyone,
     }
 }
 
@@ -147,7 +158,7 @@ pub(crate) async fn finish(engine: &Embedded) {
 }
 
 async fn found(engine: &Embedded, text: &str, method: Method) -> Vec<DocId> {
-    let query = Query::new(text, 10, Reader::everyone()).method(method);
+    let query = Query::new(text, 10, Reader::owner()).method(method);
     let found = engine.search(query).await.unwrap();
     found.hits.into_iter().map(|hit| hit.id).collect()
 }
@@ -166,7 +177,7 @@ pub(crate) async fn assert_holds(
     assert_eq!(listed, wanted.collect(), "{whence}: ledger");
     assert_eq!(listed.len(), held.len(), "{whence}: doubled in the ledger");
     for (id, document) in expected {
-        let fetched = engine.fetch(id.clone(), Reader::everyone()).await.unwrap();
+        let fetched = engine.fetch(id.clone(), Reader::owner()).await.unwrap();
         assert_eq!(fetched.as_deref(), Some(document), "{whence}: {id:?}");
     }
     finish(engine).await;
@@ -177,7 +188,7 @@ pub(crate) async fn assert_holds(
         if expected.contains_key(&id(name)) {
             continue;
         }
-        let fetched = engine.fetch(id(name), Reader::everyone()).await.unwrap();
+        let fetched = engine.fetch(id(name), Reader::owner()).await.unwrap();
         assert!(fetched.is_none(), "{whence}: {name} is back");
     }
     let all: Vec<_> = expected.values().collect();

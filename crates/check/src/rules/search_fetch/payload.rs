@@ -7,23 +7,6 @@ use serde_json::Value;
 use super::super::{Call, Fault, Purpose, Seen, Verdict, of_calls};
 use crate::report::Severity::Warning;
 
-/// The calls that should return something.
-const SEARCHES: [Purpose; 5] = [
-    Purpose::Explore,
-    Purpose::Title,
-    Purpose::Again,
-    Purpose::Empty,
-    Purpose::Odd,
-];
-const ALL: [Purpose; 6] = [
-    Purpose::Explore,
-    Purpose::Title,
-    Purpose::Again,
-    Purpose::Empty,
-    Purpose::Odd,
-    Purpose::Fetch,
-];
-
 /// One fault for each tool is enough: the same mistake stands in every answer.
 pub(super) fn once(verdict: Verdict) -> Verdict {
     let Verdict::Judged(faults) = verdict else {
@@ -50,7 +33,7 @@ fn texts(result: &Value) -> Vec<&str> {
 }
 
 pub(super) fn one_text(seen: &Seen) -> Verdict {
-    once(of_calls(seen, &ALL, |call| {
+    once(of_calls(seen, Purpose::PAIR, |call| {
         let result = call.success()?;
         let items = result
             .get("content")
@@ -74,7 +57,7 @@ pub(super) fn one_text(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn structured(seen: &Seen) -> Verdict {
-    once(of_calls(seen, &ALL, |call| {
+    once(of_calls(seen, Purpose::PAIR, |call| {
         let result = call.success()?;
         let tool = &call.tool;
         let Some(structured) = result.get("structuredContent") else {
@@ -100,7 +83,7 @@ fn payload(call: &Call) -> Option<Value> {
 }
 
 pub(super) fn results_form(seen: &Seen) -> Verdict {
-    once(of_calls(seen, &SEARCHES, |call| {
+    once(of_calls(seen, Purpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let Some(results) = payload.get("results").and_then(Value::as_array) else {
             return Some(Fault::new("`search` returns no list `results`"));
@@ -118,7 +101,7 @@ pub(super) fn results_form(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn results_alone(seen: &Seen) -> Verdict {
-    once(of_calls(seen, &SEARCHES, |call| {
+    once(of_calls(seen, Purpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let members = payload.as_object()?;
         let other = members.keys().find(|key| *key != "results")?;
@@ -149,7 +132,11 @@ pub(super) fn document_form(seen: &Seen) -> Verdict {
 /// Every url that was returned, with its call.
 fn urls(seen: &Seen) -> Vec<(&Call, String)> {
     let mut urls = Vec::new();
-    for call in seen.calls.iter().filter(|call| ALL.contains(&call.purpose)) {
+    for call in seen
+        .calls
+        .iter()
+        .filter(|call| Purpose::PAIR.contains(&call.purpose))
+    {
         urls.extend(
             call.found()
                 .into_iter()
@@ -190,12 +177,11 @@ pub(super) fn url_absolute(seen: &Seen) -> Verdict {
 pub(super) fn url_cites(seen: &Seen) -> Verdict {
     // Answers to questions that nobody asks may hold a notice, which is no document; and a notice that
     // comes with every answer is one result among many.
-    let asked = [Purpose::Explore, Purpose::Title, Purpose::Again];
     let mut urls: BTreeMap<String, (String, &Call)> = BTreeMap::new();
     for call in seen
         .calls
         .iter()
-        .filter(|call| asked.contains(&call.purpose))
+        .filter(|call| Purpose::ASKED.contains(&call.purpose))
     {
         for found in call.found() {
             if let (Some(id), Some(url)) = (found.id, found.url) {

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, name, of_calls, of_tools};
+use super::super::{Fault, Seen, Verdict, name, of_calls, of_tools, text};
 use crate::schema;
 use crate::survey::{Call, Purpose};
+use crate::text::shown;
 
 /// What is wrong with one schema of each tool.
 fn flaws(seen: &Seen, key: &str, what: &str) -> Verdict {
@@ -116,16 +117,32 @@ pub(super) fn remote_refs(seen: &Seen) -> Verdict {
     })
 }
 
+pub(super) fn parameter_descriptions(seen: &Seen) -> Verdict {
+    of_tools(seen, |tool| {
+        let properties = tool.get("inputSchema")?.get("properties")?.as_object()?;
+        let silent = |(_, schema): &(&String, &Value)| {
+            let is_told = !text(schema, "description").trim().is_empty();
+            // A link may lead to a part of the schema that says it.
+            !is_told && schema.get("$ref").is_none()
+        };
+        let names: Vec<String> = properties
+            .iter()
+            .filter(silent)
+            .take(20)
+            .map(|(name, _)| shown(name, 60))
+            .collect();
+        (!names.is_empty()).then(|| {
+            let all = names.join("`, `");
+            Fault::new(format!(
+                "the tool `{}` does not say what `{all}` means",
+                name(tool)
+            ))
+            .seen(tool.get("inputSchema").unwrap_or(&Value::Null))
+        })
+    })
+}
+
 pub(super) fn output_kept(seen: &Seen) -> Verdict {
-    let purposes = [
-        Purpose::Explore,
-        Purpose::Title,
-        Purpose::Again,
-        Purpose::Empty,
-        Purpose::Odd,
-        Purpose::Fetch,
-        Purpose::Other,
-    ];
     let declares = |call: &Call| {
         seen.tool(&call.tool)
             .and_then(|tool| tool.get("outputSchema"))
@@ -137,7 +154,7 @@ pub(super) fn output_kept(seen: &Seen) -> Verdict {
     {
         return Verdict::Skipped("no tool with an output schema was called");
     }
-    of_calls(seen, &purposes, |call| {
+    of_calls(seen, Purpose::GOOD, |call| {
         let declared = declares(call)?;
         let result = call.success()?;
         let Some(found) = result.get("structuredContent") else {

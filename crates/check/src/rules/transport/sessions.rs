@@ -1,6 +1,6 @@
 //! Sessions that are lost or left out, and requests that share an id.
 
-use super::super::{Fault, NOT_HTTP, Note, Seen, Verdict, of_probe};
+use super::super::{Fault, NOT_HTTP, Note, Seen, Verdict, Warning, of_probe};
 use crate::exchange::Exchange;
 
 const NO_SESSIONS: Verdict = Verdict::Skipped("the server keeps no sessions");
@@ -48,6 +48,42 @@ pub(super) fn no_session(seen: &Seen) -> Verdict {
         Some(Fault::new(format!(
             "a request without its session id is answered with {what}, not 400"
         )))
+    })
+}
+
+pub(super) fn session_end(seen: &Seen) -> Verdict {
+    if seen.is_http() && !seen.has_session {
+        return NO_SESSIONS;
+    }
+    let after = seen.probe("session-ended");
+    of_probe(seen, "session-end", |end| {
+        let received = end.received()?;
+        if matches!(received.status, 404 | 405) {
+            return None;
+        }
+        if !received.is_ok() {
+            let what = format!(
+                "ending a session is answered with status {}",
+                received.status
+            );
+            return Some(Fault::new(what).at_most(Warning));
+        }
+        let after = after?;
+        (after.status() != Some(404)).then(|| {
+            let what = after
+                .status()
+                .map_or("nothing".to_owned(), |status| format!("status {status}"));
+            let fault = Fault::new(format!(
+                "a request in a session that was ended is answered with {what}, not 404"
+            ))
+            .from(after);
+            // A server that answers all the same loses nobody.
+            if after.result().is_some() {
+                fault.at_most(Note)
+            } else {
+                fault
+            }
+        })
     })
 }
 

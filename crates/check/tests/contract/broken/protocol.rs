@@ -54,6 +54,9 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
                 reply
             }
         }),
+        "list-entries" => Broken::result("resources/list", |result| {
+            result["resources"][0]["name"] = json!("")
+        }),
         "undeclared-lists" => Broken::reply(|_, call, reply| {
             if call.method() == "prompts/list" {
                 Reply::status(500)
@@ -203,6 +206,14 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
             let legacy = call.method() == "tools/list" && call.header("mcp-method").is_none();
             if legacy && call.header("mcp-session-id").is_none() {
                 Reply::status(503)
+            } else {
+                reply
+            }
+        })
+        .sessions(),
+        "session-end" => Broken::reply(|_, call, reply| {
+            if call.verb == "DELETE" {
+                Reply::status(200)
             } else {
                 reply
             }

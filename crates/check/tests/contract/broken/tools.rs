@@ -32,6 +32,9 @@ pub(super) fn tools(name: &str) -> Option<Broken> {
                 }
             })
         }
+        "parameter-descriptions" => Broken::tool(|tool| {
+            tool["inputSchema"]["properties"]["query"] = json!({"type": "string"})
+        }),
         "camel-case" => Broken::tool(|tool| tool["input_schema"] = json!({})),
         "name-form" => Broken::tools(|tools| tools[2]["name"] = json!("show status")),
         "name-length" => Broken::tools(|tools| tools[2]["name"] = json!("x".repeat(65))),

@@ -17,6 +17,18 @@ fn html(body: &'static str) -> Broken {
     })
 }
 
+/// Shown in the browser of this machine.
+pub(crate) fn browsed(broken: Broken) -> Broken {
+    broken.checked(|options| options.browser = docent_check::find_browser())
+}
+
+/// A widget that greets its host, with something more in it.
+fn mounted(more: &'static str) -> Broken {
+    browsed(read(move |contents| {
+        contents["text"] = json!(crate::good::GREETING.replace("</body>", more))
+    }))
+}
+
 pub(super) fn widgets(name: &str) -> Option<Broken> {
     Some(match name {
         "template-exists" => Broken::tools(|tools| {
@@ -70,6 +82,12 @@ pub(super) fn widgets(name: &str) -> Option<Broken> {
         "declared" => Broken::result("server/discover", |result| {
             result["capabilities"] = json!({"tools": {}, "resources": {}})
         }),
+        "mounted-csp" => mounted("<script>new Function('1')()</script>"),
+        "mounted-handshake" => browsed(html("<p>quiet</p>")),
+        "mounted-errors" => {
+            mounted("<script>setTimeout(() => { throw new Error('lost') })</script>")
+        }
+        "mounted-network" => mounted("<script>navigator.sendBeacon('/count')</script>"),
         _ => return None,
     })
 }

@@ -16,13 +16,13 @@ const READY: Duration = Duration::from_secs(600);
 const MAX_LINE: u64 = 4_096;
 
 /// A running server of the folder.
-pub(super) struct Server {
+pub(in crate::commands) struct Server {
     pub url: String,
     child: Child,
 }
 
 impl Server {
-    pub(super) fn start(desk: &Desk) -> Result<Self, Problem> {
+    pub(in crate::commands) fn start(desk: &Desk) -> Result<Self, Problem> {
         let failed = || Problem::failed("the server of the folder cannot be started");
         let program = std::env::current_exe().map_err(|error| failed().because(error))?;
         let mut child = Command::new(program)

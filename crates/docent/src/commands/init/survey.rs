@@ -50,7 +50,7 @@ pub(super) struct Survey {
 impl Survey {
     /// Looks at a folder.
     pub(super) fn of(folder: &Path, settings: &Settings) -> Result<Self, Problem> {
-        let source = corpus::source(folder, &settings.shape())?;
+        let source = corpus::source(folder, settings)?;
         let entries = source.list().entries;
         let chosen = choose(&entries);
         let mut survey = Self {

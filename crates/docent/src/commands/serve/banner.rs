@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use url::Url;
 
 use super::Desk;
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Knowledge, counted};
 use crate::output;
 
 /// Says what is served and where; without an address it is served on stdin and stdout.
@@ -15,25 +15,27 @@ pub(super) fn show(desk: &Desk, knowledge: &Knowledge, bound: Option<SocketAddr>
     output::say(&format!(
         "docent {version}: {}, {}",
         knowledge.title,
-        knowledge.size()
+        counted(knowledge.documents(), "document")
     ));
     match bound {
         Some(bound) => {
-            output::say(&format!("listening on http://{bound}"));
-            output::say(&addresses(bound, desk.settings.server.public_url.as_ref()));
+            let server = &desk.settings.server;
+            let bound = format!("{}://{bound}", server.tls.scheme());
+            output::say(&format!("listening on {bound}"));
+            output::say(&addresses(&bound, server.public_url.as_ref()));
         }
         None => output::say("speaking MCP on stdin and stdout"),
     }
 }
 
-fn addresses(bound: SocketAddr, public: Option<&Url>) -> String {
+fn addresses(bound: &str, public: Option<&Url>) -> String {
     if let Some(public) = public {
         let address = endpoint(public);
         return format!("  ChatGPT      {address}\n  Claude       {address}");
     }
     format!(
         "  ChatGPT      needs a public https address: see --public-url\n  \
-         Claude       the same; Claude Code: claude mcp add --transport http docent http://{bound}/mcp"
+         Claude       the same; Claude Code: claude mcp add --transport http docent {bound}/mcp"
     )
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use docent_ingest::IGNORE_FILES;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -106,7 +107,7 @@ impl Changes {
 }
 
 /// Whether an event can have changed what is to be found: not by reading, not in the index, and not in
-/// what is hidden.
+/// what is hidden, ignore files apart.
 fn matters(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool {
     let Ok(event) = event else {
         return true;
@@ -119,7 +120,13 @@ fn matters(event: &notify::Result<Event>, root: &Path, index: &Path) -> bool {
         let mut names = inside.components();
         names.any(|name| name.as_os_str().as_encoded_bytes().starts_with(b"."))
     };
-    let counts = |path: &PathBuf| !path.starts_with(index) && !is_hidden(path);
+    // What an ignore file says decides about the files around it.
+    let is_rules = |path: &Path| {
+        let name = path.file_name();
+        name.is_some_and(|name| IGNORE_FILES.iter().any(|known| name == *known))
+            && path.parent().is_some_and(|folder| !is_hidden(folder))
+    };
+    let counts = |path: &PathBuf| !path.starts_with(index) && (!is_hidden(path) || is_rules(path));
     // An event without a path says that some were lost.
     event.paths.is_empty() || event.paths.iter().any(counts)
 }
@@ -146,6 +153,8 @@ mod tests {
             (event(modify, "/notes/index/x"), false),
             (event(modify, "/notes/.docent/x"), false),
             (event(modify, "/notes/.a.md.swp"), false),
+            (event(modify, "/notes/b/.gitignore"), true),
+            (event(modify, "/notes/.git/.gitignore"), false),
             (Ok(Event::new(EventKind::Other)), true),
             (Err(notify::Error::generic("lost")), true),
         ] {

@@ -70,6 +70,12 @@ impl Keeper {
         let mut seen = Seen::default();
         let mut is_first = true;
         loop {
+            if !self.leads().await {
+                tokio::select! {
+                    () = self.stop.cancelled() => return,
+                    () = tokio::time::sleep(RETRY) => continue,
+                }
+            }
             let outcome = self.look(&mut seen).await;
             let is_failed = outcome.is_err();
             if self.parts.tell(outcome, is_first).await && self.parts.knowledge.documents() == 0 {
@@ -92,6 +98,23 @@ impl Keeper {
             }
             if self.reload() {
                 seen = Seen::default();
+            }
+        }
+    }
+
+    /// Whether this process keeps the index. While another one does, this one only tells what that one has
+    /// changed, and takes over when it ends.
+    async fn leads(&self) -> bool {
+        match self.parts.knowledge.engine.leads().await {
+            Ok(true) => true,
+            Ok(false) => {
+                self.parts.standing.sync(Sync::ReadOnly);
+                self.parts.count().await;
+                false
+            }
+            Err(error) => {
+                output::problem(&error.into());
+                false
             }
         }
     }
@@ -128,6 +151,8 @@ impl Keeper {
         self.settings.ingest = new.ingest;
         self.settings.formats = new.formats;
         self.settings.fields = new.fields;
+        self.parts.knowledge.read_by(new.permissions.claims.clone());
+        self.settings.permissions = new.permissions;
         reloaded.remakes
     }
 

@@ -26,15 +26,22 @@ pub struct Find(pub Arc<Knowledge>);
 
 impl Find {
     /// The answer to what was sent.
-    async fn answer(&self, given: &Map<String, Value>) -> Result<Answer<Value>, Failure> {
-        let (catalog, _) = self.0.fields().await?;
+    async fn answer(
+        &self,
+        given: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Answer<Value>, Failure> {
+        let reader = self.0.reader(context.caller());
+        let (catalog, _) = self.0.fields(&reader).await?;
         let parameters = Parameters::new(&catalog, &self.0.find);
         let question = ask::read(given, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
         let understood = about::understood(&parsed).to_string();
         let ignored = std::mem::take(&mut parsed.ignored);
         narrow(&mut parsed, &question)?;
-        let found = self.0.engine.search(self.query(&parsed, &question)).await?;
+        let query = self.query(&parsed, &question, reader);
+        let found = self.0.engine.search(query).await?;
+        let ids = context.touched(found.hits.iter().map(|hit| hit.id.as_str()));
         let mut answer = show::answer(&self.0, &question, &found, parameters.offset);
         if !ignored.is_empty() {
             parsed.ignored = ignored;
@@ -42,14 +49,14 @@ impl Find {
             let remarks = about::remarks(&parsed, &catalog, 1);
             answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
         }
-        let answer = Answer::new(Value::Object(answer));
+        let answer = Answer::new(Value::Object(answer)).touched(ids);
         let answer = answer.meta_json(about::SEARCH_META, understood.into());
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn query(&self, parsed: &Parsed, question: &Question) -> Query {
+    fn query(&self, parsed: &Parsed, question: &Question, reader: Reader) -> Query {
         let facets = question.facets.iter().map(|(_, field)| field.clone());
-        Query::parsed(parsed, question.limit, Reader::everyone())
+        Query::parsed(parsed, question.limit, reader)
             .method(self.0.method)
             .diversity(self.0.diversity)
             .offset(question.offset)
@@ -98,8 +105,8 @@ impl Tool for Find {
             .meta("anthropic/maxResultSizeChars", MAX_ANSWER_CHARS)
     }
 
-    async fn call(&self, input: Self::Input, _: Context) -> Result<Answer<Value>, Failure> {
-        self.answer(&input).await
+    async fn call(&self, input: Self::Input, context: Context) -> Result<Answer<Value>, Failure> {
+        self.answer(&input, &context).await
     }
 
     fn prose(&self, output: &Value) -> Option<String> {

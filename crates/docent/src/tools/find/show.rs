@@ -1,6 +1,6 @@
 //! What a search brought back into the answer of `find`.
 
-use docent_search::{Facet, Found, Hit, MAX_OFFSET, anchor};
+use docent_search::{Anchors, Facet, Found, Hit, MAX_OFFSET};
 use serde_json::{Map, Value, json};
 
 use super::ask::Question;
@@ -100,12 +100,13 @@ fn result(knowledge: &Knowledge, hit: &Hit) -> Value {
         "relevance_score" => json!(rounded(hit.score)),
         "chunk_index" => json!(index),
         "anchor" => {
-            let place = best.and_then(|best| anchor(&hit.document.text, best.range.start));
-            json!(place)
+            let text = &hit.document.text;
+            let at = best.map(|best| best.range.start);
+            json!(at.and_then(|at| Anchors::until(text, at).at(at).map(str::to_owned)))
         }
         "title" if hit.title.is_empty() => json!(id),
         "title" => json!(hit.title),
-        "url" => json!(knowledge.address(id, hit.url.as_deref())),
+        "url" => json!(knowledge.address(&hit.document)),
         "date" => members::date(&hit.document),
         "word_count" => json!(members::words(&hit.document.text)),
         _ => Value::Null,

@@ -263,7 +263,7 @@ pub(super) fn schema() -> Value {
                 "description": "Values by field, such as {\"party\": [\"Harbour\"]}; any of a field's values passes."},
             "from": text("The first day, YYYY-MM-DD."),
             "to": text("The last day, YYYY-MM-DD."),
-            "sort": {"type": "string", "enum": ["relevance", "newest", "oldest"]},
+            "sort": {"type": "string", "enum": ["relevance", "newest", "oldest"], "description": "The order; best first unless said."},
             "offset": {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET,
                 "description": "Results to pass over, for the next page."}
         },

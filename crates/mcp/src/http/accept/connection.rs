@@ -15,6 +15,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Version};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tower::Service;
 
@@ -22,6 +23,7 @@ use super::Peer;
 use super::pulse::{Busy, Order, Pulse};
 use super::stream::{Tracked, Watched};
 use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
+use crate::http::tls::Tls;
 
 /// What one connection needs to be served.
 pub(super) struct Connection {
@@ -29,16 +31,43 @@ pub(super) struct Connection {
     pub(super) protocol: Arc<auto::Builder<TokioExecutor>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) peer: Peer,
+    pub(super) tls: Option<Tls>,
 }
 
 impl Connection {
     /// Serves until the peer goes, or is told to.
     pub(super) async fn run(self, stream: TcpStream) {
+        let Some(tls) = &self.tls else {
+            return self.serve(stream).await;
+        };
+        self.pulse.greeted();
+        // Boxed: its state is large, and most servers stand behind something that speaks TLS.
+        let mut greeting = Box::pin(tls.accept(stream));
+        let greeted = poll_fn(|cx| {
+            self.pulse.waker().register(cx.waker());
+            if self.pulse.order() == Order::Cut {
+                return Poll::Ready(None);
+            }
+            greeting.as_mut().poll(cx).map(Result::ok)
+        });
+        let greeted = greeted.await;
+        drop(greeting);
+        if let Some(stream) = greeted {
+            self.pulse.opened();
+            self.serve(stream).await;
+        }
+    }
+
+    async fn serve<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let Self {
             router,
             protocol,
             pulse,
             peer,
+            tls: _,
         } = self;
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
         let counted = Arc::clone(&pulse);

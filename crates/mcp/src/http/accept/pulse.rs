@@ -148,6 +148,16 @@ impl Pulse {
         }
     }
 
+    /// The peer greets us in TLS, which may take as long as a head.
+    pub(super) fn greeted(&self) {
+        self.stamp(Phase::Head);
+    }
+
+    /// It has, and may now say something.
+    pub(super) fn opened(&self) {
+        self.stamp(Phase::Fresh);
+    }
+
     /// Keeps what was found in the heads so far.
     pub(super) fn note(&self, findings: Findings) {
         self.ambiguous

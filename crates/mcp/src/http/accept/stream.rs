@@ -9,21 +9,20 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::pulse::{Busy, Pulse};
 use super::wire::Wire;
 
 /// A socket that tells when bytes come in.
 #[derive(Debug)]
-pub(super) struct Watched {
-    stream: TcpStream,
+pub(super) struct Watched<S> {
+    stream: S,
     pulse: Arc<Pulse>,
     wire: Wire,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
         Self {
             stream,
             pulse,
@@ -32,7 +31,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -50,7 +49,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, MCP-Protocol-Version");
-const REQUESTED: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, \
+const REQUESTED: &str = "Content-Type, Accept, Authorization, X-API-Key, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID";
 /// Two hours, the longest that common browsers keep.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");

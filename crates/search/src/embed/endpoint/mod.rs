@@ -75,6 +75,11 @@ impl ApiKey {
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
+
+    /// The key itself, for whoever has to send it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Debug for ApiKey {

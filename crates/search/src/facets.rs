@@ -13,7 +13,7 @@ use crate::document::{Document, Value};
 use crate::filter::{Test, folded};
 
 /// Ends a name or a folded text; no name and no text holds it.
-const END: char = '\0';
+pub(crate) const END: char = '\0';
 
 /// Characters of a value that are shown; as many of it are compared.
 const MAX_SHOWN_CHARS: usize = 256;
@@ -30,7 +30,7 @@ const DATE: char = 'd';
 const BOOL: char = 'b';
 
 /// The terms of a document.
-pub(super) fn terms(document: &Document) -> Vec<String> {
+pub(crate) fn terms(document: &Document) -> Vec<String> {
     let mut terms = Vec::new();
     for (name, value) in document.facts() {
         let start = start(name);
@@ -62,13 +62,13 @@ fn text_term(start: &str, mark: char, text: &str) -> String {
 }
 
 /// The stretch of terms that holds every value of a field.
-pub(super) fn field_range(name: &str) -> Range<String> {
+pub(crate) fn field_range(name: &str) -> Range<String> {
     let name = clean(name);
     format!("{name}{END}")..format!("{name}{AFTER}")
 }
 
 /// The stretches of terms whose documents pass a test.
-pub(super) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
+pub(crate) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
     let start = start(name);
     match test {
         Test::Is(text) => {
@@ -107,7 +107,7 @@ pub(super) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
 }
 
 /// Tells the catalog what a term says about `documents` documents.
-pub(super) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
+pub(crate) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
     let Some((name, value)) = term.split_once(END) else {
         return;
     };
@@ -134,7 +134,7 @@ pub(super) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
 }
 
 /// The value in a term, as a person reads it; nothing where a term only says that there is a list.
-pub(super) fn value(term: &str) -> Option<String> {
+pub(crate) fn value(term: &str) -> Option<String> {
     let (_, value) = term.split_once(END)?;
     let mut chars = value.chars();
     let mark = chars.next()?;
@@ -157,7 +157,7 @@ fn start(name: &str) -> String {
 }
 
 /// A text without the two characters that have a meaning here.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.replace([END, AFTER], " ")
 }
 

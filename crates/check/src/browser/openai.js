@@ -1,0 +1,18 @@
+// Runs first in every frame where the host is ChatGPT: `window.openai`, which says when it is looked at.
+(() => {
+  if (window === window.top) return;
+  const setting = SETTING;
+  const later = (value) => () => Promise.resolve(value);
+  const openai = {
+    ...setting.context, toolInput: setting.input, toolOutput: setting.result?.structuredContent ?? null,
+    toolResponseMetadata: setting.result ? { status: 'completed', mcp_tool_result: setting.result } : null,
+    widgetState: null, maxHeight: 480, setWidgetState: later(undefined), sendFollowUpMessage: later({}), openExternal: later({}),
+    notifyIntrinsicHeight: later(undefined), requestDisplayMode: later({ mode: 'inline' }), requestClose: later({}),
+    callTool: (name) => Promise.resolve(setting.results[name] ?? { content: [], isError: true }),
+  };
+  let told = false;
+  Object.defineProperty(window, 'openai', { configurable: true, get() {
+    if (!told) { told = true; window.parent.postMessage({ docentOpenai: true }, '*'); }
+    return openai;
+  } });
+})();

@@ -1,0 +1,141 @@
+//! What a widget declares into the content security policy that a host puts on it, after the MCP Apps
+//! specification of 2026-01-26 ("Host Behavior" and "CSP Construction from Metadata").
+
+use serde_json::Value;
+
+use crate::survey::Widget;
+
+/// The most origins of one list that count.
+const MAX_ORIGINS: usize = 50;
+
+/// Whose frame a widget is mounted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Host {
+    ChatGpt,
+    Claude,
+}
+
+impl Host {
+    pub(crate) const BOTH: [Self; 2] = [Self::ChatGpt, Self::Claude];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ChatGpt => "ChatGPT",
+            Self::Claude => "Claude",
+        }
+    }
+}
+
+/// The policy for a widget: the standard key counts, and ChatGPT also reads its own.
+pub(super) fn policy(widget: &Widget, host: Host) -> String {
+    let standard = widget.meta(&["ui", "csp"]);
+    let openai = widget.meta(&["openai/widgetCSP"]);
+    let declared = match host {
+        Host::ChatGpt => standard.or(openai),
+        Host::Claude => standard,
+    };
+    let Some(csp) = declared else {
+        return "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
+                img-src 'self' data:; media-src 'self' data:; connect-src 'none'"
+            .to_owned();
+    };
+    let resource = origins(csp, "resourceDomains", "resource_domains");
+    let connect = origins(csp, "connectDomains", "connect_domains");
+    // Claude restricts frames, whatever a widget declares.
+    let frame = match host {
+        Host::ChatGpt => origins(csp, "frameDomains", "frame_domains"),
+        Host::Claude => String::new(),
+    };
+    let base = origins(csp, "baseUriDomains", "base_uri_domains");
+    let or = |list: String, otherwise: &str| {
+        if list.is_empty() {
+            format!(" {otherwise}")
+        } else {
+            list
+        }
+    };
+    format!(
+        "default-src 'none'; script-src 'self' 'unsafe-inline'{resource}; \
+         style-src 'self' 'unsafe-inline'{resource}; connect-src 'self'{connect}; \
+         img-src 'self' data:{resource}; font-src 'self'{resource}; media-src 'self' data:{resource}; \
+         frame-src{}; object-src 'none'; base-uri{}",
+        or(frame, "'none'"),
+        or(base, "'self'")
+    )
+}
+
+/// The origins under either name, each with a space before it. What could end a directive is left out.
+fn origins(csp: &Value, standard: &str, openai: &str) -> String {
+    let list = csp.get(standard).or_else(|| csp.get(openai));
+    let all = list.and_then(Value::as_array).into_iter().flatten();
+    let safe = |text: &&str| {
+        let known = ["https://", "wss://", "http://localhost", "http://127.0.0.1"];
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b":/.*-".contains(&byte);
+        known.iter().any(|start| text.starts_with(start)) && text.bytes().all(plain)
+    };
+    let safe = all.filter_map(Value::as_str).filter(safe).take(MAX_ORIGINS);
+    safe.map(|origin| format!(" {origin}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::exchange::{Exchange, Failure, Sent};
+
+    fn widget(meta: &Value) -> Widget {
+        Widget {
+            uri: String::new(),
+            entry: Some(json!({"_meta": meta})),
+            tools: Vec::new(),
+            read: Arc::new(Exchange {
+                sent: Sent::default(),
+                outcome: Err(Failure::Spent),
+                took: std::time::Duration::ZERO,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_policy_names_what_was_declared_and_nothing_else() {
+        let none = policy(&widget(&json!({})), Host::ChatGpt);
+        assert!(none.ends_with("connect-src 'none'"), "{none}");
+        let csp = json!({"ui": {"csp": {
+            "connectDomains": ["https://api.example", "https://a.example; script-src *", "'unsafe-eval'", 5],
+            "frameDomains": ["https://frame.example"],
+        }}});
+        let chatgpt = policy(&widget(&csp), Host::ChatGpt);
+        assert!(
+            chatgpt.contains("connect-src 'self' https://api.example;"),
+            "{chatgpt}"
+        );
+        assert!(
+            chatgpt.contains("frame-src https://frame.example;"),
+            "{chatgpt}"
+        );
+        assert!(chatgpt.ends_with("base-uri 'self'"), "{chatgpt}");
+        let claude = policy(&widget(&csp), Host::Claude);
+        assert!(claude.contains("frame-src 'none';"), "{claude}");
+    }
+
+    #[test]
+    fn only_chatgpt_reads_its_own_key() {
+        let csp = json!({"openai/widgetCSP": {"resource_domains": ["https://cdn.example"]}});
+        assert!(policy(&widget(&csp), Host::ChatGpt).contains("https://cdn.example"));
+        assert!(!policy(&widget(&csp), Host::Claude).contains("https://cdn.example"));
+    }
+
+    #[test]
+    fn a_list_counts_to_its_bound() {
+        let all: Vec<String> = (0..=MAX_ORIGINS)
+            .map(|n| format!("https://h{n}.example"))
+            .collect();
+        let csp = json!({"ui": {"csp": {"connectDomains": all}}});
+        let policy = policy(&widget(&csp), Host::Claude);
+        assert!(policy.contains(&format!("h{}.example", MAX_ORIGINS - 1)));
+        assert!(!policy.contains(&format!("h{MAX_ORIGINS}.example")));
+    }
+}

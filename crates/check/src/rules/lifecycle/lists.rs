@@ -1,0 +1,89 @@
+//! The lists beside that of the tools: whether they can be read, and what stands in them.
+
+use serde_json::Value;
+
+use super::super::{Fault, Seen, Verdict, text, within};
+
+const LISTS: [(&str, &str, &str); 2] = [
+    ("resources", "resources/list", "resources"),
+    ("prompts", "prompts/list", "prompts"),
+];
+
+pub(super) fn declared(seen: &Seen) -> Verdict {
+    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
+    let declared = LISTS.into_iter().filter(|(name, ..)| is_declared(name));
+    let fault = |(probe, method, key): (&str, &str, &str)| {
+        let listed = seen.probe(probe)?;
+        let good = listed
+            .result()
+            .and_then(|result| result.get(key))
+            .is_some_and(Value::is_array);
+        (!good).then(|| {
+            Fault::new(format!(
+                "`{key}` are declared, but `{method}` returns no list"
+            ))
+            .from(listed)
+        })
+    };
+    let declared: Vec<_> = declared.collect();
+    if declared.is_empty() {
+        return Verdict::Skipped("neither resources nor prompts are declared");
+    }
+    Verdict::Judged(declared.into_iter().filter_map(fault).collect())
+}
+
+pub(super) fn undeclared(seen: &Seen) -> Verdict {
+    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
+    let undeclared: Vec<_> = LISTS
+        .into_iter()
+        .filter(|(name, ..)| !is_declared(name))
+        .collect();
+    if undeclared.is_empty() {
+        return Verdict::Skipped("resources and prompts are declared");
+    }
+    let fault = |(probe, method, key): (&str, &str, &str)| {
+        let listed = seen.probe(probe)?;
+        let empty = listed
+            .result()
+            .and_then(|result| result.get(key))
+            .is_some_and(Value::is_array);
+        let refused = listed.error().is_some();
+        (!empty && !refused).then(|| {
+            Fault::new(format!(
+                "`{method}` is neither answered nor refused cleanly"
+            ))
+            .from(listed)
+        })
+    };
+    Verdict::Judged(undeclared.into_iter().filter_map(fault).collect())
+}
+
+/// What is wrong with the first entry that lacks something.
+pub(super) fn entries(seen: &Seen) -> Verdict {
+    let listed = |(probe, _, key): (&'static str, &str, &str)| {
+        let exchange = seen.probe(probe)?;
+        let all = exchange.result()?.get(key)?.as_array()?;
+        (!all.is_empty()).then_some((key.to_owned(), exchange, all))
+    };
+    let lists: Vec<_> = LISTS.into_iter().filter_map(listed).collect();
+    if lists.is_empty() {
+        return Verdict::Skipped("there are neither resources nor prompts");
+    }
+    let faults = lists.into_iter().filter_map(|(key, exchange, all)| {
+        let wanted: &[&str] = if key == "resources" {
+            &["uri", "name"]
+        } else {
+            &["name"]
+        };
+        let lacks = |entry: &Value| wanted.iter().any(|member| text(entry, member).is_empty());
+        let bad = all.iter().find(|entry| lacks(entry))?;
+        let what = format!(
+            "an entry of `{key}` lacks its `{}`",
+            wanted.join("` or its `")
+        );
+        let mut fault = Fault::new(what).seen(bad);
+        fault.sent = exchange.sent_line();
+        Some(fault)
+    });
+    Verdict::Judged(faults.collect())
+}

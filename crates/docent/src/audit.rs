@@ -1,0 +1,236 @@
+//! Finished calls into lines of a log that shows when somebody changes it: one JSON object a line, each with
+//! the hash of the line before.
+//!
+//! Whoever calls never waits for the disk. Calls go through a queue to one thread that writes; what finds the
+//! queue full, or the disk, is counted, and the next line that can be written says how many are missing.
+
+pub(crate) mod chain;
+pub(crate) mod file;
+mod keyed;
+pub(crate) mod verify;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use docent_mcp::{Called, Caller, Observer, Outcome};
+use serde_json::{Map, Value, json};
+
+use self::file::Log;
+use self::keyed::Secret;
+use crate::problem::Problem;
+
+/// How many calls may wait to be written. With the bounds below they take twenty megabytes at most.
+const QUEUE: usize = 1_024;
+
+/// The most bytes of ids, and of arguments where these are kept, that one line repeats.
+const MAX_IDS_BYTES: usize = 16 * 1024;
+const MAX_QUERY_BYTES: usize = 4 * 1024;
+
+/// What is kept of calls, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// The file; without one nothing is kept.
+    pub file: Option<PathBuf>,
+    /// Whether the arguments of calls are kept too.
+    pub queries: bool,
+    /// From this many bytes on a new file is begun.
+    pub max_bytes: u64,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            file: None,
+            queries: false,
+            max_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// The log of a server.
+pub struct Audit {
+    secret: Secret,
+    queries: bool,
+    notes: SyncSender<Note>,
+    lost: Arc<AtomicU64>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+enum Note {
+    Call(Map<String, Value>),
+    /// Nothing more comes.
+    End,
+}
+
+impl Audit {
+    /// Opens the log in a file, or begins it, and says what a crash left torn.
+    ///
+    /// # Errors
+    /// When the file cannot be written or is no log.
+    pub fn open(path: &Path, wish: &Wish) -> Result<Self, Problem> {
+        let secret = Secret::beside(path)?;
+        let log = Log::open(path, wish.max_bytes)?;
+        let (notes, queue) = sync_channel(QUEUE);
+        let lost = Arc::new(AtomicU64::new(0));
+        let counted = lost.clone();
+        let writer = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write(log, &queue, &counted))
+            .map_err(|error| Problem::io("write", path, error))?;
+        Ok(Self {
+            secret,
+            queries: wish.queries,
+            notes,
+            lost,
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Writes what is left and ends.
+    pub fn close(&self) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = writer.take() else { return };
+        // Waits for a place in the queue: the writer is at work.
+        if self.notes.send(Note::End).is_ok() && writer.join().is_err() {
+            tracing::error!("the audit log ended badly");
+        }
+    }
+
+    /// A call as a line tells it.
+    fn line(&self, call: &Called<'_>) -> Map<String, Value> {
+        let (ids, has_more) = bounded(call.touched);
+        let mut line = Map::new();
+        let mut add = |name: &str, value: Value| line.insert(name.to_owned(), value);
+        add("event", json!("call"));
+        add("caller", json!(self.caller(call.caller)));
+        if let Some(client) = call.client {
+            add("client", json!(client));
+        }
+        add("tool", json!(call.tool));
+        add("arguments", json!(self.secret.hash(call.arguments)));
+        if self.queries {
+            add("sent", json!(start(call.arguments)));
+        }
+        add("results", json!(ids));
+        if has_more {
+            add("more", json!(true));
+        }
+        add("status", json!(status(call.outcome)));
+        let ms = call.took.as_micros() as f64 / 1_000.0;
+        add("ms", json!(ms));
+        if let Some(trace) = call.trace {
+            add("trace", json!(trace));
+        }
+        line
+    }
+
+    /// Tells callers apart without telling who they are.
+    fn caller(&self, caller: &Caller) -> String {
+        match (caller.issuer(), caller.subject()) {
+            (Some(issuer), Some(subject)) => self
+                .secret
+                .hash(&format!("{} {issuer} {subject}", issuer.len())),
+            _ if caller.is_owner() => "owner".to_owned(),
+            _ => "anonymous".to_owned(),
+        }
+    }
+}
+
+impl Observer for Audit {
+    fn called(&self, call: &Called<'_>) {
+        let note = Note::Call(self.line(call));
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+            self.notes.try_send(note)
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn status(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Mistaken => "mistaken",
+        Outcome::Failed => "failed",
+        Outcome::Forbidden => "forbidden",
+        Outcome::TooSoon => "too-soon",
+        Outcome::Abandoned => "abandoned",
+    }
+}
+
+/// As many ids as have room, and whether there are more.
+fn bounded(ids: &[String]) -> (&[String], bool) {
+    let mut room = MAX_IDS_BYTES;
+    let fits = |id: &&String| {
+        let rest = room.checked_sub(id.len());
+        room = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let count = ids.iter().take_while(fits).count();
+    (ids.get(..count).unwrap_or_default(), count < ids.len())
+}
+
+fn start(text: &str) -> &str {
+    let mut end = text.len().min(MAX_QUERY_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Writes what comes until nothing more does.
+fn write(mut log: Log, queue: &Receiver<Note>, lost: &AtomicU64) {
+    let mut is_failing = false;
+    // What could not be written since the last line that could.
+    let mut missing: u64 = 0;
+    while let Ok(Note::Call(call)) = queue.recv() {
+        let mut batch = vec![call];
+        let mut is_end = false;
+        for note in queue.try_iter().take(QUEUE) {
+            match note {
+                Note::Call(call) => batch.push(call),
+                Note::End => {
+                    is_end = true;
+                    break;
+                }
+            }
+        }
+        missing += lost.swap(0, Ordering::Relaxed);
+        let count = batch.len() as u64;
+        let gap = (missing > 0).then(|| {
+            let gap = json!({"event": "gap", "lost": missing});
+            gap.as_object().cloned().unwrap_or_default()
+        });
+        match log.write(gap.into_iter().chain(batch), SystemTime::now()) {
+            Ok(()) => {
+                if is_failing {
+                    tracing::info!(lost = missing, "the audit log is written again");
+                }
+                (is_failing, missing) = (false, 0);
+            }
+            Err(error) => {
+                if !is_failing {
+                    tracing::error!(%error, "the audit log cannot be written; calls go on, and are counted");
+                }
+                is_failing = true;
+                missing += count;
+            }
+        }
+        if is_end {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The files of an audit log into whether nobody has changed them, and else the first line that shows it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::chain::{self, Link, NOTHING, OPENED, Said};
+use super::file::MAX_LINE_BYTES;
+use super::keyed::beside;
+use crate::problem::Problem;
+
+/// A log that is whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// How many lines there are.
+    pub lines: u64,
+    /// The last of them.
+    pub last: Link,
+    /// What there is to say all the same.
+    pub remarks: Vec<String>,
+}
+
+/// The first line that shows a change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; one behind the last where lines are missing there.
+    pub line: u64,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Looks at files in their order, the oldest first.
+pub(crate) fn verify(files: &[PathBuf]) -> Result<Result<Whole, Broken>, Problem> {
+    let mut chain = Chain::default();
+    for path in files {
+        let head = head(path)?;
+        chain.begin(head);
+        match chain.file(path)? {
+            Ok(()) => {}
+            Err(broken) => return Ok(Err(broken)),
+        }
+    }
+    let last = files.last().map_or(Path::new(""), PathBuf::as_path);
+    if chain.head.is_none() {
+        let path = beside(last, "head");
+        chain.remarks.push(format!(
+            "`{}` is not there: lines cut off at the end would not be missed",
+            path.display()
+        ));
+    }
+    Ok(Ok(Whole {
+        lines: chain.lines,
+        last: chain.last.unwrap_or_default(),
+        remarks: chain.remarks,
+    }))
+}
+
+/// What is said beside a file about its end; nothing where nothing is.
+fn head(path: &Path) -> Result<Option<Link>, Problem> {
+    let path = beside(path, "head");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Link::parse(&text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Problem::io("read", &path, error)),
+    }
+}
+
+#[derive(Default)]
+struct Chain {
+    last: Option<Link>,
+    head: Option<Link>,
+    lines: u64,
+    remarks: Vec<String>,
+}
+
+impl Chain {
+    fn begin(&mut self, head: Option<Link>) {
+        self.head = head;
+    }
+
+    fn file(&mut self, path: &Path) -> Result<Result<(), Broken>, Problem> {
+        let failed = |error| Problem::io("read", path, error);
+        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let mut number = 0;
+        let broken = |line: u64, why: String| Broken {
+            file: path.to_owned(),
+            line,
+            why,
+        };
+        loop {
+            let mut line = Vec::new();
+            let most = MAX_LINE_BYTES + 1;
+            let read = file.by_ref().take(most).read_until(b'\n', &mut line);
+            if read.map_err(failed)? == 0 {
+                break;
+            }
+            number += 1;
+            if line.pop_if(|end| *end == b'\n').is_none() {
+                if line.len() as u64 >= most {
+                    return Ok(Err(broken(number, "it is longer than any line".to_owned())));
+                }
+                let bytes = line.len();
+                let remark = format!("`{}` ends within a line of {bytes} bytes", path.display());
+                self.remarks.push(remark);
+                break;
+            }
+            if let Err(why) = self.line(&line, number == 1) {
+                return Ok(Err(broken(number, why)));
+            }
+        }
+        if let Err(why) = self.end() {
+            return Ok(Err(broken(number + 1, why)));
+        }
+        Ok(Ok(()))
+    }
+
+    fn line(&mut self, line: &[u8], is_first: bool) -> Result<(), String> {
+        let said = Said::read(line).ok_or("it is no line of an audit log")?;
+        if is_first && said.event != OPENED {
+            return Err("the file does not begin with it: lines before it are missing".to_owned());
+        }
+        match &self.last {
+            Some(last) if said.prev != last.hash => {
+                return Err("the line before it is not the one it was written after".to_owned());
+            }
+            Some(last) if said.number != last.number + 1 => {
+                return Err(format!("its number is not {}", last.number + 1));
+            }
+            None if said.number == 1 && said.prev != NOTHING => {
+                return Err("it says to be the first, and to follow another".to_owned());
+            }
+            None if said.number == 0 => return Err("its number is 0".to_owned()),
+            None if said.number > 1 => self.remarks.push(format!(
+                "it begins with line {} of its log; the files before it were not looked at",
+                said.number
+            )),
+            _ => {}
+        }
+        let link = Link {
+            number: said.number,
+            hash: chain::hash(line),
+        };
+        if let Some(head) = &self.head
+            && head.number == link.number
+            && head.hash != link.hash
+        {
+            return Err("it is not the line that was noted when it was written".to_owned());
+        }
+        self.last = Some(link);
+        self.lines += 1;
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), String> {
+        let last = self.last.as_ref().map_or(0, |last| last.number);
+        match &self.head {
+            Some(head) if head.number > last => {
+                Err(format!("{} lines are missing here", head.number - last))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `docent doctor`: looks at everything that a folder needs to be served, changes nothing, and says what is
+//! wrong and what mends it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use crate::args::{Doctor, Overrides};
+use crate::doctor::{self, Finding, State, folder, index, network, system};
+use crate::model::{self, Cores};
+use crate::output::{self, Paint, Steps};
+use crate::place::{self, Place};
+use crate::problem::Problem;
+use crate::settings::{self, FILE, Settings, Sources};
+
+pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem> {
+    let root = super::folder(&doctor.path)?;
+    let mut steps = Steps::start("looking");
+    let (mut findings, settings) = settled(&root, flags);
+    crate::logging::start(&settings.log);
+    steps.at("at the folder");
+    let walked = folder::walk(&root, SystemTime::now());
+    findings.extend(folder::findings(&root, &walked));
+    steps.at("at the index");
+    let place = Place::new(&root, settings.index_dir.as_deref(), place::cache());
+    let dir = place.existing();
+    findings.extend(super::runtime()?.block_on(index::findings(dir, &root)));
+    findings.push(model(&settings));
+    steps.at("at the machine");
+    findings.extend(system::disk(dir));
+    if settings.watch {
+        findings.extend(system::watches(walked.folders));
+    }
+    findings.push(system::sandbox(&settings.ingest));
+    steps.at("at the addresses");
+    let server = &settings.server;
+    findings.push(network::port(server.listen));
+    let shown = root.display().to_string();
+    findings.extend(network::public(
+        server.public_url.as_ref(),
+        server.listen,
+        &shown,
+    ));
+    steps.finish();
+    if doctor.json {
+        output::json(&doctor::json(&findings))?;
+    } else {
+        output::painted(&doctor::text(&findings, Paint::for_data()))?;
+    }
+    Ok(match doctor::worst(&findings) {
+        State::Wrong => ExitCode::FAILURE,
+        State::Good | State::Warning => ExitCode::SUCCESS,
+    })
+}
+
+/// The settings; with a bad one, the defaults, so that the rest can be looked at all the same.
+fn settled(root: &Path, flags: Overrides) -> (Vec<Finding>, Settings) {
+    let environment = std::env::vars_os().collect();
+    let resolved = settings::resolve(Sources {
+        folder: Some(root),
+        environment,
+        flags,
+    });
+    match resolved {
+        Ok(resolved) => {
+            let file = root.join(FILE);
+            let from = if file.is_file() {
+                format!("`{}` and the environment are fine", file.display())
+            } else {
+                "the defaults, without a `docent.toml`".to_owned()
+            };
+            let mut findings = vec![Finding::good("settings", from)];
+            for name in resolved.strangers {
+                findings.push(Finding::warning(
+                    "settings",
+                    format!("environment variable `{name}` is not a setting"),
+                    "see docs/settings.md for their names",
+                ));
+            }
+            (findings, resolved.settings)
+        }
+        Err(problem) => {
+            let origin = problem
+                .origin
+                .as_ref()
+                .map_or_else(String::new, |from| format!(" ({from})"));
+            let hint = problem
+                .hint
+                .clone()
+                .unwrap_or_else(|| "mend it, or take it out".to_owned());
+            let finding = Finding::wrong("settings", format!("{}{origin}", problem.chain()), hint);
+            (vec![finding], Settings::default())
+        }
+    }
+}
+
+fn model(settings: &Settings) -> Finding {
+    match model::embedder(settings, Cores::Half) {
+        Ok(Some(_)) => Finding::good("model", format!("`{}` is ready", settings.model.name)),
+        Ok(None) => Finding::good("model", "none is wanted: words alone are searched"),
+        Err(problem) => {
+            let hint = problem
+                .hint
+                .clone()
+                .unwrap_or_else(|| "set `model.name = \"granite\"`".to_owned());
+            Finding::wrong("model", problem.chain(), hint)
+        }
+    }
+}

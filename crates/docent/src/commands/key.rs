@@ -1,0 +1,131 @@
+//! `docent key`: makes, lists and removes API keys.
+
+use std::process::ExitCode;
+
+use docent_mcp::{ApiKey, ApiKeys, Grant};
+use docent_search::Day;
+use serde_json::json;
+
+use super::Desk;
+use super::serve::KEYS;
+use crate::args::{KeyCommand, NewKey};
+use crate::output;
+use crate::place;
+use crate::problem::Problem;
+use crate::settings::By;
+
+const DAY: u64 = 86_400;
+
+pub(super) fn run(desk: &Desk, command: &KeyCommand) -> Result<ExitCode, Problem> {
+    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    match command {
+        KeyCommand::Add(new) => add(desk, &keys, new)?,
+        KeyCommand::List { json } => list(&keys.list(), *json)?,
+        KeyCommand::Remove { key } => {
+            let removed = keys.remove(key).map_err(unusable)?;
+            if removed == 0 {
+                let message = format!("there is no key `{key}`");
+                return Err(Problem::usage(message).hint("`docent key list` shows them"));
+            }
+            let keys = if removed == 1 { "key" } else { "keys" };
+            output::say(&format!("{removed} {keys} removed"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(desk: &Desk, keys: &ApiKeys, new: &NewKey) -> Result<(), Problem> {
+    let mut grant = Grant {
+        name: new.name.clone(),
+        scopes: new.scope.clone(),
+        ..Grant::default()
+    };
+    if grant.scopes.is_empty() {
+        grant.scopes = desk.settings.auth.scopes.clone();
+    }
+    for claim in &new.claim {
+        let split = claim
+            .split_once('=')
+            .map(|(name, value)| (name.trim(), value.trim()));
+        let Some((name, value)) =
+            split.filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        else {
+            let message = format!("`{claim}` is not a claim");
+            return Err(Problem::usage(message).hint("example: `--claim groups=board`"));
+        };
+        let values = grant.claims.entry(name.to_owned()).or_default();
+        values.push(value.to_owned());
+    }
+    let now = now();
+    grant.expires = new.days.map(|days| now + days * DAY);
+    place::make_around(&desk.sign_in_dir())?;
+    let key = keys.add(grant, now).map_err(unusable)?;
+    output::data(&key)?;
+    output::say("keep it: it cannot be shown again");
+    let signs_in = desk.settings.sign_in.by != By::Nobody || desk.settings.auth.is_on();
+    if !signs_in {
+        let hint = "set `api_keys = true` in `[auth]` of docent.toml";
+        output::warn("sign-in is off, so nobody needs the key yet", Some(hint));
+    }
+    Ok(())
+}
+
+fn list(keys: &[ApiKey], as_json: bool) -> Result<(), Problem> {
+    if as_json {
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                json!({"id": key.id, "name": key.grant.name, "scopes": key.grant.scopes,
+                    "created": key.created, "expires": key.grant.expires, "claims": key.grant.claims})
+            })
+            .collect();
+        return output::json(&json!(keys));
+    }
+    if keys.is_empty() {
+        output::say("there is no key");
+        return Ok(());
+    }
+    let lines: Vec<String> = keys.iter().map(|key| line(key, now())).collect();
+    output::data(&lines.join("\n"))
+}
+
+fn line(key: &ApiKey, now: u64) -> String {
+    let ends = match key.grant.expires {
+        None => "never ends".to_owned(),
+        Some(at) if at <= now => format!("ended {}", day(at)),
+        Some(at) => format!("ends {}", day(at)),
+    };
+    let claims = key.grant.claims.iter();
+    let claims: Vec<String> = claims
+        .map(|(name, values)| format!("{name}={}", values.join(",")))
+        .collect();
+    let parts = [
+        key.id.clone(),
+        key.grant.name.clone(),
+        key.grant.scopes.join(" "),
+        format!("made {}", day(key.created)),
+        ends,
+        claims.join(" "),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("  ")
+}
+
+fn day(seconds: u64) -> String {
+    let number = i64::try_from(seconds / DAY).unwrap_or(i64::MAX);
+    Day::from_number(number).map_or_else(String::new, |day| day.to_string())
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+fn unusable(error: docent_mcp::AuthError) -> Problem {
+    use docent_mcp::AuthError;
+    let message = error.to_string();
+    match error {
+        AuthError::KeyFile(..) | AuthError::Random => Problem::failed(message).because(error),
+        _ => Problem::usage(message),
+    }
+}

@@ -1,0 +1,178 @@
+//! `docent migrate`: carries an index from one engine to another, documents and vectors, without reading a
+//! file or asking the model again.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use docent_search::{Carrier, Change, DocId, Embedded, Embedder, Engine, Held, Reader};
+use serde_json::json;
+
+use super::Desk;
+use crate::args;
+use crate::engine::Kind;
+use crate::knowledge::counted;
+use crate::model::{self, Cores};
+use crate::output::{self, Progress};
+use crate::problem::Problem;
+
+/// How many documents are carried at a time. What is interrupted begins again behind the last that arrived.
+const AT_ONCE: usize = 256;
+
+/// The most differences that are named.
+const MAX_NAMED: usize = 5;
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Report {
+    carried: usize,
+    there: usize,
+    made: u64,
+}
+
+pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Problem> {
+    let (from, to) = match migrate.to.as_str() {
+        "qdrant" => (Kind::Embedded, Kind::Qdrant),
+        "embedded" => (Kind::Qdrant, Kind::Embedded),
+        other => {
+            return Err(Problem::usage(format!("there is no engine `{other}`"))
+                .hint("write `qdrant` or `embedded`"));
+        }
+    };
+    let embedder = model::embedder(&desk.settings, Cores::All)?;
+    let source = opened(desk, from, embedder.clone(), true)?;
+    let carrier = embedder.map(|model| Arc::new(Carrier::new(model)));
+    let target = opened(
+        desk,
+        to,
+        carrier.clone().map(|one| one as Arc<dyn Embedder>),
+        false,
+    )?;
+    let runtime = super::runtime()?;
+    let mut progress = Progress::start("carrying");
+    let outcome = runtime.block_on(carry(
+        source.as_ref(),
+        target.as_ref(),
+        carrier.as_deref(),
+        &mut progress,
+    ));
+    progress.finish();
+    let report = outcome?;
+    let documents = runtime.block_on(compare(source.as_ref(), target.as_ref()))?;
+    if migrate.json {
+        output::json(&json!({
+            "documents": documents, "carried": report.carried, "unchanged": report.there,
+            "embedded": report.made,
+        }))?;
+    } else {
+        output::data(&format!(
+            "{}: {} carried, {} there already; both engines hold the same",
+            counted(documents as u64, "document"),
+            report.carried,
+            report.there
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn opened(
+    desk: &Desk,
+    kind: Kind,
+    embedder: Option<Arc<dyn Embedder>>,
+    to_read: bool,
+) -> Result<Box<dyn Engine>, Problem> {
+    let shared = &desk.settings.engine;
+    Ok(match (kind, to_read) {
+        (Kind::Qdrant, true) => Box::new(shared.open_read_only(embedder)?),
+        (Kind::Qdrant, false) => Box::new(shared.open(embedder)?),
+        (Kind::Embedded, true) => {
+            Box::new(Embedded::open_read_only(desk.place.existing(), embedder)?)
+        }
+        (Kind::Embedded, false) => {
+            let dir = desk.place.made()?;
+            match embedder {
+                Some(embedder) => Box::new(Embedded::open_with(dir, embedder)?),
+                None => Box::new(Embedded::open(dir)?),
+            }
+        }
+    })
+}
+
+/// Carries what the target does not hold yet, some documents at a time.
+async fn carry(
+    source: &dyn Engine,
+    target: &dyn Engine,
+    carrier: Option<&Carrier>,
+    progress: &mut Progress,
+) -> Result<Report, Problem> {
+    let present: HashMap<DocId, Held> = by_id(target).await?;
+    let all = source.inventory().await?;
+    let total = all.len();
+    let is_there = |held: &Held| present.get(&held.id) == Some(held);
+    let (there, open): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
+    let mut report = Report {
+        there: there.len(),
+        ..Report::default()
+    };
+    for some in open.chunks(AT_ONCE) {
+        let mut changes = Vec::with_capacity(some.len());
+        for held in some {
+            let Some(document) = source.fetch(held.id.clone(), Reader::owner()).await? else {
+                continue;
+            };
+            if let Some(carrier) = carrier {
+                carrier.give(&document, source.vectors(held.id.clone()).await?);
+            }
+            changes.push(Change::Put(document.as_ref().clone()));
+        }
+        report.carried += changes.len();
+        target.apply(changes).await?;
+        settle(target, carrier).await?;
+        progress.at(report.there + report.carried, total);
+    }
+    // What an interrupted run has left without vectors gets them now, from the model.
+    settle(target, carrier).await?;
+    report.made = carrier.map_or(0, Carrier::made);
+    target.complete().await?;
+    Ok(report)
+}
+
+async fn settle(target: &dyn Engine, carrier: Option<&Carrier>) -> Result<(), Problem> {
+    if let Some(carrier) = carrier {
+        while target.settle(AT_ONCE).await?.left > 0 {}
+        carrier.empty();
+    }
+    Ok(())
+}
+
+async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, Held>, Problem> {
+    let held = engine.inventory().await?.into_iter();
+    Ok(held.map(|one| (one.id.clone(), one)).collect())
+}
+
+/// Compares what both hold, and says how many documents that is.
+async fn compare(source: &dyn Engine, target: &dyn Engine) -> Result<usize, Problem> {
+    let (left, right) = (source.inventory().await?, target.inventory().await?);
+    if left == right {
+        return Ok(left.len());
+    }
+    let ids = |held: &[Held]| {
+        held.iter()
+            .map(|one| one.id.to_string())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let (left, right) = (ids(&left), ids(&right));
+    let named: Vec<_> = left
+        .symmetric_difference(&right)
+        .take(MAX_NAMED)
+        .map(|id| format!("`{id}`"))
+        .collect();
+    let message = format!(
+        "the engines do not hold the same: {} documents here, {} there; such as {}",
+        left.len(),
+        right.len(),
+        named.join(", ")
+    );
+    Err(Problem::failed(message)
+        .hint("run it again while nobody changes either, into an index of its own"))
+}

@@ -1,0 +1,234 @@
+//! `docent package`: a folder into what directories ask for, its test cases run first, ending with what the
+//! reviewers' checks would find.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use docent_check::{Options, Profile, Report, Severity, Target};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::check::own::Server;
+use super::check::{self, checked};
+use super::{Desk, connect, search};
+use crate::args::{Format, Overrides, Package};
+use crate::connect::name_of;
+use crate::output;
+use crate::package::cases::{self, Case, POSITIVE};
+use crate::package::registry::{self, Download};
+use crate::package::{Work, bundle, submission};
+use crate::problem::Problem;
+use crate::settings::shorten;
+
+pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Problem> {
+    let desk = Desk::open(&package.path, flags)?;
+    let work = work(package, &desk)?;
+    let server = Server::start(&desk)?;
+    let target = match &work.url {
+        Some(url) => Target::Url(url.to_string()),
+        None => Target::Url(server.url.clone()),
+    };
+    let report = checked(&target, &options());
+    let cases = cases(&desk, &Target::Url(server.url.clone()))?;
+    drop(server);
+    let out = &package.out;
+    std::fs::create_dir_all(out).map_err(|error| Problem::io("make", out, error))?;
+    let made = make(package, &work, &report.tools)?;
+    submit(
+        &out.join("chatgpt-app-submission.json"),
+        &work,
+        &report.tools,
+        &cases,
+    )?;
+    register(package, &work, &made)?;
+    finish(&work, &report, cases.len())
+}
+
+/// As reviewers look at a server; on this machine a server without a public address stands for the one to come.
+fn options() -> Options {
+    Options {
+        profiles: vec![Profile::Submission],
+        call_timeout: Duration::from_secs(30),
+        ..Options::default()
+    }
+}
+
+fn work(package: &Package, desk: &Desk) -> Result<Work, Problem> {
+    let settings = &desk.settings;
+    let title = settings.title.clone().unwrap_or_else(|| desk.name());
+    let typed = package.url.as_deref().map(connect::address).transpose()?;
+    let public = settings.server.public_url.clone().map(connect::endpoint);
+    let plain = |text: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+        !text.is_empty()
+            && text.len() <= 64
+            && text.chars().all(fits)
+            && text.starts_with(|c: char| c.is_ascii_digit())
+    };
+    if !plain(&package.version) {
+        return Err(Problem::usage(format!(
+            "`{}` is not a version",
+            shorten(&package.version, 80)
+        ))
+        .hint("example: `1.0.0`"));
+    }
+    Ok(Work {
+        name: name_of(&title),
+        description: settings
+            .description
+            .clone()
+            .unwrap_or_else(|| format!("Search, read and cite the documents of {title}")),
+        title,
+        version: package.version.clone(),
+        author: shorten(&package.author, 120),
+        url: typed.or(public),
+        privacy: package
+            .privacy_url
+            .as_deref()
+            .map(connect::address)
+            .transpose()?,
+    })
+}
+
+/// Draws cases from the documents and keeps those that the server answers.
+fn cases(desk: &Desk, target: &Target) -> Result<Vec<Case>, Problem> {
+    let engine = search::engine(desk)?;
+    super::runtime()?.block_on(cases::passed(target, engine.as_ref()))
+}
+
+/// Writes the bundle and tells where it is.
+fn make(package: &Package, work: &Work, tools: &[Value]) -> Result<PathBuf, Problem> {
+    let program = match &package.binary {
+        Some(path) => path.clone(),
+        None => std::env::current_exe().map_err(|error| {
+            Problem::failed("the place of docent itself is not known").because(error)
+        })?,
+    };
+    let path = package.out.join(format!("{}.mcpb", work.name));
+    bundle::write(&path, &bundle::manifest(work, tools), &program)?;
+    let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+    output::say(&format!(
+        "wrote `{}`: {} MB, for {}",
+        path.display(),
+        size.div_ceil(1_000_000),
+        bundle::platform()
+    ));
+    Ok(path)
+}
+
+fn submit(path: &Path, work: &Work, tools: &[Value], cases: &[Case]) -> Result<(), Problem> {
+    let file = submission::file(work, tools, cases).map_err(|wrong| {
+        Problem::failed(format!(
+            "the tools `{}` do not say that they only read",
+            wrong.join("`, `")
+        ))
+        .hint("is the address the one of a docent server?")
+    })?;
+    put(path, &file)?;
+    output::say(&format!(
+        "wrote `{}`: {} test cases, each of them run",
+        path.display(),
+        cases.len()
+    ));
+    if cases.len() < POSITIVE {
+        let text = format!(
+            "only {} of {POSITIVE} test cases could be drawn from the documents",
+            cases.len()
+        );
+        output::warn(
+            &text,
+            Some("add more documents, or write the others by hand"),
+        );
+    }
+    Ok(())
+}
+
+fn register(package: &Package, work: &Work, made: &Path) -> Result<(), Problem> {
+    let named = match (&package.registry_name, &work.url) {
+        (Some(name), _) if !registry::is_name(name) => {
+            return Err(Problem::usage(format!(
+                "`{}` is not a name in the registry",
+                shorten(name, 80)
+            ))
+            .hint("example: `org.example/docs`"));
+        }
+        (Some(name), _) => Some(name.clone()),
+        (None, Some(url)) => registry::name(url, &work.name),
+        (None, None) => None,
+    };
+    let Some(name) = named else {
+        let hint = "give `--registry-name`, or a public address with `--url`";
+        output::warn(
+            "`server.json` is left out: it needs a name in the registry",
+            Some(hint),
+        );
+        return Ok(());
+    };
+    let url = package
+        .bundle_url
+        .as_deref()
+        .map(connect::address)
+        .transpose()?;
+    let download = match url {
+        Some(url) => Some(Download {
+            url,
+            sum: sum(made)?,
+        }),
+        None => None,
+    };
+    if download.is_none() && work.url.is_none() {
+        let hint = "give `--url`, or `--bundle-url` with the address of the bundle";
+        output::warn("`server.json` leads nowhere yet", Some(hint));
+    }
+    let path = package.out.join("server.json");
+    put(&path, &registry::entry(&name, work, download.as_ref()))?;
+    output::say(&format!("wrote `{}`: `{name}`", path.display()));
+    Ok(())
+}
+
+fn sum(path: &Path) -> Result<String, Problem> {
+    let failed = |error| Problem::io("read", path, error);
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let mut sum = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        let read = std::io::Read::read(&mut file, &mut piece).map_err(failed)?;
+        match piece.get(..read) {
+            Some([]) | None => break,
+            Some(bytes) => sum.update(bytes),
+        }
+    }
+    Ok(sum
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+fn put(path: &Path, value: &Value) -> Result<(), Problem> {
+    std::fs::write(path, format!("{value:#}\n")).map_err(|error| Problem::io("write", path, error))
+}
+
+/// What reviewers would find, and what only the owner can add.
+fn finish(work: &Work, report: &Report, cases: usize) -> Result<ExitCode, Problem> {
+    check::print(report, Format::Text)?;
+    let mut left = vec![
+        "a square logo, screenshots, and the addresses of your website, support and terms"
+            .to_owned(),
+    ];
+    if work.privacy.is_none() {
+        left.push("a privacy policy (`--privacy-url`)".to_owned());
+    }
+    if work.url.is_none() {
+        left.push("a public https address (`--url`), which can never change afterwards".to_owned());
+    }
+    left.push("the token of the domain check, as `server.openai_challenge`".to_owned());
+    output::say(&format!("left to you:\n  {}", left.join("\n  ")));
+    let failed = report.worst() == Some(Severity::Error) || cases < POSITIVE;
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,40 @@
+//! `docent completions` and `docent man`: the flags into what shells and `man` read.
+
+use std::process::ExitCode;
+
+use crate::args::{Completions, ManPages};
+use crate::output;
+use crate::problem::Problem;
+use crate::reference;
+use crate::settings::shorten;
+
+pub(super) fn completions(completions: &Completions) -> Result<ExitCode, Problem> {
+    // The script is our own and must reach the shell as it is.
+    output::painted(reference::completions(completions.shell)?.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn man(man: &ManPages) -> Result<ExitCode, Problem> {
+    if let Some(folder) = &man.dir {
+        let count = reference::write_pages(folder)?;
+        output::say(&format!("wrote {count} pages into `{}`", folder.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if man.markdown {
+        output::data(reference::markdown().trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let file = match &man.command {
+        Some(command) => format!("docent-{command}.1"),
+        None => "docent.1".to_owned(),
+    };
+    let pages = reference::pages()?;
+    let page = pages.iter().find(|(name, _)| *name == file);
+    let (_, page) = page.ok_or_else(|| {
+        let typed = man.command.as_deref().unwrap_or_default();
+        Problem::usage(format!("there is no command `{}`", shorten(typed, 80)))
+            .hint("`docent --help` lists them")
+    })?;
+    output::painted(page.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,127 @@
+//! The settings of `[auth]` into the lock on the server, and what a person is told about it.
+
+use std::net::SocketAddr;
+
+use docent_mcp::{ApiKeys, Auth, Demand, Issuer, LinkKey, Network};
+
+use super::{Desk, sign_in};
+use crate::output;
+use crate::pages::Seal;
+use crate::place;
+use crate::problem::Problem;
+use crate::settings::{self, By};
+
+/// The file of API keys.
+pub(in crate::commands) const KEYS: &str = "api-keys.json";
+/// The file of the secret that signs links.
+const LINKS: &str = "link.key";
+
+/// The lock, where sign-in is on; `own` is the issuer in this process, if there is one.
+pub(super) fn auth(
+    desk: &Desk,
+    bound: SocketAddr,
+    own: Option<Issuer>,
+) -> Result<Option<Auth>, Problem> {
+    let settings = &desk.settings.auth;
+    if own.is_none() && !settings.is_on() {
+        return Ok(None);
+    }
+    let addresses = sign_in::addresses(bound, &desk.settings.server)?;
+    let title = desk.settings.title.clone();
+    let mut builder = Auth::builder(addresses)
+        .scopes(settings.scopes.clone())
+        .audiences(settings.audiences.clone())
+        .name(title.unwrap_or_else(|| desk.name()))
+        .demand(if settings.required {
+            Demand::Always
+        } else {
+            Demand::Optional
+        });
+    let alone =
+        own.is_none() && settings.issuers.is_empty() && settings.introspection.url.is_none();
+    for issuer in own.into_iter().chain(issuers(settings)?) {
+        builder = builder.issuer(issuer);
+    }
+    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(unusable)?;
+    if alone && keys.list().is_empty() {
+        let folder = desk.folder.display();
+        return Err(
+            Problem::usage("nobody could sign in: there is no API key yet")
+                .hint(format!("make one: docent key add NAME --path '{folder}'")),
+        );
+    }
+    builder.keys(keys).build().map(Some).map_err(unusable)
+}
+
+/// What signs the addresses of pages.
+pub(super) fn seal(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
+    place::make_around(&desk.sign_in_dir())?;
+    let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(unusable)?;
+    let needed = auth.demands() == Demand::Always;
+    Ok(Seal::new(key, desk.settings.auth.link_days, needed))
+}
+
+/// Tells the person who started the server who can sign in.
+pub(super) fn tell(desk: &Desk, auth: Option<&Auth>) {
+    if auth.is_some() {
+        output::say(&told(desk));
+    } else if !desk.settings.permissions.are_open() {
+        let text = "nobody can sign in, so callers see only what everyone may read";
+        output::warn(text, Some("docs/permissions.md says more"));
+    }
+}
+
+fn told(desk: &Desk) -> String {
+    let settings = &desk.settings.auth;
+    let mut ways = match desk.settings.sign_in.by {
+        By::Nobody => Vec::new(),
+        By::Password => vec!["passwords".to_owned()],
+        By::Upstream => desk
+            .settings
+            .sign_in
+            .upstream_issuer
+            .clone()
+            .into_iter()
+            .collect(),
+    };
+    ways.extend(settings.issuers.clone());
+    ways.extend(settings.introspection.issuer.clone());
+    ways.push("API keys".to_owned());
+    let whether = if settings.required {
+        "required"
+    } else {
+        "optional"
+    };
+    format!("  sign-in      {whether}: {}", ways.join(", "))
+}
+
+fn unusable(error: docent_mcp::AuthError) -> Problem {
+    Problem::usage("the sign-in cannot be set up").because(error)
+}
+
+fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
+    let network = if settings.private_network {
+        Network::Private
+    } else {
+        Network::Public
+    };
+    let remote = settings.issuers.iter().map(|name| {
+        Issuer::remote(name, None, network)
+            .algorithms(settings.algorithms.clone())
+            .access_tokens_only(settings.access_tokens_only)
+    });
+    let mut all: Vec<Issuer> = remote.collect();
+    let asked = &settings.introspection;
+    if let Some(url) = &asked.url {
+        let Some(name) = &asked.issuer else {
+            return Err(
+                Problem::usage("`auth.introspection.issuer` is not set").hint(
+                    "name the issuer of the opaque tokens, such as `https://login.example.org`",
+                ),
+            );
+        };
+        let client = (asked.client_id.as_str(), asked.client_secret.reveal());
+        all.push(Issuer::introspected(name, url, client, network));
+    }
+    Ok(all)
+}

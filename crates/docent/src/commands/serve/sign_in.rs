@@ -1,0 +1,199 @@
+//! The settings of the sign-in into an authorization server beside the app, and a lock on the app that its tokens open.
+
+use std::net::SocketAddr;
+
+use docent_mcp::Issuer;
+use docent_mcp::http::Route;
+use docent_mcp::sign_in::{
+    AuthorizationServer, Login, OpenError, Options, OwnHosts, Upstream, Users,
+};
+use url::Host;
+
+use super::Desk;
+use crate::place;
+use crate::problem::Problem;
+use crate::settings::{By, Server, SignIn};
+
+/// What a token has to allow.
+const SCOPE: &str = "docs.read";
+/// The most bytes of a file of certificates.
+const MAX_CA_BYTES: u64 = 1024 * 1024;
+
+/// Whose tokens open the lock, and the pages where people get them.
+pub(super) struct Opened {
+    pub(super) issuer: Issuer,
+    pub(super) routes: Vec<Route>,
+}
+
+/// Opens the sign-in, where one is wanted.
+pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Problem> {
+    let settings = &desk.settings.sign_in;
+    let login = match settings.by {
+        By::Nobody => return Ok(None),
+        By::Password => Login::Password,
+        By::Upstream => Login::Upstream(upstream(settings)?),
+    };
+    let dir = desk.sign_in_dir();
+    place::make_around(&dir)?;
+    if settings.by == By::Password {
+        somebody(desk, &Users::at(&dir))?;
+    }
+    if desk.settings.auth.scopes != [SCOPE] {
+        return Err(
+            Problem::usage("`auth.scopes` cannot be set where docent signs people in")
+                .hint(format!("leave it out: `{SCOPE}` is what its tokens grant")),
+        );
+    }
+    let mut addresses = addresses(bound, &desk.settings.server)?;
+    let address = addresses.remove(0);
+    let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
+    let server = AuthorizationServer::open(Options {
+        login,
+        more_addresses: addresses.clone(),
+        scope: SCOPE.to_owned(),
+        own_hosts: own_hosts(settings)?,
+        ..Options::new(&address, &title, &dir)
+    })
+    .map_err(unopened)?;
+    Ok(Some(Opened {
+        issuer: server.issuer(),
+        routes: server.routes(),
+    }))
+}
+
+/// Nobody could sign in: says what to type.
+fn somebody(desk: &Desk, users: &Users) -> Result<(), Problem> {
+    let known = users
+        .list()
+        .map_err(|error| Problem::failed("the list of users cannot be read").because(error))?;
+    if known.is_empty() {
+        let folder = desk.folder.display();
+        return Err(Problem::usage("nobody can sign in yet").hint(format!(
+            "add somebody: docent user add NAME --path '{folder}'"
+        )));
+    }
+    Ok(())
+}
+
+/// The addresses under which the server is reached, the one that names the issuer first.
+pub(super) fn addresses(bound: SocketAddr, server: &Server) -> Result<Vec<String>, Problem> {
+    let mut addresses = Vec::new();
+    if let Some(public) = &server.public_url {
+        let here = match public.host() {
+            Some(Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(Host::Ipv6(ip)) => ip.is_loopback(),
+            Some(Host::Domain(name)) => name == "localhost",
+            None => false,
+        };
+        if public.scheme() != "https" && !here {
+            let message = format!("passwords cannot be asked for at `{public}`");
+            return Err(Problem::usage(message).hint("use an https address for `--public-url`"));
+        }
+        let base = public.as_str().trim_end_matches('/');
+        addresses.push(base.strip_suffix("/mcp").unwrap_or(base).to_owned());
+    }
+    if bound.ip().is_loopback() {
+        let scheme = server.tls.scheme();
+        addresses.push(format!("{scheme}://{bound}"));
+        addresses.push(format!("{scheme}://localhost:{}", bound.port()));
+    }
+    if addresses.is_empty() {
+        return Err(
+            Problem::usage("sign-in needs to know the address of this server")
+                .hint("name it: `--public-url https://docs.example.org`"),
+        );
+    }
+    Ok(addresses)
+}
+
+fn upstream(settings: &SignIn) -> Result<Upstream, Problem> {
+    let missing = |key: &str| {
+        Problem::usage(format!("`{key}` is not set")).hint(
+            "sign-in at a provider needs `auth.upstream.issuer` and `auth.upstream.client_id`",
+        )
+    };
+    let issuer = settings.upstream_issuer.clone();
+    let client = settings.upstream_client_id.clone();
+    Ok(Upstream {
+        issuer: issuer.ok_or_else(|| missing("auth.upstream.issuer"))?,
+        client_id: client.ok_or_else(|| missing("auth.upstream.client_id"))?,
+        client_secret: settings.upstream_client_secret.clone(),
+    })
+}
+
+fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
+    use std::io::Read as _;
+    let mut authorities = None;
+    if let Some(path) = &settings.client_ca {
+        let mut text = String::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(MAX_CA_BYTES).read_to_string(&mut text))
+            .map_err(|error| Problem::io("read", path, error))?;
+        authorities = Some(text);
+    }
+    Ok(OwnHosts {
+        names: settings.client_hosts.clone(),
+        authorities,
+    })
+}
+
+fn unopened(error: OpenError) -> Problem {
+    let hint = match &error {
+        OpenError::Taken(_) => "stop the other server, or choose another folder with `auth.dir`",
+        OpenError::Folder(..) => "choose another folder with `auth.dir` in docent.toml",
+        OpenError::State(..) => {
+            "move the folder away, and add the users again; everybody will have to sign in anew"
+        }
+        OpenError::Authorities(_) => "`auth.client_ca` names a file of certificates in PEM",
+        OpenError::Upstream(_) => "example: `https://login.example.org`",
+        _ => return Problem::usage(error.to_string()),
+    };
+    Problem::failed("the sign-in cannot be opened")
+        .hint(hint)
+        .because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    fn of(bound: &str, public: Option<&str>) -> Result<Vec<String>, Problem> {
+        let mut server = Settings::default().server;
+        server.public_url = public.map(|url| Url::parse(url).unwrap());
+        addresses(bound.parse().unwrap(), &server)
+    }
+
+    #[test]
+    fn the_public_address_names_the_issuer() {
+        let local = ["http://127.0.0.1:8787", "http://localhost:8787"];
+        assert_eq!(of("127.0.0.1:8787", None).unwrap(), local);
+        for public in [
+            "https://docs.example.org",
+            "https://docs.example.org/mcp",
+            "https://docs.example.org/",
+        ] {
+            let found = of("127.0.0.1:8787", Some(public)).unwrap();
+            assert_eq!(found, [&["https://docs.example.org"], &local[..]].concat());
+        }
+        assert_eq!(
+            of("0.0.0.0:80", Some("https://docs.example.org")).unwrap(),
+            ["https://docs.example.org"]
+        );
+        assert!(of("127.0.0.1:1", Some("http://localhost:1")).is_ok());
+    }
+
+    #[test]
+    fn passwords_are_not_asked_for_in_the_clear() {
+        assert!(of("0.0.0.0:80", None).is_err());
+        for public in [
+            "http://docs.example.org",
+            "http://localhost.example.org",
+            "http://10.0.0.1",
+        ] {
+            assert!(of("0.0.0.0:80", Some(public)).is_err(), "{public}");
+        }
+    }
+}

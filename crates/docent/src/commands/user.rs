@@ -1,0 +1,129 @@
+//! `docent user`: who may sign in with a password.
+
+use std::io::{BufRead as _, Read as _};
+use std::process::ExitCode;
+
+use docent_mcp::sign_in::{
+    BadPassword, MAX_PASSWORD_BYTES, User, UserError, Users, hash_password, new_password,
+};
+use serde_json::json;
+
+use super::Desk;
+use crate::args::UserCommand;
+use crate::output;
+use crate::place;
+use crate::problem::Problem;
+
+pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Problem> {
+    let dir = desk.sign_in_dir();
+    let users = Users::at(&dir);
+    match command {
+        UserCommand::List { json } => list(&users, *json)?,
+        UserCommand::Remove { name } => {
+            users.remove(name).map_err(problem)?;
+            output::say(&format!(
+                "removed `{name}`; their sign-ins end within 15 minutes"
+            ));
+        }
+        UserCommand::Add(new) => {
+            place::make_around(&dir)?;
+            let password = Password::of(new.stdin)?;
+            let user = User {
+                name: new.name.clone(),
+                email: new.email.clone(),
+                groups: new.group.clone(),
+                password: password.hash()?,
+            };
+            users.add(user).map_err(problem)?;
+            output::say(&format!("added `{}`", new.name));
+            password.show()?;
+        }
+        UserCommand::Password(change) => {
+            let password = Password::of(change.stdin)?;
+            let hash = password.hash()?;
+            let changed = users.update(&change.name, |user| user.password = hash);
+            changed.map_err(problem)?;
+            output::say(&format!(
+                "`{}` has a new password; their sign-ins end within 15 minutes",
+                change.name
+            ));
+            password.show()?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(users: &Users, as_json: bool) -> Result<(), Problem> {
+    let users = users.list().map_err(problem)?;
+    if as_json {
+        let shown: Vec<_> = users
+            .iter()
+            .map(|user| json!({"name": user.name, "email": user.email, "groups": user.groups}))
+            .collect();
+        return output::json(&json!({ "users": shown }));
+    }
+    if users.is_empty() {
+        output::say("nobody can sign in yet; add somebody with `docent user add NAME`");
+        return Ok(());
+    }
+    let line = |user: &User| {
+        let email = user.email.as_deref().unwrap_or_default();
+        format!("{}\t{email}\t{}", user.name, user.groups.join(","))
+    };
+    output::data(&users.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// A password, and whether its owner has still to be told.
+struct Password {
+    text: String,
+    made: bool,
+}
+
+impl Password {
+    fn of(stdin: bool) -> Result<Self, Problem> {
+        if !stdin {
+            let text = new_password().map_err(unhashed)?;
+            return Ok(Self { text, made: true });
+        }
+        let most = MAX_PASSWORD_BYTES as u64 + 2;
+        let mut line = String::new();
+        std::io::stdin()
+            .lock()
+            .take(most)
+            .read_line(&mut line)
+            .map_err(|error| Problem::failed("cannot read stdin").because(error))?;
+        let text = line.trim_end_matches(['\r', '\n']).to_owned();
+        Ok(Self { text, made: false })
+    }
+
+    fn hash(&self) -> Result<String, Problem> {
+        hash_password(&self.text).map_err(unhashed)
+    }
+
+    fn show(&self) -> Result<(), Problem> {
+        if !self.made {
+            return Ok(());
+        }
+        output::say("their password, shown once:");
+        output::data(&self.text)
+    }
+}
+
+fn unhashed(error: BadPassword) -> Problem {
+    Problem::usage(error.to_string()).hint("leave `--stdin` out to get one made")
+}
+
+fn problem(error: UserError) -> Problem {
+    match error {
+        UserError::Exists(_) => Problem::usage(error.to_string())
+            .hint("`docent user password` gives them a new password"),
+        UserError::Unknown(_) => {
+            Problem::usage(error.to_string()).hint("`docent user list` shows who there is")
+        }
+        UserError::Bad(_) => Problem::usage(error.to_string()),
+        UserError::Damaged(..) => Problem::failed("the list of users cannot be read")
+            .hint("mend it, or move it away and add the users again")
+            .because(error),
+        UserError::Io(..) => Problem::failed("the list of users cannot be used").because(error),
+    }
+}

@@ -1,0 +1,227 @@
+//! A client and a server into what connects them: what to type, what to write into the client's own
+//! configuration, and what is still missing.
+
+pub(crate) mod config;
+pub(crate) mod entry;
+pub(crate) mod missing;
+pub(crate) mod steps;
+pub(crate) mod store;
+pub(crate) mod whereabouts;
+
+mod json_file;
+mod toml_file;
+
+use clap::ValueEnum;
+use url::{Host, Url};
+
+/// The clients that can be connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Client {
+    /// ChatGPT in developer mode, on the web
+    Chatgpt,
+    /// claude.ai, and with it Claude on phones and desktops
+    Claude,
+    /// Claude Desktop, started as a program
+    ClaudeDesktop,
+    /// Claude Code
+    ClaudeCode,
+    /// Visual Studio Code
+    Vscode,
+    /// Cursor
+    Cursor,
+    /// Codex, in the terminal and in editors
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// The MCP Inspector
+    Inspector,
+    /// The OpenAI Responses API
+    OpenaiApi,
+    /// The Claude Messages API
+    ClaudeApi,
+}
+
+/// From where a client calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// From this machine.
+    Here,
+    /// From its maker's machines, which see public https addresses only.
+    Outside,
+}
+
+/// Whose configuration is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// For all that the user does
+    User,
+    /// For the project in the current folder
+    Project,
+}
+
+impl Client {
+    /// The name to type.
+    #[must_use]
+    pub fn id(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The name to read.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Chatgpt => "ChatGPT",
+            Self::Claude => "claude.ai",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::ClaudeCode => "Claude Code",
+            Self::Vscode => "VS Code",
+            Self::Cursor => "Cursor",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+            Self::Inspector => "the MCP Inspector",
+            Self::OpenaiApi => "the OpenAI Responses API",
+            Self::ClaudeApi => "the Claude Messages API",
+        }
+    }
+
+    pub(crate) fn reach(self) -> Reach {
+        match self {
+            Self::Chatgpt | Self::Claude | Self::OpenaiApi | Self::ClaudeApi => Reach::Outside,
+            _ => Reach::Here,
+        }
+    }
+
+    /// Whether it can start a program and talk to it over pipes.
+    pub(crate) fn starts_programs(self) -> bool {
+        self.reach() == Reach::Here
+    }
+
+    /// Whether it can be given an address.
+    pub(crate) fn takes_addresses(self) -> bool {
+        self != Self::ClaudeDesktop
+    }
+}
+
+/// How a client gets to the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By its address.
+    Address(Url),
+    /// By starting it: the program and its arguments.
+    Program(Vec<String>),
+}
+
+impl Way {
+    /// Whether machines elsewhere can reach it. An address of a private network, or a name without a dot, is
+    /// known only here.
+    pub(crate) fn is_public(&self) -> bool {
+        let Self::Address(url) = self else {
+            return false;
+        };
+        let known_outside = match url.host() {
+            Some(Host::Ipv4(ip)) => {
+                !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified())
+            }
+            Some(Host::Ipv6(ip)) => {
+                !(ip.is_loopback() || ip.is_unique_local() || ip.is_unspecified())
+            }
+            Some(Host::Domain(name)) => {
+                let local = [".local", ".localhost", ".internal", ".lan", ".home.arpa"];
+                name.contains('.') && !local.iter().any(|end| name.ends_with(end))
+            }
+            None => false,
+        };
+        url.scheme() == "https" && known_outside
+    }
+}
+
+/// Everything that is known about a connection that is wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub client: Client,
+    /// What the client calls the server.
+    pub name: String,
+    /// What people call the documents.
+    pub title: String,
+    pub way: Way,
+    /// The environment variable that holds the token.
+    pub token_env: Option<String>,
+    pub scope: Scope,
+    /// The folder as a shell takes it, for the command that serves it.
+    pub folder: String,
+    /// Where `docent serve` listens for that folder.
+    pub listen: String,
+}
+
+/// The most characters of a server's name in a client; some put tool names behind it and stop at 64.
+pub(crate) const MAX_NAME: usize = 32;
+
+/// A title into a name that every client takes: small letters, digits and dashes.
+pub(crate) fn name_of(title: &str) -> String {
+    let mut name = String::new();
+    for c in title.chars() {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.ends_with('-') && !name.is_empty() {
+            name.push('-');
+        }
+        if name.len() >= MAX_NAME {
+            break;
+        }
+    }
+    let name = name.trim_end_matches('-');
+    if name.is_empty() {
+        "docent".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Whether every client takes this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_become_names() {
+        for (title, name) in [
+            ("Parliament of Corrowin", "parliament-of-corrowin"),
+            ("  Notes (2024)! ", "notes-2024"),
+            ("日本語", "docent"),
+            ("", "docent"),
+        ] {
+            assert_eq!(name_of(title), name);
+            assert!(is_name(name));
+        }
+        assert_eq!(name_of(&"x".repeat(99)).len(), MAX_NAME);
+        for bad in ["", "a b", "a.b", "ü", &"x".repeat(MAX_NAME + 1)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn public_is_what_others_can_reach() {
+        let public = |url: &str| Way::Address(Url::parse(url).unwrap()).is_public();
+        for url in ["https://docs.example.org/mcp", "https://8.8.8.8/mcp"] {
+            assert!(public(url), "{url}");
+        }
+        for url in [
+            "http://docs.example.org/mcp",
+            "https://localhost/mcp",
+            "https://127.0.0.1/mcp",
+            "https://192.168.1.2/mcp",
+            "https://[::1]/mcp",
+            "https://box.local/mcp",
+            "https://intranet/mcp",
+        ] {
+            assert!(!public(url), "{url}");
+        }
+        assert!(!Way::Program(vec!["docent".to_owned()]).is_public());
+    }
+}

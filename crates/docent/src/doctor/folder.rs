@@ -1,0 +1,166 @@
+//! The folder of the documents: what in it can be read, how much there is to watch, and what its times say
+//! about the clock.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::Finding;
+use crate::knowledge::counted;
+
+/// The most entries that are looked at: enough to see what is wrong, few enough for a large folder.
+const MAX_ENTRIES: usize = 100_000;
+/// How far below the folder is looked.
+const MAX_DEPTH: usize = 64;
+/// Clocks of file servers differ by seconds; by more than this, something is wrong.
+const TOLERANCE: Duration = Duration::from_secs(300);
+
+/// What a walk through the folder saw.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Walked {
+    pub files: usize,
+    pub folders: usize,
+    /// Entries that cannot be read, and the first of them.
+    pub shut: usize,
+    pub first_shut: Option<String>,
+    /// Files that were changed in the future, and the first of them.
+    pub ahead: usize,
+    pub first_ahead: Option<String>,
+    /// Whether there is more than was looked at.
+    pub more: bool,
+}
+
+/// Walks through a folder without opening a file; what is hidden is left out, as the index does.
+pub(crate) fn walk(folder: &Path, now: SystemTime) -> Walked {
+    walk_within(folder, now, MAX_ENTRIES)
+}
+
+fn walk_within(folder: &Path, now: SystemTime, most: usize) -> Walked {
+    let mut walked = Walked::default();
+    let mut waiting = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = waiting.pop() {
+        walked.folders += 1;
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            note(&mut walked.shut, &mut walked.first_shut, &folder);
+            continue;
+        };
+        for entry in entries.flatten() {
+            if walked.files + walked.folders >= most {
+                walked.more = true;
+                return walked;
+            }
+            let path = entry.path();
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let Ok(meta) = entry.metadata() else { continue };
+            if hidden || meta.is_symlink() {
+                continue;
+            }
+            if meta.is_dir() && depth < MAX_DEPTH {
+                waiting.push((path, depth + 1));
+            } else if meta.is_file() {
+                walked.files += 1;
+                if !is_readable(&path) {
+                    note(&mut walked.shut, &mut walked.first_shut, &path);
+                }
+                if meta.modified().is_ok_and(|time| time > now + TOLERANCE) {
+                    note(&mut walked.ahead, &mut walked.first_ahead, &path);
+                }
+            }
+        }
+    }
+    walked
+}
+
+fn note(count: &mut usize, first: &mut Option<String>, path: &Path) {
+    *count += 1;
+    first.get_or_insert_with(|| path.display().to_string());
+}
+
+#[cfg(unix)]
+fn is_readable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_readable(_path: &Path) -> bool {
+    true
+}
+
+/// What the walk says about the folder.
+pub(crate) fn findings(folder: &Path, walked: &Walked) -> Vec<Finding> {
+    let more = if walked.more { "at least " } else { "" };
+    let shown = folder.display();
+    let mut found = Vec::new();
+    let files = counted(walked.files as u64, "file");
+    if walked.files == 0 {
+        found.push(Finding::warning(
+            "folder",
+            format!("`{shown}` holds no file that could be read"),
+            "put documents into it, or name another folder",
+        ));
+    } else {
+        found.push(Finding::good(
+            "folder",
+            format!("{more}{files} in `{shown}`"),
+        ));
+    }
+    if let Some(first) = &walked.first_shut {
+        let says = format!("{} of it cannot be read, such as `{first}`", walked.shut);
+        found.push(Finding::warning(
+            "folder",
+            says,
+            format!(
+                "let this user read it: `chmod -R u+rX {}`",
+                crate::connect::steps::quoted(&shown.to_string())
+            ),
+        ));
+    }
+    found.push(match &walked.first_ahead {
+        Some(first) => Finding::warning(
+            "clock",
+            format!("{} changed in the future, such as `{first}`", counted(walked.ahead as u64, "file")),
+            "set the clock of this machine, or of the one that wrote them: `timedatectl set-ntp true`",
+        ),
+        None => Finding::good("clock", "no file is from the future"),
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_counts_and_finds_files_from_the_future() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/.hidden")).unwrap();
+        std::fs::write(dir.path().join("a/one.md"), "x").unwrap();
+        std::fs::write(dir.path().join(".two.md"), "x").unwrap();
+        let now = SystemTime::now();
+        let walked = walk(dir.path(), now);
+        assert_eq!(
+            (walked.files, walked.folders, walked.ahead, walked.shut),
+            (1, 2, 0, 0)
+        );
+        // Seen from an hour ago, the file comes from the future.
+        let walked = walk(dir.path(), now - Duration::from_secs(3_600));
+        assert_eq!(walked.ahead, 1);
+        let found = findings(dir.path(), &walked);
+        assert!(
+            found.iter().any(|f| f.about == "clock" && f.hint.is_some()),
+            "{found:?}"
+        );
+        let gone = walk(&dir.path().join("nowhere"), now);
+        assert_eq!(gone.shut, 1);
+    }
+
+    #[test]
+    fn a_walk_ends_at_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let within = |most| walk_within(dir.path(), SystemTime::now(), most);
+        assert_eq!((within(4).files, within(4).more), (3, false));
+        assert_eq!((within(3).files, within(3).more), (2, true));
+    }
+}

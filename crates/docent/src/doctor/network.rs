@@ -1,0 +1,219 @@
+//! The addresses: is the port free, or who has it, and does the public address lead here.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, SystemTime};
+
+use docent_check::{Target, Unmet, get, probe};
+use url::Url;
+
+use super::Finding;
+use crate::connect::Way;
+use crate::connect::steps::quoted;
+
+/// How long an address may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How far two clocks may be apart. Tokens are refused when they are much further.
+const TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Whether `docent serve` could listen, and who does when it cannot.
+pub(crate) fn port(listen: SocketAddr) -> Finding {
+    let error = match TcpListener::bind(listen) {
+        Ok(_) => return Finding::good("port", format!("`{listen}` is free")),
+        Err(error) => error,
+    };
+    let other = "choose another one with `--listen`, such as `--listen 127.0.0.1:0`";
+    match error.kind() {
+        ErrorKind::AddrInUse => taken(listen, other),
+        ErrorKind::PermissionDenied => Finding::wrong(
+            "port",
+            format!("`{listen}` is not allowed to this user"),
+            "choose a port above 1023 with `--listen`",
+        ),
+        _ => Finding::wrong(
+            "port",
+            format!("`{listen}` is no address of this machine: {error}"),
+            other,
+        ),
+    }
+}
+
+fn taken(listen: SocketAddr, other: &str) -> Finding {
+    let mut here = listen;
+    if here.ip().is_unspecified() {
+        here.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    match probe(&Target::Url(format!("http://{here}/mcp")), None, PATIENCE) {
+        Ok(met) if met.name == "docent" => Finding::good(
+            "port",
+            format!(
+                "docent {} serves `{}` at `{listen}`",
+                met.version, met.server
+            ),
+        ),
+        Ok(met) => Finding::wrong(
+            "port",
+            format!(
+                "`{listen}` is taken by another MCP server, `{}`",
+                met.server
+            ),
+            other,
+        ),
+        Err(Unmet::Locked) => Finding::good(
+            "port",
+            format!("an MCP server with sign-in serves at `{listen}`"),
+        ),
+        Err(_) => Finding::wrong(
+            "port",
+            format!("`{listen}` is taken by another program"),
+            format!("{other}; `ss -ltnp` tells which program it is"),
+        ),
+    }
+}
+
+/// Whether the public address leads to docent, as seen from this machine through the public way.
+pub(crate) fn public(url: Option<&Url>, listen: SocketAddr, folder: &str) -> Vec<Finding> {
+    let Some(url) = url else {
+        let hint = format!(
+            "for those, `docent serve {} --public-url https://…` behind a proxy or a tunnel",
+            quoted(folder)
+        );
+        return vec![Finding::warning(
+            "public",
+            "no public address is set; ChatGPT and claude.ai cannot reach this machine",
+            hint,
+        )];
+    };
+    let mut found = Vec::new();
+    if !Way::Address(url.clone()).is_public() {
+        found.push(Finding::warning(
+            "public",
+            format!("`{url}` is not a public https address"),
+            "ChatGPT and claude.ai reach only such; clients on this network may be fine",
+        ));
+    }
+    let base = url.as_str().trim_end_matches('/').trim_end_matches("/mcp");
+    found.extend(healthz(base, listen, folder));
+    found
+}
+
+fn healthz(base: &str, listen: SocketAddr, folder: &str) -> Vec<Finding> {
+    let serve = format!("docent serve {} --public-url {base}", quoted(folder));
+    let page = match get(&format!("{base}/healthz"), PATIENCE) {
+        Ok(page) => page,
+        Err(unmet) => {
+            let hint =
+                format!("is `{serve}` running, and does the proxy or tunnel lead to `{listen}`?");
+            return vec![Finding::wrong("public", format!("`{base}`: {unmet}"), hint)];
+        }
+    };
+    let ours = page.text.contains("\"status\":\"ok\"");
+    let answer = match page.status {
+        200 if ours => Finding::good("public", format!("`{base}` leads to a healthy docent")),
+        200 => Finding::wrong(
+            "public",
+            format!("something else than docent answers at `{base}`"),
+            format!("lead it to `{listen}`"),
+        ),
+        300..=399 => {
+            let to = page.location.as_deref().unwrap_or("nowhere");
+            Finding::wrong(
+                "public",
+                format!("`{base}` leads on to `{to}`; hosts drop their credentials on the way"),
+                "set `server.public_url` to the address where it ends",
+            )
+        }
+        403 => Finding::wrong(
+            "public",
+            format!("`{base}` is refused, because docent does not know that name"),
+            format!("start it with `{serve}`"),
+        ),
+        502..=504 => Finding::wrong(
+            "public",
+            format!(
+                "the proxy at `{base}` does not reach docent (status {})",
+                page.status
+            ),
+            format!("start `{serve}` and lead the proxy to `{listen}`"),
+        ),
+        status => Finding::wrong(
+            "public",
+            format!("`{base}/healthz` answers with status {status}"),
+            format!("lead it to `{listen}`"),
+        ),
+    };
+    let mut found = vec![answer];
+    found.extend(page.date.and_then(|date| clock(&date, SystemTime::now())));
+    found
+}
+
+/// What another machine's clock says about ours.
+fn clock(date: &str, now: SystemTime) -> Option<Finding> {
+    let theirs = httpdate::parse_http_date(date).ok()?;
+    let apart = match now.duration_since(theirs) {
+        Ok(behind) => behind,
+        Err(ahead) => ahead.duration(),
+    };
+    let seconds = apart.as_secs();
+    Some(if apart > TOLERANCE {
+        Finding::wrong(
+            "clock",
+            format!(
+                "this clock and the one of the public address are {seconds} seconds apart; sign-in fails when they are"
+            ),
+            "`timedatectl set-ntp true`",
+        )
+    } else {
+        Finding::good(
+            "clock",
+            format!("{seconds} seconds apart from the public address"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn a_port_is_free_or_taken_by_somebody() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // Whoever has it hangs up, so that nobody waits.
+        std::thread::spawn(move || listener.incoming().for_each(drop));
+        let finding = port(address);
+        assert_eq!(finding.state, State::Wrong);
+        assert!(
+            finding.says.ends_with("is taken by another program"),
+            "{finding:?}"
+        );
+        assert_eq!(port("127.0.0.1:0".parse().unwrap()).state, State::Good);
+        assert_eq!(port("192.0.2.1:80".parse().unwrap()).state, State::Wrong);
+    }
+
+    #[test]
+    fn clocks_are_compared() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(clock(date, now).unwrap().state, State::Good);
+        assert_eq!(clock(date, now + TOLERANCE).unwrap().state, State::Good);
+        let late = Duration::from_secs(61);
+        assert_eq!(clock(date, now + late).unwrap().state, State::Wrong);
+        assert_eq!(clock(date, now - late).unwrap().state, State::Wrong);
+        assert_eq!(clock("yesterday", now), None);
+    }
+
+    #[test]
+    fn without_a_public_address_it_is_said_who_cannot_come() {
+        let listen = "127.0.0.1:8787".parse().unwrap();
+        let found = public(None, listen, "/srv/dam");
+        assert_eq!(found[0].state, State::Warning);
+        let dead = Url::parse("http://127.0.0.1:1/mcp").unwrap();
+        let found = public(Some(&dead), listen, "/srv/dam");
+        assert_eq!(
+            found.iter().map(|f| f.state).collect::<Vec<_>>(),
+            [State::Warning, State::Wrong]
+        );
+    }
+}

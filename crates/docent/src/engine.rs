@@ -1,0 +1,121 @@
+//! Settings into the engine that holds the index: one on this machine, or one on a cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use docent_search::{ApiKey, Cluster, ClusterSettings, Embedder, Error};
+
+use crate::problem::Problem;
+
+/// Which engine holds the index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// An index in a folder, for one process.
+    #[default]
+    Embedded,
+    /// An index on a Qdrant cluster, for any number of them.
+    Qdrant,
+}
+
+/// The engine, and how it is reached where it is not in this process.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    /// Which one it is.
+    pub kind: Kind,
+    /// The addresses of the nodes.
+    pub addresses: Vec<String>,
+    /// What the nodes want to see as an API key.
+    pub key: Option<ApiKey>,
+    /// What the names of all collections begin with.
+    pub collection: String,
+    /// Into how many parts the index is cut; as many as there are addresses without it.
+    pub shards: Option<u32>,
+    /// On how many nodes each part lies.
+    pub replicas: u32,
+    /// Whether vectors are in memory as one byte a number.
+    pub quantized: bool,
+    /// The longest that one answer may take.
+    pub timeout: Duration,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        let usual = ClusterSettings::new(Vec::new());
+        Self {
+            kind: Kind::default(),
+            addresses: usual.addresses,
+            key: usual.key,
+            collection: usual.collection,
+            shards: usual.shards,
+            replicas: usual.replicas,
+            quantized: usual.quantized,
+            timeout: usual.timeout,
+        }
+    }
+}
+
+impl Engine {
+    /// Whether the index is on a cluster.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.kind == Kind::Qdrant
+    }
+
+    fn settings(&self) -> Result<ClusterSettings, Problem> {
+        if self.addresses.is_empty() {
+            return Err(Problem::usage(
+                "`engine.kind` is `qdrant`, and `engine.addresses` is empty",
+            )
+            .hint("example: `addresses = [\"http://qdrant-1:6333\", \"http://qdrant-2:6333\"]`"));
+        }
+        Ok(ClusterSettings {
+            key: self.key.clone(),
+            collection: self.collection.clone(),
+            shards: self.shards,
+            replicas: self.replicas,
+            quantized: self.quantized,
+            timeout: self.timeout,
+            ..ClusterSettings::new(self.addresses.clone())
+        })
+    }
+
+    /// The index on the cluster, to be searched and changed.
+    ///
+    /// # Errors
+    /// When the settings cannot be used or the cluster does not answer.
+    pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
+        Ok(Cluster::open(self.settings()?, embedder)?)
+    }
+
+    /// The index on the cluster, to be searched.
+    ///
+    /// # Errors
+    /// The same, and when there is none.
+    pub fn open_read_only(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
+        Cluster::open_read_only(self.settings()?, embedder).map_err(|error| match error {
+            Error::Missing { .. } => Problem::failed(format!(
+                "there is no index `{}` on the cluster",
+                self.collection
+            ))
+            .hint("make it with `docent index --engine qdrant`"),
+            other => other.into(),
+        })
+    }
+
+    /// Where the index is, for people.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("qdrant:{}", self.collection)
+    }
+}
+
+/// Says what a person who asked should hear of a failure that is nobody's mistake.
+pub(crate) fn explain(error: &(dyn std::error::Error + 'static)) -> Option<(String, String)> {
+    match error.downcast_ref::<Error>()? {
+        error @ Error::Cluster { .. } => Some((
+            format!("the documents cannot be searched right now: {error}"),
+            "try again in a few seconds; nothing is wrong with the question".to_owned(),
+        )),
+        _ => None,
+    }
+}

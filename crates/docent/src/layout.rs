@@ -1,0 +1,405 @@
+//! A passage into the blocks and stretches of text by which widgets and pages show it: headings, paragraphs,
+//! lists, quotes, tables, code. Markdown is read as far as it is layout; a text never becomes more than text with
+//! a look, and a link leads to the web or is none. widgets/src/payload.ts reads the same shapes.
+
+mod inline;
+
+use std::ops::Range;
+
+use docent_search::{heading, is_fence};
+use serde::Serialize;
+
+pub(crate) use inline::{Span, spans};
+
+/// The most cells of a row; the rest of a wider one is left out.
+const MAX_CELLS: usize = 24;
+
+/// One block of a text.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Block {
+    /// A heading, with its level from 1.
+    Heading { level: usize, spans: Vec<Span> },
+    /// Lines that belong together.
+    Paragraph { spans: Vec<Span> },
+    /// Lines of somebody else.
+    Quote { spans: Vec<Span> },
+    /// Things one below the other.
+    List { ordered: bool, items: Vec<Item> },
+    /// Rows, the first of them the names of the columns.
+    Table { rows: Vec<Vec<Vec<Span>>> },
+    /// Lines as they are.
+    Code { spans: Vec<Span> },
+}
+
+/// One thing of a list.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Item {
+    /// A list that begins with three is cited by its three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
+    /// How far it stands in.
+    #[serde(skip_serializing_if = "is_outermost")]
+    depth: usize,
+    spans: Vec<Span>,
+}
+
+impl Item {
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.number
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+}
+
+fn is_outermost(depth: &usize) -> bool {
+    *depth == 0
+}
+
+/// Lays passages out one after the other; code may reach from one into the next.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    fenced: bool,
+}
+
+/// What a paragraph, a quote or an item is made of while its lines come.
+enum Open {
+    Nothing,
+    /// Lines that follow each other, as one stretch.
+    Paragraph(Range<usize>),
+    Quote(Vec<Span>),
+    Items(bool, Vec<Entry>),
+    Rows(Vec<Range<usize>>),
+    Code(Vec<Span>),
+}
+
+struct Entry {
+    number: Option<u32>,
+    depth: usize,
+    range: Range<usize>,
+}
+
+impl Layout {
+    /// For passages that begin at a byte of a text, which may lie in the middle of code.
+    pub(crate) fn at(text: &str, start: usize) -> Self {
+        let before = text.get(..start).unwrap_or_default();
+        let fences = before.lines().filter(|line| is_fence(line)).count();
+        Self {
+            fenced: fences % 2 == 1,
+        }
+    }
+
+    /// The blocks of the next passage, with its matches.
+    pub(crate) fn blocks(&mut self, text: &str, marks: &[Range<usize>]) -> Vec<Block> {
+        let mut writer = Writer {
+            text,
+            marks,
+            open: if self.fenced {
+                Open::Code(Vec::new())
+            } else {
+                Open::Nothing
+            },
+            done: Vec::new(),
+        };
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let end = start + line.trim_end().len();
+            if is_fence(line) {
+                writer.close();
+                self.fenced = !self.fenced;
+                if self.fenced {
+                    writer.open = Open::Code(Vec::new());
+                }
+            } else if self.fenced {
+                writer.code(start..end);
+            } else {
+                writer.line(line, start, end);
+            }
+        }
+        writer.close();
+        writer.done
+    }
+}
+
+struct Writer<'t> {
+    text: &'t str,
+    marks: &'t [Range<usize>],
+    open: Open,
+    done: Vec<Block>,
+}
+
+impl Writer<'_> {
+    fn spans(&self, range: Range<usize>) -> Vec<Span> {
+        spans(self.text, range, self.marks)
+    }
+
+    /// Takes a line that is no code.
+    fn line(&mut self, line: &str, start: usize, end: usize) {
+        let words = line.trim_end();
+        if words.trim().is_empty() {
+            return self.close();
+        }
+        if let Some((level, title)) = heading(line) {
+            self.close();
+            let from = start + line.find(title).unwrap_or(0);
+            let spans = self.spans(from..from + title.len());
+            return self.done.push(Block::Heading { level, spans });
+        }
+        if let Some((mark, number)) = item(words) {
+            return self.item(start, start + mark..end, number);
+        }
+        if words.starts_with('|') {
+            if !matches!(self.open, Open::Rows(_)) {
+                self.close();
+                self.open = Open::Rows(Vec::new());
+            }
+            if let Open::Rows(rows) = &mut self.open {
+                rows.push(start..end);
+            }
+            return;
+        }
+        if let Some(rest) = words.strip_prefix('>') {
+            return self.quote(end - rest.trim_start().len()..end);
+        }
+        match &mut self.open {
+            Open::Paragraph(range) => range.end = end,
+            // A line that stands in belongs to the item above it.
+            Open::Items(_, items) if line.starts_with([' ', '\t']) => {
+                if let Some(last) = items.last_mut() {
+                    last.range.end = end;
+                }
+            }
+            _ => {
+                self.close();
+                self.open = Open::Paragraph(start..end);
+            }
+        }
+    }
+
+    fn item(&mut self, start: usize, range: Range<usize>, number: Option<u32>) {
+        let ordered = number.is_some();
+        let indent = self.text.get(start..).unwrap_or_default();
+        let indent = indent.len() - indent.trim_start_matches(' ').len();
+        let entry = Entry {
+            number,
+            depth: (indent / 2).min(3),
+            range,
+        };
+        match &mut self.open {
+            // One inside another is of the same list, whatever its own mark.
+            Open::Items(kind, items) if *kind == ordered || entry.depth > 0 => items.push(entry),
+            _ => {
+                self.close();
+                self.open = Open::Items(ordered, vec![entry]);
+            }
+        }
+    }
+
+    fn quote(&mut self, range: Range<usize>) {
+        let more = self.spans(range);
+        if let Open::Quote(spans) = &mut self.open {
+            spans.push(Span::plain("\n"));
+            spans.extend(more);
+        } else {
+            self.close();
+            self.open = Open::Quote(more);
+        }
+    }
+
+    fn code(&mut self, range: Range<usize>) {
+        let line = inline::plain(self.text, range, self.marks);
+        if let Open::Code(spans) = &mut self.open {
+            spans.extend(line);
+            spans.push(Span::plain("\n"));
+        }
+    }
+
+    /// Ends what is open.
+    fn close(&mut self) {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Nothing => {}
+            Open::Paragraph(range) => {
+                let spans = self.spans(range);
+                self.done.push(Block::Paragraph { spans });
+            }
+            Open::Quote(spans) => self.done.push(Block::Quote { spans }),
+            Open::Code(spans) => self.done.push(Block::Code { spans }),
+            Open::Items(ordered, entries) => {
+                let item = |entry: Entry| Item {
+                    number: entry.number,
+                    depth: entry.depth,
+                    spans: self.spans(entry.range),
+                };
+                let items = entries.into_iter().map(item).collect();
+                self.done.push(Block::List { ordered, items });
+            }
+            Open::Rows(lines) => self.table(&lines),
+        }
+    }
+
+    /// Lines with bars between words: a table where the second line rules one, else a paragraph.
+    fn table(&mut self, lines: &[Range<usize>]) {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
+            return;
+        };
+        let rule = lines.get(1).and_then(|line| self.text.get(line.clone()));
+        let is_rule = rule.is_some_and(|rule| {
+            rule.contains("--") && rule.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+        });
+        if !is_rule {
+            let spans = self.spans(first.start..last.end);
+            return self.done.push(Block::Paragraph { spans });
+        }
+        let all = lines.iter().enumerate().filter(|(at, _)| *at != 1);
+        let row = |(_, line): (usize, &Range<usize>)| {
+            let cells = cells(self.text, line).into_iter().take(MAX_CELLS);
+            cells.map(|cell| self.spans(cell)).collect()
+        };
+        let rows = all.map(row).collect();
+        self.done.push(Block::Table { rows });
+    }
+}
+
+/// The cells of a row: what stands between bars that are not escaped.
+fn cells(text: &str, line: &Range<usize>) -> Vec<Range<usize>> {
+    let words = text.get(line.clone()).unwrap_or_default();
+    let mut bars = Vec::new();
+    let mut escaped = false;
+    for (at, byte) in words.bytes().enumerate() {
+        if byte == b'|' && !escaped {
+            bars.push(at);
+        }
+        escaped = byte == b'\\' && !escaped;
+    }
+    if !words.ends_with('|') || bars.len() == 1 {
+        bars.push(words.len());
+    }
+    let between = bars.iter().zip(bars.iter().skip(1));
+    let trimmed = between.map(|(from, to)| {
+        let cell = words.get(from + 1..*to).unwrap_or_default();
+        let start = line.start + from + 1 + (cell.len() - cell.trim_start().len());
+        start..start + cell.trim().len()
+    });
+    trimmed.collect()
+}
+
+/// How long the mark of a list's item is, and its number if it has one.
+fn item(line: &str) -> Option<(usize, Option<u32>)> {
+    let rest = line.trim_start_matches(' ');
+    let indent = line.len() - rest.len();
+    if let Some(words) = ["- ", "* ", "+ "]
+        .iter()
+        .find_map(|mark| rest.strip_prefix(mark))
+    {
+        return (!words.trim().is_empty()).then_some((indent + 2, None));
+    }
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let number = rest.get(..digits).filter(|_| (1..=4).contains(&digits))?;
+    let after = rest.get(digits..)?;
+    let is_item = after.starts_with(". ") || after.starts_with(") ");
+    is_item.then_some((indent + digits + 2, number.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(spans: &[Span]) -> String {
+        spans.iter().map(Span::text).collect()
+    }
+
+    /// The blocks as one line each.
+    fn told(blocks: &[Block]) -> Vec<String> {
+        let item = |item: &Item| {
+            let number = item.number.map(|number| format!("{number}:"));
+            let inset = ">".repeat(item.depth);
+            inset + &number.unwrap_or_default() + &words(&item.spans)
+        };
+        let one = |block: &Block| match block {
+            Block::Heading { level, spans } => format!("h{level} {}", words(spans)),
+            Block::Paragraph { spans } => format!("p {}", words(spans)),
+            Block::Quote { spans } => format!("quote {}", words(spans)),
+            Block::Code { spans } => format!("code {}", words(spans)),
+            Block::List { ordered, items } => {
+                let kind = if *ordered { "ol" } else { "ul" };
+                format!(
+                    "{kind} {}",
+                    items.iter().map(item).collect::<Vec<_>>().join(" / ")
+                )
+            }
+            Block::Table { rows } => {
+                let row = |row: &Vec<Vec<Span>>| {
+                    row.iter()
+                        .map(|cell| words(cell))
+                        .collect::<Vec<_>>()
+                        .join(",")
+                };
+                format!(
+                    "table {}",
+                    rows.iter().map(row).collect::<Vec<_>>().join(" / ")
+                )
+            }
+        };
+        blocks.iter().map(one).collect()
+    }
+
+    #[test]
+    fn lines_become_what_they_look_like() {
+        for (text, expected) in [
+            ("One.\ntwo", vec!["p One.\ntwo"]),
+            ("# A ferry #\ntext", vec!["h1 A ferry", "p text"]),
+            ("- a\n- b\n\n3. c", vec!["ul a / b", "ol 3:c"]),
+            (
+                "- a\n  goes on\n  - inside\n- b",
+                vec!["ul a\n  goes on / >inside / b"],
+            ),
+            ("1. a\n   - inside\n2. b", vec!["ol 1:a / >inside / 2:b"]),
+            ("> said\n> so", vec!["quote said\nso"]),
+            ("```\n# a < b\n```\nc", vec!["code # a < b\n", "p c"]),
+            (
+                "| a | b |\n|---|:-:|\n| 1 | 2\\|3 |",
+                vec!["table a,b / 1,2|3"],
+            ),
+            ("| a | b\n| c | d", vec!["p | a | b\n| c | d"]),
+            ("", vec![]),
+        ] {
+            let blocks = Layout::default().blocks(text, &[]);
+            assert_eq!(told(&blocks), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_goes_on_in_the_next_passage() {
+        let text = "```\na *b*\nc\n```\nd";
+        let cut = text.find("c\n").unwrap();
+        let mut layout = Layout::default();
+        assert_eq!(told(&layout.blocks(&text[..cut], &[])), ["code a *b*\n"]);
+        assert_eq!(told(&layout.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
+        let mut later = Layout::at(text, cut);
+        assert_eq!(told(&later.blocks(&text[cut..], &[])), ["code c\n", "p d"]);
+    }
+
+    #[test]
+    fn a_row_ends_at_its_bound() {
+        let row = |count: usize| format!("|{}", "a|".repeat(count));
+        let columns = |count: usize| {
+            let text = format!("{}\n|--|\n", row(count));
+            match Layout::default().blocks(&text, &[]).pop() {
+                Some(Block::Table { rows }) => rows[0].len(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            (columns(MAX_CELLS), columns(MAX_CELLS + 1)),
+            (MAX_CELLS, MAX_CELLS)
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Addresses of pages that open to whoever was given them, for some days: `?exp=…&sig=…`.
+//!
+//! A link is signed when somebody who may read the document is shown it, and opens that one document. It
+//! ends at midnight, so that one document has one address a day and browsers can keep the page.
+
+use docent_mcp::LinkKey;
+use docent_search::{Document, Readers};
+use url::form_urlencoded;
+
+const DAY: u64 = 86_400;
+
+/// Signs and checks.
+pub(crate) struct Seal {
+    key: LinkKey,
+    days: u64,
+    /// Whether there is nothing to see without a good link.
+    needed: bool,
+    now: fn() -> u64,
+}
+
+impl Seal {
+    pub(crate) fn new(key: LinkKey, days: u64, needed: bool) -> Self {
+        Self {
+            key,
+            days,
+            needed,
+            now: now_in_seconds,
+        }
+    }
+
+    /// Whether a page without a good link is as if it were not there.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.needed
+    }
+
+    /// What opens the page of this document, as part of its address.
+    pub(crate) fn query(&self, document: &Document) -> String {
+        let expires = ((self.now)() / DAY + self.days + 1) * DAY;
+        self.signed(&subject(document), expires)
+    }
+
+    /// What of this address opens the page of this document, if anything does.
+    pub(crate) fn opens(&self, document: &Document, query: &str) -> Option<String> {
+        let (mut expires, mut signature) = (None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()).take(16) {
+            match name.as_ref() {
+                "exp" => expires = value.parse::<u64>().ok(),
+                "sig" => signature = Some(value),
+                _ => {}
+            }
+        }
+        let (expires, signature) = expires.zip(signature)?;
+        let subject = subject(document);
+        // Made anew rather than repeated, so that nothing else of the address comes back in the page.
+        self.key
+            .opens(&subject, expires, &signature, (self.now)())
+            .then(|| self.signed(&subject, expires))
+    }
+
+    fn signed(&self, subject: &str, expires: u64) -> String {
+        format!("exp={expires}&sig={}", self.key.sign(subject, expires))
+    }
+}
+
+/// What is signed: the document and who may read it, so that no link outlives a change of that. Neither an id
+/// nor a principal holds a control character.
+fn subject(document: &Document) -> String {
+    let mut subject = document.id.as_str().to_owned();
+    if let Readers::Only(readers) = &document.readers {
+        subject.push('\n');
+        for reader in readers {
+            subject.push('\n');
+            subject.push_str(reader.as_str());
+        }
+    }
+    subject
+}
+
+fn now_in_seconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_search::{DocId, Principal};
+
+    use super::*;
+
+    fn seal(now: fn() -> u64) -> Seal {
+        let dir = tempfile::tempdir().unwrap();
+        let key = LinkKey::open(&dir.path().join("key")).unwrap();
+        Seal {
+            now,
+            ..Seal::new(key, 7, true)
+        }
+    }
+
+    fn document(id: &str, readers: &[&str]) -> Document {
+        let named = readers.iter().map(|text| Principal::parse(text).unwrap());
+        Document {
+            id: DocId::parse(id).unwrap(),
+            title: String::new(),
+            text: String::new(),
+            url: None,
+            date: None,
+            fields: Vec::new(),
+            source: String::new(),
+            hash: String::new(),
+            readers: if readers.is_empty() {
+                Readers::Everyone
+            } else {
+                Readers::Only(named.collect())
+            },
+        }
+    }
+
+    #[test]
+    fn a_link_opens_its_document_for_its_days() {
+        let seal = seal(|| 10 * DAY + 5);
+        let one = document("a/b.md", &[]);
+        let query = seal.query(&one);
+        assert!(query.starts_with("exp=1555200&sig="), "{query}");
+        assert_eq!(seal.opens(&one, &query), Some(query.clone()));
+        let among = format!("x=1&{query}&p=3");
+        assert_eq!(seal.opens(&one, &among), Some(query.clone()));
+        assert_eq!(seal.opens(&document("a/c.md", &[]), &query), None);
+        let longer = query.replace("exp=1555200", "exp=9999999999");
+        for bad in [
+            "",
+            "exp=1555200",
+            "sig=x",
+            "exp=x&sig=y",
+            "exp=1555200&sig=AAAA",
+            &longer,
+        ] {
+            assert_eq!(seal.opens(&one, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn it_ends_when_others_may_read_the_document() {
+        let seal = seal(|| 10 * DAY);
+        let for_some = document("a", &["group:x", "group:y"]);
+        let query = seal.query(&for_some);
+        assert!(seal.opens(&for_some, &query).is_some());
+        for other in [&[][..], &["group:x"], &["group:x", "group:z"]] {
+            assert_eq!(seal.opens(&document("a", other), &query), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn it_ends_at_midnight() {
+        let mut seal = seal(|| 10 * DAY + 5);
+        let document = document("a", &[]);
+        let query = seal.query(&document);
+        seal.now = || 18 * DAY - 1;
+        assert!(seal.opens(&document, &query).is_some());
+        seal.now = || 18 * DAY;
+        assert_eq!(seal.opens(&document, &query), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! A pattern of paths, such as `hr/**` or `reports/*/drafts`, into whether it covers a file.
+//!
+//! What covers a folder or an archive covers everything inside. Upper and lower case, and the two ways of
+//! writing an accent, are the same: a file system that does not tell them apart must not open a folder.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// The most characters of a pattern.
+pub(crate) const MAX_CHARS: usize = 1_000;
+
+/// What ends a part of a path; behind `#` stands what is inside of a file.
+const ENDS: [char; 2] = ['/', '#'];
+
+/// Which files are meant: `*` is any text within one part of a path, `**` any number of parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Any,
+    /// What stands between the stars.
+    Like(Vec<String>),
+}
+
+impl Glob {
+    /// Reads a pattern, or says what would be one.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let text = text
+            .strip_prefix("./")
+            .unwrap_or(text)
+            .trim_end_matches('/');
+        if text.is_empty() || text.chars().nth(MAX_CHARS).is_some() {
+            return Err("example: `hr/**`");
+        }
+        if text.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err("name a place below the folder of the documents, such as `hr/**`");
+        }
+        let part = |text: &str| match text {
+            "**" => Part::Any,
+            text => Part::Like(folded(text).split('*').map(str::to_owned).collect()),
+        };
+        Ok(Self {
+            parts: text.split(ENDS).map(part).collect(),
+        })
+    }
+
+    /// Whether a file, or a folder or archive above it, is meant.
+    pub(crate) fn covers(&self, source: &str) -> bool {
+        let source = folded(source);
+        // The places in the pattern that may be reached so far.
+        let mut at = vec![false; self.parts.len() + 1];
+        if let Some(first) = at.first_mut() {
+            *first = true;
+        }
+        self.skip_any(&mut at);
+        for part in source.split(ENDS) {
+            let mut next = vec![false; at.len()];
+            for (place, own) in self.parts.iter().enumerate() {
+                let is_here = at.get(place).is_some_and(|here| *here);
+                let (stays, goes) = match own {
+                    Part::Any => (is_here, is_here),
+                    Part::Like(pieces) => (false, is_here && is_like(part, pieces)),
+                };
+                for (to, is_reached) in [(place, stays), (place + 1, goes)] {
+                    if let Some(to) = next.get_mut(to) {
+                        *to |= is_reached;
+                    }
+                }
+            }
+            self.skip_any(&mut next);
+            at = next;
+            if at.last().is_some_and(|end| *end) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `**` may also stand for nothing.
+    fn skip_any(&self, at: &mut [bool]) {
+        for (place, part) in self.parts.iter().enumerate() {
+            let is_here = at.get(place).is_some_and(|here| *here);
+            if let Some(next) = at
+                .get_mut(place + 1)
+                .filter(|_| is_here && *part == Part::Any)
+            {
+                *next = true;
+            }
+        }
+    }
+}
+
+fn folded(text: &str) -> String {
+    // Lowering can take an accent apart again, so it is put together afterwards.
+    text.nfc().flat_map(char::to_lowercase).nfc().collect()
+}
+
+/// Whether a text holds the pieces in their order, from its beginning to its end.
+fn is_like(text: &str, pieces: &[String]) -> bool {
+    let Some((first, rest)) = pieces.split_first() else {
+        return false;
+    };
+    let Some(text) = text.strip_prefix(first.as_str()) else {
+        return false;
+    };
+    let Some((last, middle)) = rest.split_last() else {
+        return text.is_empty();
+    };
+    let mut left = text;
+    for piece in middle {
+        match left.find(piece.as_str()) {
+            Some(at) => left = left.get(at + piece.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    left.ends_with(last.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_cover_what_they_say_and_all_below() {
+        for (pattern, covered, others) in [
+            (
+                "hr",
+                &["hr", "hr/a.md", "HR/x/y", "hr#1"][..],
+                &["hrx/a", "a/hr/b", ""][..],
+            ),
+            ("hr/**", &["hr/a.md", "hr/x/y.md"], &["hrx/a", "b"]),
+            ("./hr/", &["hr/a"], &["a"]),
+            (
+                "**/secret",
+                &["secret/a", "a/secret/b", "a/b/secret"],
+                &["secrets", "a/b"],
+            ),
+            ("a/*/c", &["a/b/c", "a/b/c/d"], &["a/c", "a/b/b/c"]),
+            (
+                "*.zip",
+                &["a.zip", "a.ZIP#in/x.md", "a.zip/x"],
+                &["b/a.zip", "a.zipx"],
+            ),
+            ("a*b*c", &["abc", "a1b2c", "abbcc"], &["ab", "acb", "abcd"]),
+            ("**", &["a", "a/b"], &[]),
+            (
+                "a/**/d/*.md",
+                &["a/d/x.md", "a/b/c/d/x.md"],
+                &["a/x.md", "a/d/x.txt"],
+            ),
+            ("mu\u{308}ll", &["müll/a", "MÜLL/b"], &["mull/a"]),
+            ("*", &["a", "b/c"], &[]),
+        ] {
+            let glob = Glob::parse(pattern).unwrap();
+            for path in covered {
+                assert!(glob.covers(path), "{pattern} covers {path}");
+            }
+            for path in others {
+                assert!(!glob.covers(path), "{pattern} does not cover {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_place_below_is_refused() {
+        for bad in ["", "/", "/hr", "../hr", "a/../b", "a//b", ".", "a/./b"] {
+            assert!(Glob::parse(bad).is_err(), "{bad}");
+        }
+        assert!(Glob::parse(&"x".repeat(MAX_CHARS)).is_ok());
+        assert!(Glob::parse(&"x".repeat(MAX_CHARS + 1)).is_err());
+    }
+
+    #[test]
+    fn a_pattern_of_stars_ends_soon() {
+        let glob = Glob::parse(&"**/*a*b/".repeat(80)).unwrap();
+        assert!(!glob.covers(&"ab/".repeat(60)));
+        assert!(!glob.covers(&"x/".repeat(2_000)));
+    }
+}

@@ -1,0 +1,175 @@
+//! Whose tokens count, and what is demanded of callers: the values of `[auth]`.
+
+use std::fmt;
+
+use docent_mcp::Algorithm;
+
+use super::value::{Given, Wrong};
+
+/// A secret that no message and no log shows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret itself, for the one place that needs it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Whose tokens count, and what is demanded of callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// Issuers elsewhere, by their exact names.
+    pub issuers: Vec<String>,
+    /// Whether everybody has to sign in.
+    pub required: bool,
+    /// What a caller must have been granted.
+    pub scopes: Vec<String>,
+    /// More names that tokens may be meant for.
+    pub audiences: Vec<String>,
+    /// How tokens may be signed.
+    pub algorithms: Vec<Algorithm>,
+    /// Whether tokens must say that they are access tokens.
+    pub access_tokens_only: bool,
+    /// Whether issuers may be in a private network.
+    pub private_network: bool,
+    /// Who is asked about opaque tokens.
+    pub introspection: Introspection,
+    /// Whether API keys are enough to demand sign-in.
+    pub api_keys: bool,
+    /// How many days a link to a page opens it.
+    pub link_days: u64,
+}
+
+/// Who is asked about opaque tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Introspection {
+    /// The endpoint.
+    pub url: Option<String>,
+    /// The exact name of the issuer.
+    pub issuer: Option<String>,
+    /// The name under which it knows this server.
+    pub client_id: String,
+    /// The secret that goes with it.
+    pub client_secret: Secret,
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self {
+            issuers: Vec::new(),
+            required: true,
+            scopes: vec!["docs.read".to_owned()],
+            audiences: Vec::new(),
+            algorithms: Algorithm::USUAL.to_vec(),
+            access_tokens_only: false,
+            private_network: false,
+            introspection: Introspection::default(),
+            api_keys: false,
+            link_days: 7,
+        }
+    }
+}
+
+impl Auth {
+    /// Whether these settings demand sign-in at all.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        !self.issuers.is_empty() || self.introspection.url.is_some() || self.api_keys
+    }
+}
+
+/// An address to the letter: an issuer's name is compared byte by byte.
+pub(super) fn address(value: &Given) -> Result<String, Wrong> {
+    value.web_address()?;
+    value.line(512)
+}
+
+pub(super) fn issuers(value: &Given) -> Result<Vec<String>, Wrong> {
+    let names = value.list()?;
+    for name in &names {
+        address(&Given::Text(name.clone()))?;
+    }
+    Ok(names)
+}
+
+pub(super) fn algorithms(value: &Given) -> Result<Vec<Algorithm>, Wrong> {
+    let names = value.list()?;
+    let found: Option<Vec<_>> = names.iter().map(|name| Algorithm::parse(name)).collect();
+    found.filter(|list| !list.is_empty()).ok_or_else(|| {
+        value.wrong(
+            "is not a list of algorithms",
+            "known are `RS256`, `RS384`, `RS512`, `PS256`, `ES256`, `ES384`, `EdDSA`",
+        )
+    })
+}
+
+/// A secret; what is wrong about one is not shown.
+pub(super) fn secret(value: &Given) -> Result<Secret, Wrong> {
+    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    value.line(2_000).map(Secret).map_err(hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Given {
+        Given::Text(text.to_owned())
+    }
+
+    #[test]
+    fn issuers_are_kept_to_the_letter() {
+        let given = text("https://a.example/, https://b.example/t/1");
+        assert_eq!(
+            issuers(&given).unwrap(),
+            ["https://a.example/", "https://b.example/t/1"]
+        );
+        assert!(issuers(&text("https://a.example, a.example")).is_err());
+    }
+
+    #[test]
+    fn only_known_algorithms_with_public_keys_are_taken() {
+        let given = text("ES256,EdDSA");
+        assert_eq!(
+            algorithms(&given).unwrap(),
+            [Algorithm::Es256, Algorithm::EdDsa]
+        );
+        for bad in ["", "HS256", "none", "ES256,es256"] {
+            assert!(algorithms(&text(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let found = secret(&text("hush-hush")).unwrap();
+        assert_eq!(found.reveal(), "hush-hush");
+        assert_eq!(format!("{found:?}"), "Secret(…)");
+        let wrong = secret(&text("hush\u{7}hush")).unwrap_err();
+        assert!(!format!("{wrong:?}").contains("hush"));
+    }
+
+    #[test]
+    fn sign_in_is_on_when_somebody_could_sign_in() {
+        assert!(!Auth::default().is_on());
+        let auth = Auth {
+            api_keys: true,
+            ..Auth::default()
+        };
+        assert!(auth.is_on());
+        let mut auth = Auth::default();
+        auth.issuers.push("https://a.example".to_owned());
+        assert!(auth.is_on());
+        let mut auth = Auth::default();
+        auth.introspection.url = Some("https://a.example".to_owned());
+        assert!(auth.is_on());
+    }
+}

@@ -1,0 +1,60 @@
+//! Which files of the folder are wanted: patterns as in a `.gitignore`.
+
+use docent_ingest::Choice;
+
+use super::value::{Given, Wrong};
+
+/// What is included, what is excluded, and whether ignore files in the folder count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Only files that match one of these, unless there are none.
+    pub include: Vec<String>,
+    /// No file or folder that matches one of these.
+    pub exclude: Vec<String>,
+    /// Whether what a `.gitignore` names is left out.
+    pub gitignore: bool,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            include: Vec::new(),
+            exclude: Vec::new(),
+            gitignore: true,
+        }
+    }
+}
+
+impl Files {
+    /// The patterns, ready to be asked. Each list was found good when it was read.
+    #[must_use]
+    pub fn choice(&self) -> Choice {
+        Choice::new(&self.include, &self.exclude, self.gitignore).unwrap_or_default()
+    }
+}
+
+/// A list of patterns.
+pub(super) fn patterns(given: &Given) -> Result<Vec<String>, Wrong> {
+    let patterns = given.list()?;
+    let wrong = |(pattern, reason): (String, String)| {
+        given.wrong(
+            format!("has a pattern that is none, `{pattern}`: {reason}"),
+            "write patterns as in a .gitignore, such as `drafts/` or `**/*.tmp`",
+        )
+    };
+    Choice::new(&[], &patterns, true).map_err(wrong)?;
+    Ok(patterns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_is_none_is_named() {
+        let given = Given::List(vec!["*.md".to_owned(), "[z-a]".to_owned()]);
+        assert!(patterns(&given).unwrap_err().what.contains("`[z-a]`"));
+        let good = Given::Text("drafts/, *.tmp".to_owned());
+        assert_eq!(patterns(&good).unwrap(), ["drafts/", "*.tmp"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! `[permissions]` of `docent.toml` into rules about who may read what, each checked.
+
+use std::collections::BTreeSet;
+
+use docent_search::{MAX_READERS, Principal, Readers};
+
+use super::value::{Given, Wrong};
+use crate::permissions::{Audience, Folder, Glob, Permissions, email, group, subject};
+
+/// The section of the file.
+pub(super) const SECTION: &str = "permissions";
+
+/// The most folders.
+const MAX_FOLDERS: usize = 256;
+
+/// The most characters of a name: of a field, a claim, a group.
+const MAX_NAME_CHARS: usize = 128;
+
+/// What the section may say, and what one of its folders may.
+const KEYS: [&str; 6] = [
+    "default",
+    "field",
+    "show_field",
+    "groups_claim",
+    "email_claim",
+    "folder",
+];
+const FOLDER_KEYS: [&str; 5] = ["path", "groups", "emails", "subjects", "readers"];
+
+const AUDIENCES: [(&str, Audience); 3] = [
+    ("everyone", Audience::Everyone),
+    ("signed-in", Audience::SignedIn),
+    ("nobody", Audience::Nobody),
+];
+
+/// A key of the file with what is wrong about its value.
+type Refused = (String, Wrong);
+
+/// All rules of the section.
+pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
+    let table = table(SECTION, section, "write `[permissions]` above its settings")?;
+    let mut permissions = Permissions::default();
+    let mut is_said = false;
+    for (name, value) in table {
+        let key = format!("{SECTION}.{name}");
+        let given = Given::Toml(value);
+        let set = match name.as_str() {
+            "default" => {
+                is_said = true;
+                given
+                    .choice(&AUDIENCES)
+                    .map(|one| permissions.default = one)
+            }
+            "field" => line(&given).map(|name| permissions.field = Some(name)),
+            "show_field" => given.switch().map(|on| permissions.show_field = on),
+            "groups_claim" => line(&given).map(|name| permissions.claims.groups = name),
+            "email_claim" => line(&given).map(|name| permissions.claims.email = name),
+            "folder" => {
+                permissions.folders = folders(&key, given)?;
+                Ok(())
+            }
+            _ => return Err(unknown(SECTION, &name, &KEYS)),
+        };
+        set.map_err(|wrong| (key, wrong))?;
+    }
+    if !is_said {
+        let shown = Given::Text("nothing".to_owned());
+        let hint = "say who may read documents of which no rule speaks: `default = \"everyone\"`, \
+                    `\"signed-in\"` or `\"nobody\"`";
+        return Err((
+            format!("{SECTION}.default"),
+            shown.wrong("is not said", hint),
+        ));
+    }
+    Ok(permissions)
+}
+
+fn line(given: &Given) -> Result<String, Wrong> {
+    given.line(MAX_NAME_CHARS)
+}
+
+fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refused> {
+    match value {
+        toml::Value::Table(table) => Ok(table),
+        other => Err((
+            key.to_owned(),
+            Given::Toml(other).wrong("is not a table", hint),
+        )),
+    }
+}
+
+fn unknown(key: &str, name: &str, known: &[&str]) -> Refused {
+    let hint = format!("known are `{}`", known.join("`, `"));
+    let given = Given::Text(name.to_owned());
+    (key.to_owned(), given.wrong("has no setting", hint))
+}
+
+fn folders(key: &str, given: Given) -> Result<Vec<Folder>, Refused> {
+    const HINT: &str = "write `[[permissions.folder]]` above each";
+    let Given::Toml(toml::Value::Array(all)) = given else {
+        return Err((key.to_owned(), given.wrong("is not a list of tables", HINT)));
+    };
+    if all.len() > MAX_FOLDERS {
+        let shown = Given::Text(all.len().to_string());
+        let what = format!("has more than {MAX_FOLDERS} tables");
+        let wrong = shown.wrong(what, "cover several folders with one pattern");
+        return Err((key.to_owned(), wrong));
+    }
+    let one = |value| folder(key, table(key, value, HINT)?);
+    all.into_iter().map(one).collect()
+}
+
+fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
+    let (mut path, mut audience) = (None, None);
+    let (mut named, mut is_named) = (BTreeSet::new(), false);
+    for (name, value) in table {
+        let given = Given::Toml(value);
+        let set = match name.as_str() {
+            "path" => glob(&given).map(|glob| path = Some(glob)),
+            "readers" => given.choice(&AUDIENCES).map(|one| audience = Some(one)),
+            "groups" | "emails" | "subjects" => {
+                is_named = true;
+                let make = match name.as_str() {
+                    "groups" => group,
+                    "emails" => email,
+                    _ => subject,
+                };
+                principals(&given, make).map(|some| named.extend(some))
+            }
+            _ => return Err(unknown(key, &name, &FOLDER_KEYS)),
+        };
+        set.map_err(|wrong| (format!("{key}.{name}"), wrong))?;
+    }
+    let shown = path.as_ref().map_or("no path", |_| "a folder");
+    let wrong = |what: &str, hint: &str| {
+        let given = Given::Text(shown.to_owned());
+        (key.to_owned(), given.wrong(what, hint))
+    };
+    let readers = match (audience, is_named) {
+        (Some(audience), false) => audience.readers(),
+        (None, true) => Readers::Only(named),
+        _ => {
+            let hint = "write `groups`, `emails` or `subjects`, or else `readers = \"everyone\"`, \
+                        `\"signed-in\"` or `\"nobody\"`";
+            return Err(wrong("does not say who may read", hint));
+        }
+    };
+    if matches!(&readers, Readers::Only(named) if named.len() > MAX_READERS) {
+        return Err(wrong("names more than 256 readers", "name a group"));
+    }
+    let path = path.ok_or_else(|| wrong("does not say which files", "write `path = \"hr/**\"`"))?;
+    Ok(Folder { path, readers })
+}
+
+fn glob(given: &Given) -> Result<Glob, Wrong> {
+    let text = given.line(crate::permissions::MAX_PATH_CHARS)?;
+    Glob::parse(&text).map_err(|hint| given.wrong("is not a place among the documents", hint))
+}
+
+fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<Principal>, Wrong> {
+    let names = given.list()?;
+    let made: Option<Vec<_>> = names.iter().map(|name| make(name)).collect();
+    made.ok_or_else(|| given.wrong("names somebody who cannot be", "write shorter names"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(toml: &str) -> Result<Permissions, String> {
+        let table: toml::Table = toml.parse().unwrap();
+        let section = table.get(SECTION).unwrap().clone();
+        read(section).map_err(|(key, wrong)| format!("`{key}` {}: `{}`", wrong.what, wrong.shown))
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let rules = of("[permissions]\ndefault = \"signed-in\"\nfield = \"allowed\"\n\
+             groups_claim = \"realm_access.roles\"\n\
+             [[permissions.folder]]\npath = \"hr/**\"\ngroups = [\"hr\"]\nemails = [\"A@b.example\"]\n\
+             [[permissions.folder]]\npath = \"press\"\nreaders = \"everyone\"\n")
+        .unwrap();
+        assert_eq!(rules.default, Audience::SignedIn);
+        assert_eq!(rules.field.as_deref(), Some("allowed"));
+        assert_eq!(rules.claims.groups, "realm_access.roles");
+        let named = rules.of_file("hr/a.md");
+        let expected = [group("hr"), email("a@b.example")];
+        assert_eq!(
+            named,
+            Readers::Only(expected.into_iter().flatten().collect())
+        );
+        assert_eq!(rules.of_file("press/a.md"), Readers::Everyone);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_name() {
+        let rest = "[permissions]\ndefault = \"nobody\"\n";
+        for (toml, expect) in [
+            ("permissions = 3", "`permissions` is not a table: `3`"),
+            (
+                "[permissions]\nfield = \"a\"",
+                "`permissions.default` is not said: `nothing`",
+            ),
+            (
+                "[permissions]\ndefault = \"all\"",
+                "`permissions.default` is none of `everyone`, `signed-in`, `nobody`: `all`",
+            ),
+            (
+                "[permissions]\ngroup = 1",
+                "`permissions` has no setting: `group`",
+            ),
+            (
+                "[[permissions.folder]]\npath = \"a\"\ngroup = [\"x\"]",
+                "`permissions.folder` has no setting: `group`",
+            ),
+            (
+                "[[permissions.folder]]\npath = \"a\"",
+                "`permissions.folder` does not say who may read: `a folder`",
+            ),
+            (
+                "[[permissions.folder]]\npath = \"a\"\nreaders = \"nobody\"\ngroups = [\"x\"]",
+                "`permissions.folder` does not say who may read: `a folder`",
+            ),
+            (
+                "[[permissions.folder]]\ngroups = [\"x\"]",
+                "`permissions.folder` does not say which files: `no path`",
+            ),
+            (
+                "[[permissions.folder]]\npath = \"../a\"\ngroups = [\"x\"]",
+                "`permissions.folder.path` is not a place among the documents: `../a`",
+            ),
+            (
+                "[[permissions.folder]]\npath = \"a\"\ngroups = 3",
+                "`permissions.folder.groups` is not a list of texts: `3`",
+            ),
+            (
+                "[permissions.folder]\npath = \"a\"",
+                "`permissions.folder` is not a list of tables: `{ path = \"a\" }`",
+            ),
+        ] {
+            let toml = if toml.contains("folder") {
+                format!("{rest}{toml}")
+            } else {
+                toml.to_owned()
+            };
+            let told = of(&toml).unwrap_err();
+            assert_eq!(told.replace('\n', ""), expect, "{toml}");
+        }
+    }
+
+    #[test]
+    fn folders_end_at_their_bound() {
+        let folders = |count: usize| {
+            let tables = (0..count).map(|n| {
+                format!("[[permissions.folder]]\npath = \"f{n}\"\nreaders = \"nobody\"\n")
+            });
+            of(&format!(
+                "[permissions]\ndefault = \"nobody\"\n{}",
+                tables.collect::<String>()
+            ))
+        };
+        assert_eq!(folders(MAX_FOLDERS).unwrap().folders.len(), MAX_FOLDERS);
+        assert!(folders(MAX_FOLDERS + 1).is_err());
+    }
+}

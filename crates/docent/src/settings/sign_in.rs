@@ -1,0 +1,57 @@
+//! How people sign in, where Docent does that itself.
+
+use std::path::PathBuf;
+
+use docent_mcp::sign_in::Secret;
+
+use super::value::{Given, Wrong};
+
+/// Who signs people in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// Nobody here.
+    #[default]
+    Nobody,
+    /// Docent, with passwords of its own.
+    Password,
+    /// Docent, by way of an OpenID provider.
+    Upstream,
+}
+
+/// Who signs people in, by the name of it.
+pub(super) const BY: [(&str, By); 3] = [
+    ("none", By::Nobody),
+    ("password", By::Password),
+    ("upstream", By::Upstream),
+];
+
+/// How people sign in.
+#[derive(Debug, Clone, Default)]
+pub struct SignIn {
+    /// Who signs them in.
+    pub by: By,
+    /// Where users, grants and keys are kept, if not in the usual place.
+    pub dir: Option<PathBuf>,
+    /// The provider's address.
+    pub upstream_issuer: Option<String>,
+    /// The id under which this server is registered there.
+    pub upstream_client_id: Option<String>,
+    /// Its secret.
+    pub upstream_client_secret: Option<Secret>,
+    /// Hosts of the owner's own network that may hold documents of clients.
+    pub client_hosts: Vec<String>,
+    /// A file with the certificates of the authorities that vouch for them.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// A secret; what is wrong about one is not shown.
+pub(super) fn secret(value: &Given) -> Result<Secret, Wrong> {
+    let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
+    value.line(2_000).map(Secret::new).map_err(hidden)
+}
+
+/// The address of an issuer, to the letter.
+pub(super) fn issuer(value: &Given) -> Result<String, Wrong> {
+    value.web_address()?;
+    value.line(512)
+}

@@ -1,0 +1,303 @@
+//! A server with the papers of two groups, the keys of two readers, and everything that they can ask.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use docent::audit::Audit;
+use docent::knowledge::Knowledge;
+use docent::settings::Settings;
+use docent::{app, pages};
+use docent_mcp::http::{Options, limits::Limits};
+use docent_mcp::{ApiKeys, Auth, Demand, DualFormat, Grant, TextForm};
+use docent_search::{Change, Document, Embedded, Engine as _, Principal, Readers, Value as Field};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::contract;
+
+/// Two groups, and one that nobody is in and no document is of. All names have four letters.
+pub(super) const GROUPS: [&str; 2] = ["pear", "plum"];
+pub(super) const NOBODY: &str = "figs";
+
+pub(super) struct World {
+    address: String,
+    pub(super) keys: BTreeMap<&'static str, String>,
+    stop: CancellationToken,
+    _dir: tempfile::TempDir,
+}
+
+fn document(group: &str, n: usize) -> Document {
+    let text = format!(
+        "{group}canary says that the ferry of the {group}s sails on day {n}.\n\n# Notes\n\nThe harbour of \
+         the {group}canary is closed."
+    );
+    Document {
+        title: format!("Paper {n} of {group}s"),
+        date: Some(format!("2024-05-{:02}", 1 + n % 28)),
+        fields: vec![
+            (
+                format!("{group}field"),
+                Field::Text(format!("{group}value{n}")),
+            ),
+            (
+                "tags".to_owned(),
+                Field::List(vec![format!("{group}tag"), "sea".to_owned()]),
+            ),
+        ],
+        source: format!("{group}/paper-{n}.md"),
+        readers: Readers::Only([Principal::parse(&format!("group:{group}")).unwrap()].into()),
+        ..contract::long(&format!("{group}-{n:03}"), text)
+    }
+}
+
+fn open(n: usize) -> Document {
+    let text = format!("A notice for all: the ferry sails, says notice {n}.");
+    Document {
+        fields: vec![("tags".to_owned(), Field::List(vec!["sea".to_owned()]))],
+        date: Some("2024-04-01".to_owned()),
+        ..contract::long(&format!("open-{n:03}"), text)
+    }
+}
+
+impl World {
+    pub(super) async fn start(audit: Option<Arc<Audit>>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Embedded::open(&dir.path().join("index")).unwrap();
+        let mut all: Vec<_> = (0..4).map(open).collect();
+        all.extend(
+            GROUPS
+                .iter()
+                .flat_map(|group| (0..20).map(|n| document(group, n))),
+        );
+        engine
+            .apply(all.into_iter().map(Change::Put).collect())
+            .await
+            .unwrap();
+        let settings = Settings::default();
+        let knowledge = Arc::new(Knowledge::new(Arc::new(engine), &settings, "world"));
+        knowledge.count().await.unwrap();
+        let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
+        if let Some(audit) = audit {
+            app = app.observer(audit);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let api_keys = ApiKeys::open(dir.path().join("keys.json")).unwrap();
+        let keys = GROUPS.map(|group| {
+            let grant = Grant {
+                name: format!("reader-of-{group}"),
+                claims: [("groups".to_owned(), vec![group.to_owned()])].into(),
+                ..Grant::default()
+            };
+            (group, api_keys.add(grant, 1).unwrap())
+        });
+        let auth = Auth::builder([format!("http://{address}")])
+            .keys(api_keys)
+            .demand(Demand::Optional);
+        let options = Options {
+            limits: Limits {
+                calls_per_minute: 0,
+                ..Limits::default()
+            },
+            routes: vec![pages::route(knowledge)],
+            auth: Some(auth.build().unwrap()),
+            ..Options::default()
+        };
+        let stop = CancellationToken::new();
+        let serving =
+            docent_mcp::http::serve(app.build().unwrap(), options, listener, stop.clone());
+        tokio::spawn(serving);
+        Self {
+            address,
+            keys: keys.into(),
+            stop,
+            _dir: dir,
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// One request; `{g}` in it is the name of a group.
+#[derive(Clone, Copy)]
+pub(super) enum Ask {
+    Rpc(&'static str, &'static str),
+    Page(&'static str),
+}
+
+/// Everything that a caller can ask about a group.
+pub(super) const ASKS: [Ask; 19] = [
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"{g}canary"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"ferry {g}field:{g}value3"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"\"harbour of the {g}canary\""}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"{g}can"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"fetch","arguments":{"id":"{g}-003"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"fetch","arguments":{"id":"{g}-003#p1"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"find","arguments":{"query":"{g}canary","facets":["tags"]}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"find","arguments":{"query":"","tags":["{g}tag"]}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"list_fields","arguments":{"field":"{g}field"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"show_results","arguments":{"query":"{g}canary ferry"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"show_results","arguments":{"ids":["{g}-003","open-001"]}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"show_document","arguments":{"id":"{g}-003","query":"ferry"}}"#,
+    ),
+    Ask::Rpc("resources/read", r#"{"uri":"docent://fields/{g}field"}"#),
+    Ask::Rpc(
+        "completion/complete",
+        r#"{"ref":{"type":"ref/prompt","name":"research"},"argument":{"name":"filter","value":"{g}"}}"#,
+    ),
+    Ask::Rpc(
+        "completion/complete",
+        r#"{"ref":{"type":"ref/prompt","name":"research"},"argument":{"name":"filter","value":"tags:{g}"}}"#,
+    ),
+    Ask::Rpc(
+        "completion/complete",
+        r#"{"ref":{"type":"ref/resource","uri":"docent://fields/{field}"},"argument":{"name":"field","value":"{g}"}}"#,
+    ),
+    Ask::Page("/d/{g}-003"),
+    Ask::Page("/d/{g}-003?q=ferry&p=1"),
+    Ask::Page("/d/{g}-003?p=9"),
+];
+
+/// What names no group in what it asks.
+pub(super) const PLAIN: [Ask; 9] = [
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"ferry"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"search","arguments":{"query":"harbor notice"}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"find","arguments":{"query":"ferry","facets":["tags"],"limit":50}}"#,
+    ),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"find","arguments":{"query":"","sort":"newest","limit":50}}"#,
+    ),
+    Ask::Rpc("tools/call", r#"{"name":"list_fields","arguments":{}}"#),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"show_results","arguments":{"query":"ferry"}}"#,
+    ),
+    Ask::Rpc("tools/list", "{}"),
+    Ask::Rpc("resources/read", r#"{"uri":"docent://corpus"}"#),
+    Ask::Rpc(
+        "tools/call",
+        r#"{"name":"fetch","arguments":{"id":"docent:about-this-search"}}"#,
+    ),
+];
+
+/// A connection that is kept.
+pub(super) struct Client {
+    address: String,
+    stream: Option<TcpStream>,
+}
+
+impl Client {
+    pub(super) fn new(world: &World) -> Self {
+        Self {
+            address: world.address.clone(),
+            stream: None,
+        }
+    }
+
+    /// Asks, and gives the whole answer but for its date.
+    pub(super) async fn ask(&mut self, ask: Ask, group: &str, key: Option<&str>) -> String {
+        let request = self.request(ask, group, key);
+        for _ in 0..3 {
+            if self.stream.is_none() {
+                self.stream = Some(TcpStream::connect(&self.address).await.unwrap());
+            }
+            if let Some(answer) = self.exchange(&request).await {
+                let lines = answer.split("\r\n");
+                let kept: Vec<_> = lines.filter(|line| !line.starts_with("date:")).collect();
+                return kept.join("\r\n");
+            }
+            // The server ends connections of a certain age.
+            self.stream = None;
+        }
+        panic!("no answer to {request}");
+    }
+
+    fn request(&self, ask: Ask, group: &str, key: Option<&str>) -> String {
+        let (line, body) = match ask {
+            Ask::Page(path) => (format!("GET {}", path.replace("{g}", group)), String::new()),
+            Ask::Rpc(method, params) => {
+                let params = params.replace("{g}", group);
+                let body =
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+                ("POST /mcp".to_owned(), body)
+            }
+        };
+        let key = key.map_or(String::new(), |key| {
+            format!("authorization: Bearer {key}\r\n")
+        });
+        format!(
+            "{line} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\ncontent-type: application/json\r\n\
+             mcp-protocol-version: 2025-11-25\r\n{key}content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+    }
+
+    async fn exchange(&mut self, request: &str) -> Option<String> {
+        let stream = self.stream.as_mut()?;
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let (mut bytes, mut room) = (Vec::new(), [0; 16 * 1024]);
+        loop {
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let mut lines = head.lines();
+                let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+                let length: usize = length.unwrap_or_else(|| panic!("{head}")).parse().unwrap();
+                if body.len() >= length {
+                    return Some(text.into_owned());
+                }
+            }
+            let read = stream.read(&mut room).await.ok().filter(|read| *read > 0)?;
+            bytes.extend_from_slice(&room[..read]);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A small balancer: each request to the next server, and to another one where that gives no answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+pub(crate) struct Balancer {
+    port: u16,
+    backends: Arc<Vec<u16>>,
+}
+
+impl Balancer {
+    /// One before so many servers, which are still to be started on the ports it names.
+    pub(crate) fn start(count: usize) -> Self {
+        let taken: Vec<_> = (0..count)
+            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+            .collect();
+        let backends = taken
+            .iter()
+            .map(|one| one.local_addr().unwrap().port())
+            .collect();
+        drop(taken);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let balancer = Self {
+            port: listener.local_addr().unwrap().port(),
+            backends: Arc::new(backends),
+        };
+        let (backends, turn) = (balancer.backends.clone(), Arc::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (backends, turn) = (backends.clone(), turn.clone());
+                std::thread::spawn(move || serve(client, &backends, &turn));
+            }
+        });
+        balancer
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn backends(&self) -> &[u16] {
+        &self.backends
+    }
+}
+
+/// One request, then the connection ends.
+fn serve(mut client: TcpStream, backends: &[u16], turn: &AtomicUsize) {
+    let Some((head, body)) = request(&client) else {
+        return;
+    };
+    let first = turn.fetch_add(1, Ordering::Relaxed);
+    for step in 0..backends.len() {
+        let port = backends[(first + step) % backends.len()];
+        if let Some(answer) = forward(port, &head, &body) {
+            let _ = client.write_all(&answer);
+            return;
+        }
+    }
+    let _ = client
+        .write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+}
+
+/// The lines of a request's head without those about the connection, and its body.
+fn request(client: &TcpStream) -> Option<(Vec<String>, Vec<u8>)> {
+    let mut reader = BufReader::new(client);
+    let (mut head, mut length) = (Vec::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end().to_owned();
+        let lower = line.to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+        if !lower.starts_with("connection:") && !lower.starts_with("host:") {
+            head.push(line);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+/// The whole answer of one server; nothing when it gives none.
+fn forward(port: u16, head: &[String], body: &[u8]) -> Option<Vec<u8>> {
+    let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    server
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .ok()?;
+    let head = head.join("\r\n");
+    let head = format!("{head}\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n");
+    server.write_all(head.as_bytes()).ok()?;
+    server.write_all(body).ok()?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).ok()?;
+    answer.starts_with(b"HTTP/1.1 ").then_some(answer)
+}

@@ -1,0 +1,235 @@
+//! API keys: what opens, what does not, and what is written down.
+
+use std::fs;
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000;
+
+fn grant(name: &str) -> Grant {
+    Grant {
+        name: name.to_owned(),
+        scopes: vec!["docs.read".to_owned()],
+        expires: None,
+        claims: [("groups".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into(),
+    }
+}
+
+fn keys() -> (tempfile::TempDir, ApiKeys) {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = ApiKeys::open(dir.path().join("in/api-keys.json")).unwrap();
+    (dir, keys)
+}
+
+const UNKNOWN: Denied = Denied::Bad("the API key is not known");
+
+#[test]
+fn a_key_opens_what_was_granted() {
+    let (_dir, keys) = keys();
+    let key = keys.add(grant("ci"), NOW).unwrap();
+    assert!(is_key(&key) && key.len() == 59, "{key}");
+    let caller = keys.identify(&key, NOW).unwrap();
+    assert_eq!(caller.issuer(), Some("key"));
+    assert_eq!(caller.subject(), Some("ci"));
+    assert_eq!(caller.client(), Some(&key[7..15]));
+    assert!(caller.has_scope("docs.read") && !caller.has_scope("docs.write"));
+    assert_eq!(caller.claim("groups"), ["a", "b"]);
+    let other = keys.add(grant("ci"), NOW).unwrap();
+    assert_ne!(key, other);
+    assert_eq!(keys.identify(&other, NOW).unwrap().key(), caller.key());
+}
+
+#[test]
+fn nothing_else_does() {
+    let (_dir, keys) = keys();
+    let key = keys.add(grant("ci"), NOW).unwrap();
+    let last = if key.ends_with('A') { "B" } else { "A" };
+    for bad in [
+        String::new(),
+        "docent_".to_owned(),
+        key[..58].to_owned(),
+        format!("{key}A"),
+        format!("{}{last}", &key[..58]),
+        key.replacen("docent_", "docentx", 1),
+        format!("docent_00000000{}", &key[15..]),
+        format!("{}-{}", &key[..15], &key[16..]),
+        "docent_ä".repeat(9),
+    ] {
+        assert_eq!(keys.identify(&bad, NOW), Err(UNKNOWN), "{bad}");
+    }
+    assert!(!is_key("eyJ") && !is_key("docent-x"));
+}
+
+#[test]
+fn a_key_ends() {
+    let (_dir, keys) = keys();
+    let key = keys
+        .add(
+            Grant {
+                expires: Some(NOW + 1),
+                ..grant("ci")
+            },
+            NOW,
+        )
+        .unwrap();
+    assert!(keys.identify(&key, NOW).is_ok());
+    let ended = Err(Denied::Bad("the API key has expired"));
+    assert_eq!(keys.identify(&key, NOW + 1), ended);
+}
+
+#[test]
+fn the_file_holds_no_key_and_is_its_owners_alone() {
+    let (dir, keys) = keys();
+    let key = keys.add(grant("ci"), NOW).unwrap();
+    let path = dir.path().join("in/api-keys.json");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(&key) && !text.contains(&key[16..]), "{text}");
+    assert!(text.contains(&hash(&key)));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no draft is left");
+    let again = ApiKeys::open(&path).unwrap();
+    assert!(again.identify(&key, NOW).is_ok(), "it lasts");
+    assert_eq!(again.list(), keys.list());
+    assert_eq!(again.list()[0].grant, grant("ci"));
+    assert_eq!(again.list()[0].created, NOW);
+}
+
+#[test]
+fn keys_are_removed_by_id_or_name() {
+    let (_dir, keys) = keys();
+    let (a, b) = (
+        keys.add(grant("a"), NOW).unwrap(),
+        keys.add(grant("b"), NOW).unwrap(),
+    );
+    let again = keys.add(grant("b"), NOW).unwrap();
+    assert_eq!(keys.remove("nothing"), Ok(0));
+    assert_eq!(keys.remove(&a[7..15]), Ok(1));
+    assert_eq!(keys.identify(&a, NOW), Err(UNKNOWN));
+    assert!(keys.identify(&b, NOW).is_ok());
+    assert_eq!(keys.remove("b"), Ok(2));
+    assert_eq!(keys.identify(&again, NOW), Err(UNKNOWN));
+    assert!(keys.list().is_empty());
+}
+
+#[test]
+fn another_process_is_seen() {
+    let (dir, keys) = keys();
+    let path = dir.path().join("in/api-keys.json");
+    let other = ApiKeys::open(&path).unwrap();
+    let key = other.add(grant("a"), NOW).unwrap();
+    assert_eq!(keys.list().len(), 1);
+    assert!(keys.identify(&key, NOW).is_ok());
+    let second = keys.add(grant("b"), NOW).unwrap();
+    assert_eq!(other.list().len(), 2, "neither loses the other's");
+    assert!(other.identify(&second, NOW).is_ok());
+    fs::write(&path, "junk").unwrap();
+    assert!(keys.list().is_empty(), "what cannot be read opens nothing");
+    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+    assert!(matches!(
+        keys.add(grant("c"), NOW),
+        Err(AuthError::KeyFile(..))
+    ));
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "junk",
+        "and is not written over"
+    );
+}
+
+/// Within a second the file is not looked at again, so that a flood of keys costs no disk.
+#[test]
+fn the_file_is_looked_at_once_a_second() {
+    let (dir, keys) = keys();
+    let key = keys.add(grant("a"), NOW).unwrap();
+    keys.state().looked = Instant::now();
+    fs::remove_file(dir.path().join("in/api-keys.json")).unwrap();
+    assert!(keys.identify(&key, NOW).is_ok());
+    keys.state().looked = Instant::now().checked_sub(LOOK).unwrap();
+    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+}
+
+#[test]
+fn grants_have_bounds() {
+    let (_dir, keys) = keys();
+    let add = |grant: Grant| keys.add(grant, NOW);
+    let named = |name: String| grant(&name);
+    assert!(add(named("ä".repeat(MAX_NAME_CHARS))).is_ok());
+    for bad in [
+        String::new(),
+        "ä".repeat(MAX_NAME_CHARS + 1),
+        "a\n".to_owned(),
+    ] {
+        assert!(matches!(add(named(bad)), Err(AuthError::KeyName(_))));
+    }
+    let scopes = |count: usize| Grant {
+        scopes: vec!["s".to_owned(); count],
+        ..grant("a")
+    };
+    assert!(add(scopes(crate::auth::MAX_SCOPES)).is_ok());
+    let over = add(scopes(crate::auth::MAX_SCOPES + 1));
+    assert_eq!(over, Err(AuthError::TooMany("scopes")));
+    let bad = Grant {
+        scopes: vec!["a b".to_owned()],
+        ..grant("a")
+    };
+    assert_eq!(add(bad), Err(AuthError::Scope("a b".to_owned())));
+    let claims = |names: usize, values: usize| Grant {
+        claims: (0..names)
+            .map(|n| (n.to_string(), vec!["x".to_owned(); values]))
+            .collect(),
+        ..grant("a")
+    };
+    assert!(add(claims(MAX_CLAIMS, 1)).is_ok());
+    assert!(add(claims(1, MAX_CLAIMS)).is_ok());
+    assert_eq!(
+        add(claims(MAX_CLAIMS + 1, 1)),
+        Err(AuthError::TooMany("claims"))
+    );
+    assert_eq!(
+        add(claims(1, MAX_CLAIMS + 1)),
+        Err(AuthError::TooMany("claims"))
+    );
+}
+
+#[test]
+fn there_is_a_most_of_keys() {
+    let (dir, keys) = keys();
+    let key = keys.add(grant("a"), NOW).unwrap();
+    let path = dir.path().join("in/api-keys.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut wire: Value = serde_json::from_str(&text).unwrap();
+    let entry = wire["keys"][0].clone();
+    let fill = |wire: &mut Value, count: usize| {
+        let all = (0..count).map(|n| {
+            let mut entry = entry.clone();
+            entry["id"] = format!("{n:08x}").into();
+            entry
+        });
+        wire["keys"] = all.collect();
+        fs::write(&path, wire.to_string()).unwrap();
+    };
+    fill(&mut wire, MAX_API_KEYS);
+    let keys = ApiKeys::open(&path).unwrap();
+    assert_eq!(
+        keys.add(grant("b"), NOW),
+        Err(AuthError::TooMany("API keys"))
+    );
+    assert_eq!(keys.identify(&key, NOW), Err(UNKNOWN));
+    fill(&mut wire, MAX_API_KEYS + 1);
+    assert!(ApiKeys::open(&path).is_err());
+    fill(&mut wire, 1);
+    wire["version"] = 2.into();
+    fs::write(&path, wire.to_string()).unwrap();
+    assert!(matches!(ApiKeys::open(&path), Err(AuthError::KeyFile(..))));
+    fs::write(&path, " ".repeat(4 * 1024 * 1024 + 1)).unwrap();
+    let Err(AuthError::KeyFile(_, why)) = ApiKeys::open(&path) else {
+        panic!("it is too long")
+    };
+    assert_eq!(why, "it is too long");
+}

@@ -1,0 +1,306 @@
+//! Who is calling: a verified identity, or nobody.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+/// The most values of one claim. Providers cut lists of groups at 200; a longer list counts as not
+/// there, because part of it would be a guess.
+pub(crate) const MAX_VALUES: usize = 1_000;
+/// The most bytes of one value of a claim; what is longer counts as not there.
+pub(crate) const MAX_VALUE_BYTES: usize = 1_024;
+/// How deep a name such as `realm_access.roles` may look.
+const MAX_DEPTH: usize = 4;
+
+/// The verified identity behind a request. A tool receives one with every call and cannot make
+/// one, so that no path to data exists around this module.
+///
+/// There are three kinds: nobody (a server without sign-in, or one that leaves it to the caller), the
+/// owner (whoever started the program and speaks to it over pipes), and somebody whom an issuer or an
+/// API key vouches for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Caller(Kind);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Kind {
+    Anonymous,
+    Owner,
+    Known(Arc<Known>),
+}
+
+/// What was verified about somebody.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) issuer: String,
+    pub(crate) subject: String,
+    pub(crate) client: Option<String>,
+    pub(crate) scopes: BTreeSet<String>,
+    pub(crate) claims: Map<String, Value>,
+    pub(crate) key: String,
+}
+
+impl Caller {
+    /// The caller of a server without sign-in, or one who did not sign in.
+    pub(crate) const fn anonymous() -> Self {
+        Self(Kind::Anonymous)
+    }
+
+    /// Whoever started the program: nothing stands between them and the files anyway.
+    pub(crate) const fn owner() -> Self {
+        Self(Kind::Owner)
+    }
+
+    /// Somebody whom `issuer` vouches for.
+    pub(crate) fn known(
+        issuer: &str,
+        subject: &str,
+        client: Option<String>,
+        scopes: BTreeSet<String>,
+        claims: Map<String, Value>,
+    ) -> Self {
+        Self(Kind::Known(Arc::new(Known {
+            key: key(issuer, subject),
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            client,
+            scopes,
+            claims,
+        })))
+    }
+
+    fn get(&self) -> Option<&Known> {
+        match &self.0 {
+            Kind::Known(known) => Some(known),
+            Kind::Anonymous | Kind::Owner => None,
+        }
+    }
+
+    /// True when nobody has signed in.
+    #[must_use]
+    pub const fn is_anonymous(&self) -> bool {
+        matches!(self.0, Kind::Anonymous)
+    }
+
+    /// True for whoever started the program and speaks to it over pipes.
+    #[must_use]
+    pub const fn is_owner(&self) -> bool {
+        matches!(self.0, Kind::Owner)
+    }
+
+    /// Who vouches for the caller: the issuer's exact name, or `key` for an API key.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&str> {
+        self.get().map(|known| known.issuer.as_str())
+    }
+
+    /// The caller's name at the issuer. It means nothing at another issuer.
+    #[must_use]
+    pub fn subject(&self) -> Option<&str> {
+        self.get().map(|known| known.subject.as_str())
+    }
+
+    /// The program through which the caller came, as the issuer knows it.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        self.get().and_then(|known| known.client.as_deref())
+    }
+
+    /// What the caller has been granted, in alphabetical order. The owner has none and needs none.
+    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.get()
+            .into_iter()
+            .flat_map(|known| known.scopes.iter().map(String::as_str))
+    }
+
+    /// True when the caller has been granted exactly this scope. The owner has every one.
+    #[must_use]
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.is_owner() || self.get().is_some_and(|known| known.scopes.contains(scope))
+    }
+
+    /// The values of a claim such as `groups` or `email`: a text, number or truth value as one, a list of
+    /// them as many, and none for anything else. `a.b` finds `b` inside the claim `a`, unless a claim of
+    /// that whole name is there.
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Vec<String> {
+        let Some(known) = self.get() else {
+            return Vec::new();
+        };
+        let found = known
+            .claims
+            .get(name)
+            .or_else(|| within(&known.claims, name));
+        found.and_then(values).unwrap_or_default()
+    }
+
+    /// What tells this caller from every other, for those who count; nothing for an anonymous one and for
+    /// the owner. A hash, so that it may stand where the name of a person may not.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.get().map(|known| known.key.as_str())
+    }
+}
+
+/// Names and claims are personal: a log shows who it is only as far as it tells callers apart.
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Anonymous => f.write_str("Caller(anonymous)"),
+            Kind::Owner => f.write_str("Caller(owner)"),
+            Kind::Known(known) => write!(f, "Caller({})", known.key),
+        }
+    }
+}
+
+/// A short name for an issuer's subject that cannot be turned back. The length keeps two pairs apart
+/// that would read the same in one row.
+fn key(issuer: &str, subject: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update((issuer.len() as u64).to_be_bytes());
+    hash.update(issuer);
+    hash.update(subject);
+    let mut text = String::with_capacity(32);
+    for byte in hash.finalize().iter().take(16) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn within<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let mut steps = name.splitn(MAX_DEPTH, '.');
+    let first = claims.get(steps.next()?)?;
+    steps.try_fold(first, |value, step| value.as_object()?.get(step))
+}
+
+fn values(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(items) if items.len() <= MAX_VALUES => items.iter().map(text).collect(),
+        Value::Array(_) => None,
+        single => Some(vec![text(single)?]),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    (text.len() <= MAX_VALUE_BYTES).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn caller(claims: Value) -> Caller {
+        let scopes = ["docs.read", "docs.write"].map(str::to_owned).into();
+        let Value::Object(claims) = claims else {
+            panic!("claims are an object")
+        };
+        Caller::known(
+            "https://a.example",
+            "u1",
+            Some("c1".to_owned()),
+            scopes,
+            claims,
+        )
+    }
+
+    #[test]
+    fn somebody_known_has_names_and_scopes() {
+        let caller = caller(json!({}));
+        assert_eq!(caller.issuer(), Some("https://a.example"));
+        assert_eq!(caller.subject(), Some("u1"));
+        assert_eq!(caller.client(), Some("c1"));
+        assert_eq!(
+            caller.scopes().collect::<Vec<_>>(),
+            ["docs.read", "docs.write"]
+        );
+        assert!(caller.has_scope("docs.read"));
+        for other in ["docs", "docs.rea", "docs.read2", "DOCS.READ", ""] {
+            assert!(!caller.has_scope(other), "{other}");
+        }
+        assert!(!caller.is_anonymous() && !caller.is_owner());
+    }
+
+    #[test]
+    fn nobody_has_nothing_and_the_owner_every_scope() {
+        for (caller, owner) in [(Caller::anonymous(), false), (Caller::owner(), true)] {
+            assert_eq!(caller.issuer(), None);
+            assert_eq!(caller.subject(), None);
+            assert_eq!(caller.client(), None);
+            assert_eq!(caller.key(), None);
+            assert_eq!(caller.scopes().count(), 0);
+            assert!(caller.claim("groups").is_empty());
+            assert_eq!(caller.has_scope("docs.read"), owner);
+            assert_eq!(caller.is_owner(), owner);
+            assert_eq!(caller.is_anonymous(), !owner);
+        }
+    }
+
+    #[test]
+    fn claims_are_texts_numbers_truths_and_lists_of_them() {
+        let caller = caller(json!({
+            "email": "a@example.org", "level": 3, "staff": true, "groups": ["a", 1, false],
+            "realm": {"roles": ["r1"], "deep": {"er": {"still": "x"}}}, "flat.name": "flat", "flat": {"name": "no"},
+            "null": null, "mixed": ["a", {"b": 1}], "object": {"a": 1},
+        }));
+        let cases: [(&str, &[&str]); 13] = [
+            ("email", &["a@example.org"]),
+            ("level", &["3"]),
+            ("staff", &["true"]),
+            ("groups", &["a", "1", "false"]),
+            ("realm.roles", &["r1"]),
+            ("realm.deep.er", &[]),
+            ("realm.deep.er.still", &["x"]),
+            ("flat.name", &["flat"]),
+            ("null", &[]),
+            ("mixed", &[]),
+            ("object", &[]),
+            ("absent", &[]),
+            ("email.x", &[]),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(caller.claim(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn claims_have_bounds() {
+        let list = |count: usize| caller(json!({"g": vec!["x"; count]})).claim("g").len();
+        assert_eq!(list(MAX_VALUES), MAX_VALUES);
+        assert_eq!(list(MAX_VALUES + 1), 0);
+        let long = |bytes: usize| caller(json!({"g": "x".repeat(bytes)})).claim("g").len();
+        assert_eq!(long(MAX_VALUE_BYTES), 1);
+        assert_eq!(long(MAX_VALUE_BYTES + 1), 0);
+        let deep = json!({"a": {"b": {"c": {"d": {"e": "x"}}}}});
+        assert!(caller(deep).claim("a.b.c.d.e").is_empty());
+    }
+
+    #[test]
+    fn keys_tell_pairs_apart_and_names_stay_out_of_logs() {
+        let of = |issuer: &str, subject: &str| {
+            let caller = Caller::known(issuer, subject, None, BTreeSet::new(), Map::new());
+            caller.key().unwrap().to_owned()
+        };
+        assert_eq!(of("a", "b"), of("a", "b"));
+        assert_eq!(of("a", "b").len(), 32);
+        let keys: BTreeSet<_> = [("a", "b"), ("a", "c"), ("c", "b"), ("ab", ""), ("", "ab")]
+            .map(|(issuer, subject)| of(issuer, subject))
+            .into();
+        assert_eq!(keys.len(), 5);
+        let shown = format!("{:?}", caller(json!({"email": "a@example.org"})));
+        assert_eq!(shown, format!("Caller({})", of("https://a.example", "u1")));
+        assert_eq!(format!("{:?}", Caller::anonymous()), "Caller(anonymous)");
+        assert_eq!(format!("{:?}", Caller::owner()), "Caller(owner)");
+    }
+}

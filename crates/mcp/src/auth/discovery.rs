@@ -1,0 +1,96 @@
+//! An issuer's name into the address of its keys, by RFC 8414 and OpenID Connect discovery.
+
+use serde_json::{Map, Value};
+
+use super::claims;
+use super::web::Fetch;
+
+/// The most bytes of an address that an issuer may give.
+const MAX_URL_BYTES: usize = 2_048;
+
+/// Where an issuer's metadata may be, in the order in which clients look.
+pub(crate) fn places(issuer: &str) -> Vec<String> {
+    let Some((scheme, rest)) = issuer.split_once("://") else {
+        return Vec::new();
+    };
+    let (host, path) = match rest.split_once('/') {
+        Some((host, path)) => (host, path.trim_end_matches('/')),
+        None => (rest, ""),
+    };
+    let slash = if path.is_empty() { "" } else { "/" };
+    let mut places = vec![
+        format!("{scheme}://{host}/.well-known/oauth-authorization-server{slash}{path}"),
+        format!("{scheme}://{host}/.well-known/openid-configuration{slash}{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!(
+            "{scheme}://{host}/{path}/.well-known/openid-configuration"
+        ));
+    }
+    places
+}
+
+/// The issuer's metadata. A document that names another issuer is somebody else's.
+pub(crate) async fn metadata(issuer: &str, web: &dyn Fetch) -> Result<Map<String, Value>, String> {
+    let mut last = "its name is not an address".to_owned();
+    for place in places(issuer) {
+        match web.get(place).await {
+            Err(error) => last = error.to_string(),
+            Ok(bytes) => match claims::parse(&bytes) {
+                None => last = "its metadata is not JSON".to_owned(),
+                Some(found) if found.get("issuer").and_then(Value::as_str) != Some(issuer) => {
+                    last = "its metadata names another issuer".to_owned();
+                }
+                Some(found) => return Ok(found),
+            },
+        }
+    }
+    Err(last)
+}
+
+/// An address among the metadata.
+pub(crate) fn address(metadata: &Map<String, Value>, name: &str) -> Option<String> {
+    let url = metadata.get(name)?.as_str()?;
+    (url.len() <= MAX_URL_BYTES).then(|| url.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_clients_look() {
+        let at = "https://a.example/.well-known";
+        assert_eq!(
+            places("https://a.example"),
+            [
+                format!("{at}/oauth-authorization-server"),
+                format!("{at}/openid-configuration")
+            ]
+        );
+        assert_eq!(places("https://a.example/"), places("https://a.example"));
+        assert_eq!(
+            places("https://a.example/t/1/"),
+            [
+                format!("{at}/oauth-authorization-server/t/1"),
+                format!("{at}/openid-configuration/t/1"),
+                "https://a.example/t/1/.well-known/openid-configuration".to_owned(),
+            ]
+        );
+        assert!(places("a.example").is_empty());
+    }
+
+    #[test]
+    fn addresses_have_a_bound() {
+        let of = |size: usize| {
+            let text = "x".repeat(size);
+            let metadata = [("jwks_uri".to_owned(), Value::from(text))]
+                .into_iter()
+                .collect();
+            address(&metadata, "jwks_uri").is_some()
+        };
+        assert!(of(MAX_URL_BYTES));
+        assert!(!of(MAX_URL_BYTES + 1));
+        assert_eq!(address(&Map::new(), "jwks_uri"), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! A request's headers into a [`Caller`], or into the answer that it may not come in. Nothing of the
+//! body has been read by then.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::{HeaderMap, header};
+
+use super::{Auth, Caller, Demand, Denied};
+
+/// Where clients put an API key that do not send `Authorization`.
+const API_KEY: &str = "x-api-key";
+
+/// Stands before every door of a server, with or without sign-in.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(pub(crate) Option<Auth>);
+
+impl Gate {
+    /// Who comes in at `path`, or the answer to whoever does not.
+    pub(crate) async fn admit(&self, headers: &HeaderMap, path: &str) -> Result<Caller, Response> {
+        let Some(auth) = &self.0 else {
+            return Ok(Caller::anonymous());
+        };
+        let caller = match auth.identify(headers).await {
+            Ok(caller) => caller,
+            Err(denied) => {
+                tracing::debug!(?denied, "refused a caller");
+                return Err(auth.refuse(denied, headers, path));
+            }
+        };
+        // Where sign-in is left to the caller, each tool says what it needs.
+        let lack = (auth.demands() == Demand::Always)
+            .then(|| auth.base_lack(&caller))
+            .flatten();
+        match lack {
+            Some(lack) => Err(auth.refuse_lack(&lack, headers, path)),
+            None => Ok(caller),
+        }
+    }
+}
+
+/// The layer before the MCP endpoints: what comes through carries its [`Caller`].
+pub(crate) async fn enforce(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match gate.admit(request.headers(), request.uri().path()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// What a request presents.
+#[derive(Debug, PartialEq, Eq)]
+enum Presented<'a> {
+    Nothing,
+    Bearer(&'a str),
+    ApiKey(&'a str),
+}
+
+pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller, Denied> {
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs())
+    };
+    match presented(headers)? {
+        Presented::Nothing if auth.demands() == Demand::Always => Err(Denied::Absent),
+        Presented::Nothing => Ok(Caller::anonymous()),
+        Presented::ApiKey(key) => auth.by_key(key, now()),
+        Presented::Bearer(token) if super::api_key::is_key(token) => auth.by_key(token, now()),
+        Presented::Bearer(token) => auth.by_token(token, now()).await,
+    }
+}
+
+/// The one credential of a request. Two are refused, because two programs could each look at another.
+fn presented(headers: &HeaderMap) -> Result<Presented<'_>, Denied> {
+    let mut all = headers
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .map(|value| (false, value))
+        .chain(headers.get_all(API_KEY).iter().map(|value| (true, value)));
+    let Some((is_key, value)) = all.next() else {
+        return Ok(Presented::Nothing);
+    };
+    if all.next().is_some() {
+        return Err(Denied::Bad("more than one credential was sent"));
+    }
+    let value = value
+        .to_str()
+        .map_err(|_| Denied::Bad("the credential is not plain text"))?
+        .trim();
+    if is_key {
+        return Ok(Presented::ApiKey(value));
+    }
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Denied::Bad("the scheme of the credential must be Bearer"));
+    }
+    match token.trim_start() {
+        "" => Err(Denied::Bad("the token is empty")),
+        token => Ok(Presented::Bearer(token)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            (HeaderName::from_static(name), value)
+        };
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs.iter().map(pair) {
+            map.append(name, value);
+        }
+        map
+    }
+
+    #[test]
+    fn one_credential_is_found() {
+        let cases: [(&[(&str, &str)], Presented<'_>); 6] = [
+            (&[], Presented::Nothing),
+            (&[("authorization", "Bearer abc")], Presented::Bearer("abc")),
+            (&[("authorization", "bearer abc")], Presented::Bearer("abc")),
+            (
+                &[("authorization", " BEARER   abc ")],
+                Presented::Bearer("abc"),
+            ),
+            (&[("x-api-key", " abc ")], Presented::ApiKey("abc")),
+            (&[("x-other", "abc")], Presented::Nothing),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(presented(&headers(given)), Ok(expected), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_in_words() {
+        let cases: [(&[(&str, &str)], &str); 8] = [
+            (&[("authorization", "")], "must be Bearer"),
+            (&[("authorization", "Bearer")], "empty"),
+            (&[("authorization", "Bearer   ")], "empty"),
+            (&[("authorization", "Basic abc")], "must be Bearer"),
+            (&[("authorization", "Bearerabc")], "must be Bearer"),
+            (&[("authorization", "Bearer \u{fc}")], "plain text"),
+            (
+                &[("authorization", "Bearer a"), ("authorization", "Bearer a")],
+                "more than one",
+            ),
+            (
+                &[("authorization", "Bearer a"), ("x-api-key", "a")],
+                "more than one",
+            ),
+        ];
+        for (given, expected) in cases {
+            let Err(Denied::Bad(why)) = presented(&headers(given)) else {
+                panic!("{given:?} was taken")
+            };
+            assert!(why.contains(expected), "{given:?}: {why}");
+        }
+    }
+}

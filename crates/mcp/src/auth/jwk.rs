@@ -1,0 +1,248 @@
+//! Public keys as issuers publish them (RFC 7517) into keys that check signatures.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use serde_json::Value;
+
+use super::AuthError;
+
+/// The most keys of one issuer. Providers publish two to ten.
+pub(crate) const MAX_KEYS: usize = 100;
+/// The most bytes of a key's name.
+pub(crate) const MAX_KID_BYTES: usize = 256;
+/// RSA keys that can still be trusted, in bytes of their modulus: 2,048 to 8,192 bits.
+const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
+
+/// A way to sign. Only ways with a public key: whoever can check a token cannot make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSA, PKCS#1 v1.5, SHA-256.
+    Rs256,
+    /// RSA, PKCS#1 v1.5, SHA-384.
+    Rs384,
+    /// RSA, PKCS#1 v1.5, SHA-512.
+    Rs512,
+    /// RSA, PSS, SHA-256.
+    Ps256,
+    /// ECDSA on P-256.
+    Es256,
+    /// ECDSA on P-384.
+    Es384,
+    /// Ed25519.
+    EdDsa,
+}
+
+impl Algorithm {
+    /// Those that issuers use, one of each kind.
+    pub const USUAL: [Self; 4] = [Self::Rs256, Self::Ps256, Self::Es256, Self::EdDsa];
+    const ALL: [Self; 7] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
+    /// The algorithm of this name, to the letter.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    /// Its name in a token.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+}
+
+/// One public key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) kid: Option<String>,
+    /// The only algorithm it may be used with, if the issuer said so.
+    algorithm: Option<Algorithm>,
+    material: Material,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Material {
+    Rsa { n: Vec<u8>, e: Vec<u8> },
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    Ed25519(Vec<u8>),
+}
+
+impl Key {
+    /// A key for signatures that we can check; nothing for any other, which issuers publish too.
+    fn parse(jwk: &Value) -> Option<Self> {
+        let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+        if jwk
+            .get("use")
+            .is_some_and(|usage| usage.as_str() != Some("sig"))
+        {
+            return None;
+        }
+        let operations = jwk.get("key_ops").and_then(Value::as_array);
+        if operations.is_some_and(|all| !all.iter().any(|op| op == "verify")) {
+            return None;
+        }
+        let algorithm = match jwk.get("alg") {
+            None => None,
+            Some(name) => Some(Algorithm::parse(name.as_str()?)?),
+        };
+        let kid = match jwk.get("kid") {
+            None => None,
+            Some(kid) => Some(kid.as_str().filter(|kid| is_kid(kid))?.to_owned()),
+        };
+        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
+        let material = match (text("kty")?, text("crv")) {
+            ("RSA", _) => rsa(bytes("n")?, bytes("e")?)?,
+            ("EC", Some("P-256")) => Material::P256(point(&bytes("x")?, &bytes("y")?, 32)?),
+            ("EC", Some("P-384")) => Material::P384(point(&bytes("x")?, &bytes("y")?, 48)?),
+            ("OKP", Some("Ed25519")) => Material::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
+            _ => return None,
+        };
+        Some(Self {
+            kid,
+            algorithm,
+            material,
+        })
+    }
+
+    /// True when `signature` was made over `message` by the owner of this key, in this way. A key of one
+    /// kind never checks a signature of another.
+    pub(crate) fn verifies(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
+        if self.algorithm.is_some_and(|only| only != algorithm) {
+            return false;
+        }
+        let plain = |way: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
+            UnparsedPublicKey::new(way, key).verify(message, signature)
+        };
+        let verified = match (&self.material, algorithm) {
+            (Material::Rsa { n, e }, algorithm) => {
+                let way = match algorithm {
+                    Algorithm::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
+                    Algorithm::Rs384 => &signature::RSA_PKCS1_2048_8192_SHA384,
+                    Algorithm::Rs512 => &signature::RSA_PKCS1_2048_8192_SHA512,
+                    Algorithm::Ps256 => &signature::RSA_PSS_2048_8192_SHA256,
+                    Algorithm::Es256 | Algorithm::Es384 | Algorithm::EdDsa => return false,
+                };
+                RsaPublicKeyComponents { n, e }.verify(way, message, signature)
+            }
+            (Material::P256(key), Algorithm::Es256) => {
+                plain(&signature::ECDSA_P256_SHA256_FIXED, key)
+            }
+            (Material::P384(key), Algorithm::Es384) => {
+                plain(&signature::ECDSA_P384_SHA384_FIXED, key)
+            }
+            (Material::Ed25519(key), Algorithm::EdDsa) => plain(&signature::ED25519, key),
+            _ => return false,
+        };
+        verified.is_ok()
+    }
+}
+
+fn rsa(n: Vec<u8>, e: Vec<u8>) -> Option<Material> {
+    // Some issuers write a sign byte, which the standard forbids and the arithmetic refuses.
+    let n = match n.strip_prefix(&[0]) {
+        Some(rest) => rest.to_vec(),
+        None => n,
+    };
+    (RSA_BYTES.contains(&n.len()) && e.len() <= 8).then_some(Material::Rsa { n, e })
+}
+
+/// A point of a curve as it is usually written: both coordinates in full, after a mark.
+fn point(x: &[u8], y: &[u8], size: usize) -> Option<Vec<u8>> {
+    (x.len() == size && y.len() == size).then(|| [&[4], x, y].concat())
+}
+
+/// A name of a key that can be looked up: short, and nothing that is not text.
+pub(crate) fn is_kid(kid: &str) -> bool {
+    (1..=MAX_KID_BYTES).contains(&kid.len()) && !kid.chars().any(char::is_control)
+}
+
+/// The keys of one issuer at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeySet(Vec<Key>);
+
+impl KeySet {
+    /// Reads what an issuer publishes. Keys that we cannot use are passed over; that none can be used is
+    /// an error, and so is a name that means two keys.
+    pub(crate) fn parse(jwks: &Value) -> Result<Self, &'static str> {
+        let listed = jwks
+            .get("keys")
+            .and_then(Value::as_array)
+            .ok_or("there is no list `keys`")?;
+        if listed.len() > MAX_KEYS {
+            return Err("there are too many keys");
+        }
+        let keys: Vec<Key> = listed.iter().filter_map(Key::parse).collect();
+        if keys.is_empty() {
+            return Err("none of the keys can check a signature");
+        }
+        let named = keys.iter().filter_map(|key| key.kid.as_deref());
+        let mut seen = std::collections::BTreeSet::new();
+        if !named.into_iter().all(|kid| seen.insert(kid)) {
+            return Err("two keys have one name");
+        }
+        Ok(Self(keys))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The key that a token names; where it names none, the only one.
+    pub(crate) fn find(&self, kid: Option<&str>) -> Option<&Key> {
+        match (kid, self.0.as_slice()) {
+            (Some(kid), keys) => keys.iter().find(|key| key.kid.as_deref() == Some(kid)),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
+    }
+}
+
+/// Keys of an issuer in this process. Clones are one: [`replace`](Self::replace) is seen by all.
+#[derive(Debug, Clone, Default)]
+pub struct LocalKeys(Arc<RwLock<Arc<KeySet>>>);
+
+impl LocalKeys {
+    /// Takes a set of public keys as RFC 7517 writes it, in place of those before. To rotate, hand over
+    /// old and new together until the last token of the old has ended.
+    ///
+    /// # Errors
+    /// When there is none that can be used; those before stay.
+    pub fn replace(&self, jwks: &Value) -> Result<(), AuthError> {
+        let keys = Arc::new(KeySet::parse(jwks).map_err(AuthError::Keys)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    pub(crate) fn get(&self) -> Arc<KeySet> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.get().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

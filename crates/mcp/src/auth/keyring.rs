@@ -1,0 +1,137 @@
+//! An issuer's keys, fetched when they are needed and kept while they are good.
+//!
+//! One fetch at a time, and none within half a minute of the last, however many tokens name a key that
+//! is not there. Keys are fetched anew after five minutes, so that one that was withdrawn is refused within
+//! ten. While the issuer cannot be reached, the keys that are here count for an hour.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::jwk::{Key, KeySet};
+use super::web::Fetch;
+use super::{Denied, claims, discovery};
+
+/// How long keys count without a question.
+pub(crate) const FRESH: Duration = Duration::from_secs(300);
+/// How long they count while the issuer cannot be reached.
+pub(crate) const STALE: Duration = Duration::from_secs(3_600);
+/// The shortest time between two fetches.
+pub(crate) const COOLDOWN: Duration = Duration::from_secs(30);
+
+/// How long the metadata and the keys may take together.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The keys of an issuer elsewhere.
+pub(crate) struct Keyring {
+    issuer: String,
+    /// Where the keys are, if that was set; else it is discovered.
+    jwks_uri: Option<String>,
+    web: Arc<dyn Fetch>,
+    /// The shortest time between two fetches.
+    pub(crate) cooldown: Duration,
+    state: Mutex<State>,
+    flight: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Option<(Instant, Arc<KeySet>)>,
+    tried: Option<Instant>,
+}
+
+impl Keyring {
+    pub(crate) fn new(issuer: &str, jwks_uri: Option<String>, web: Arc<dyn Fetch>) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            jwks_uri,
+            web,
+            cooldown: COOLDOWN,
+            state: Mutex::default(),
+            flight: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The keys that count, if they are younger than this.
+    fn younger(&self, than: Duration) -> Option<Arc<KeySet>> {
+        let state = self.state();
+        let (since, keys) = state.keys.as_ref()?;
+        (since.elapsed() < than).then(|| keys.clone())
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.younger(STALE).is_some()
+    }
+
+    /// The key that a token names.
+    pub(crate) async fn key(&self, kid: Option<&str>) -> Result<Key, Denied> {
+        let find = |keys: Arc<KeySet>| keys.find(kid).cloned();
+        if let Some(key) = self.younger(FRESH).and_then(find) {
+            return Ok(key);
+        }
+        // While somebody else waits for the issuer, keys that are not fresh any more are good enough.
+        if self.flight.try_lock().is_err()
+            && let Some(key) = self.younger(STALE).and_then(find)
+        {
+            return Ok(key);
+        }
+        self.refresh().await;
+        match self.younger(STALE) {
+            None => Err(Denied::Unready),
+            Some(keys) => find(keys).ok_or(Denied::Bad("the key of the token is not known")),
+        }
+    }
+
+    /// Fetches the keys unless somebody just has; waits for whoever is at it.
+    pub(crate) async fn refresh(&self) {
+        let _flight = self.flight.lock().await;
+        let rested = self
+            .state()
+            .tried
+            .is_none_or(|tried| tried.elapsed() >= self.cooldown);
+        if !rested {
+            return;
+        }
+        let fetched = tokio::time::timeout(PATIENCE, self.fetch()).await;
+        let fetched = fetched.unwrap_or_else(|_| Err("it takes too long".to_owned()));
+        let mut state = self.state();
+        let now = Instant::now();
+        state.tried = Some(now);
+        match fetched {
+            Ok(keys) => state.keys = Some((now, Arc::new(keys))),
+            Err(why) => tracing::warn!(issuer = %self.issuer, %why, "no keys came from the issuer"),
+        }
+    }
+
+    async fn fetch(&self) -> Result<KeySet, String> {
+        let url = match &self.jwks_uri {
+            Some(url) => url.clone(),
+            None => {
+                let metadata = discovery::metadata(&self.issuer, self.web.as_ref()).await?;
+                discovery::address(&metadata, "jwks_uri")
+                    .ok_or("its metadata does not say where the keys are")?
+            }
+        };
+        let bytes = self.web.get(url).await.map_err(|error| error.to_string())?;
+        let jwks = claims::parse(&bytes).ok_or("its keys are not JSON")?;
+        KeySet::parse(&Value::Object(jwks)).map_err(str::to_owned)
+    }
+
+    /// When to fetch next, for whoever keeps the keys fresh.
+    pub(crate) fn due(&self) -> Duration {
+        if self.younger(FRESH).is_some() {
+            FRESH.saturating_sub(self.cooldown)
+        } else {
+            self.cooldown
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

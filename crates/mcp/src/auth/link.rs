@@ -1,0 +1,145 @@
+//! Addresses that open one thing until a day: signed when somebody could see it, checked when somebody
+//! comes with it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+
+use super::AuthError;
+use super::api_key::{make_folder, random};
+
+const BYTES: usize = 32;
+
+/// What signs addresses: a secret that stays with the server, also when it starts again.
+#[derive(Clone)]
+pub struct LinkKey(hmac::Key);
+
+impl LinkKey {
+    /// The secret in a file, which is made for its owner alone when it is not there.
+    ///
+    /// # Errors
+    /// When the file can neither be read nor made, or holds something else.
+    pub fn open(path: &Path) -> Result<Self, AuthError> {
+        let failed =
+            |error: io::Error| AuthError::LinkFile(path.display().to_string(), error.to_string());
+        let secret = match read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let made = random::<BYTES>()?;
+                match make(path, &made) {
+                    // Another process was quicker, and its secret is as good.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
+                    done => done.map(|()| made),
+                }
+            }
+            found => found,
+        };
+        Ok(Self::of(&secret.map_err(failed)?))
+    }
+
+    fn of(secret: &[u8; BYTES]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// The signature under a thing until a moment, in seconds since 1970; letters, digits, `-` and `_`.
+    #[must_use]
+    pub fn sign(&self, thing: &str, expires: u64) -> String {
+        let tag = hmac::sign(&self.0, message(thing, expires).as_bytes());
+        URL_SAFE_NO_PAD.encode(tag)
+    }
+
+    /// True when this server signed exactly this, and the moment has not come.
+    #[must_use]
+    pub fn opens(&self, thing: &str, expires: u64, signature: &str, now: u64) -> bool {
+        let Ok(tag) = URL_SAFE_NO_PAD.decode(signature) else {
+            return false;
+        };
+        let message = message(thing, expires);
+        now < expires && hmac::verify(&self.0, message.as_bytes(), &tag).is_ok()
+    }
+}
+
+/// The number has no zero byte, so that two pairs never read the same.
+fn message(thing: &str, expires: u64) -> String {
+    format!("docent link\0{expires}\0{thing}")
+}
+
+fn read(path: &Path) -> io::Result<[u8; BYTES]> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    let wrong = |_| io::Error::other("it does not hold a secret of ours");
+    bytes.try_into().map_err(wrong)
+}
+
+/// Whole or not at all: a link to the finished file takes the name only where nobody has it.
+fn make(path: &Path, secret: &[u8; BYTES]) -> io::Result<()> {
+    let folder = make_folder(path)?;
+    let draft = folder.join(format!(".link-{}", uuid::Uuid::new_v4().simple()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    let written = file
+        .write_all(secret)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&draft, path));
+    // The draft has done its part, or nobody reads it.
+    let _ = fs::remove_file(&draft);
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_opens_what_it_was_signed_for_until_it_ends() {
+        let key = LinkKey::of(&[7; BYTES]);
+        let signature = key.sign("a/b.md", 1_000);
+        assert_eq!(signature.len(), 43);
+        assert!(key.opens("a/b.md", 1_000, &signature, 999));
+        assert!(
+            !key.opens("a/b.md", 1_000, &signature, 1_000),
+            "it has ended"
+        );
+        assert!(!key.opens("a/b.md", 1_001, &signature, 999), "another end");
+        assert!(
+            !key.opens("a/c.md", 1_000, &signature, 999),
+            "another thing"
+        );
+        assert!(!LinkKey::of(&[8; BYTES]).opens("a/b.md", 1_000, &signature, 999));
+        for bad in ["", "!", &signature[1..], &format!("{signature}A")] {
+            assert!(!key.opens("a/b.md", 1_000, bad, 999), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_secret_lasts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/link.key");
+        let signature = LinkKey::open(&path).unwrap().sign("x", 10);
+        assert!(LinkKey::open(&path).unwrap().opens("x", 10, &signature, 9));
+        assert_eq!(fs::metadata(&path).unwrap().len(), 32);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+        assert_eq!(left.len(), 1, "no draft is left");
+        for size in [0, 31, 33] {
+            fs::write(&path, vec![0; size]).unwrap();
+            assert!(
+                matches!(LinkKey::open(&path), Err(AuthError::LinkFile(..))),
+                "{size}"
+            );
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `/authorize`: a client's request into a page that asks the person, and their answer into one for the client.
+
+use tokio::time::Instant;
+
+use super::cookie::Cookie;
+use super::form::with_query;
+use super::grants::{Allowed, CODE_FOR, Code, LIVES_FOR, NotGranted, Person, UPSTREAM_LIVES_FOR};
+use super::page::{self, Asking, Trouble};
+use super::request::{AuthorizationRequest, Refused};
+use super::token::posted;
+use super::users::User;
+use super::{AuthorizationServer, SignIn, seal};
+use crate::error::Failure;
+use crate::http::{Page, Visit};
+
+/// How long a form can be sent, in seconds: as long as somebody may look for their password.
+const FORM_FOR: u64 = 900;
+/// The most bytes of a name that is tried.
+const MAX_NAME: usize = 1_024;
+
+/// A form that was sent: what it was about, and who sends it.
+pub(crate) struct Sent {
+    pub(crate) query: String,
+    pub(crate) form: super::form::Form,
+}
+
+impl AuthorizationServer {
+    /// `GET /authorize`.
+    pub(super) async fn ask(self, visit: Visit) -> Result<Page, Failure> {
+        match self.understand(visit.query()).await {
+            Ok(request) => self.asking(&visit, visit.query(), &request, None),
+            Err(refused) => self.refuse(refused, false),
+        }
+    }
+
+    /// `POST /authorize`.
+    pub(super) async fn decide(self, visit: Visit) -> Result<Page, Failure> {
+        let Some(sent) = self.sent(&visit) else {
+            let text = "this form is too old, or was not opened in this browser: go back to the app and connect again";
+            return Ok(page::stopped(text).status(403));
+        };
+        let request = match self.understand(&sent.query).await {
+            Ok(request) => request,
+            Err(refused) => return self.refuse(refused, true),
+        };
+        if sent.form.get("decision") != Some("allow") {
+            let why = "the user did not allow it";
+            return self.refuse(back(&request, "access_denied", why), true);
+        }
+        match &self.0.sign_in {
+            SignIn::Password { .. } => match self.signed_in(&sent).await? {
+                Ok(person) => self.allow(request, person).await,
+                Err(trouble) => self.asking(&visit, &sent.query, &request, Some(trouble)),
+            },
+            SignIn::Upstream(provider) => self.depart(provider, &sent.query).await,
+        }
+    }
+
+    fn cookie(&self) -> Cookie {
+        Cookie::new("docent-form", &self.0.issuer)
+    }
+
+    /// The page that asks. Its form holds the request itself, sealed to this browser and this hour.
+    fn asking(
+        &self,
+        visit: &Visit,
+        query: &str,
+        request: &AuthorizationRequest,
+        trouble: Option<Trouble>,
+    ) -> Result<Page, Failure> {
+        let browser = match self.cookie().read(visit).filter(|value| value.len() == 43) {
+            Some(browser) => browser,
+            None => seal::secret()?,
+        };
+        let until = (self.now() + FORM_FOR).to_string();
+        let token = self.0.seal.make("form", &[&browser, query, &until]);
+        let at = match &self.0.sign_in {
+            SignIn::Password { .. } => None,
+            SignIn::Upstream(provider) => Some(provider.shown()),
+        };
+        let page = page::asking(&Asking {
+            server: &self.0.name,
+            client: &request.client,
+            redirect: &request.redirect,
+            sees_email: request.scopes.iter().any(|scope| scope == "email"),
+            query,
+            token: &format!("{until}.{token}"),
+            at,
+            trouble,
+        });
+        Ok(page.header("set-cookie", self.cookie().set(&browser, FORM_FOR)))
+    }
+
+    /// The form, if it is one of ours, still fresh, and sent by the browser that was given it.
+    fn sent(&self, visit: &Visit) -> Option<Sent> {
+        // Browsers say where a form was; whoever says nothing still needs the cookie.
+        if !matches!(
+            visit.header("sec-fetch-site"),
+            None | Some("same-origin" | "none")
+        ) {
+            return None;
+        }
+        let form = posted(visit).ok()?;
+        let browser = self.cookie().read(visit)?;
+        let query = form.get("request")?.to_owned();
+        let (until, token) = form.get("token")?.split_once('.')?;
+        let fresh = until.parse::<u64>().is_ok_and(|until| self.now() < until);
+        let ours = self.0.seal.holds("form", &[&browser, &query, until], token);
+        (fresh && ours).then_some(Sent { query, form })
+    }
+
+    /// Who sent the form, by their password.
+    async fn signed_in(&self, sent: &Sent) -> Result<Result<Person, Trouble>, Failure> {
+        let SignIn::Password {
+            users,
+            verifier,
+            throttle,
+        } = &self.0.sign_in
+        else {
+            return Ok(Err(Trouble::Wrong));
+        };
+        let name = sent.form.get("name").unwrap_or_default().trim().to_owned();
+        let password = sent.form.get("password").unwrap_or_default();
+        if name.is_empty() || name.len() > MAX_NAME || password.is_empty() {
+            return Ok(Err(Trouble::Wrong));
+        }
+        if let Err(wait) = throttle.take(&name, Instant::now()) {
+            tracing::warn!(user = %seal::digest(&name), "too many wrong passwords");
+            return Ok(Err(Trouble::TooOften(wait)));
+        }
+        let (list, asked) = (users.clone(), name.clone());
+        let user = tokio::task::spawn_blocking(move || list.find(&asked)).await??;
+        let hash = user.as_ref().map(|user| user.password.as_str());
+        let Ok(right) = verifier.check(password, hash).await else {
+            return Ok(Err(Trouble::Busy));
+        };
+        let Some(user) = user.filter(|_| right) else {
+            tracing::info!(user = %seal::digest(&name), "a wrong name or password");
+            return Ok(Err(Trouble::Wrong));
+        };
+        throttle.forgive(&name);
+        Ok(Ok(person(&user)))
+    }
+
+    /// Keeps what was allowed and hands the client its code.
+    pub(crate) async fn allow(
+        &self,
+        request: AuthorizationRequest,
+        person: Person,
+    ) -> Result<Page, Failure> {
+        let now = self.now();
+        let code = Code {
+            allowed: Allowed {
+                client: request.client.id.clone(),
+                resource: request.resource.clone(),
+                scopes: request.scopes.clone(),
+                person,
+                refreshes: request.client.refreshes,
+                at: now,
+                until: now + self.lives_for(),
+            },
+            redirect: request.redirect.clone(),
+            challenge: request.challenge.clone(),
+            nonce: request.nonce.clone(),
+            ends: now + CODE_FOR,
+            spent: None,
+        };
+        match self.0.grants.allow(code, now).await? {
+            Ok(code) => {
+                let to = self.answer(&request.redirect, &[("code", &code)], &request.state);
+                Ok(page::hand_over(&to))
+            }
+            Err(NotGranted::TooMany) => {
+                let why = "too many people sign in at once";
+                self.refuse(back(&request, "temporarily_unavailable", why), true)
+            }
+            Err(_) => self.refuse(back(&request, "server_error", "try again"), true),
+        }
+    }
+
+    fn lives_for(&self) -> u64 {
+        match self.0.sign_in {
+            SignIn::Password { .. } => LIVES_FOR,
+            SignIn::Upstream(_) => UPSTREAM_LIVES_FOR,
+        }
+    }
+
+    /// The address of an answer: what it says, the state as it came, and who says it.
+    fn answer(&self, redirect: &str, says: &[(&str, &str)], state: &Option<String>) -> String {
+        let mut values = says.to_vec();
+        if let Some(state) = state {
+            values.push(("state", state));
+        }
+        values.push(("iss", &self.0.issuer));
+        with_query(redirect, &values)
+    }
+
+    /// The answer to a request that is not granted. After a form it is handed over by a page: a redirect would be
+    /// held to the form's policy, through however many hosts the client sends the browser on.
+    pub(crate) fn refuse(&self, refused: Refused, after_form: bool) -> Result<Page, Failure> {
+        match refused {
+            Refused::Here(text) => Ok(page::stopped(&text).status(400)),
+            Refused::Failed(failure) => Err(failure),
+            Refused::Back {
+                to,
+                state,
+                error,
+                why,
+            } => {
+                let says = [("error", error), ("error_description", why)];
+                let to = self.answer(&to, &says, &state);
+                Ok(if after_form {
+                    page::hand_over(&to)
+                } else {
+                    page::redirect(&to)
+                })
+            }
+        }
+    }
+}
+
+/// A refusal that goes back to the client of a request.
+pub(crate) fn back(
+    request: &AuthorizationRequest,
+    error: &'static str,
+    why: &'static str,
+) -> Refused {
+    Refused::Back {
+        to: request.redirect.clone(),
+        state: request.state.clone(),
+        error,
+        why,
+    }
+}
+
+/// What tokens tell about somebody with a password. The owner wrote the address down, so it counts as verified.
+pub(crate) fn person(user: &User) -> Person {
+    Person {
+        subject: user.name.clone(),
+        email: user.email.clone(),
+        email_verified: user.email.is_some(),
+        groups: user.groups.clone(),
+        stamp: Some(seal::digest(&user.password)),
+    }
+}

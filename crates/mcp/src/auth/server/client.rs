@@ -1,0 +1,199 @@
+//! A program that wants to act for somebody: what it says about itself into a [`Client`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::redirect;
+
+/// The most characters of a client's name that a person is shown.
+const MAX_NAME: usize = 80;
+
+/// A program that wants to act for somebody. It keeps no secret: what it can prove is where answers go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Client {
+    pub(crate) id: String,
+    /// What it calls itself, fit to be shown.
+    pub(crate) name: String,
+    pub(crate) redirects: Vec<String>,
+    /// Whether it takes refresh tokens.
+    pub(crate) refreshes: bool,
+}
+
+impl Client {
+    /// True when answers may go to `asked`.
+    pub(crate) fn may_use(&self, asked: &str) -> bool {
+        self.redirects
+            .iter()
+            .any(|registered| redirect::matches(registered, asked))
+    }
+
+    /// True when its id is the address of a document, which somebody at that host wrote.
+    pub(crate) fn has_document(&self) -> bool {
+        is_address(&self.id)
+    }
+}
+
+/// True for the id of a client that has a document.
+pub(crate) fn is_address(id: &str) -> bool {
+    id.starts_with("https://")
+}
+
+/// What a client says about itself (RFC 7591), as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Metadata {
+    pub(crate) client_id: Option<String>,
+    client_name: Option<String>,
+    #[serde(default)]
+    redirect_uris: Vec<String>,
+    token_endpoint_auth_method: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    grant_types: Option<Vec<String>>,
+    response_types: Option<Vec<String>>,
+    client_secret: Option<Value>,
+    client_secret_expires_at: Option<Value>,
+}
+
+/// What about a client cannot be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadClient(pub(crate) &'static str);
+
+impl Metadata {
+    pub(crate) const fn has_secret(&self) -> bool {
+        self.client_secret.is_some() || self.client_secret_expires_at.is_some()
+    }
+
+    /// The client, if all it wants can be given. Of the ways to prove itself, `none` must be among those it
+    /// knows, which is the only one here.
+    pub(crate) fn checked(self, id: &str) -> Result<Client, BadClient> {
+        let methods = self.token_endpoint_auth_methods_supported.as_deref();
+        let plain = match (methods, self.token_endpoint_auth_method.as_deref()) {
+            (Some(all), _) => all.iter().any(|method| method == "none"),
+            (None, method) => matches!(method, None | Some("none")),
+        };
+        if !plain {
+            return Err(BadClient(
+                "cannot do without a secret: `token_endpoint_auth_method` must be `none`",
+            ));
+        }
+        self.described(id)
+    }
+
+    /// The same, whatever way to prove itself it would have liked.
+    pub(crate) fn described(self, id: &str) -> Result<Client, BadClient> {
+        let lists = |list: &Option<Vec<String>>, value: &str| {
+            list.as_ref().map(|list| list.iter().any(|v| v == value))
+        };
+        if lists(&self.response_types, "code") == Some(false) {
+            return Err(BadClient(
+                "does not use codes: `response_types` must hold `code`",
+            ));
+        }
+        if lists(&self.grant_types, "authorization_code") == Some(false) {
+            return Err(BadClient(
+                "does not use codes: `grant_types` must hold `authorization_code`",
+            ));
+        }
+        if self.redirect_uris.is_empty() || self.redirect_uris.len() > redirect::MAX_URIS {
+            return Err(BadClient("has no `redirect_uris`, or more than 20"));
+        }
+        if !self
+            .redirect_uris
+            .iter()
+            .all(|uri| redirect::is_acceptable(uri))
+        {
+            return Err(BadClient(
+                "has a redirect uri that is neither https, nor http on the user's machine, nor a program's own scheme",
+            ));
+        }
+        Ok(Client {
+            id: id.to_owned(),
+            name: self.client_name.as_deref().map(shown).unwrap_or_default(),
+            redirects: self.redirect_uris,
+            refreshes: lists(&self.grant_types, "refresh_token").unwrap_or(true),
+        })
+    }
+}
+
+/// A name as it can be shown: one line of letters that say what they are, and not a page of them.
+fn shown(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| !c.is_control() && !is_hidden(*c))
+        .collect();
+    let mut words = plain.split(' ').filter(|word| !word.is_empty());
+    let mut line = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        line.push(' ');
+        line.push_str(word);
+    }
+    if line.chars().nth(MAX_NAME).is_some() {
+        line = line.chars().take(MAX_NAME - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+/// Characters that nobody sees, or that turn the direction of what follows.
+const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+        | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn metadata(value: Value) -> Metadata {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn names_are_one_short_visible_line() {
+        for (name, expected) in [
+            ("ChatGPT", "ChatGPT"),
+            ("  a \n\t b ", "a b"),
+            ("safe\u{202E}live", "safelive"),
+            ("Zoë 海", "Zoë 海"),
+            ("\u{200B}", ""),
+        ] {
+            assert_eq!(shown(name), expected);
+        }
+        assert_eq!(shown(&"a".repeat(MAX_NAME)), "a".repeat(MAX_NAME));
+        let long = shown(&"a".repeat(MAX_NAME + 1));
+        assert_eq!(long.chars().count(), MAX_NAME);
+        assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn addresses_have_a_bound() {
+        let with = |count: usize| {
+            let uris = vec!["https://a.example/cb"; count];
+            metadata(json!({ "redirect_uris": uris })).checked("x")
+        };
+        assert!(with(redirect::MAX_URIS).is_ok());
+        assert!(with(redirect::MAX_URIS + 1).is_err());
+        assert!(with(0).is_err());
+    }
+
+    #[test]
+    fn refresh_tokens_are_for_those_who_want_them() {
+        let with = |grants: Value| {
+            metadata(json!({"redirect_uris": ["https://a.example/cb"], "grant_types": grants}))
+                .checked("x")
+                .map(|client| client.refreshes)
+        };
+        assert_eq!(
+            with(json!(["authorization_code", "refresh_token"])),
+            Ok(true)
+        );
+        assert_eq!(with(json!(["authorization_code"])), Ok(false));
+        assert_eq!(with(json!(null)), Ok(true));
+        assert!(with(json!(["implicit"])).is_err());
+    }
+}

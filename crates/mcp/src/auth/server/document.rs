@@ -1,0 +1,257 @@
+//! A client that is named by an address into what its document there says about it, kept for a while.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Mutex as Turn, Semaphore};
+use url::{Host, Url};
+
+use super::client::{Client, Metadata};
+use super::fetch::{FetchError, Fetched, Fetcher};
+
+/// The most bytes of a client's address.
+const MAX_ADDRESS: usize = 1_024;
+/// The most documents that are kept.
+const MAX_KEPT: usize = 256;
+/// Documents that are fetched at once, whoever asks.
+const AT_ONCE: usize = 4;
+/// How long a document is kept, in seconds: at least so that one sign-in asks once, at most a day.
+const KEPT: std::ops::RangeInclusive<u64> = 60..=86_400;
+/// Without a header.
+const USUALLY: u64 = 300;
+/// How long a failure is kept: a stranger must not make us knock at somebody's door again and again.
+const FAILURE: u64 = 30;
+
+/// Why a client that is named by an address is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DocumentError {
+    #[error("the client's id is not an address of a document")]
+    Address,
+    #[error("the client's document: {0}")]
+    Fetch(#[from] FetchError),
+    #[error("the client's document {0}")]
+    Content(&'static str),
+    #[error("too many documents are being fetched")]
+    Busy,
+}
+
+type Outcome = Result<Arc<Client>, DocumentError>;
+
+struct Kept {
+    until: u64,
+    outcome: Outcome,
+}
+
+/// The documents of clients.
+pub(crate) struct Documents {
+    fetcher: Fetcher,
+    kept: Mutex<HashMap<String, Kept>>,
+    /// One at a time for each address, so that many who ask at once wait for one answer.
+    turns: Mutex<HashMap<String, Arc<Turn<()>>>>,
+    at_once: Arc<Semaphore>,
+}
+
+impl Documents {
+    pub(crate) fn new(fetcher: Fetcher) -> Self {
+        Self {
+            fetcher,
+            kept: Mutex::default(),
+            turns: Mutex::default(),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// The client that has `address` as its id.
+    pub(crate) async fn client(&self, address: &str, now: u64) -> Outcome {
+        self.check(address)?;
+        if let Some(outcome) = self.kept(address, now) {
+            return outcome;
+        }
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.len() >= MAX_KEPT && !turns.contains_key(address) {
+                return Err(DocumentError::Busy);
+            }
+            turns.entry(address.to_owned()).or_default().clone()
+        };
+        let _mine = turn.lock().await;
+        let outcome = match self.kept(address, now) {
+            Some(outcome) => outcome,
+            None => self.fetch(address, now).await,
+        };
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.remove(address);
+        outcome
+    }
+
+    /// An https address with a path, as the draft wants it: no user, no fragment, no dots in its path.
+    fn check(&self, address: &str) -> Result<(), DocumentError> {
+        let plain = address.len() <= MAX_ADDRESS
+            && address.starts_with("https://")
+            && address.bytes().all(|byte| byte.is_ascii_graphic())
+            && !address.contains(['#', '\\', '@']);
+        let url = Url::parse(address).ok().filter(|_| plain);
+        let url = url.ok_or(DocumentError::Address)?;
+        // What the parser would write otherwise is a second name of the same document.
+        if url.as_str() != address || matches!(url.path(), "" | "/") {
+            return Err(DocumentError::Address);
+        }
+        let named = matches!(url.host(), Some(Host::Domain(_)));
+        if named || self.fetcher.is_own(url.authority()) {
+            Ok(())
+        } else {
+            Err(FetchError::NotPublic.into())
+        }
+    }
+
+    fn kept(&self, address: &str, now: u64) -> Option<Outcome> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.get(address).filter(|kept| now < kept.until)?;
+        Some(found.outcome.clone())
+    }
+
+    async fn fetch(&self, address: &str, now: u64) -> Outcome {
+        let turn = self.at_once.clone().try_acquire_owned();
+        let turn = turn.map_err(|_| DocumentError::Busy)?;
+        let (fetcher, asked) = (self.fetcher.clone(), address.to_owned());
+        let fetched = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            fetcher.json(&asked)
+        });
+        let fetched = fetched.await.unwrap_or(Err(FetchError::Failed));
+        let (outcome, kept_for) = match fetched {
+            Ok(Fetched { body, fresh_for }) => {
+                let kept_for = fresh_for.unwrap_or(USUALLY);
+                let kept_for = kept_for.clamp(*KEPT.start(), *KEPT.end());
+                match read(address, &body) {
+                    Ok(client) => (Ok(Arc::new(client)), kept_for),
+                    Err(error) => (Err(error), FAILURE),
+                }
+            }
+            Err(error) => (Err(error.into()), FAILURE),
+        };
+        self.keep(address, now + kept_for, now, &outcome);
+        outcome
+    }
+
+    fn keep(&self, address: &str, until: u64, now: u64, outcome: &Outcome) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MAX_KEPT {
+            kept.retain(|_, kept| now < kept.until);
+        }
+        if kept.len() >= MAX_KEPT {
+            let soonest = kept.iter().min_by_key(|(_, kept)| kept.until);
+            if let Some(key) = soonest.map(|(key, _)| key.clone()) {
+                kept.remove(&key);
+            }
+        }
+        let outcome = outcome.clone();
+        kept.insert(address.to_owned(), Kept { until, outcome });
+    }
+}
+
+/// What the document at `address` says.
+fn read(address: &str, body: &[u8]) -> Result<Client, DocumentError> {
+    let metadata: Metadata =
+        serde_json::from_slice(body).map_err(|_| DocumentError::Content("is not a client's"))?;
+    if metadata.client_id.as_deref() != Some(address) {
+        return Err(DocumentError::Content("names another client"));
+    }
+    if metadata.has_secret() {
+        return Err(DocumentError::Content("holds a secret, which it cannot"));
+    }
+    metadata
+        .checked(address)
+        .map_err(|error| DocumentError::Content(error.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::auth::server::fetch::OwnHosts;
+
+    const ADDRESS: &str = "https://app.example/client.json";
+
+    fn documents() -> Documents {
+        Documents::new(Fetcher::new(OwnHosts::default()).unwrap())
+    }
+
+    #[test]
+    fn ids_that_are_addresses_of_documents() {
+        let documents = documents();
+        for good in [ADDRESS, "https://app.example:8443/a/b?v=1"] {
+            assert_eq!(documents.check(good), Ok(()), "{good}");
+        }
+        let long = format!("https://app.example/{}", "a".repeat(MAX_ADDRESS));
+        for bad in [
+            "http://app.example/client.json",
+            "https://app.example",
+            "https://app.example/",
+            "https://app.example/a/../client.json",
+            "https://app.example/%2e%2e/client.json",
+            "https://APP.example/client.json",
+            "https://app.example:443/client.json",
+            "https://user@app.example/client.json",
+            "https://app.example/client.json#a",
+            "https://app.example\\client.json",
+            "https://127.0.0.1/client.json",
+            "https://[::1]/client.json",
+            "https://2130706433/client.json",
+            "https://0x7f.1/client.json",
+            long.as_str(),
+            "app",
+        ] {
+            assert!(documents.check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_document_speaks_for_its_own_address_only() {
+        let good = json!({
+            "client_id": ADDRESS, "client_name": "Chart room",
+            "redirect_uris": ["https://app.example/cb"],
+            "token_endpoint_auth_method": "none",
+        });
+        let read_json = |value: &serde_json::Value| read(ADDRESS, value.to_string().as_bytes());
+        assert_eq!(read_json(&good).unwrap().name, "Chart room");
+        for (name, value) in [
+            ("client_id", json!("https://app.example/other.json")),
+            ("client_id", json!(null)),
+            ("client_secret", json!("s")),
+            ("client_secret_expires_at", json!(0)),
+            ("redirect_uris", json!([])),
+            ("redirect_uris", json!(["http://evil.example/cb"])),
+            ("redirect_uris", json!("https://app.example/cb")),
+            ("token_endpoint_auth_method", json!("client_secret_post")),
+            ("token_endpoint_auth_method", json!("private_key_jwt")),
+            ("response_types", json!(["token"])),
+            ("grant_types", json!(["client_credentials"])),
+        ] {
+            let mut bad = good.clone();
+            bad[name] = value.clone();
+            assert!(read_json(&bad).is_err(), "{name} {value}");
+        }
+        let mut chatgpt = good;
+        chatgpt["token_endpoint_auth_method"] = json!("private_key_jwt");
+        chatgpt["token_endpoint_auth_methods_supported"] = json!(["none", "private_key_jwt"]);
+        assert!(read_json(&chatgpt).is_ok());
+    }
+
+    #[tokio::test]
+    async fn failures_are_kept_for_a_while_and_room_is_bounded() {
+        let documents = documents();
+        let address = "https://nowhere.invalid/client.json";
+        let first = documents.client(address, 100).await.unwrap_err();
+        assert!(matches!(first, DocumentError::Fetch(_)));
+        assert_eq!(documents.kept(address, 129), Some(Err(first)));
+        assert_eq!(documents.kept(address, 130), None);
+        for n in 0..=MAX_KEPT {
+            let outcome = Err(DocumentError::Busy);
+            documents.keep(&format!("https://a.example/{n}"), 1000, 200, &outcome);
+        }
+        assert_eq!(documents.kept.lock().unwrap().len(), MAX_KEPT);
+        assert!(documents.turns.lock().unwrap().is_empty());
+    }
+}

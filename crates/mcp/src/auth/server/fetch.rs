@@ -1,0 +1,246 @@
+//! Addresses into documents, for those that a stranger names: https, no redirects, only hosts on the internet,
+//! and the very address that was looked at is the one that is called.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Error};
+
+use crate::auth::web::is_public;
+
+/// How long one document may take, from its name to its last byte. Hosts wait ten seconds for all of a sign-in.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest document.
+pub(crate) const MAX_BYTES: u64 = 32 * 1024;
+
+/// Hosts of the owner's own network from which documents are fetched too, and the authorities that vouch for them.
+#[derive(Debug, Clone, Default)]
+pub struct OwnHosts {
+    /// Their names, with the port where it is not the usual one.
+    pub names: Vec<String>,
+    /// Certificates in PEM, for hosts whose authority is the owner's own.
+    pub authorities: Option<String>,
+}
+
+/// A document, and how long it may be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fetched {
+    pub(crate) body: Vec<u8>,
+    /// What its `cache-control` says, in seconds.
+    pub(crate) fresh_for: Option<u64>,
+}
+
+/// Why a document was not fetched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("its host is not on the internet")]
+    NotPublic,
+    #[error("it was not found: status {0}")]
+    Status(u16),
+    #[error("it is too large")]
+    TooLarge,
+    #[error("it is not JSON")]
+    NotJson,
+    #[error("it cannot be fetched")]
+    Failed,
+}
+
+/// Fetches documents; blocking, so for a thread that may wait.
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    own: Arc<OwnHosts>,
+    authorities: Arc<[Certificate<'static>]>,
+}
+
+impl Fetcher {
+    /// # Errors
+    /// When the authorities are not certificates.
+    pub(crate) fn new(own: OwnHosts) -> Result<Self, BadAuthorities> {
+        let mut authorities = Vec::new();
+        for item in parse_pem(own.authorities.as_deref().unwrap_or_default().as_bytes()) {
+            if let PemItem::Certificate(one) = item.map_err(|_| BadAuthorities)? {
+                authorities.push(one.to_owned());
+            }
+        }
+        if own.authorities.is_some() && authorities.is_empty() {
+            return Err(BadAuthorities);
+        }
+        Ok(Self {
+            own: Arc::new(own),
+            authorities: authorities.into(),
+        })
+    }
+
+    /// True for a host that the owner named.
+    pub(crate) fn is_own(&self, authority: &str) -> bool {
+        self.own
+            .names
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(authority))
+    }
+
+    /// Fetches a JSON document from an https address.
+    pub(crate) fn json(&self, address: &str) -> Result<Fetched, FetchError> {
+        let uri: Uri = address.parse().map_err(|_| FetchError::Failed)?;
+        let authority = uri.authority().ok_or(FetchError::Failed)?;
+        let own = self.is_own(authority.as_str());
+        let answer = self
+            .agent(own)
+            .get(address)
+            .header("accept", "application/json")
+            .call();
+        let mut response = answer.map_err(|error| match error {
+            Error::Other(inner) if inner.is::<NotPublic>() => FetchError::NotPublic,
+            error => {
+                tracing::debug!(%error, "a client's document cannot be fetched");
+                FetchError::Failed
+            }
+        })?;
+        if response.status() != 200 {
+            return Err(FetchError::Status(response.status().as_u16()));
+        }
+        let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
+        let kind = header("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let is_json = kind.eq_ignore_ascii_case("application/json")
+            || (kind.starts_with("application/") && kind.ends_with("+json"));
+        if !is_json {
+            return Err(FetchError::NotJson);
+        }
+        let fresh_for = header("cache-control").and_then(fresh_for);
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(MAX_BYTES)
+            .read_to_vec();
+        let body = body.map_err(|error| match error {
+            Error::BodyExceedsLimit(_) => FetchError::TooLarge,
+            _ => FetchError::Failed,
+        })?;
+        Ok(Fetched { body, fresh_for })
+    }
+
+    fn agent(&self, own: bool) -> Agent {
+        let roots = if own && !self.authorities.is_empty() {
+            RootCerts::Specific(Arc::new(self.authorities.to_vec()))
+        } else {
+            RootCerts::WebPki
+        };
+        let config = Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .https_only(true)
+            // A proxy would look names up for itself.
+            .proxy(None)
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Agent::with_parts(config, DefaultConnector::new(), Guarded { own })
+    }
+}
+
+/// The authorities of the owner's hosts are not certificates.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("not a certificate in PEM")]
+pub struct BadAuthorities;
+
+#[derive(Debug, thiserror::Error)]
+#[error("not an address of the internet")]
+struct NotPublic;
+
+/// Looks names up and gives the addresses only if all of them are public; the connection goes to these.
+#[derive(Debug)]
+struct Guarded {
+    own: bool,
+}
+
+impl Resolver for Guarded {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let found = DefaultResolver::default().resolve(uri, config, timeout)?;
+        let public = |address: &SocketAddr| is_public(address.ip());
+        if self.own || found.iter().all(public) {
+            Ok(found)
+        } else {
+            Err(Error::Other(Box::new(NotPublic)))
+        }
+    }
+}
+
+/// How long a document may be kept, as its header says.
+fn fresh_for(header: &str) -> Option<u64> {
+    let mut seconds = None;
+    for part in header.split(',') {
+        let (name, value) = part.trim().split_once('=').unwrap_or((part.trim(), ""));
+        match name.to_ascii_lowercase().as_str() {
+            "no-store" | "no-cache" => return Some(0),
+            "max-age" => seconds = value.trim_matches('"').parse().ok(),
+            _ => {}
+        }
+    }
+    seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_say_how_long() {
+        for (header, expected) in [
+            ("max-age=60", Some(60)),
+            ("public, Max-Age=\"3600\"", Some(3600)),
+            ("max-age=60, no-store", Some(0)),
+            ("no-cache", Some(0)),
+            ("public", None),
+            ("max-age=-1", None),
+            ("max-age=99999999999999999999", None),
+        ] {
+            assert_eq!(fresh_for(header), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn authorities_are_certificates() {
+        let with = |pem: &str| {
+            Fetcher::new(OwnHosts {
+                names: Vec::new(),
+                authorities: Some(pem.to_owned()),
+            })
+        };
+        assert!(with("").is_err() && with("hello").is_err());
+    }
+
+    #[test]
+    fn networks_of_others_are_not_called() {
+        let fetcher = Fetcher::new(OwnHosts::default()).unwrap();
+        for address in [
+            "https://127.0.0.1:9/client.json",
+            "https://[::1]:9/client.json",
+            "https://[::ffff:127.0.0.1]:9/client.json",
+            "https://10.0.0.1/client.json",
+            "https://169.254.169.254/latest",
+            "https://localhost:9/client.json",
+            "https://0.0.0.0:9/client.json",
+        ] {
+            assert_eq!(
+                fetcher.json(address),
+                Err(FetchError::NotPublic),
+                "{address}"
+            );
+        }
+        assert!(fetcher.json("http://127.0.0.1:9/x").is_err());
+    }
+}

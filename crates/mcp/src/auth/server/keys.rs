@@ -1,0 +1,253 @@
+//! The keys that sign our tokens: made here, kept on the disk, replaced by and by.
+
+use std::sync::{PoisonError, RwLock};
+
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING as ES256, EcdsaKeyPair, KeyPair as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::LocalKeys;
+use super::seal::{self, NoRandomness};
+use super::store::{KEYS, Rows, Store, StoreError};
+
+/// How long a key signs, in seconds: 30 days.
+const SIGNS_FOR: u64 = 30 * 86_400;
+/// How long a key is shown after it signed its last token: far beyond the life of any of them.
+const SHOWN_FOR: u64 = 2 * 86_400;
+/// The most keys that are kept. More than two only exist when a clock jumps.
+const MAX_KEYS: usize = 8;
+
+/// The name of the secret behind every seal, among the keys.
+const SECRET: &str = "secret";
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    made: u64,
+    /// The private key, in PKCS#8.
+    private: String,
+}
+
+struct Key {
+    id: String,
+    made: u64,
+    pair: EcdsaKeyPair,
+}
+
+/// Every key, the one that signs first.
+pub(crate) struct Keys {
+    store: Store,
+    /// The public halves, as whoever checks tokens holds them.
+    public: LocalKeys,
+    keys: RwLock<Vec<Key>>,
+    random: SystemRandom,
+}
+
+/// Why no token could be signed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    #[error("a key of the sign-in is damaged")]
+    Damaged,
+}
+
+impl Keys {
+    /// Reads the keys, and makes one where there is none that may sign.
+    pub(crate) fn open(store: Store, public: LocalKeys, now: u64) -> Result<Self, KeyError> {
+        let keys = Self {
+            store,
+            public,
+            keys: RwLock::default(),
+            random: SystemRandom::new(),
+        };
+        keys.renew(now)?;
+        Ok(keys)
+    }
+
+    /// A signed token of the type `typ`.
+    pub(crate) fn sign(&self, typ: &str, claims: &Value, now: u64) -> Result<String, KeyError> {
+        if !self.fresh(now) {
+            self.renew(now)?;
+        }
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let key = keys.first().ok_or(KeyError::Damaged)?;
+        let head = json!({"alg": "ES256", "typ": typ, "kid": key.id});
+        let text = format!(
+            "{}.{}",
+            seal::encode(head.to_string().as_bytes()),
+            seal::encode(claims.to_string().as_bytes())
+        );
+        let signature = key
+            .pair
+            .sign(&self.random, text.as_bytes())
+            .map_err(|_| NoRandomness)?;
+        Ok(format!("{text}.{}", seal::encode(signature.as_ref())))
+    }
+
+    /// The public halves, as RFC 7517 writes them.
+    pub(crate) fn jwks(&self) -> Value {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        shown(&keys)
+    }
+
+    /// The same for whoever checks tokens in this process.
+    pub(crate) const fn public(&self) -> &LocalKeys {
+        &self.public
+    }
+
+    fn fresh(&self, now: u64) -> bool {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.first().is_some_and(|key| key.may_sign(now))
+    }
+
+    fn renew(&self, now: u64) -> Result<(), KeyError> {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if keys.first().is_some_and(|key| key.may_sign(now)) {
+            return Ok(());
+        }
+        let rows = self.store.change(|rows| renewed(rows, now))?;
+        let mut read = Vec::new();
+        for (id, row) in rows {
+            let private = seal::decode(&row.private).ok_or(KeyError::Damaged)?;
+            let pair = EcdsaKeyPair::from_pkcs8(&ES256, &private, &self.random)
+                .map_err(|_| KeyError::Damaged)?;
+            let made = row.made;
+            read.push(Key { id, made, pair });
+        }
+        self.public
+            .replace(&shown(&read))
+            .map_err(|_| KeyError::Damaged)?;
+        *keys = read;
+        Ok(())
+    }
+}
+
+impl Key {
+    const fn may_sign(&self, now: u64) -> bool {
+        // A key from the future is one whose clock went back; it signs on rather than piling up others.
+        now < self.made.saturating_add(SIGNS_FOR)
+    }
+
+    fn shown(&self) -> Option<Value> {
+        // The point as it is on the wire: a mark, then both coordinates.
+        let point = self.pair.public_key().as_ref();
+        let (x, y) = point.strip_prefix(&[4])?.split_at_checked(32)?;
+        Some(json!({
+            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256",
+            "kid": self.id, "x": seal::encode(x), "y": seal::encode(y),
+        }))
+    }
+}
+
+fn shown(keys: &[Key]) -> Value {
+    let shown: Vec<_> = keys.iter().filter_map(Key::shown).collect();
+    json!({ "keys": shown })
+}
+
+/// The rows that are still wanted, newest first, with a new one where the newest is too old to sign.
+fn renewed(rows: &Rows, now: u64) -> Result<Vec<(String, Row)>, StoreError> {
+    let mut kept: Vec<(String, Row)> = Vec::new();
+    for (id, value) in rows.all::<Value>(KEYS)? {
+        if id == SECRET {
+            continue;
+        }
+        let row: Row = serde_json::from_value(value)?;
+        if now >= row.made.saturating_add(SIGNS_FOR + SHOWN_FOR) {
+            rows.remove(KEYS, &id)?;
+        } else {
+            kept.push((id, row));
+        }
+    }
+    kept.sort_by_key(|(_, row)| std::cmp::Reverse(row.made));
+    let signs = kept
+        .first()
+        .is_some_and(|(_, row)| now < row.made.saturating_add(SIGNS_FOR));
+    if !signs {
+        let pair =
+            EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new()).map_err(|_| NoRandomness)?;
+        let id = seal::encode(&seal::random::<9>()?);
+        let row = Row {
+            made: now,
+            private: seal::encode(pair.as_ref()),
+        };
+        rows.put(KEYS, &id, &row)?;
+        kept.insert(0, (id, row));
+    }
+    for (id, _) in kept.drain(MAX_KEYS.min(kept.len())..) {
+        rows.remove(KEYS, &id)?;
+    }
+    Ok(kept)
+}
+
+/// The secret behind every seal, made once.
+pub(crate) fn secret(store: &Store) -> Result<Vec<u8>, KeyError> {
+    let text = store.change(|rows| {
+        if let Some(text) = rows.get::<String>(KEYS, SECRET)? {
+            return Ok(text);
+        }
+        let text = seal::secret()?;
+        rows.put(KEYS, SECRET, &text)?;
+        Ok(text)
+    })?;
+    seal::decode(&text).ok_or(KeyError::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+
+    use super::*;
+
+    fn open(store: Store, now: u64) -> Result<Keys, KeyError> {
+        Keys::open(store, LocalKeys::default(), now)
+    }
+
+    fn verify(jwks: &Value, token: &str) -> bool {
+        let (text, signature) = token.rsplit_once('.').unwrap();
+        let head: Value =
+            serde_json::from_slice(&seal::decode(token.split('.').next().unwrap()).unwrap())
+                .unwrap();
+        jwks["keys"].as_array().unwrap().iter().any(|key| {
+            let part = |name: &str| seal::decode(key[name].as_str().unwrap()).unwrap();
+            let point = [vec![4], part("x"), part("y")].concat();
+            key["kid"] == head["kid"]
+                && UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                    .verify(text.as_bytes(), &seal::decode(signature).unwrap())
+                    .is_ok()
+        })
+    }
+
+    #[test]
+    fn tokens_hold_across_a_restart_and_a_rotation() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let secret_before = secret(&store).unwrap();
+        let keys = open(store.clone(), 1000).unwrap();
+        let old = keys.sign("at+jwt", &json!({"sub": "anna"}), 1000).unwrap();
+        assert!(verify(&keys.jwks(), &old));
+        let keys = open(store.clone(), 2000).unwrap();
+        assert!(verify(&keys.jwks(), &old));
+        assert_eq!(secret(&store).unwrap(), secret_before);
+
+        let later = 1000 + SIGNS_FOR;
+        let new = keys.sign("at+jwt", &json!({}), later).unwrap();
+        assert_eq!(keys.jwks()["keys"].as_array().unwrap().len(), 2);
+        assert!(verify(&keys.jwks(), &new) && verify(&keys.jwks(), &old));
+
+        let keys = open(store, later + SIGNS_FOR + SHOWN_FOR).unwrap();
+        assert_eq!(keys.jwks()["keys"].as_array().unwrap().len(), 1);
+        assert!(!verify(&keys.jwks(), &old) && !verify(&keys.jwks(), &new));
+    }
+
+    #[test]
+    fn only_the_public_half_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = open(Store::open(dir.path()).unwrap(), 0).unwrap();
+        let jwks = keys.jwks();
+        let names: Vec<_> = jwks["keys"][0].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["kty", "crv", "use", "alg", "kid", "x", "y"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What clients read first: where the endpoints are and what they can do (RFC 8414, OpenID discovery), and the keys.
+
+use serde_json::{Value, json};
+
+use super::AuthorizationServer;
+use crate::http::{Page, Route};
+
+/// How long clients may keep these documents.
+const KEEP: &str = "public, max-age=300";
+
+impl AuthorizationServer {
+    /// The documents at every address where clients look for them.
+    pub(super) fn metadata_routes(&self) -> Vec<Route> {
+        // Behind a path the well-known part stands before it, or after it as OpenID has it.
+        let path = self.0.issuer.split_once("://").and_then(|(_, rest)| {
+            let at = rest.find('/')?;
+            rest.get(at..)
+        });
+        let mut places = Vec::new();
+        for document in ["oauth-authorization-server", "openid-configuration"] {
+            places.push(format!("/.well-known/{document}"));
+            if let Some(path) = path {
+                places.push(format!("/.well-known/{document}{path}"));
+                places.push(format!("{path}/.well-known/{document}"));
+            }
+        }
+        places
+            .iter()
+            .map(|place| {
+                self.get(place, |server, _| async move {
+                    Ok(Page::json(&server.metadata()).header("cache-control", KEEP))
+                })
+            })
+            .collect()
+    }
+
+    /// One document for both kinds of clients.
+    fn metadata(&self) -> Value {
+        let issuer = &self.0.issuer;
+        let at = |path: &str| format!("{issuer}{path}");
+        json!({
+            "issuer": issuer,
+            "authorization_endpoint": at("/authorize"),
+            "token_endpoint": at("/token"),
+            "registration_endpoint": at("/register"),
+            "revocation_endpoint": at("/revoke"),
+            "userinfo_endpoint": at("/userinfo"),
+            "jwks_uri": at("/jwks.json"),
+            "scopes_supported": self.all_scopes(),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint_auth_methods_supported": ["none"],
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": true,
+            "client_id_metadata_document_supported": true,
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+            "claims_supported": ["iss", "sub", "aud", "exp", "iat", "email", "email_verified"],
+            "request_parameter_supported": false,
+            "request_uri_parameter_supported": false,
+        })
+    }
+
+    /// The public keys.
+    pub(super) fn show_keys(&self) -> Page {
+        Page::json(&self.0.keys.jwks()).header("cache-control", KEEP)
+    }
+}

@@ -1,0 +1,317 @@
+//! An authorization server for people without one: OAuth 2.1 with passwords or with a provider's sign-in, good enough
+//! for ChatGPT and Claude to connect with no other software.
+//!
+//! [`AuthorizationServer::open`] reads its state from a folder; [`routes`](AuthorizationServer::routes) are its
+//! endpoints and pages, and [`issuer`](AuthorizationServer::issuer) lets a server accept its tokens.
+//!
+//! ```no_run
+//! use docent_mcp::sign_in::{AuthorizationServer, Login, Options};
+//! use docent_mcp::{Auth, http};
+//!
+//! let options = Options::new("https://docs.example.org", "Harbour archive", "./state");
+//! let server = AuthorizationServer::open(options)?;
+//! let auth = Auth::builder(["https://docs.example.org"])
+//!     .issuer(server.issuer())
+//!     .scopes(["docs.read"])
+//!     .build()?;
+//! let options = http::Options { auth: Some(auth), routes: server.routes(), ..http::Options::default() };
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Nobody is remembered between two sign-ins: the page that asks for the password is the page that asks for
+//! consent. What a sign-in allowed is a grant, and every token names its own, so that a grant that ends takes its tokens
+//! along.
+
+mod authorize;
+mod client;
+mod cookie;
+mod document;
+mod fetch;
+mod form;
+mod grants;
+mod keys;
+mod metadata;
+mod page;
+mod password;
+mod redirect;
+mod register;
+mod registry;
+mod request;
+mod revoke;
+mod seal;
+mod store;
+mod throttle;
+mod token;
+mod upstream;
+mod userinfo;
+mod users;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::challenge::{base, names};
+use super::{Algorithm, AuthError, Issuer, LocalKeys, is_scope};
+use crate::error::Failure;
+use crate::http::{Page, Route, Visit};
+pub use fetch::{BadAuthorities, OwnHosts};
+pub use password::hash as hash_password;
+pub use password::{
+    BadPassword, MAX_BYTES as MAX_PASSWORD_BYTES, MIN_CHARS as MIN_PASSWORD_CHARS, new_password,
+};
+pub use upstream::{BadUpstream, Secret, Upstream};
+pub use users::{MAX_CHARS, MAX_GROUPS, MAX_USERS, User, UserError, Users};
+
+use document::Documents;
+use fetch::Fetcher;
+use grants::Grants;
+use keys::{KeyError, Keys};
+use password::Verifier;
+use registry::Registry;
+use seal::Seal;
+use store::{Store, StoreError};
+use throttle::Throttle;
+
+/// The clock: seconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How people prove who they are.
+#[derive(Debug, Clone)]
+pub enum Login {
+    /// With a password of [`Users`] in the same folder.
+    Password,
+    /// At an OpenID provider.
+    Upstream(Upstream),
+}
+
+/// What an [`AuthorizationServer`] is made from.
+#[derive(Clone)]
+pub struct Options {
+    /// The address at which people reach the server, which is also the name of the issuer.
+    pub address: String,
+    /// More addresses under which it is reached; tokens may be meant for any of them.
+    pub more_addresses: Vec<String>,
+    /// What people call the server.
+    pub name: String,
+    /// What a token has to allow; one scope, such as `docs.read`.
+    pub scope: String,
+    /// The folder of the state. It is made if it is not there.
+    pub dir: PathBuf,
+    /// How people prove who they are.
+    pub login: Login,
+    /// Hosts of the owner's own network that may hold documents of clients.
+    pub own_hosts: OwnHosts,
+    /// The clock.
+    pub clock: Clock,
+}
+
+impl Options {
+    /// Sign-in with passwords, for the scope `docs.read`.
+    #[must_use]
+    pub fn new(address: impl Into<String>, name: impl Into<String>, dir: impl AsRef<Path>) -> Self {
+        let seconds = || SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            address: address.into(),
+            more_addresses: Vec::new(),
+            name: name.into(),
+            scope: "docs.read".to_owned(),
+            dir: dir.as_ref().to_owned(),
+            login: Login::Password,
+            own_hosts: OwnHosts::default(),
+            clock: Arc::new(move || seconds().map_or(0, |passed| passed.as_secs())),
+        }
+    }
+}
+
+/// Why an [`AuthorizationServer`] cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The address or the scope makes no sense.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The folder cannot be made or written to.
+    #[error("cannot use the folder `{}`", .0.display())]
+    Folder(PathBuf, #[source] std::io::Error),
+    /// Another server has the folder.
+    #[error("another server uses the folder `{}`", .0.display())]
+    Taken(PathBuf),
+    /// The state in the folder fails or is damaged.
+    #[error("the state in the folder `{}` cannot be used", .0.display())]
+    State(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The authorities of the owner's hosts are not certificates.
+    #[error(transparent)]
+    Authorities(#[from] BadAuthorities),
+    /// The provider's settings make no sense.
+    #[error(transparent)]
+    Upstream(#[from] BadUpstream),
+    /// The system gave no randomness.
+    #[error(transparent)]
+    Password(#[from] BadPassword),
+}
+
+/// An authorization server. Clones are one.
+#[derive(Clone)]
+pub struct AuthorizationServer(Arc<Inner>);
+
+struct Inner {
+    issuer: String,
+    /// Everything that a token may be meant for.
+    resources: BTreeSet<String>,
+    name: String,
+    scope: String,
+    clock: Clock,
+    keys: Keys,
+    seal: Seal,
+    registry: Registry,
+    documents: Documents,
+    grants: Grants,
+    sign_in: SignIn,
+}
+
+/// How people prove who they are, with what that takes.
+enum SignIn {
+    Password {
+        users: Users,
+        verifier: Verifier,
+        throttle: Throttle,
+    },
+    Upstream(upstream::Provider),
+}
+
+impl AuthorizationServer {
+    /// Opens the state in a folder, or begins with an empty one.
+    ///
+    /// # Errors
+    /// When an option makes no sense, or the folder cannot be used.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let issuer = base(&options.address)?;
+        if !is_scope(&options.scope) {
+            return Err(AuthError::Scope(options.scope).into());
+        }
+        let mut resources = BTreeSet::from_iter(names(&issuer));
+        for address in &options.more_addresses {
+            resources.extend(names(&base(address)?));
+        }
+        let dir = options.dir;
+        users::make_private(&dir).map_err(|error| OpenError::Folder(dir.clone(), error))?;
+        let sign_in = match options.login {
+            Login::Password => SignIn::Password {
+                users: Users::at(&dir),
+                verifier: Verifier::new()?,
+                throttle: Throttle::default(),
+            },
+            Login::Upstream(upstream) => SignIn::Upstream(upstream::Provider::new(upstream)?),
+        };
+        let fetcher = Fetcher::new(options.own_hosts)?;
+        let state = State::open(&dir, (options.clock)()).map_err(|error| match error {
+            KeyError::Store(StoreError::Taken) => OpenError::Taken(dir.clone()),
+            KeyError::Store(StoreError::Open(error)) => OpenError::Folder(dir.clone(), error),
+            other => OpenError::State(dir.clone(), Box::new(other)),
+        })?;
+        Ok(Self(Arc::new(Inner {
+            issuer,
+            resources,
+            name: options.name,
+            scope: options.scope,
+            clock: options.clock,
+            keys: state.keys,
+            seal: state.seal,
+            registry: Registry::new(state.store),
+            documents: Documents::new(fetcher),
+            grants: state.grants,
+            sign_in,
+        })))
+    }
+
+    /// Lets a server accept this one's tokens, as long as their grants live.
+    #[must_use]
+    pub fn issuer(&self) -> Issuer {
+        let server = self.clone();
+        Issuer::local(self.0.issuer.clone(), self.0.keys.public().clone())
+            .algorithms([Algorithm::Es256])
+            .unless(move |caller| {
+                let live = |id: &String| server.0.grants.is_live(id, server.now());
+                !caller.claim("sid").first().is_some_and(live)
+            })
+    }
+
+    /// The endpoints and pages. They are open to everybody.
+    #[must_use]
+    pub fn routes(&self) -> Vec<Route> {
+        let mut routes = self.metadata_routes();
+        routes.extend([
+            self.get(
+                "/jwks.json",
+                |server, _| async move { Ok(server.show_keys()) },
+            ),
+            self.get("/authorize", Self::ask),
+            self.post("/authorize", Self::decide),
+            self.post("/token", Self::exchange),
+            self.post("/register", Self::register),
+            self.post("/revoke", Self::revoke),
+            self.get("/userinfo", Self::tell),
+            self.post("/userinfo", Self::tell),
+        ]);
+        if matches!(self.0.sign_in, SignIn::Upstream(_)) {
+            routes.push(self.get("/callback", Self::come_back));
+        }
+        routes
+    }
+
+    fn get<F, R>(&self, path: &str, handler: F) -> Route
+    where
+        F: Fn(Self, Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+    {
+        let server = self.clone();
+        Route::get(path, move |visit| handler(server.clone(), visit)).open()
+    }
+
+    fn post<F, R>(&self, path: &str, handler: F) -> Route
+    where
+        F: Fn(Self, Visit) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Page, Failure>> + Send + 'static,
+    {
+        let server = self.clone();
+        Route::post(path, move |visit| handler(server.clone(), visit)).open()
+    }
+
+    fn now(&self) -> u64 {
+        (self.0.clock)()
+    }
+
+    /// Every scope that can be granted: ours first, then what OpenID clients ask for.
+    fn all_scopes(&self) -> [String; 3] {
+        [
+            self.0.scope.clone(),
+            "openid".to_owned(),
+            "email".to_owned(),
+        ]
+    }
+}
+
+/// What is read from the folder.
+struct State {
+    store: Store,
+    keys: Keys,
+    seal: Seal,
+    grants: Grants,
+}
+
+impl State {
+    fn open(dir: &Path, now: u64) -> Result<Self, KeyError> {
+        let store = Store::open(dir)?;
+        Ok(Self {
+            keys: Keys::open(store.clone(), LocalKeys::default(), now)?,
+            seal: Seal::new(&keys::secret(&store)?),
+            grants: Grants::open(store.clone(), now)?,
+            store,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! A password into what is kept of it, and back into yes or no.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
+use tokio::sync::Semaphore;
+
+/// Characters of the shortest password that is taken.
+pub const MIN_CHARS: usize = 10;
+/// Bytes of the longest one: hashing more would only cost time.
+pub const MAX_BYTES: usize = 512;
+
+/// Memory in KiB, rounds and lanes: what OWASP names first for argon2id.
+const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
+/// Passwords hashed at once; each takes the memory above and one processor.
+const AT_ONCE: usize = 2;
+/// How long one waits for its turn. Hosts give a sign-in minutes, proxies half of one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A password that is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadPassword {
+    /// It can be guessed.
+    #[error("the password has fewer than {MIN_CHARS} characters")]
+    Short,
+    /// It cannot be meant.
+    #[error("the password has more than {MAX_BYTES} bytes")]
+    Long,
+    /// The system gave no randomness.
+    #[error("the password cannot be hashed")]
+    Failed,
+}
+
+/// What is kept of a new password: its salted hash, as PHC writes it.
+///
+/// # Errors
+/// When it is too short or too long.
+pub fn hash(password: &str) -> Result<String, BadPassword> {
+    if password.chars().count() < MIN_CHARS {
+        return Err(BadPassword::Short);
+    }
+    if password.len() > MAX_BYTES {
+        return Err(BadPassword::Long);
+    }
+    let hashed = argon2().and_then(|argon2| argon2.hash_password(password.as_bytes()).ok());
+    hashed
+        .map(|hash| hash.to_string())
+        .ok_or(BadPassword::Failed)
+}
+
+/// Letters and digits that nobody takes for each other.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// A new password that nobody can guess: four groups of five letters and digits, 100 random bits.
+///
+/// # Errors
+/// When the system gives no randomness.
+pub fn new_password() -> Result<String, BadPassword> {
+    let random = super::seal::random::<20>().map_err(|_| BadPassword::Failed)?;
+    let mut password = String::new();
+    for (at, byte) in random.iter().enumerate() {
+        if at > 0 && at % 5 == 0 {
+            password.push('-');
+        }
+        let letter = LETTERS.get(usize::from(byte % 32)).copied();
+        password.push(char::from(letter.unwrap_or(b'a')));
+    }
+    Ok(password)
+}
+
+fn argon2() -> Option<Argon2<'static>> {
+    let (memory, rounds, lanes) = COST;
+    let params = Params::new(memory, rounds, lanes, None).ok()?;
+    Some(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+fn verify(password: &str, hash: &str) -> bool {
+    let Ok(parsed) = PasswordHash::new(hash) else {
+        return false;
+    };
+    argon2().is_some_and(|argon2| argon2.verify_password(password.as_bytes(), &parsed).is_ok())
+}
+
+/// Nobody's turn came in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+/// Says whether passwords are right, a few at a time.
+pub(crate) struct Verifier {
+    turns: Arc<Semaphore>,
+    /// The hash of a password that nobody has, so that an unknown name takes as long as a wrong password.
+    nobody: String,
+}
+
+impl Verifier {
+    pub(crate) fn new() -> Result<Self, BadPassword> {
+        let unknown = super::seal::secret().map_err(|_| BadPassword::Failed)?;
+        Ok(Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            nobody: hash(&unknown)?,
+        })
+    }
+
+    /// True for the password behind `hash`; without one the work is done all the same.
+    pub(crate) async fn check(&self, password: &str, hash: Option<&str>) -> Result<bool, Busy> {
+        if password.len() > MAX_BYTES {
+            return Ok(false);
+        }
+        let known = hash.is_some();
+        let hash = hash.unwrap_or(&self.nobody).to_owned();
+        let password = password.to_owned();
+        let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned());
+        let turn = turn.await.map_err(|_| Busy)?.map_err(|_| Busy)?;
+        let checked = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            verify(&password, &hash)
+        });
+        Ok(checked.await.map_err(|_| Busy)? && known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_have_bounds_and_salt() {
+        assert_eq!(hash("ninechars"), Err(BadPassword::Short));
+        assert_eq!(hash(&"a".repeat(MAX_BYTES + 1)), Err(BadPassword::Long));
+        let longest = "a".repeat(MAX_BYTES);
+        let (one, two) = (hash(&longest).unwrap(), hash(&longest).unwrap());
+        assert_ne!(one, two);
+        assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
+        assert!(verify(&longest, &one) && verify(&longest, &two));
+    }
+
+    #[test]
+    fn new_passwords_are_long_and_never_the_same() {
+        let (one, two) = (new_password().unwrap(), new_password().unwrap());
+        assert_eq!(one.len(), 23);
+        assert_ne!(one, two);
+        assert!(one.split('-').all(|group| group.len() == 5), "{one}");
+    }
+
+    #[tokio::test]
+    async fn only_the_right_password_of_somebody_is_right() {
+        let verifier = Verifier::new().unwrap();
+        let kept = hash("harbour lights").unwrap();
+        for (password, hash, expected) in [
+            ("harbour lights", Some(kept.as_str()), true),
+            ("harbour light", Some(kept.as_str()), false),
+            ("", Some(kept.as_str()), false),
+            ("harbour lights", Some("not a hash"), false),
+            ("harbour lights", None, false),
+        ] {
+            assert_eq!(
+                verifier.check(password, hash).await,
+                Ok(expected),
+                "{password} {hash:?}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_too_long_is_told_so() {
+        let verifier = Verifier::new().unwrap();
+        let turns = verifier.turns.clone();
+        let _all = turns.acquire_many_owned(2).await.unwrap();
+        assert_eq!(verifier.check("harbour lights", None).await, Err(Busy));
+    }
+}

@@ -1,0 +1,69 @@
+//! `/register`: what a client says about itself into an id (RFC 7591), for clients without a document.
+
+use serde_json::json;
+
+use super::AuthorizationServer;
+use super::client::Metadata;
+use super::registry::{Full, SAFE_FOR};
+use super::token::{Refusal, Stop, answered, unkept};
+use crate::error::Failure;
+use crate::http::{Page, Visit};
+
+/// The most bytes of what a client says.
+pub(crate) const MAX_BYTES: usize = 64 * 1024;
+
+impl AuthorizationServer {
+    /// `POST /register`.
+    pub(super) async fn register(self, visit: Visit) -> Result<Page, Failure> {
+        answered(self.registered(&visit).await)
+    }
+
+    async fn registered(&self, visit: &Visit) -> Result<Page, Stop> {
+        let bad = |why: &str| Refusal::new("invalid_client_metadata", why);
+        let kind = visit.header("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            return Err(bad("send the metadata as `application/json`")
+                .status(415)
+                .into());
+        }
+        if visit.body().len() > MAX_BYTES {
+            return Err(bad("the metadata is too large").status(413).into());
+        }
+        let metadata: Metadata = serde_json::from_slice(visit.body())
+            .map_err(|_| bad("the metadata is not a JSON object of texts and lists"))?;
+        // Whatever way to prove itself a client prefers, it is told the one there is.
+        let client = metadata.described("").map_err(|error| {
+            let kind = if error.0.contains("redirect") {
+                "invalid_redirect_uri"
+            } else {
+                "invalid_client_metadata"
+            };
+            Refusal::new(kind, format!("the client {}", error.0))
+        })?;
+        let now = self.now();
+        let client = self.0.registry.add(client, now).await?.map_err(|Full| {
+            tracing::warn!("too many clients have registered; one more was refused");
+            let why = format!("too many clients have registered; try again in {SAFE_FOR} seconds");
+            Refusal::new("temporarily_unavailable", why).status(503)
+        })?;
+        let grants: &[&str] = if client.refreshes {
+            &["authorization_code", "refresh_token"]
+        } else {
+            &["authorization_code"]
+        };
+        Ok(unkept(
+            Page::json(&json!({
+                "client_id": client.id,
+                "client_id_issued_at": now,
+                "client_name": client.name,
+                "redirect_uris": client.redirects,
+                "token_endpoint_auth_method": "none",
+                "grant_types": grants,
+                "response_types": ["code"],
+                "scope": self.all_scopes().join(" "),
+            }))
+            .status(201),
+        ))
+    }
+}

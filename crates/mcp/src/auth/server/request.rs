@@ -1,0 +1,208 @@
+//! What a client asks of `/authorize` into an [`AuthorizationRequest`] that can be granted, or into a refusal.
+//!
+//! Until the client and the address for the answer are known, a refusal is a page for the person; from then on it
+//! goes back to the client.
+
+use std::sync::Arc;
+
+use super::AuthorizationServer;
+use super::client::{Client, is_address};
+use super::document::DocumentError;
+use super::form::{BadForm, Form};
+use super::seal;
+use crate::auth::challenge::canonical;
+use crate::error::Failure;
+
+/// The most bytes of what a client wants back unchanged.
+const MAX_STATE: usize = 2_048;
+/// What an S256 challenge is: 32 bytes in base64.
+const CHALLENGE_CHARS: usize = 43;
+
+/// A request that can be granted.
+#[derive(Debug, Clone)]
+pub(crate) struct AuthorizationRequest {
+    pub(crate) client: Arc<Client>,
+    pub(crate) redirect: String,
+    pub(crate) state: Option<String>,
+    pub(crate) challenge: String,
+    pub(crate) resource: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) nonce: Option<String>,
+}
+
+/// Why a request is not granted.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Told to the person: there is no address that could be trusted with it.
+    Here(String),
+    /// Told to the client.
+    Back {
+        to: String,
+        state: Option<String>,
+        error: &'static str,
+        why: &'static str,
+    },
+    /// Ours.
+    Failed(Failure),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<BadForm> for Refused {
+    fn from(error: BadForm) -> Self {
+        Self::Here(error.to_string())
+    }
+}
+
+impl AuthorizationServer {
+    /// Checks a request that came as a query.
+    pub(crate) async fn understand(&self, query: &str) -> Result<AuthorizationRequest, Refused> {
+        let form = Form::parse(query.as_bytes())?;
+        let client = self.requesting(&form).await?;
+        let redirect = self.redirect(&form, &client)?;
+        let state = form.get("state").map(str::to_owned);
+        let back = |error, why| Refused::Back {
+            to: redirect.clone(),
+            // What is too long to be kept is too long to be sent back.
+            state: state.clone().filter(|state| state.len() <= MAX_STATE),
+            error,
+            why,
+        };
+        check_shape(&form).map_err(|(error, why)| back(error, why))?;
+        let challenge = form.get("code_challenge").unwrap_or_default().to_owned();
+        let resource = self.resource(form.get("resource")).ok_or_else(|| {
+            back(
+                "invalid_target",
+                "`resource` is not an address of this server",
+            )
+        })?;
+        let scopes = self
+            .scopes(form.get("scope"))
+            .ok_or_else(|| back("invalid_scope", "none of these scopes can be granted"))?;
+        Ok(AuthorizationRequest {
+            nonce: form.get("nonce").map(str::to_owned),
+            client,
+            redirect,
+            state,
+            challenge,
+            resource,
+            scopes,
+        })
+    }
+
+    async fn requesting(&self, form: &Form) -> Result<Arc<Client>, Refused> {
+        let id = form
+            .get("client_id")
+            .ok_or_else(|| Refused::Here("the app did not say which one it is".to_owned()))?;
+        if is_address(id) {
+            let found = self.0.documents.client(id, self.now()).await;
+            return found.map_err(|error| match error {
+                DocumentError::Busy => Refused::Here(
+                    "too many apps are signing in at once; try again in a moment".to_owned(),
+                ),
+                error => Refused::Here(format!("the app cannot be identified: {error}")),
+            });
+        }
+        let found = self.0.registry.find(id, self.now()).await;
+        let found = found.map_err(|error| Refused::Failed(error.into()))?;
+        found.map(Arc::new).ok_or_else(|| {
+            Refused::Here(
+                "the app is not known here (any more): remove this connection in the app and add it again"
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn redirect(&self, form: &Form, client: &Client) -> Result<String, Refused> {
+        let bad = |text: &str| Refused::Here(text.to_owned());
+        match form.get("redirect_uri") {
+            Some(asked) if client.may_use(asked) => Ok(asked.to_owned()),
+            Some(_) => Err(bad(
+                "the app wants its answer at an address that it did not register",
+            )),
+            None => Err(bad("the app did not say where its answer should go")),
+        }
+    }
+
+    /// The resource that is meant, if it is ours. A client that names none means the endpoint.
+    pub(crate) fn resource(&self, asked: Option<&str>) -> Option<String> {
+        let Some(asked) = asked else {
+            return Some(format!("{}/mcp", canonical(&self.0.issuer)));
+        };
+        Some(canonical(asked)).filter(|asked| self.0.resources.contains(asked))
+    }
+
+    /// What is granted of what is asked, in our order. Scopes that we do not know are left out, as RFC 6749
+    /// allows; nothing when none is left.
+    pub(crate) fn scopes(&self, asked: Option<&str>) -> Option<Vec<String>> {
+        let Some(asked) = asked else {
+            return Some(vec![self.0.scope.clone()]);
+        };
+        let asked: Vec<_> = asked.split(' ').collect();
+        let granted: Vec<_> = self
+            .all_scopes()
+            .into_iter()
+            .filter(|known| asked.contains(&known.as_str()))
+            .collect();
+        (!granted.is_empty()).then_some(granted)
+    }
+}
+
+type Why = (&'static str, &'static str);
+
+/// Everything about a request that depends on nothing but itself.
+fn check_shape(form: &Form) -> Result<(), Why> {
+    if form
+        .get("state")
+        .is_some_and(|state| state.len() > MAX_STATE)
+    {
+        return Err(("invalid_request", "`state` is too long"));
+    }
+    if form
+        .get("nonce")
+        .is_some_and(|nonce| nonce.len() > MAX_STATE)
+    {
+        return Err(("invalid_request", "`nonce` is too long"));
+    }
+    if form.get("request").is_some() {
+        return Err(("request_not_supported", "send the parameters themselves"));
+    }
+    if form.get("request_uri").is_some() {
+        return Err((
+            "request_uri_not_supported",
+            "send the parameters themselves",
+        ));
+    }
+    if form.get("response_type") != Some("code") {
+        return Err((
+            "unsupported_response_type",
+            "`response_type` must be `code`",
+        ));
+    }
+    if form
+        .get("response_mode")
+        .is_some_and(|mode| mode != "query")
+    {
+        return Err(("invalid_request", "`response_mode` must be `query`"));
+    }
+    if form.get("code_challenge_method") != Some("S256") {
+        return Err(("invalid_request", "`code_challenge_method` must be `S256`"));
+    }
+    let challenge = form.get("code_challenge").unwrap_or_default();
+    if challenge.len() != CHALLENGE_CHARS || seal::decode(challenge).is_none() {
+        return Err((
+            "invalid_request",
+            "`code_challenge` is not an S256 challenge",
+        ));
+    }
+    // Nobody is remembered, so nobody can be let through without being asked.
+    let silent = form.get("prompt").unwrap_or_default();
+    if silent.split(' ').any(|word| word == "none") {
+        return Err(("login_required", "the user has to sign in"));
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! `/revoke`: the end of a grant (RFC 7009), by its refresh token or an access token.
+
+use super::token::{Stop, answered, posted, unkept};
+use super::{AuthorizationServer, grants};
+use crate::auth::{Caller, token};
+use crate::error::Failure;
+use crate::http::{Page, Visit};
+
+impl AuthorizationServer {
+    /// `POST /revoke`. Whether there was something to end is nobody's business.
+    pub(super) async fn revoke(self, visit: Visit) -> Result<Page, Failure> {
+        answered(self.revoked(&visit).await)
+    }
+
+    async fn revoked(&self, visit: &Visit) -> Result<Page, Stop> {
+        let form = posted(visit)?;
+        let client = self.client_id(&form).await?;
+        let token = form.get("token").unwrap_or_default();
+        let id = match grants::parts(token) {
+            Some((id, _)) => Some(id),
+            None => self.grant_of(token).await,
+        };
+        if let Some(id) = id {
+            self.0.grants.end(&id, Some(&client)).await?;
+        }
+        Ok(unkept(Page::new(200, "application/json", "{}")))
+    }
+
+    /// The grant of an access token of ours that is still good.
+    async fn grant_of(&self, token: &str) -> Option<String> {
+        let caller = self.owner_of(token).await?;
+        caller.claim("sid").into_iter().next()
+    }
+
+    /// Who owns an access token, for the endpoints of this server.
+    pub(crate) async fn owner_of(&self, token: &str) -> Option<Caller> {
+        let issuers = [self.issuer()];
+        let verified = token::verify(token, &issuers, &self.0.resources, self.now());
+        verified.await.ok()
+    }
+}

@@ -1,0 +1,274 @@
+//! What outlives a restart: registered clients, codes, grants and keys, in one file that only the owner reads.
+//!
+//! One file with transactions (redb), because a code has to be spent and its grant made in one step that
+//! lasts or never was. What a transaction returned is on the disk. Secrets of others are kept as digests only.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    TableDefinition, WriteTransaction,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What of the file is kept in memory.
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The file.
+pub(crate) const NAME: &str = "sign-in.redb";
+
+/// One kind of rows: JSON by a text.
+pub(crate) type Table = TableDefinition<'static, &'static str, &'static [u8]>;
+
+/// Clients that registered themselves and were allowed something, by their id.
+pub(crate) const CLIENTS: Table = TableDefinition::new("clients");
+/// Clients that registered themselves and were not yet allowed anything.
+pub(crate) const NEWCOMERS: Table = TableDefinition::new("newcomers");
+/// Codes, by their digest.
+pub(crate) const CODES: Table = TableDefinition::new("codes");
+/// Grants, by the digest of their id.
+pub(crate) const GRANTS: Table = TableDefinition::new("grants");
+/// Keys that sign, by their id, and the secret behind every seal.
+pub(crate) const KEYS: Table = TableDefinition::new("keys");
+
+const TABLES: [Table; 5] = [CLIENTS, NEWCOMERS, CODES, GRANTS, KEYS];
+
+/// Why something could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The file cannot be made or opened.
+    #[error("the file of the sign-in cannot be opened")]
+    Open(#[source] io::Error),
+    /// Another process has it.
+    #[error("another process keeps the file of the sign-in")]
+    Taken,
+    /// The disk or the file fails.
+    #[error("the file of the sign-in fails")]
+    Failed(#[source] Box<redb::Error>),
+    /// A row is not what was written.
+    #[error("a row of the sign-in is damaged")]
+    Row(#[from] serde_json::Error),
+    /// The work was given up.
+    #[error("the file of the sign-in was given up")]
+    Gone,
+    /// The system gave no randomness.
+    #[error(transparent)]
+    NoRandomness(#[from] super::seal::NoRandomness),
+}
+
+macro_rules! fails_with {
+    ($($error:ty),*) => {
+        $(impl From<$error> for StoreError {
+            fn from(error: $error) -> Self {
+                Self::Failed(Box::new(error.into()))
+            }
+        })*
+    };
+}
+fails_with!(
+    redb::DatabaseError,
+    redb::TransactionError,
+    redb::TableError,
+    redb::StorageError,
+    redb::CommitError
+);
+
+/// The open file.
+#[derive(Clone)]
+pub(crate) struct Store(Arc<Database>);
+
+impl Store {
+    /// Opens the file in `dir`, or makes an empty one that only its owner can read.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(NAME);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(StoreError::Open)?;
+        #[cfg(unix)]
+        private(&file).map_err(StoreError::Open)?;
+        drop(file);
+        let database = Database::builder()
+            .set_cache_size(CACHE_BYTES)
+            .create(&path)
+            .map_err(|error| match error {
+                redb::DatabaseError::DatabaseAlreadyOpen => StoreError::Taken,
+                other => other.into(),
+            })?;
+        let store = Self(Arc::new(database));
+        store.change(|rows| {
+            for table in TABLES {
+                rows.0.open_table(table)?;
+            }
+            Ok(())
+        })?;
+        Ok(store)
+    }
+
+    /// Changes rows: all of it lasts when this returns, or nothing happened.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&Rows) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let rows = Rows(self.0.begin_write()?);
+        let done = change(&rows)?;
+        rows.0.commit()?;
+        Ok(done)
+    }
+
+    /// The same away from the threads that answer requests: a commit waits for the disk.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Rows) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        tokio::task::spawn_blocking(move || store.change(change))
+            .await
+            .map_err(|_| StoreError::Gone)?
+    }
+
+    /// One row.
+    pub(crate) async fn get<R: DeserializeOwned + Send + 'static>(
+        &self,
+        table: Table,
+        key: &str,
+    ) -> Result<Option<R>, StoreError> {
+        let (store, key) = (self.clone(), key.to_owned());
+        tokio::task::spawn_blocking(move || {
+            let read = store.0.begin_read()?;
+            let table = read.open_table(table)?;
+            let row = table.get(key.as_str())?;
+            Ok(row
+                .map(|row| serde_json::from_slice(row.value()))
+                .transpose()?)
+        })
+        .await
+        .map_err(|_| StoreError::Gone)?
+    }
+}
+
+/// A file from an older umask or a copy is made private again.
+#[cfg(unix)]
+fn private(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+/// Every row, within one transaction.
+pub(crate) struct Rows(WriteTransaction);
+
+impl Rows {
+    /// One row.
+    pub(crate) fn get<R: DeserializeOwned>(
+        &self,
+        table: Table,
+        key: &str,
+    ) -> Result<Option<R>, StoreError> {
+        let table = self.0.open_table(table)?;
+        let row = table.get(key)?;
+        Ok(row
+            .map(|row| serde_json::from_slice(row.value()))
+            .transpose()?)
+    }
+
+    /// Writes a row over whatever was there.
+    pub(crate) fn put<R: Serialize>(
+        &self,
+        table: Table,
+        key: &str,
+        row: &R,
+    ) -> Result<(), StoreError> {
+        let bytes = serde_json::to_vec(row)?;
+        self.0.open_table(table)?.insert(key, bytes.as_slice())?;
+        Ok(())
+    }
+
+    /// Takes a row away.
+    pub(crate) fn remove(&self, table: Table, key: &str) -> Result<(), StoreError> {
+        self.0.open_table(table)?.remove(key)?;
+        Ok(())
+    }
+
+    /// How many rows of a kind there are.
+    pub(crate) fn count(&self, table: Table) -> Result<usize, StoreError> {
+        let count = self.0.open_table(table)?.len()?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Every row of a kind. The kinds are bounded where rows are made.
+    pub(crate) fn all<R: DeserializeOwned>(
+        &self,
+        table: Table,
+    ) -> Result<Vec<(String, R)>, StoreError> {
+        let table = self.0.open_table(table)?;
+        let mut rows = Vec::new();
+        for row in table.iter()? {
+            let (key, value) = row?;
+            rows.push((
+                key.value().to_owned(),
+                serde_json::from_slice(value.value())?,
+            ));
+        }
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_written_is_there_after_opening_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store
+            .write(|rows| rows.put(CODES, "a", &vec![1, 2]))
+            .await
+            .unwrap();
+        let undone: Result<(), _> = store.change(|rows| {
+            rows.put(CODES, "b", &0)?;
+            Err(StoreError::Gone)
+        });
+        assert!(undone.is_err());
+        drop(store);
+        let store = Store::open(dir.path()).unwrap();
+        assert_eq!(store.get(CODES, "a").await.unwrap(), Some(vec![1, 2]));
+        assert_eq!(store.get::<i32>(CODES, "b").await.unwrap(), None);
+        assert_eq!(
+            store.change(|rows| rows.all::<Vec<i32>>(CODES)).unwrap(),
+            [("a".to_owned(), vec![1, 2])]
+        );
+    }
+
+    #[test]
+    fn a_second_process_is_told_that_the_file_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Store::open(dir.path()).unwrap();
+        assert!(matches!(Store::open(dir.path()), Err(StoreError::Taken)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_reads_the_file_even_where_it_was_open_to_all() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        drop(Store::open(dir.path()).unwrap());
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_not_an_empty_store() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(NAME), vec![b'x'; 8192]).unwrap();
+        assert!(Store::open(dir.path()).is_err());
+    }
+}

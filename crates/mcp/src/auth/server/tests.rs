@@ -1,0 +1,387 @@
+//! The whole dance in one process, and everybody who steps on its toes.
+
+mod attacks;
+mod bounds;
+mod dance;
+mod providers;
+mod refreshing;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::auth::Auth;
+use crate::http::guard::Guard;
+use crate::{Answer, App, Context, Descriptor, Hints, Tool};
+
+const ADDRESS: &str = "https://docs.example.org";
+const CALLBACK: &str = "https://app.example/cb";
+const PASSWORD: &str = "harbour lights";
+/// A verifier and its challenge, from appendix B of RFC 7636.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+struct Who;
+impl Tool for Who {
+    type Input = Nothing;
+    type Output = String;
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(
+            "who",
+            "Who",
+            "Use this to learn who asks.",
+            Hints::READ_ONLY,
+        )
+    }
+    async fn call(&self, _: Nothing, context: Context) -> Result<Answer<String>, Failure> {
+        let caller = context.caller();
+        let all = [
+            caller.subject().unwrap_or_default().to_owned(),
+            caller.claim("email").join(","),
+            caller.claim("groups").join(","),
+        ];
+        Ok(Answer::new(all.join("|")))
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// A server with its authorization server, a clock that can be turned, and a folder that outlives both.
+struct World {
+    dir: tempfile::TempDir,
+    clock: Arc<AtomicU64>,
+    login: Login,
+    server: Option<AuthorizationServer>,
+    router: Router,
+}
+
+/// What came back.
+struct Got {
+    status: StatusCode,
+    headers: http::HeaderMap,
+    body: String,
+}
+
+impl Got {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The value of a hidden field.
+    fn hidden(&self, name: &str) -> String {
+        let mark = format!("name=\"{name}\" value=\"");
+        let rest = self
+            .body
+            .split_once(&mark)
+            .unwrap_or_else(|| panic!("{}", self.body))
+            .1;
+        unescape(rest.split('"').next().unwrap())
+    }
+
+    /// Where the browser is sent, by a redirect or by a page.
+    fn target(&self) -> url::Url {
+        let text = match self.headers.get(header::LOCATION) {
+            Some(to) => to.to_str().unwrap().to_owned(),
+            None => {
+                let rest = self
+                    .body
+                    .split_once("url=")
+                    .unwrap_or_else(|| panic!("{}", self.body))
+                    .1;
+                unescape(rest.split('"').next().unwrap())
+            }
+        };
+        url::Url::parse(&text).unwrap()
+    }
+
+    fn sent(&self, name: &str) -> Option<String> {
+        let target = self.target();
+        let mut found = target.query_pairs().filter(|(key, _)| key == name);
+        found.next().map(|(_, value)| value.into_owned())
+    }
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+}
+
+fn encoded(values: &[(&str, &str)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(values);
+    query.finish()
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(Login::Password)
+    }
+
+    fn with(login: Login) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let now = (Options::new("", "", "").clock)();
+        let mut world = Self {
+            dir,
+            clock: Arc::new(AtomicU64::new(now)),
+            login,
+            server: None,
+            router: Router::new(),
+        };
+        let users = Users::at(world.dir.path());
+        for (name, group) in [("anna", "crew"), ("nils", "guests")] {
+            let user = User {
+                name: name.to_owned(),
+                email: Some(format!("{name}@port.example")),
+                groups: vec![group.to_owned()],
+                password: hash_password(PASSWORD).unwrap(),
+            };
+            users.add(user).unwrap();
+        }
+        world.restart();
+        world
+    }
+
+    /// Opens everything again, as a new process would.
+    fn restart(&mut self) {
+        self.router = Router::new();
+        self.server = None;
+        let clock = self.clock.clone();
+        let server = AuthorizationServer::open(Options {
+            login: self.login.clone(),
+            clock: Arc::new(move || clock.load(Ordering::SeqCst)),
+            ..Options::new(ADDRESS, "Harbour <archive>", self.dir.path())
+        })
+        .unwrap();
+        let auth = Auth::builder([ADDRESS])
+            .issuer(server.issuer())
+            .scopes(["docs.read"]);
+        let options = crate::http::Options {
+            auth: Some(auth.build().unwrap()),
+            routes: server.routes(),
+            ..crate::http::Options::default()
+        };
+        let app = App::builder("t", "1.0.0").tool(Who).build().unwrap();
+        let guard = Guard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
+        self.router = crate::http::router(app, options, guard);
+        self.server = Some(server);
+    }
+
+    fn server(&self) -> &AuthorizationServer {
+        self.server.as_ref().unwrap()
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    async fn send(&self, request: http::request::Builder, body: String) -> Got {
+        let request = request
+            .header("host", "docs.example.org")
+            .body(Body::from(body))
+            .unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Got {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    async fn get(&self, target: &str) -> Got {
+        self.send(Request::get(target), String::new()).await
+    }
+
+    async fn post(&self, path: &str, values: &[(&str, &str)]) -> Got {
+        let request =
+            Request::post(path).header("content-type", "application/x-www-form-urlencoded");
+        self.send(request, encoded(values)).await
+    }
+
+    async fn register(&self, metadata: Value) -> Got {
+        let request = Request::post("/register").header("content-type", "application/json");
+        self.send(request, metadata.to_string()).await
+    }
+
+    /// A client that registered itself.
+    async fn client(&self) -> String {
+        let got = self
+            .register(json!({"client_name": "Chart room", "redirect_uris": [CALLBACK]}))
+            .await;
+        assert_eq!(got.status, 201, "{}", got.body);
+        got.json()["client_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A request that can be granted.
+    fn request<'a>(&self, client: &'a str) -> Vec<(&'a str, &'a str)> {
+        vec![
+            ("response_type", "code"),
+            ("client_id", client),
+            ("redirect_uri", CALLBACK),
+            ("code_challenge", CHALLENGE),
+            ("code_challenge_method", "S256"),
+            ("state", "s&1"),
+            ("scope", "docs.read"),
+            ("resource", "https://docs.example.org/mcp"),
+        ]
+    }
+
+    async fn ask(&self, values: &[(&str, &str)]) -> Got {
+        self.get(&format!("/authorize?{}", encoded(values))).await
+    }
+
+    /// Sends the form of a page back, as the browser that got it.
+    async fn answer(&self, page: &Got, values: &[(&str, &str)]) -> Got {
+        let cookie = page
+            .header("set-cookie")
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned();
+        let mut all = vec![
+            ("request", page.hidden("request")),
+            ("token", page.hidden("token")),
+        ];
+        all.extend(
+            values
+                .iter()
+                .map(|(name, value)| (*name, (*value).to_owned())),
+        );
+        let all: Vec<_> = all
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let request = Request::post("/authorize")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("origin", ADDRESS)
+            .header("sec-fetch-site", "same-origin")
+            .header("cookie", cookie);
+        self.send(request, encoded(&all)).await
+    }
+
+    async fn sign_in(&self, page: &Got, name: &str, password: &str) -> Got {
+        let values = [
+            ("name", name),
+            ("password", password),
+            ("decision", "allow"),
+        ];
+        self.answer(page, &values).await
+    }
+
+    /// A code for a client.
+    async fn code(&self, client: &str) -> String {
+        let page = self.ask(&self.request(client)).await;
+        let got = self.sign_in(&page, "anna", PASSWORD).await;
+        got.sent("code").unwrap_or_else(|| panic!("{}", got.body))
+    }
+
+    async fn spend(&self, client: &str, code: &str) -> Got {
+        let values = [
+            ("grant_type", "authorization_code"),
+            ("client_id", client),
+            ("code", code),
+            ("redirect_uri", CALLBACK),
+            ("code_verifier", VERIFIER),
+            ("resource", "https://docs.example.org/mcp"),
+        ];
+        self.post("/token", &values).await
+    }
+
+    async fn refresh(&self, client: &str, token: &str) -> Got {
+        let values = [
+            ("grant_type", "refresh_token"),
+            ("client_id", client),
+            ("refresh_token", token),
+        ];
+        self.post("/token", &values).await
+    }
+
+    /// Registers, asks, signs in and spends the code.
+    async fn tokens(&self) -> (String, Value) {
+        let client = self.client().await;
+        let code = self.code(&client).await;
+        let got = self.spend(&client, &code).await;
+        assert_eq!(got.status, 200, "{}", got.body);
+        (client, got.json())
+    }
+
+    /// What the tool says to whoever has this token.
+    async fn call(&self, token: &str) -> Got {
+        let request = Request::post("/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("authorization", format!("Bearer {token}"));
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "who", "arguments": {}},
+        });
+        self.send(request, body.to_string()).await
+    }
+}
+
+impl World {
+    /// A code without a form, at another second each time.
+    async fn allow_directly(&self, client: &str, second: u64) -> String {
+        let query = encoded(&self.request(client));
+        let request = self
+            .server()
+            .understand(&query)
+            .await
+            .unwrap_or_else(|_| panic!("{query}"));
+        let user = Users::at(self.dir.path()).find("anna").unwrap().unwrap();
+        self.pass(u64::from(second > 0));
+        let page = self
+            .server()
+            .allow(request, authorize::person(&user))
+            .await
+            .unwrap();
+        let body = String::from_utf8(page.body().to_vec()).unwrap();
+        let headers = http::HeaderMap::new();
+        let status = StatusCode::OK;
+        Got {
+            status,
+            headers,
+            body,
+        }
+        .sent("code")
+        .unwrap()
+    }
+}
+
+impl Inner {
+    /// How many rows of a kind there are.
+    fn grants_on_disk(&self, table: store::Table) -> usize {
+        self.grants.count(table)
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {name} in {value}"))
+        .to_owned()
+}
+
+/// The claims of a token, unchecked.
+fn claims(token: &str) -> Value {
+    let payload = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&seal::decode(payload).unwrap()).unwrap()
+}

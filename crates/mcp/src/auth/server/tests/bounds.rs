@@ -1,0 +1,148 @@
+//! What is tried too often, is too much, is kept too plainly, or would like to be markup.
+
+use super::*;
+use crate::auth::server::store::CODES;
+
+#[tokio::test]
+async fn passwords_cannot_be_guessed_by_trying() {
+    let world = World::new();
+    let client = world.client().await;
+    let page = world.ask(&world.request(&client)).await;
+    for n in 0..10 {
+        let got = world.sign_in(&page, "anna", "wrong password").await;
+        assert_eq!(got.status, 403, "{n}");
+        assert!(got.body.contains("do not go together"));
+    }
+    let got = world.sign_in(&page, "anna", PASSWORD).await;
+    assert_eq!(got.status, 429, "the right one waits too");
+    assert!(!got.header("retry-after").is_empty());
+    assert!(!got.body.contains("code="));
+    assert!(
+        world
+            .sign_in(&page, "nils", PASSWORD)
+            .await
+            .sent("code")
+            .is_some()
+    );
+    let unknown = world.sign_in(&page, "nobody", PASSWORD).await;
+    let wrong = world.sign_in(&page, "nils", "wrong password").await;
+    assert_eq!(unknown.status, wrong.status);
+    let plain = |got: &Got| got.body.split_once("<form").unwrap().0.to_owned();
+    assert_eq!(plain(&unknown), plain(&wrong), "both are told the same");
+    for (name, password) in [
+        ("", PASSWORD),
+        ("anna", ""),
+        (&"a".repeat(2_000)[..], PASSWORD),
+    ] {
+        assert_eq!(world.sign_in(&page, name, password).await.status, 403);
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_a_client_says_becomes_markup() {
+    let world = World::new();
+    for name in [
+        "<script>alert(1)</script>",
+        "\"><img src=x onerror=alert(1)>",
+        "</title><script>alert(1)</script>",
+        "a\u{202E}b<svg/onload=alert(1)>",
+        "&lt;b&gt;",
+    ] {
+        let made = world
+            .register(json!({"client_name": name, "redirect_uris": [CALLBACK]}))
+            .await;
+        let client = text(&made.json(), "client_id");
+        let state = "\"><script>alert(2)</script>";
+        let mut asked = world.request(&client);
+        asked.retain(|(name, _)| *name != "state");
+        asked.push(("state", state));
+        let page = world.ask(&asked).await;
+        assert_eq!(page.status, 200);
+        for bad in ["<script", "<img", "<svg", "\u{202E}"] {
+            assert!(!page.body.contains(bad), "{name}: {}", page.body);
+        }
+        let done = world.sign_in(&page, "anna", PASSWORD).await;
+        assert!(!done.body.contains("<script"));
+        assert_eq!(done.sent("state").as_deref(), Some(state));
+    }
+}
+
+#[tokio::test]
+async fn registration_takes_what_can_be_meant_and_has_bounds() {
+    let world = World::new();
+    let uris = vec![CALLBACK; 21];
+    for (metadata, error) in [
+        (json!({}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": []}), "invalid_redirect_uri"),
+        (json!({"redirect_uris": uris}), "invalid_redirect_uri"),
+        (
+            json!({"redirect_uris": ["http://evil.example/cb"]}),
+            "invalid_redirect_uri",
+        ),
+        (
+            json!({"redirect_uris": ["javascript:alert(1)"]}),
+            "invalid_redirect_uri",
+        ),
+        (
+            json!({"redirect_uris": "https://app.example/cb"}),
+            "invalid_client_metadata",
+        ),
+        (
+            json!({"redirect_uris": [CALLBACK], "grant_types": ["implicit"]}),
+            "invalid_client_metadata",
+        ),
+        (json!([]), "invalid_client_metadata"),
+    ] {
+        let got = world.register(metadata.clone()).await;
+        assert_eq!(got.status, 400, "{metadata}");
+        assert_eq!(got.json()["error"], error, "{metadata}");
+    }
+    let large = json!({"redirect_uris": [CALLBACK], "logo": "x".repeat(65_536)});
+    assert_eq!(world.register(large).await.status, 413);
+    let kind = Request::post("/register").header("content-type", "text/plain");
+    assert_eq!(world.send(kind, "{}".to_owned()).await.status, 415);
+    let got = world
+        .register(json!({"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "client_secret_basic"}))
+        .await
+        .json();
+    assert_eq!(got["token_endpoint_auth_method"], "none");
+    assert!(got.get("client_secret").is_none());
+}
+
+#[tokio::test]
+async fn only_digests_are_on_the_disk() {
+    let world = World::new();
+    let (client, tokens) = world.tokens().await;
+    let code = world.code(&client).await;
+    let refresh = text(&tokens, "refresh_token");
+    let access = text(&tokens, "access_token");
+    let waiting = world.server().0.grants_on_disk(CODES);
+    assert!(waiting >= 1);
+    let mut parts = vec![code, access, PASSWORD.to_owned()];
+    parts.extend(refresh.split('.').map(str::to_owned));
+    for file in std::fs::read_dir(world.dir.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        for part in &parts {
+            let found = bytes
+                .windows(part.len())
+                .any(|window| window == part.as_bytes());
+            assert!(!found, "a secret is on the disk");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
+    let world = World::new();
+    let client = world.client().await;
+    let mut first = None;
+    for n in 0..=grants::MAX_OWN {
+        // The password is not what is looked at here.
+        let code = world.allow_directly(&client, n as u64).await;
+        let got = world.spend(&client, &code).await.json();
+        first.get_or_insert(text(&got, "access_token"));
+    }
+    assert_eq!(world.call(&first.unwrap()).await.status, 401);
+    let live = world.server().0.grants_on_disk(store::GRANTS);
+    assert_eq!(live, grants::MAX_OWN);
+}

@@ -1,0 +1,391 @@
+//! Sign-in at a provider: the way there and back, and everybody who waits at the roadside. The provider is a small one
+//! on this machine that says what each test wants.
+
+use std::sync::Mutex;
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::auth::mint::{Signer, jwks};
+use crate::http::{Page, Route};
+
+/// What the provider says next.
+#[derive(Clone)]
+struct Says {
+    header: Value,
+    claims: Value,
+    userinfo: Value,
+    status: u16,
+}
+
+struct Place {
+    world: World,
+    issuer: String,
+    says: Arc<Mutex<Says>>,
+    /// The last form that came to the token endpoint, and how we proved who we are.
+    asked: Arc<Mutex<(String, String)>>,
+    stop: CancellationToken,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Place {
+    async fn new() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let says = Arc::new(Mutex::new(Says {
+            header: json!({"typ": "JWT"}),
+            claims: json!({}),
+            userinfo: json!({}),
+            status: 200,
+        }));
+        let asked = Arc::new(Mutex::new((String::new(), String::new())));
+        let stop = CancellationToken::new();
+        let routes = routes(&issuer, &says, &asked);
+        let options = crate::http::Options {
+            routes,
+            ..crate::http::Options::default()
+        };
+        tokio::spawn(crate::http::serve_routes(options, listener, stop.clone()));
+        let world = World::with(Login::Upstream(Upstream {
+            issuer: issuer.clone(),
+            client_id: "docent".to_owned(),
+            client_secret: Some(Secret::new("se:cret")),
+        }));
+        Self {
+            world,
+            issuer,
+            says,
+            asked,
+            stop,
+        }
+    }
+
+    /// Consents, and goes as far as the provider's door: its cookie, and what was asked there.
+    async fn depart(&self) -> (String, url::Url) {
+        let client = self.world.client().await;
+        let page = self.world.ask(&self.world.request(&client)).await;
+        assert!(page.body.contains("Continue at 127.0.0.1"), "{}", page.body);
+        let gone = self.world.answer(&page, &[("decision", "allow")]).await;
+        let cookie = gone
+            .header("set-cookie")
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned();
+        let target = gone.target();
+        let get = |name: &str| {
+            target
+                .query_pairs()
+                .find(|(key, _)| key == name)
+                .unwrap()
+                .1
+                .into_owned()
+        };
+        let now = self.world.clock.load(Ordering::SeqCst);
+        let mut says = self.says.lock().unwrap();
+        says.claims = json!({
+            "iss": self.issuer, "aud": "docent", "sub": "up-1", "iat": now, "exp": now + 60, "nonce": get("nonce"),
+        });
+        says.userinfo = json!({"sub": "up-1", "email": "anna@port.example", "email_verified": true, "groups": ["crew"]});
+        drop(says);
+        (cookie, target)
+    }
+
+    async fn come_back(&self, cookie: &str, values: &[(&str, &str)]) -> Got {
+        let request =
+            Request::get(format!("/callback?{}", encoded(values))).header("cookie", cookie);
+        self.world.send(request, String::new()).await
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Says)) {
+        change(&mut self.says.lock().unwrap());
+    }
+}
+
+fn routes(
+    issuer: &str,
+    says: &Arc<Mutex<Says>>,
+    asked: &Arc<Mutex<(String, String)>>,
+) -> Vec<Route> {
+    let signer = Arc::new(Signer::p256("k1"));
+    let keys = jwks(&[&signer]);
+    let metadata = json!({
+        "issuer": issuer, "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"), "userinfo_endpoint": format!("{issuer}/userinfo"),
+        "jwks_uri": format!("{issuer}/jwks"),
+    });
+    let fixed = |path: &str, value: Value| {
+        Route::get(path, move |_| {
+            let value = value.clone();
+            async move { Ok(Page::json(&value)) }
+        })
+    };
+    let (for_token, for_info, asked) = (says.clone(), says.clone(), asked.clone());
+    vec![
+        fixed("/.well-known/openid-configuration", metadata),
+        fixed("/jwks", keys),
+        Route::post("/token", move |visit| {
+            let body = String::from_utf8_lossy(visit.body()).into_owned();
+            *asked.lock().unwrap() = (
+                body,
+                visit.header("authorization").unwrap_or_default().to_owned(),
+            );
+            let says = for_token.lock().unwrap().clone();
+            let token = signer.token_with(&says.header, &says.claims);
+            async move {
+                Ok(Page::json(
+                    &json!({"id_token": token, "access_token": "a", "token_type": "Bearer"}),
+                )
+                .status(says.status))
+            }
+        }),
+        Route::post("/userinfo", move |_| {
+            let says = for_info.lock().unwrap().clone();
+            async move { Ok(Page::json(&says.userinfo)) }
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn there_and_back_with_what_the_provider_knows() {
+    let place = Place::new().await;
+    let (cookie, target) = place.depart().await;
+    assert!(
+        target
+            .as_str()
+            .starts_with(&format!("{}/authorize?", place.issuer))
+    );
+    let get = |name: &str| {
+        target
+            .query_pairs()
+            .find(|(key, _)| key == name)
+            .unwrap()
+            .1
+            .into_owned()
+    };
+    assert_eq!(get("redirect_uri"), format!("{ADDRESS}/callback"));
+    assert_eq!(get("code_challenge_method"), "S256");
+    assert!(get("scope").split(' ').any(|scope| scope == "openid"));
+    assert!(
+        !target.as_str().contains("app.example"),
+        "the provider need not know who asks"
+    );
+
+    let got = place
+        .come_back(&cookie, &[("code", "c1"), ("state", &get("state"))])
+        .await;
+    assert_eq!(got.status, 200, "{}", got.body);
+    let (form, authorization) = place.asked.lock().unwrap().clone();
+    let form = super::form::Form::parse(form.as_bytes()).unwrap();
+    assert_eq!(
+        seal::digest(form.get("code_verifier").unwrap()),
+        get("code_challenge")
+    );
+    assert_eq!(form.get("code"), Some("c1"));
+    assert!(form.get("client_secret").is_none());
+    // The name and the secret are each encoded before they are joined.
+    assert_eq!(authorization, "Basic ZG9jZW50OnNlJTNBY3JldA==");
+
+    assert_eq!(got.sent("state").as_deref(), Some("s&1"));
+    let code = got.sent("code").unwrap();
+    let query = cookie.split('.').nth(2).unwrap();
+    let query = String::from_utf8(seal::decode(query).unwrap()).unwrap();
+    let client = super::form::Form::parse(query.as_bytes()).unwrap();
+    let client = client.get("client_id").unwrap();
+    let tokens = place.world.spend(client, &code).await.json();
+    let said = claims(&text(&tokens, "access_token"));
+    assert_eq!(said["iss"], ADDRESS);
+    assert_eq!(said["sub"], "up-1");
+    assert_eq!(said["email"], "anna@port.example");
+    assert_eq!(said["groups"], json!(["crew"]));
+    let called = place.world.call(&text(&tokens, "access_token")).await;
+    assert!(
+        called.body.contains("up-1|anna@port.example|crew"),
+        "{}",
+        called.body
+    );
+    // Whether somebody left cannot be asked, so this ends sooner.
+    place.world.pass(29 * 86_400);
+    let again = place
+        .world
+        .refresh(client, &text(&tokens, "refresh_token"))
+        .await;
+    assert_eq!(again.status, 200, "{}", again.body);
+    place.world.pass(86_400);
+    let late = place
+        .world
+        .refresh(client, &text(&again.json(), "refresh_token"))
+        .await;
+    assert_eq!(late.json()["error"], "invalid_grant");
+}
+
+#[tokio::test]
+async fn an_id_token_must_be_ours_and_of_this_trip() {
+    let place = Place::new().await;
+    let cases = [
+        ("another nonce", "nonce", json!("other")),
+        ("no nonce", "nonce", json!(null)),
+        ("another client's", "aud", json!("other")),
+        ("no audience", "aud", json!(null)),
+        ("presented by another", "azp", json!("other")),
+        ("another issuer's", "iss", json!("https://evil.example")),
+        ("expired", "exp", json!(1)),
+        ("nobody's", "sub", json!("")),
+        ("unsigned", "alg", json!("none")),
+        ("with an unknown key", "kid", json!("k2")),
+        ("an access token", "typ", json!("at+jwt")),
+        ("refused", "status", json!(400)),
+    ];
+    for (what, name, value) in cases {
+        let before = place.says.lock().unwrap().clone();
+        let (cookie, target) = place.depart().await;
+        let state = target
+            .query_pairs()
+            .find(|(key, _)| key == "state")
+            .unwrap()
+            .1
+            .into_owned();
+        place.change(|says| match name {
+            "status" => says.status = 400,
+            "alg" | "kid" | "typ" => says.header[name] = value,
+            _ => says.claims[name] = value,
+        });
+        let got = place
+            .come_back(&cookie, &[("code", "c"), ("state", &state)])
+            .await;
+        assert_eq!(got.status, 502, "{what}: {}", got.body);
+        assert!(!got.body.contains("app.example"), "{what}");
+        place.change(|says| *says = before);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_counts_in_the_browser_that_left_with_it() {
+    let place = Place::new().await;
+    let (cookie, target) = place.depart().await;
+    let state = target
+        .query_pairs()
+        .find(|(key, _)| key == "state")
+        .unwrap()
+        .1
+        .into_owned();
+    let (others, _) = place.depart().await;
+    let (name, value) = cookie.split_once('=').unwrap();
+    let parts: Vec<_> = value.split('.').map(str::to_owned).collect();
+    let tampered = |at: usize, to: &str| {
+        let mut parts = parts.clone();
+        parts[at] = to.to_owned();
+        format!("{name}={}", parts.join("."))
+    };
+    let evil = seal::encode(b"client_id=evil");
+    for (what, cookie, state) in [
+        ("no cookie", String::new(), state.as_str()),
+        ("another browser's", others, state.as_str()),
+        ("no state", cookie.clone(), ""),
+        ("another state", cookie.clone(), "AAAAAAAAAAAAAAAAAAAAAA"),
+        ("another request", tampered(2, &evil), state.as_str()),
+        ("a longer life", tampered(1, "99999999999"), state.as_str()),
+        (
+            "another trip",
+            tampered(0, "AAAAAAAAAAAAAAAAAAAAAA"),
+            "AAAAAAAAAAAAAAAAAAAAAA",
+        ),
+        ("twice", format!("{cookie}; {cookie}"), state.as_str()),
+    ] {
+        let got = place
+            .come_back(&cookie, &[("code", "c"), ("state", state)])
+            .await;
+        assert_eq!(got.status, 403, "{what}: {}", got.body);
+    }
+    let mixed = [
+        ("code", "c"),
+        ("state", state.as_str()),
+        ("iss", "https://evil.example"),
+    ];
+    assert_eq!(place.come_back(&cookie, &mixed).await.status, 403);
+    let gone = [("error", "access_denied"), ("state", state.as_str())];
+    let got = place.come_back(&cookie, &gone).await;
+    assert_eq!(got.sent("error").as_deref(), Some("access_denied"));
+    assert_eq!(got.sent("iss").as_deref(), Some(ADDRESS));
+    place.world.pass(600);
+    let late = place
+        .come_back(&cookie, &[("code", "c"), ("state", &state)])
+        .await;
+    assert_eq!(late.status, 403, "too old");
+}
+
+#[tokio::test]
+async fn what_a_provider_says_is_taken_with_care() {
+    let of = |userinfo: Value| {
+        let told = userinfo.as_object().unwrap().clone();
+        super::upstream::described("up-1".to_owned(), &[told])
+    };
+    let unverified = of(json!({"email": "boss@port.example", "email_verified": false}));
+    assert_eq!(
+        unverified.email, None,
+        "an address that is only claimed opens nothing"
+    );
+    let silent = of(json!({"email": "a@port.example"}));
+    assert_eq!(
+        (silent.email.as_deref(), silent.email_verified),
+        (Some("a@port.example"), false)
+    );
+    assert!(of(json!({"email": "a@port.example", "email_verified": "true"})).email_verified);
+    assert_eq!(of(json!({"groups": "crew"})).groups, ["crew"]);
+    assert_eq!(of(json!({"groups": ["crew", 7]})).groups, ["crew"]);
+    let fits = vec!["g".repeat(64); 128];
+    assert_eq!(of(json!({"groups": fits})).groups.len(), 128);
+    let many = vec!["g".repeat(64); 129];
+    assert_eq!(of(json!({"groups": many})).groups.len(), 0);
+
+    let place = Place::new().await;
+    let (cookie, target) = place.depart().await;
+    let state = target
+        .query_pairs()
+        .find(|(key, _)| key == "state")
+        .unwrap()
+        .1
+        .into_owned();
+    place.change(|says| says.userinfo["sub"] = json!("somebody else"));
+    let got = place
+        .come_back(&cookie, &[("code", "c"), ("state", &state)])
+        .await;
+    assert!(got.sent("code").is_some());
+}
+
+#[tokio::test]
+async fn a_provider_that_is_away_is_told_to_the_person() {
+    let world = World::with(Login::Upstream(Upstream {
+        issuer: "http://127.0.0.1:9".to_owned(),
+        client_id: "docent".to_owned(),
+        client_secret: None,
+    }));
+    let client = world.client().await;
+    let page = world.ask(&world.request(&client)).await;
+    let got = world.answer(&page, &[("decision", "allow")]).await;
+    assert_eq!(got.status, 502);
+    assert!(got.body.contains("does not answer"), "{}", got.body);
+    for bad in [
+        "login.example.org",
+        "http://login.example.org",
+        "ftp://login.example.org",
+        "",
+    ] {
+        let login = Login::Upstream(Upstream {
+            issuer: bad.to_owned(),
+            client_id: "docent".to_owned(),
+            client_secret: None,
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let opened = AuthorizationServer::open(Options {
+            login,
+            ..Options::new(ADDRESS, "x", dir.path())
+        });
+        assert!(matches!(opened, Err(OpenError::Upstream(_))), "{bad}");
+    }
+}

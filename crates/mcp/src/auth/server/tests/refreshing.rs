@@ -1,0 +1,98 @@
+//! Refresh tokens in the wrong hands, at the wrong time, for the wrong thing.
+
+use super::*;
+
+#[tokio::test]
+async fn an_old_refresh_token_ends_everything() {
+    let world = World::new();
+    let (client, tokens) = world.tokens().await;
+    let first = text(&tokens, "refresh_token");
+    let second = text(
+        &world.refresh(&client, &first).await.json(),
+        "refresh_token",
+    );
+    let third = world.refresh(&client, &second).await.json();
+    assert_eq!(world.call(&text(&third, "access_token")).await.status, 200);
+    let reused = world.refresh(&client, &first).await;
+    assert_eq!(reused.json()["error"], "invalid_grant");
+    let after = world.refresh(&client, &text(&third, "refresh_token")).await;
+    assert_eq!(after.json()["error"], "invalid_grant");
+    assert_eq!(world.call(&text(&third, "access_token")).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_forgiven_once_and_a_thief_is_noticed_all_the_same() {
+    let world = World::new();
+    let (client, tokens) = world.tokens().await;
+    let first = text(&tokens, "refresh_token");
+    let lost = text(
+        &world.refresh(&client, &first).await.json(),
+        "refresh_token",
+    );
+    world.pass(29);
+    let again = world.refresh(&client, &first).await;
+    assert_eq!(again.status, 200, "{}", again.body);
+    // Whoever has the lost one is not who asked again; nobody can tell which of them is the thief.
+    assert_eq!(
+        world.refresh(&client, &lost).await.json()["error"],
+        "invalid_grant"
+    );
+    let got = world
+        .refresh(&client, &text(&again.json(), "refresh_token"))
+        .await;
+    assert_eq!(got.json()["error"], "invalid_grant");
+
+    let (client, tokens) = world.tokens().await;
+    let first = text(&tokens, "refresh_token");
+    assert_eq!(world.refresh(&client, &first).await.status, 200);
+    world.pass(30);
+    assert_eq!(
+        world.refresh(&client, &first).await.json()["error"],
+        "invalid_grant"
+    );
+}
+
+#[tokio::test]
+async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed() {
+    let world = World::new();
+    let (client, tokens) = world.tokens().await;
+    let token = text(&tokens, "refresh_token");
+    let stranger = world.client().await;
+    assert_eq!(
+        world.refresh(&stranger, &token).await.json()["error"],
+        "invalid_grant"
+    );
+    for (name, value, error) in [
+        ("scope", "docs.read openid", "invalid_scope"),
+        ("scope", "admin", "invalid_scope"),
+        ("resource", "https://docs.example.org/", "invalid_target"),
+        ("resource", "https://evil.example/", "invalid_target"),
+    ] {
+        let values = [
+            ("grant_type", "refresh_token"),
+            ("client_id", &client),
+            ("refresh_token", &token),
+            (name, value),
+        ];
+        assert_eq!(
+            world.post("/token", &values).await.json()["error"],
+            error,
+            "{name} {value}"
+        );
+    }
+    let (id, _) = token.split_once('.').unwrap();
+    for bad in [
+        "",
+        "x",
+        "x.y",
+        id,
+        &format!("{id}."),
+        &format!("{token}x"),
+        &"a".repeat(20_000),
+    ] {
+        let got = world.refresh(&client, bad).await;
+        assert!(got.status == 400, "{bad}");
+    }
+    // None of that was the token, so it still works.
+    assert_eq!(world.refresh(&client, &token).await.status, 200);
+}

@@ -1,0 +1,303 @@
+//! `/token`: a code or a refresh token into an access token.
+
+use serde_json::{Map, Value, json};
+
+use super::form::Form;
+use super::grants::{Allowed, Granted, NotGranted, Person, Spending};
+use super::keys::KeyError;
+use super::{AuthorizationServer, SignIn, seal};
+use crate::error::Failure;
+use crate::http::{Page, Visit};
+
+/// How long an access token is good for, in seconds. Hosts refresh by themselves.
+pub(crate) const ACCESS_FOR: u64 = 900;
+
+/// A refusal as RFC 6749 writes it.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: u16,
+    error: &'static str,
+    why: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(error: &'static str, why: impl Into<String>) -> Self {
+        let status = if error == "invalid_client" { 401 } else { 400 };
+        let why = why.into();
+        Self { status, error, why }
+    }
+
+    pub(crate) const fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The answer.
+    pub(crate) fn page(self) -> Page {
+        let body = json!({"error": self.error, "error_description": self.why});
+        unkept(Page::json(&body).status(self.status))
+    }
+}
+
+/// An answer that nobody keeps a copy of.
+pub(crate) fn unkept(page: Page) -> Page {
+    page.header("cache-control", "no-store")
+        .header("pragma", "no-cache")
+}
+
+/// The values of a form that was posted as one.
+pub(crate) fn posted(visit: &Visit) -> Result<Form, Refusal> {
+    let kind = visit.header("content-type").unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        let why = "send the parameters as `application/x-www-form-urlencoded`";
+        return Err(Refusal::new("invalid_request", why).status(415));
+    }
+    Form::parse(visit.body()).map_err(|error| Refusal::new("invalid_request", error.to_string()))
+}
+
+/// A refusal, or a failure of ours.
+pub(crate) enum Stop {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// The answer for either outcome.
+pub(crate) fn answered(outcome: Result<Page, Stop>) -> Result<Page, Failure> {
+    match outcome {
+        Ok(page) => Ok(page),
+        Err(Stop::Refused(refusal)) => Ok(refusal.page()),
+        Err(Stop::Failed(failure)) => Err(failure),
+    }
+}
+
+impl AuthorizationServer {
+    /// `POST /token`.
+    pub(super) async fn exchange(self, visit: Visit) -> Result<Page, Failure> {
+        answered(self.exchanged(&visit).await)
+    }
+
+    async fn exchanged(&self, visit: &Visit) -> Result<Page, Stop> {
+        let form = posted(visit)?;
+        match form.get("grant_type") {
+            Some("authorization_code") => self.by_code(&form).await,
+            Some("refresh_token") => self.by_refresh(&form).await,
+            Some(_) => Err(Refusal::new(
+                "unsupported_grant_type",
+                "`grant_type` must be `authorization_code` or `refresh_token`",
+            )
+            .into()),
+            None => Err(Refusal::new("invalid_request", "`grant_type` is missing").into()),
+        }
+    }
+
+    /// The id of a client that may be known. A client with a document needs no look at it here: codes and
+    /// refresh tokens hold the id they were made for.
+    pub(crate) async fn client_id(&self, form: &Form) -> Result<String, Stop> {
+        let id = form
+            .get("client_id")
+            .ok_or_else(|| Refusal::new("invalid_client", "`client_id` is missing"))?;
+        if form.get("client_secret").is_some() || form.get("client_assertion").is_some() {
+            let why = "clients here have no secret: send `client_id` alone";
+            return Err(Refusal::new("invalid_client", why).into());
+        }
+        let known =
+            super::client::is_address(id) || self.0.registry.find(id, self.now()).await?.is_some();
+        if !known {
+            return Err(
+                Refusal::new("invalid_client", "the client is not known; register again").into(),
+            );
+        }
+        Ok(id.to_owned())
+    }
+
+    /// The resource that is named once more, if it is.
+    fn named_resource(&self, form: &Form) -> Result<Option<String>, Refusal> {
+        match form.get("resource") {
+            None => Ok(None),
+            Some(asked) => self.resource(Some(asked)).map(Some).ok_or_else(|| {
+                Refusal::new(
+                    "invalid_target",
+                    "`resource` is not an address of this server",
+                )
+            }),
+        }
+    }
+
+    async fn by_code(&self, form: &Form) -> Result<Page, Stop> {
+        let missing = |name: &str| Refusal::new("invalid_request", format!("`{name}` is missing"));
+        let code = form.get("code").ok_or_else(|| missing("code"))?;
+        let verifier = form
+            .get("code_verifier")
+            .ok_or_else(|| missing("code_verifier"))?;
+        let spending = Spending {
+            code: code.to_owned(),
+            client: self.client_id(form).await?,
+            redirect: form.get("redirect_uri").map(str::to_owned),
+            verifier: verifier.to_owned(),
+            resource: self.named_resource(form)?,
+        };
+        let granted = self.0.grants.spend(spending, self.now()).await?;
+        let granted = granted.map_err(|why| not_granted(why, "the code"))?;
+        self.tokens(&granted, None)
+    }
+
+    async fn by_refresh(&self, form: &Form) -> Result<Page, Stop> {
+        let token = form
+            .get("refresh_token")
+            .ok_or_else(|| Refusal::new("invalid_request", "`refresh_token` is missing"))?;
+        let client = self.client_id(form).await?;
+        let resource = self.named_resource(form)?;
+        let ended = || {
+            Refusal::new(
+                "invalid_grant",
+                "the refresh token has ended: sign in again",
+            )
+        };
+        let allowed = self.0.grants.look(token).await?.ok_or_else(ended)?;
+        if allowed.client != client {
+            return Err(ended().into());
+        }
+        if resource.is_some_and(|resource| resource != allowed.resource) {
+            return Err(Refusal::new(
+                "invalid_target",
+                "`resource` is not the one that was allowed",
+            )
+            .into());
+        }
+        let scopes = narrowed(form.get("scope"), &allowed.scopes)?;
+        let Some(person) = self.still(&allowed).await? else {
+            if let Some((id, _)) = super::grants::parts(token) {
+                self.0.grants.end(&id, None).await?;
+            }
+            return Err(ended().into());
+        };
+        let granted = self.0.grants.refresh(token, &client, person, self.now());
+        let granted = granted
+            .await?
+            .map_err(|why| not_granted(why, "the refresh token"))?;
+        self.tokens(&granted, Some(&scopes))
+    }
+
+    /// Who somebody is by now; nobody when they may no longer sign in, or have another password.
+    async fn still(&self, allowed: &Allowed) -> Result<Option<Person>, Stop> {
+        let SignIn::Password { users, .. } = &self.0.sign_in else {
+            return Ok(Some(allowed.person.clone()));
+        };
+        let (users, name) = (users.clone(), allowed.person.subject.clone());
+        let user = tokio::task::spawn_blocking(move || users.find(&name)).await??;
+        let person = user.as_ref().map(super::authorize::person);
+        Ok(person.filter(|person| person.stamp == allowed.person.stamp))
+    }
+
+    /// The answer to a good request: tokens for a grant.
+    fn tokens(&self, granted: &Granted, narrower: Option<&[String]>) -> Result<Page, Stop> {
+        let now = self.now();
+        let allowed = &granted.allowed;
+        let scopes = narrower.unwrap_or(&allowed.scopes);
+        let scope = scopes.join(" ");
+        let mut claims = self.claims(allowed, &allowed.resource, now);
+        claims.insert("client_id".to_owned(), json!(allowed.client));
+        claims.insert("scope".to_owned(), json!(scope));
+        claims.insert("sid".to_owned(), json!(granted.id));
+        claims.insert(
+            "jti".to_owned(),
+            json!(seal::encode(&seal::random::<12>()?)),
+        );
+        let access = self.0.keys.sign("at+jwt", &Value::Object(claims), now)?;
+        let mut body = Map::from_iter([
+            ("access_token".to_owned(), json!(access)),
+            ("token_type".to_owned(), json!("Bearer")),
+            ("expires_in".to_owned(), json!(ACCESS_FOR)),
+            ("scope".to_owned(), json!(scope)),
+        ]);
+        if let Some(refresh) = &granted.refresh {
+            body.insert("refresh_token".to_owned(), json!(refresh));
+        }
+        if scopes.iter().any(|scope| scope == "openid") {
+            let token = self.id_token(granted, scopes, now)?;
+            body.insert("id_token".to_owned(), json!(token));
+        }
+        Ok(unkept(Page::json(&Value::Object(body))))
+    }
+
+    /// What tells a client who signed in; it opens nothing.
+    fn id_token(&self, granted: &Granted, scopes: &[String], now: u64) -> Result<String, KeyError> {
+        let allowed = &granted.allowed;
+        let mut claims = self.claims(allowed, &allowed.client, now);
+        claims.remove("groups");
+        if !scopes.iter().any(|scope| scope == "email") {
+            claims.remove("email");
+            claims.remove("email_verified");
+        }
+        claims.insert("auth_time".to_owned(), json!(allowed.at));
+        if let Some(nonce) = &granted.nonce {
+            claims.insert("nonce".to_owned(), json!(nonce));
+        }
+        self.0.keys.sign("JWT", &Value::Object(claims), now)
+    }
+
+    /// What every token says about its owner.
+    fn claims(&self, allowed: &Allowed, audience: &str, now: u64) -> Map<String, Value> {
+        let person = &allowed.person;
+        let mut claims = Map::new();
+        let mut say = |name: &str, value: Value| claims.insert(name.to_owned(), value);
+        say("iss", json!(self.0.issuer));
+        say("sub", json!(person.subject));
+        say("aud", json!(audience));
+        say("iat", json!(now));
+        say("exp", json!(now + ACCESS_FOR));
+        if let Some(email) = &person.email {
+            say("email", json!(email));
+            say("email_verified", json!(person.email_verified));
+        }
+        if !person.groups.is_empty() {
+            say("groups", json!(person.groups));
+        }
+        claims
+    }
+}
+
+/// The scopes of a refresh: all of them, or some.
+fn narrowed(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, Refusal> {
+    let Some(asked) = asked else {
+        return Ok(allowed.to_vec());
+    };
+    let asked: Vec<_> = asked.split(' ').filter(|scope| !scope.is_empty()).collect();
+    let all = asked
+        .iter()
+        .all(|scope| allowed.iter().any(|known| known == scope));
+    if all && !asked.is_empty() {
+        Ok(asked.into_iter().map(str::to_owned).collect())
+    } else {
+        Err(Refusal::new("invalid_scope", "more than was allowed"))
+    }
+}
+
+/// What a client learns: which kind of error it is, and not what would help somebody to guess on.
+fn not_granted(why: NotGranted, what: &str) -> Refusal {
+    tracing::info!(?why, "a token was refused");
+    match why {
+        NotGranted::OtherResource => Refusal::new(
+            "invalid_target",
+            "`resource` is not the one that was allowed",
+        ),
+        NotGranted::TooMany => Refusal::new("temporarily_unavailable", "try again").status(503),
+        _ => Refusal::new(
+            "invalid_grant",
+            format!("{what} is not good (any more), or not for this request"),
+        ),
+    }
+}

@@ -1,0 +1,345 @@
+//! The people who may sign in with a password, in one file that only the owner reads.
+//!
+//! A file of its own and not the store: commands change it while a server runs, and a person can read it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The most people.
+pub const MAX_USERS: usize = 10_000;
+/// The most groups of one.
+pub const MAX_GROUPS: usize = 100;
+/// The most characters of a name, an address or a group.
+pub const MAX_CHARS: usize = 200;
+/// The most bytes of the file.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// The file.
+const NAME: &str = "users.json";
+
+/// Somebody who may sign in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// What they type to sign in, and who they are in every token.
+    pub name: String,
+    /// Their address, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// What they belong to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// The hash of their password.
+    pub password: String,
+}
+
+/// Why the list cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+    /// The file or its folder fails.
+    #[error("cannot use `{}`", .0.display())]
+    Io(PathBuf, #[source] io::Error),
+    /// The file is not what was written.
+    #[error("`{}` is damaged", .0.display())]
+    Damaged(PathBuf, #[source] Option<serde_json::Error>),
+    /// Somebody has this name already.
+    #[error("there is a user `{0}` already")]
+    Exists(String),
+    /// Nobody has this name.
+    #[error("there is no user `{0}`")]
+    Unknown(String),
+    /// A name, an address or a group that cannot be one.
+    #[error("{0}")]
+    Bad(String),
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Content {
+    users: Vec<User>,
+}
+
+/// The list in a folder. Nothing is kept in memory: every look reads the file.
+#[derive(Debug, Clone)]
+pub struct Users {
+    dir: PathBuf,
+}
+
+impl Users {
+    /// The list in `dir`, which need not exist.
+    #[must_use]
+    pub fn at(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// Everybody, by name.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn list(&self) -> Result<Vec<User>, UserError> {
+        let path = self.dir.join(NAME);
+        let failed = |error| UserError::Io(path.clone(), error);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(UserError::Damaged(path, None));
+        }
+        let content: Content = serde_json::from_slice(&bytes)
+            .map_err(|error| UserError::Damaged(path.clone(), Some(error)))?;
+        Ok(content.users)
+    }
+
+    /// Somebody by name.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn find(&self, name: &str) -> Result<Option<User>, UserError> {
+        Ok(self.list()?.into_iter().find(|user| user.name == name))
+    }
+
+    /// Adds somebody.
+    ///
+    /// # Errors
+    /// When the name is taken or something about them cannot be, or the file cannot be written.
+    pub fn add(&self, user: User) -> Result<(), UserError> {
+        check(&user)?;
+        self.change(|users| {
+            if users.iter().any(|known| known.name == user.name) {
+                return Err(UserError::Exists(user.name));
+            }
+            if users.len() >= MAX_USERS {
+                let text = format!("there are {MAX_USERS} users, which is the most there can be");
+                return Err(UserError::Bad(text));
+            }
+            users.push(user);
+            users.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(())
+        })
+    }
+
+    /// Removes somebody.
+    ///
+    /// # Errors
+    /// When nobody has the name, or the file cannot be written.
+    pub fn remove(&self, name: &str) -> Result<(), UserError> {
+        self.change(|users| {
+            let before = users.len();
+            users.retain(|user| user.name != name);
+            if users.len() == before {
+                return Err(UserError::Unknown(name.to_owned()));
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes somebody.
+    ///
+    /// # Errors
+    /// When nobody has the name, the change makes what cannot be, or the file cannot be written.
+    pub fn update(&self, name: &str, change: impl FnOnce(&mut User)) -> Result<(), UserError> {
+        self.change(|users| {
+            let found = users.iter_mut().find(|user| user.name == name);
+            let user = found.ok_or_else(|| UserError::Unknown(name.to_owned()))?;
+            change(user);
+            name.clone_into(&mut user.name);
+            check(user)
+        })
+    }
+
+    /// One change at a time, also among processes: read, change, write beside, put in place.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<User>) -> Result<(), UserError>,
+    ) -> Result<(), UserError> {
+        let failed = |error| UserError::Io(self.dir.clone(), error);
+        make_private(&self.dir).map_err(failed)?;
+        let lock = open_private(&self.dir.join("users.lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut users = self.list()?;
+        change(&mut users)?;
+        self.replace(&Content { users }).map_err(failed)
+    }
+
+    fn replace(&self, content: &Content) -> io::Result<()> {
+        let beside = self.dir.join("users.json.new");
+        // What a killed process left has its own rights; a new file has ours.
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = open_private(&beside)?;
+        file.write_all(&serde_json::to_vec_pretty(content)?)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        std::fs::rename(&beside, self.dir.join(NAME))?;
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+/// Makes a folder that only its owner enters.
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn check(user: &User) -> Result<(), UserError> {
+    let bad = |what: &str, text: &str| {
+        let shown: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+        Err(UserError::Bad(format!("`{shown}` is not {what}")))
+    };
+    let plain = |text: &str| {
+        !text.is_empty()
+            && text.chars().count() <= MAX_CHARS
+            && text.trim() == text
+            && !text.chars().any(char::is_control)
+    };
+    if !plain(&user.name) {
+        return bad("a name", &user.name);
+    }
+    if let Some(email) = &user.email
+        && !(plain(email)
+            && email
+                .split_once('@')
+                .is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()))
+    {
+        return bad("an e-mail address", email);
+    }
+    if let Some(group) = user.groups.iter().find(|group| !plain(group)) {
+        return bad("a group", group);
+    }
+    if user.groups.len() > MAX_GROUPS {
+        return Err(UserError::Bad(format!(
+            "a user has at most {MAX_GROUPS} groups"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str) -> User {
+        User {
+            name: name.to_owned(),
+            email: None,
+            groups: vec!["crew".to_owned()],
+            password: "$argon2id$".to_owned(),
+        }
+    }
+
+    #[test]
+    fn people_come_change_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(&dir.path().join("made"));
+        assert_eq!(users.list().unwrap(), []);
+        users.add(user("nils")).unwrap();
+        users.add(user("anna")).unwrap();
+        assert!(matches!(users.add(user("anna")), Err(UserError::Exists(_))));
+        let names: Vec<_> = users.list().unwrap().into_iter().map(|u| u.name).collect();
+        assert_eq!(names, ["anna", "nils"]);
+        users
+            .update("anna", |user| {
+                user.email = Some("anna@port.example".to_owned());
+            })
+            .unwrap();
+        assert_eq!(
+            users.find("anna").unwrap().unwrap().email.as_deref(),
+            Some("anna@port.example")
+        );
+        users.remove("anna").unwrap();
+        assert!(matches!(users.remove("anna"), Err(UserError::Unknown(_))));
+        assert!(users.find("anna").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        for bad in ["", " anna", "an\nna", &"a".repeat(MAX_CHARS + 1)] {
+            assert!(
+                matches!(users.add(user(bad)), Err(UserError::Bad(_))),
+                "{bad}"
+            );
+        }
+        let mut many = user("anna");
+        many.groups = vec!["g".to_owned(); MAX_GROUPS + 1];
+        assert!(users.add(many.clone()).is_err());
+        many.groups.pop();
+        users.add(many).unwrap();
+        for bad in ["port.example", "@", "a@", "a b@c\u{7}"] {
+            let changed = users.update("anna", |user| user.email = Some(bad.to_owned()));
+            assert!(changed.is_err(), "{bad}");
+        }
+        assert_eq!(users.find("anna").unwrap().unwrap().email, None);
+    }
+
+    #[test]
+    fn the_longest_list_is_read_and_one_more_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        let all = (0..MAX_USERS).map(|n| user(&format!("u{n}"))).collect();
+        users.replace(&Content { users: all }).unwrap();
+        assert!(users.add(user("one more")).is_err());
+        users.remove("u0").unwrap();
+        users.add(user("one more")).unwrap();
+    }
+
+    #[test]
+    fn damage_is_told_and_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        let path = dir.path().join(NAME);
+        std::fs::write(&path, "{").unwrap();
+        assert!(matches!(users.list(), Err(UserError::Damaged(..))));
+        assert!(users.add(user("anna")).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_reads_the_list() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let made = dir.path().join("state");
+        let users = Users::at(&made);
+        std::fs::create_dir(&made).unwrap();
+        std::fs::write(made.join("users.json.new"), "left by somebody").unwrap();
+        users.add(user("anna")).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&made.join(NAME)), 0o600);
+    }
+
+    #[test]
+    fn two_at_once_lose_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let users = &users;
+                scope.spawn(move || users.add(user(&format!("u{n:02}"))).unwrap());
+            }
+        });
+        assert_eq!(users.list().unwrap().len(), 16);
+    }
+}

@@ -1,0 +1,344 @@
+//! The lock as a whole: what builds, what is lacking, and which way a credential goes.
+
+use std::sync::Mutex;
+
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::json;
+
+use super::mint::{Signer, jwks};
+use super::*;
+
+const BASE: &str = "https://docs.example.org";
+
+fn local(name: &str) -> Issuer {
+    Issuer::local(name, LocalKeys::default())
+}
+
+fn builder() -> AuthBuilder {
+    Auth::builder([BASE]).issuer(local("https://a.example"))
+}
+
+#[test]
+fn a_lock_that_nobody_could_open_does_not_build() {
+    let fails = |builder: AuthBuilder| builder.build().err().unwrap();
+    assert_eq!(fails(Auth::builder([BASE])), AuthError::Nobody);
+    assert!(matches!(
+        fails(builder().scopes(["a b"])),
+        AuthError::Scope(_)
+    ));
+    assert!(matches!(
+        fails(builder().issuer(local("https://a.example"))),
+        AuthError::Twice(_)
+    ));
+    let none: [&str; 0] = [];
+    let nowhere = Auth::builder(none).issuer(local("https://a.example"));
+    assert!(matches!(fails(nowhere), AuthError::Address(_)));
+    let issuers = |count: usize| {
+        let mut builder = Auth::builder([BASE]);
+        for n in 0..count {
+            builder = builder.issuer(local(&format!("https://{n}.example")));
+        }
+        builder.build().map(|_| ())
+    };
+    assert_eq!(issuers(MAX_ISSUERS), Ok(()));
+    assert_eq!(issuers(MAX_ISSUERS + 1), Err(AuthError::TooMany("issuers")));
+    let scopes = |count: usize| {
+        let all: Vec<String> = (0..count).map(|n| format!("s{n}")).collect();
+        builder().scopes(all).build().map(|_| ())
+    };
+    assert_eq!(scopes(MAX_SCOPES), Ok(()));
+    assert_eq!(scopes(MAX_SCOPES + 1), Err(AuthError::TooMany("scopes")));
+    let asked =
+        |name: &str| Issuer::introspected(name, "https://a.example/i", ("c", "s"), Network::Public);
+    let one = builder().issuer(asked("https://x.example"));
+    assert!(one.build().is_ok());
+    let two = builder()
+        .issuer(asked("https://x.example"))
+        .issuer(asked("https://y.example"));
+    assert_eq!(fails(two), AuthError::Asked);
+}
+
+#[test]
+fn scopes_are_words() {
+    for good in [
+        "a",
+        "docs.read",
+        "https://a.example/x",
+        "a:b!#~",
+        &"x".repeat(256),
+    ] {
+        assert!(is_scope(good), "{good}");
+    }
+    for bad in [
+        "",
+        "a b",
+        "a\"b",
+        "a\\b",
+        "ä",
+        "a\n",
+        "\u{7f}",
+        &"x".repeat(257),
+    ] {
+        assert!(!is_scope(bad), "{bad}");
+    }
+}
+
+#[test]
+fn a_lock_is_ready_when_every_issuer_is() {
+    let keys = LocalKeys::default();
+    let auth = builder()
+        .issuer(Issuer::local("https://b.example", keys.clone()))
+        .build()
+        .unwrap();
+    assert!(!auth.is_ready());
+    keys.replace(&jwks(&[&Signer::ed25519("k")])).unwrap();
+    assert!(!auth.is_ready(), "the other has none");
+    let auth = Auth::builder([BASE])
+        .issuer(Issuer::local("https://b.example", keys))
+        .issuer(Issuer::introspected(
+            "https://x.example",
+            "https://x.example/i",
+            ("c", "s"),
+            Network::Public,
+        ))
+        .build()
+        .unwrap();
+    assert!(auth.is_ready());
+    let remote = Issuer::remote("https://r.example", None, Network::Public);
+    assert!(
+        !Auth::builder([BASE])
+            .issuer(remote)
+            .build()
+            .unwrap()
+            .is_ready()
+    );
+}
+
+fn caller(scopes: &[&str]) -> Caller {
+    let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
+    Caller::known("i", "s", None, scopes, serde_json::Map::new())
+}
+
+#[test]
+fn what_a_caller_lacks_is_said_in_full() {
+    let auth = builder()
+        .scopes(["base"])
+        .demand(Demand::ByTool)
+        .build()
+        .unwrap();
+    let own = [Security::oauth2(["x", "base", "y"])];
+    let lack = |caller: &Caller, own: Option<&[Security]>| {
+        auth.lacks(caller, own)
+            .map(|lack| (lack.scopes.join(" "), lack.signed_in))
+    };
+    let all = "base x y".to_owned();
+    let nobody = Caller::anonymous();
+    assert_eq!(lack(&nobody, Some(&own)), Some((all.clone(), false)));
+    assert_eq!(
+        lack(&caller(&["base", "x"]), Some(&own)),
+        Some((all.clone(), true))
+    );
+    assert_eq!(lack(&caller(&["x", "y"]), Some(&own)), Some((all, true)));
+    assert_eq!(lack(&caller(&["base", "x", "y"]), Some(&own)), None);
+    assert_eq!(lack(&Caller::owner(), Some(&own)), None);
+    assert_eq!(lack(&nobody, Some(&[Security::NoAuth])), None);
+    let either = [Security::oauth2(["x"]), Security::NoAuth];
+    assert_eq!(lack(&nobody, Some(&either)), None);
+    let two = [Security::oauth2(["x"]), Security::oauth2(["y"])];
+    assert_eq!(lack(&caller(&["base", "y"]), Some(&two)), None);
+    assert_eq!(
+        lack(&caller(&["base"]), Some(&two)),
+        Some(("base x".to_owned(), true))
+    );
+    // A tool that says nothing means what the server means.
+    assert_eq!(lack(&nobody, None), Some(("base".to_owned(), false)));
+    assert_eq!(lack(&caller(&["base"]), None), None);
+    let open = builder()
+        .scopes(["base"])
+        .demand(Demand::Optional)
+        .build()
+        .unwrap();
+    assert_eq!(open.lacks(&nobody, None), None);
+    assert_eq!(open.ways(None).len(), 2);
+    assert_eq!(auth.ways(None), [Security::oauth2(["base"])]);
+    assert_eq!(auth.ways(Some(&either)), either);
+    assert_eq!(auth.base_lack(&caller(&["base"])), None);
+    assert!(auth.base_lack(&caller(&[])).unwrap().signed_in);
+    assert!(!auth.base_lack(&nobody).unwrap().signed_in);
+}
+
+#[test]
+fn addresses_are_checked_when_the_lock_is_built() {
+    for (good, base) in [
+        ("https://docs.example.org", "https://docs.example.org"),
+        ("https://docs.example.org/", "https://docs.example.org"),
+        ("http://127.0.0.1:8787", "http://127.0.0.1:8787"),
+        ("https://example.org/a/b/", "https://example.org/a/b"),
+    ] {
+        assert_eq!(challenge::base(good).unwrap(), base);
+    }
+    let long = format!("https://a.example/{}", "x".repeat(600));
+    for bad in [
+        "",
+        "docs.example.org",
+        "ftp://a.example",
+        "https://",
+        "https://a.example?x",
+        "https://a.example/\"",
+        "https://a.example/#x",
+        "/a",
+        &long,
+    ] {
+        assert!(challenge::base(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn our_names_are_our_endpoints() {
+    assert_eq!(
+        challenge::names("HTTPS://Docs.Example.org/A"),
+        [
+            "https://docs.example.org/A",
+            "https://docs.example.org/A/mcp",
+            "https://docs.example.org/A/mcp/",
+            "https://docs.example.org/A/",
+            "https://docs.example.org/A/sse",
+            "https://docs.example.org/A/sse/",
+        ]
+    );
+    for (given, expected) in [
+        ("HTTPS://A.Example/PATH?Q", "https://a.example/PATH?Q"),
+        ("HTTP://A.Example", "http://a.example"),
+        ("https://A.Example?X", "https://a.example?X"),
+        ("https://A.Example#X", "https://a.example#X"),
+        ("api://App", "api://App"),
+        ("Some Name", "Some Name"),
+    ] {
+        assert_eq!(challenge::canonical(given), expected);
+    }
+}
+
+fn headers(token: &str) -> HeaderMap {
+    let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+    [(header::AUTHORIZATION, value)].into_iter().collect()
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+#[tokio::test]
+async fn every_kind_of_credential_finds_its_way() {
+    let signer = Signer::ed25519("k");
+    let local = LocalKeys::default();
+    local.replace(&jwks(&[&signer])).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let keys = ApiKeys::open(dir.path().join("keys")).unwrap();
+    let grant = Grant {
+        name: "ci".to_owned(),
+        ..Grant::default()
+    };
+    let key = keys.add(grant, now()).unwrap();
+    let issuer = || Issuer::local("https://a.example", local.clone());
+    let claims = json!({"iss": "https://a.example", "sub": "u", "aud": format!("{BASE}/mcp"), "exp": now() + 60});
+    let token = signer.token(&claims);
+    let auth = Auth::builder([BASE])
+        .issuer(issuer())
+        .keys(keys)
+        .build()
+        .unwrap();
+    let by_token = auth.identify(&headers(&token)).await.unwrap();
+    assert_eq!(by_token.subject(), Some("u"));
+    let by_key = auth.identify(&headers(&key)).await.unwrap();
+    assert_eq!(by_key.subject(), Some("ci"));
+    let own = [("x-api-key", &key)].map(|(name, key)| {
+        (
+            http::HeaderName::from_static(name),
+            HeaderValue::from_str(key).unwrap(),
+        )
+    });
+    let by_header = auth.identify(&own.into_iter().collect()).await.unwrap();
+    assert_eq!(by_header, by_key);
+    assert_eq!(auth.identify(&HeaderMap::new()).await, Err(Denied::Absent));
+    assert_eq!(
+        auth.identify(&headers("opaque")).await,
+        Err(Denied::Bad("the token is not a JWT"))
+    );
+    let without = Auth::builder([BASE])
+        .issuer(issuer())
+        .demand(Demand::Optional)
+        .build()
+        .unwrap();
+    assert_eq!(
+        without.identify(&headers(&key)).await,
+        Err(Denied::Bad("the API key is not known"))
+    );
+    assert_eq!(
+        without.identify(&HeaderMap::new()).await,
+        Ok(Caller::anonymous())
+    );
+}
+
+/// Answers every question about a token, and fetches nothing.
+struct Says(Mutex<serde_json::Value>);
+
+impl web::Fetch for Says {
+    fn get(
+        &self,
+        _: String,
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
+        Box::pin(async { Err(web::FetchError::Unreachable) })
+    }
+
+    fn post(
+        &self,
+        _: String,
+        _: web::Form,
+    ) -> futures::future::BoxFuture<'static, Result<Vec<u8>, web::FetchError>> {
+        let says = self.0.lock().unwrap().to_string().into_bytes();
+        Box::pin(async { Ok(says) })
+    }
+}
+
+#[tokio::test]
+async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
+    let says = json!({"active": true, "sub": "u", "aud": format!("{BASE}/mcp"), "exp": now() + 60});
+    let asked = Issuer::asked(
+        "https://x.example".to_owned(),
+        "https://x.example/i",
+        ("c", "s"),
+        Arc::new(Says(Mutex::new(says))),
+    );
+    let auth = Auth::builder([BASE])
+        .issuer(asked.unless(|caller| caller.client() == Some("gone")))
+        .build()
+        .unwrap();
+    let caller = auth.identify(&headers("opaque")).await.unwrap();
+    assert_eq!(
+        (caller.issuer(), caller.subject()),
+        (Some("https://x.example"), Some("u"))
+    );
+    let claims = json!({"iss": "https://x.example", "sub": "u", "aud": format!("{BASE}/mcp"), "exp": now() + 60});
+    let jwt = Signer::ed25519("k").token(&claims);
+    let refused = auth.identify(&headers(&jwt)).await;
+    assert_eq!(
+        refused,
+        Err(Denied::Bad("the key of the token is not known"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_kept_until_the_server_stops() {
+    let fetch = Arc::new(Says(Mutex::new(json!({}))));
+    let issuer = Issuer::fetched("https://r.example".to_owned(), None, fetch.clone());
+    let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
+    let stop = CancellationToken::new();
+    auth.keep(&stop);
+    tokio::time::sleep(std::time::Duration::from_secs(100)).await;
+    // The task and this test each hold the keys; when the task has gone, only the lock does.
+    stop.cancel();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    drop(auth);
+    assert_eq!(Arc::strong_count(&fetch), 1, "the task has gone");
+}

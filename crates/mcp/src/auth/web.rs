@@ -1,0 +1,222 @@
+//! The only way from this crate into the network: small answers of issuers, fetched with care.
+//!
+//! https alone, no redirects, no proxy, five seconds, a bounded answer, and no address of a private
+//! network unless the owner allows it. The address that was looked at is the one that is connected to, so
+//! that a name cannot change its mind in between.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Uri;
+use ureq::Agent;
+use ureq::config::Config;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+
+/// How long one fetch may take, from the name to the last byte.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes of an answer. Key sets of real providers have 2 to 20 KiB.
+pub(crate) const MAX_ANSWER_BYTES: u64 = 256 * 1024;
+
+/// Why nothing was fetched. It quotes nothing that came from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("the address is not https")]
+    Scheme,
+    #[error("the address is in a private network")]
+    Private,
+    #[error("the server answered with status {0}")]
+    Status(u16),
+    #[error("the answer is too long")]
+    TooLong,
+    #[error("the server could not be reached in time")]
+    Unreachable,
+}
+
+/// Where answers of issuers come from: the network, or a test.
+pub(crate) trait Fetch: Send + Sync {
+    /// The body behind an address.
+    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>>;
+
+    /// The body of the answer to a form, sent with an `Authorization` of ours.
+    fn post(&self, url: String, form: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>>;
+}
+
+/// What is sent with a POST. It holds secrets, so it cannot be printed.
+pub(crate) struct Form {
+    pub(crate) authorization: Option<String>,
+    pub(crate) body: String,
+}
+
+/// The network.
+pub(crate) struct Web {
+    agent: Agent,
+    private: bool,
+}
+
+impl Web {
+    /// `private` allows addresses of private networks, and http on this machine.
+    pub(crate) fn new(private: bool) -> Self {
+        let config = Config::builder()
+            .timeout_global(Some(PATIENCE))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .proxy(None)
+            .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let resolver = Public {
+            private,
+            inner: DefaultResolver::default(),
+        };
+        Self {
+            agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
+            private,
+        }
+    }
+
+    fn check(&self, url: &str) -> Result<(), FetchError> {
+        let uri: Uri = url.parse().map_err(|_| FetchError::Scheme)?;
+        let here = uri.host().is_some_and(is_this_machine);
+        match uri.scheme_str() {
+            Some("https") => Ok(()),
+            Some("http") if here && self.private => Ok(()),
+            _ => Err(FetchError::Scheme),
+        }
+    }
+}
+
+impl Fetch for Web {
+    fn get(&self, url: String) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+        let (agent, checked) = (self.agent.clone(), self.check(&url));
+        blocking(move || {
+            checked?;
+            let sent = agent.get(&url).header("accept", "application/json").call();
+            received(sent)
+        })
+    }
+
+    fn post(&self, url: String, form: Form) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+        let (agent, checked) = (self.agent.clone(), self.check(&url));
+        blocking(move || {
+            checked?;
+            let mut request = agent
+                .post(&url)
+                .header("accept", "application/json")
+                .header("content-type", "application/x-www-form-urlencoded");
+            if let Some(value) = &form.authorization {
+                request = request.header("authorization", value);
+            }
+            received(request.send(form.body))
+        })
+    }
+}
+
+fn blocking(
+    work: impl FnOnce() -> Result<Vec<u8>, FetchError> + Send + 'static,
+) -> BoxFuture<'static, Result<Vec<u8>, FetchError>> {
+    async move {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or(Err(FetchError::Unreachable))
+    }
+    .boxed()
+}
+
+fn received(sent: Result<http::Response<ureq::Body>, ureq::Error>) -> Result<Vec<u8>, FetchError> {
+    let mut response = sent.map_err(|error| match error {
+        ureq::Error::Other(cause) if cause.is::<FetchError>() => FetchError::Private,
+        _ => FetchError::Unreachable,
+    })?;
+    if response.status() != 200 {
+        return Err(FetchError::Status(response.status().as_u16()));
+    }
+    // The reader takes a body of exactly its limit for one that is too long.
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(MAX_ANSWER_BYTES + 1);
+    body.read_to_vec().map_err(|error| match error {
+        ureq::Error::BodyExceedsLimit(_) => FetchError::TooLong,
+        _ => FetchError::Unreachable,
+    })
+}
+
+/// Names into addresses, none of them private unless that is allowed.
+#[derive(Debug)]
+struct Public {
+    private: bool,
+    inner: DefaultResolver,
+}
+
+impl Resolver for Public {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.inner.resolve(uri, config, timeout)?;
+        if self.private || found.iter().all(|address| is_public(address.ip())) {
+            Ok(found)
+        } else {
+            Err(ureq::Error::Other(Box::new(FetchError::Private)))
+        }
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// True for an address of the open internet.
+pub(crate) fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    !matches!(
+        (a, b, c),
+        (0 | 10 | 127 | 224.., _, _)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 168, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (198, 51, 100)
+            | (203, 0, 113)
+            | (198, 18 | 19, _)
+    )
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [a, b, c, d, e, f, g, h] = ip.segments();
+    let inner = |high: u16, low: u16| {
+        let ([w, x], [y, z]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_public_v4(Ipv4Addr::new(w, x, y, z))
+    };
+    match (a, b, c, d, e, f) {
+        // An address of the older kind inside one of the newer counts as what it is.
+        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => inner(g, h),
+        (0x2002, high, low, ..) => inner(high, low),
+        // Only this eighth has been given out; of it, tunnels and examples are not the open internet.
+        (0x2001, 0 | 0xdb8, ..) => false,
+        _ => a & 0xe000 == 0x2000,
+    }
+}
+
+/// The network, ready to be shared.
+pub(crate) fn web(private: bool) -> Arc<dyn Fetch> {
+    Arc::new(Web::new(private))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! What is fetched, from where, and what is not.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use super::*;
+
+/// A server that gives one answer to one request, and then is gone.
+fn once(answer: impl Into<Vec<u8>>) -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let answer = answer.into();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = vec![0; 64 * 1024];
+        let mut heard = String::new();
+        while !heard.contains("\r\n\r\n") {
+            let size = stream.read(&mut bytes).unwrap();
+            heard.push_str(&String::from_utf8_lossy(&bytes[..size]));
+            if size == 0 {
+                break;
+            }
+        }
+        // Whoever stops reading early is welcome to.
+        let _ = stream.write_all(&answer);
+        heard
+    });
+    (url, heard)
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    let size = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {size}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn a_small_answer_is_fetched() {
+    let (url, heard) = once(answer("200 OK", "", "{}"));
+    assert_eq!(Web::new(true).get(url).await, Ok(b"{}".to_vec()));
+    let heard = heard.join().unwrap().to_ascii_lowercase();
+    assert!(heard.starts_with("get /x "), "{heard}");
+    assert!(heard.contains("accept: application/json"), "{heard}");
+    assert!(heard.contains("user-agent: docent/"), "{heard}");
+    assert!(!heard.contains("authorization"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_form_is_sent_with_what_it_needs() {
+    let (url, heard) = once(answer("200 OK", "", "{}"));
+    let form = Form {
+        authorization: Some("Basic abc".to_owned()),
+        body: "token=x".to_owned(),
+    };
+    assert_eq!(Web::new(true).post(url, form).await, Ok(b"{}".to_vec()));
+    let heard = heard.join().unwrap().to_ascii_lowercase();
+    assert!(heard.starts_with("post /x "), "{heard}");
+    assert!(heard.contains("authorization: basic abc"), "{heard}");
+    assert!(
+        heard.contains("application/x-www-form-urlencoded"),
+        "{heard}"
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (elsewhere, _) = once(answer("200 OK", "", "{}"));
+    for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
+        let (url, _) = once(answer(status, &format!("location: {elsewhere}\r\n"), ""));
+        let code = status[..3].parse().unwrap();
+        assert_eq!(Web::new(true).get(url).await, Err(FetchError::Status(code)));
+    }
+    for (status, code) in [
+        ("404 Not Found", 404),
+        ("500 Oh", 500),
+        ("204 No Content", 204),
+    ] {
+        let (url, _) = once(answer(status, "", ""));
+        assert_eq!(Web::new(true).get(url).await, Err(FetchError::Status(code)));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_has_a_bound() {
+    let most = usize::try_from(MAX_ANSWER_BYTES).unwrap();
+    let (url, _) = once(answer("200 OK", "", &"x".repeat(most)));
+    assert_eq!(
+        Web::new(true).get(url).await.map(|body| body.len()),
+        Ok(most)
+    );
+    let (url, _) = once(answer("200 OK", "", &"x".repeat(most + 1)));
+    assert_eq!(Web::new(true).get(url).await, Err(FetchError::TooLong));
+}
+
+#[tokio::test]
+async fn only_the_owner_opens_private_networks() {
+    let web = Web::new(false);
+    for url in [
+        "https://127.0.0.1:1/x",
+        "https://localhost:1/x",
+        "https://10.0.0.1/x",
+        "https://[::1]:1/x",
+    ] {
+        assert_eq!(
+            web.get(url.to_owned()).await,
+            Err(FetchError::Private),
+            "{url}"
+        );
+    }
+    for url in [
+        "http://127.0.0.1:1/x",
+        "http://a.example/x",
+        "ftp://a.example",
+        "a.example",
+        "",
+    ] {
+        assert_eq!(
+            web.get(url.to_owned()).await,
+            Err(FetchError::Scheme),
+            "{url}"
+        );
+    }
+    let form = Form {
+        authorization: None,
+        body: String::new(),
+    };
+    assert_eq!(
+        web.post("http://127.0.0.1:1/".to_owned(), form).await,
+        Err(FetchError::Scheme)
+    );
+    // http is for this machine alone, even where private networks are allowed.
+    let private = Web::new(true);
+    assert_eq!(
+        private.get("http://10.0.0.1/x".to_owned()).await,
+        Err(FetchError::Scheme)
+    );
+    let gone = private.get("http://127.0.0.1:1/x".to_owned()).await;
+    assert_eq!(gone, Err(FetchError::Unreachable));
+}
+
+#[test]
+fn addresses_are_public_or_not() {
+    let public = [
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.0.0.1",
+        "128.0.0.1",
+        "169.253.0.1",
+        "169.255.0.1",
+        "172.15.0.1",
+        "172.32.0.1",
+        "192.0.1.1",
+        "192.167.0.1",
+        "192.169.0.1",
+        "192.88.98.1",
+        "198.17.0.1",
+        "198.20.0.1",
+        "198.51.99.1",
+        "203.0.112.1",
+        "223.255.255.255",
+        "2606:4700::1",
+        "2001:4860::1",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "2002:101:101::1",
+        "3fff::1",
+    ];
+    let private = [
+        "0.0.0.0",
+        "10.0.0.1",
+        "100.64.0.1",
+        "100.127.255.255",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.1",
+        "192.0.2.1",
+        "192.168.1.1",
+        "192.88.99.1",
+        "198.18.0.1",
+        "198.19.0.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::1",
+        "2002:a00:1::1",
+        "2001::1",
+        "2001:db8::1",
+        "fc00::1",
+        "fd00::1",
+        "fe80::1",
+        "ff02::1",
+        "4000::1",
+        "100::1",
+    ];
+    for ip in public {
+        assert!(is_public(ip.parse().unwrap()), "{ip}");
+    }
+    for ip in private {
+        assert!(!is_public(ip.parse().unwrap()), "{ip}");
+    }
+}
+
+#[test]
+fn this_machine_has_few_names() {
+    for here in ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "[::1]"] {
+        assert!(is_this_machine(here), "{here}");
+    }
+    for there in [
+        "localhost.example",
+        "a.localhost",
+        "10.0.0.1",
+        "[::2]",
+        "127.1",
+        "",
+    ] {
+        assert!(!is_this_machine(there), "{there}");
+    }
+}

@@ -1,0 +1,114 @@
+//! TLS on the accept loop, with a client that checks the certificate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use docent_mcp::http::Tls;
+use docent_mcp::http::limits::Limits;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::{TlsConnector, client};
+
+use crate::client::{Server, soon};
+
+/// A server with a certificate of its own, and the certificate.
+async fn server(limits: Limits) -> (Server, CertificateDer<'static>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = (dir.path().join("cert"), dir.path().join("key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = Tls::load(cert, key).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let server = Server::with_tls(listener, limits, router, Some(tls));
+    (server, made.cert.der().clone())
+}
+
+async fn connect(
+    server: &Server,
+    trusted: CertificateDer<'static>,
+    protocols: &[&[u8]],
+) -> std::io::Result<client::TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    let provider = Arc::new(crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    let stream = TcpStream::connect(server.address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+}
+
+#[tokio::test]
+async fn answers_come_over_tls() {
+    let (server, trusted) = server(Limits::default()).await;
+    let mut client = soon("greeting", connect(&server, trusted, &[b"http/1.1"]))
+        .await
+        .unwrap();
+    let ask = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    client.write_all(ask).await.unwrap();
+    let mut answer = String::new();
+    soon("answer", client.read_to_string(&mut answer))
+        .await
+        .unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"),
+        "{answer}"
+    );
+    server.stop.cancel();
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn the_newest_protocol_that_both_know_is_spoken() {
+    let (server, trusted) = server(Limits::default()).await;
+    for (offered, chosen) in [
+        (&[b"h2".as_slice(), b"http/1.1"][..], Some(b"h2".as_slice())),
+        (&[b"http/1.1".as_slice()][..], Some(b"http/1.1".as_slice())),
+        (&[][..], None),
+    ] {
+        let greeting = connect(&server, trusted.clone(), offered);
+        let client = soon("greeting", greeting).await.unwrap();
+        assert_eq!(client.get_ref().1.alpn_protocol(), chosen);
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_greet_is_let_go() {
+    let limits = Limits {
+        headers: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let (server, _) = server(limits).await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = soon("the end", silent.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty());
+    // Whoever speaks plainly is told so by TLS itself, and let go too.
+    let mut plain = TcpStream::connect(server.address).await.unwrap();
+    plain
+        .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let _ = soon("the end", plain.read_to_end(&mut rest)).await;
+    assert!(!rest.windows(5).any(|some| some == b"hello"));
+}
+
+#[tokio::test]
+async fn a_stranger_is_not_trusted() {
+    let (server, _) = server(Limits::default()).await;
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let greeting = connect(&server, other.cert.der().clone(), &[]);
+    assert!(soon("greeting", greeting).await.is_err());
+}

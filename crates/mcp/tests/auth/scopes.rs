@@ -1,0 +1,222 @@
+//! What each tool demands, and how each kind of client hears of it.
+
+use docent_mcp::Demand;
+use serde_json::{Value, json};
+
+use crate::world::{BASE, Sent, World, app};
+
+fn token(world: &World, scope: &str) -> String {
+    let mut claims = world.claims();
+    claims["scope"] = scope.into();
+    world.ed.token(&claims)
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let tools = list["result"]["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
+}
+
+fn list() -> Sent {
+    Sent::rpc(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_missing_scope_is_a_403_that_names_all() {
+    let world = World::start().await;
+    let cases = [
+        ("docs.read", "write", 403),
+        ("docs.read docs.write", "write", 403),
+        ("docs.read docs.admin", "write", 403),
+        ("docs.read docs.write docs.admin", "write", 200),
+        ("docs.read", "whoami", 200),
+        ("docs.read", "open", 200),
+        ("docs.read", "either", 200),
+    ];
+    for (scope, tool, status) in cases {
+        let sent = Sent::call(tool).bearer(&token(&world, scope));
+        let answered = world.server.send(&sent).await;
+        assert_eq!(answered.status, status, "{scope} {tool}");
+        if status == 403 {
+            let challenge = answered.header("www-authenticate").unwrap();
+            assert!(
+                challenge.contains(r#"error="insufficient_scope""#),
+                "{challenge}"
+            );
+            assert!(
+                challenge.ends_with(r#"scope="docs.read docs.write docs.admin""#),
+                "{challenge}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_has_what_the_caller_may_call() {
+    let world = World::start().await;
+    let all = token(&world, "docs.read docs.write docs.admin");
+    let some = token(&world, "docs.read");
+    let answered = world.server.send(&list().bearer(&all)).await.json();
+    assert_eq!(names(&answered), ["whoami", "open", "write", "either"]);
+    let answered = world.server.send(&list().bearer(&some)).await.json();
+    assert_eq!(names(&answered), ["whoami", "open", "either"]);
+    let tools = &answered["result"]["tools"];
+    let demanded = json!([{"type": "oauth2", "scopes": ["docs.read"]}]);
+    assert_eq!(tools[0]["securitySchemes"], demanded);
+    assert_eq!(tools[0]["_meta"]["securitySchemes"], demanded);
+    assert_eq!(tools[1]["securitySchemes"], json!([{"type": "noauth"}]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_modern_list_is_for_its_caller_alone() {
+    let world = World::start().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }}});
+    let mut sent = Sent::rpc(&body).bearer(&token(&world, "docs.read"));
+    sent.headers
+        .retain(|(name, _)| *name != "mcp-protocol-version");
+    let sent = sent
+        .with("mcp-protocol-version", "2026-07-28")
+        .with("mcp-method", "tools/list");
+    let answered = world.server.send(&sent).await.json();
+    assert_eq!(answered["result"]["cacheScope"], "private");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_mixed_mode_each_tool_says_what_it_needs() {
+    let world = World::with(Demand::ByTool).await;
+    for (tool, status) in [
+        ("open", 200),
+        ("either", 200),
+        ("whoami", 401),
+        ("write", 401),
+    ] {
+        let answered = world.server.send(&Sent::call(tool)).await;
+        assert_eq!(answered.status, status, "{tool}");
+    }
+    let answered = world.server.send(&Sent::call("write")).await;
+    let expected = format!(
+        r#"Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
+    );
+    assert_eq!(answered.header("www-authenticate"), Some(expected.as_str()));
+    let listed = world.server.send(&list()).await.json();
+    assert_eq!(names(&listed), ["whoami", "open", "write", "either"]);
+    // A token that is there must be good, and one that lacks a scope still opens what needs none.
+    let bad = world
+        .server
+        .send(&Sent::call("open").bearer("eyJ.e.e"))
+        .await;
+    assert_eq!(bad.status, 401);
+    let poor = token(&world, "other");
+    for (tool, status) in [("open", 200), ("either", 200), ("whoami", 403)] {
+        let answered = world.server.send(&Sent::call(tool).bearer(&poor)).await;
+        assert_eq!(answered.status, status, "{tool}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_sign_in_is_optional_a_silent_tool_takes_both() {
+    let world = World::with(Demand::Optional).await;
+    let nobody = world.server.send(&Sent::call("whoami")).await;
+    assert_eq!(
+        nobody.json()["result"]["structuredContent"]["subject"],
+        Value::Null
+    );
+    let somebody = Sent::call("whoami").bearer(&token(&world, "docs.read"));
+    let somebody = world.server.send(&somebody).await;
+    assert_eq!(
+        somebody.json()["result"]["structuredContent"]["subject"],
+        "user-1"
+    );
+    let listed = world.server.send(&list()).await.json();
+    let schemes = &listed["result"]["tools"][0]["securitySchemes"];
+    assert_eq!(
+        *schemes,
+        json!([{"type": "noauth"}, {"type": "oauth2", "scopes": ["docs.read"]}])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chatgpt_is_told_inside_the_result() {
+    let world = World::with(Demand::ByTool).await;
+    let by_meta = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
+        {"name": "write", "arguments": {}, "_meta": {"openai/subject": "v1/x"}}});
+    let requests = [
+        Sent::call("write").with("user-agent", "openai-mcp/1.0.0"),
+        Sent::call("write").with("user-agent", "OpenAI-MCP/2"),
+        Sent::rpc(&by_meta),
+    ];
+    let metadata = format!(
+        r#"resource_metadata="{BASE}/.well-known/oauth-protected-resource/mcp", scope="docs.read docs.write docs.admin""#
+    );
+    for sent in requests {
+        let answered = world.server.send(&sent).await;
+        assert_eq!(answered.status, 200);
+        let result = &answered.json()["result"];
+        assert_eq!(result["isError"], true);
+        let challenge = format!(
+            r#"Bearer error="insufficient_scope", error_description="Sign in to continue", {metadata}"#
+        );
+        assert_eq!(result["_meta"]["mcp/www_authenticate"], json!([challenge]));
+        let signed_in = sent.bearer(&token(&world, "docs.read"));
+        let result = &world.server.send(&signed_in).await.json()["result"];
+        let challenge = format!(
+            r#"Bearer error="insufficient_scope", error_description="This needs more than was granted", {metadata}"#
+        );
+        assert_eq!(result["_meta"]["mcp/www_authenticate"], json!([challenge]));
+    }
+    let other = Sent::call("write").with("user-agent", "Claude-User");
+    assert_eq!(world.server.send(&other).await.status, 401);
+}
+
+/// A batch has one status, so each call in it says for itself what it needs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_opens_no_more_than_its_calls_alone() {
+    let world = World::with(Demand::ByTool).await;
+    let call = |id: u32, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+    let mut sent = Sent::rpc(&json!([call(1, "open"), call(2, "write")]));
+    sent.headers
+        .retain(|(name, _)| *name != "mcp-protocol-version");
+    let answers = world
+        .server
+        .send(&sent.with("mcp-protocol-version", "2025-03-26"))
+        .await
+        .json();
+    assert_eq!(answers[0]["result"]["isError"], Value::Null, "{answers}");
+    assert_eq!(answers[1]["result"]["isError"], true, "{answers}");
+    assert!(
+        answers[1]["result"]["_meta"]["mcp/www_authenticate"].is_array(),
+        "{answers}"
+    );
+}
+
+/// Over pipes the caller is whoever started the program, and nothing is locked.
+#[tokio::test]
+async fn over_stdio_the_caller_is_the_owner() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+    let (client, server) = tokio::io::duplex(64 * 1024);
+    let (input, output) = tokio::io::split(server);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let serving = docent_mcp::stdio::run(app(), Default::default(), input, output, stop);
+    tokio::spawn(serving);
+    let (read, mut write) = tokio::io::split(client);
+    let call = Sent::call("write").body;
+    write
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .unwrap();
+    let mut line = String::new();
+    let mut lines = tokio::io::BufReader::new(read);
+    lines.read_line(&mut line).await.unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let who = &answer["result"]["structuredContent"];
+    assert_eq!(
+        (&who["owner"], &who["subject"]),
+        (&json!(true), &Value::Null),
+        "{line}"
+    );
+}

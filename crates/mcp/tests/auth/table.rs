@@ -1,0 +1,484 @@
+//! Every token that must be refused, with the exact status and challenge, and every one that must not.
+
+use docent_mcp::{Demand, Issuer, Network};
+use serde_json::{Value, json};
+
+use crate::mint::{Signer, b64, jwks};
+use crate::world::{BASE, STRICT, Sent, Server, World, builder, claims, now};
+
+const METADATA: &str = "https://docs.example.org/.well-known/oauth-protected-resource/mcp";
+
+fn absent() -> String {
+    format!(r#"Bearer resource_metadata="{METADATA}", scope="docs.read""#)
+}
+
+fn invalid(why: &str) -> String {
+    format!(
+        r#"Bearer error="invalid_token", error_description="{why}", resource_metadata="{METADATA}", scope="docs.read""#
+    )
+}
+
+fn insufficient() -> String {
+    format!(
+        r#"Bearer error="insufficient_scope", error_description="this needs more than was granted", resource_metadata="{METADATA}", scope="docs.read""#
+    )
+}
+
+/// The usual claims with some changed, or by `null` left out.
+fn changed(mut claims: Value, changes: &Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        claims[name] = value.clone();
+    }
+    claims
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, value| !value.is_null());
+    claims
+}
+
+fn bearer(token: &str) -> Sent {
+    Sent::call("whoami").bearer(token)
+}
+
+/// HS256 with any bytes as the secret.
+fn hmac(secret: &[u8], claims: &Value) -> String {
+    let header = json!({"alg": "HS256", "typ": "at+jwt", "kid": "rsa"});
+    let message = format!(
+        "{}.{}",
+        b64(header.to_string().as_bytes()),
+        b64(claims.to_string().as_bytes())
+    );
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
+    let tag = ring::hmac::sign(&key, message.as_bytes());
+    format!("{message}.{}", b64(tag.as_ref()))
+}
+
+/// The RSA key as everybody knows it: in PEM.
+fn pem(signer: &Signer) -> String {
+    let jwk = signer.jwk();
+    format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        jwk["n"].as_str().unwrap()
+    )
+}
+
+struct Row(&'static str, Sent, &'static str);
+
+fn malformed(world: &World) -> Vec<Row> {
+    let (claims, rsa) = (world.claims(), &world.rsa);
+    let good = rsa.token(&claims);
+    let parts: Vec<&str> = good.split('.').collect();
+    let (header, payload, signature) = (parts[0], parts[1], parts[2]);
+    let with_header = |change: Value| rsa.token_with(&change, &claims);
+    let unsigned = |alg: &str| {
+        let header = json!({"alg": alg, "typ": "at+jwt"}).to_string();
+        format!("{}.{payload}.", b64(header.as_bytes()))
+    };
+    let call = || Sent::call("whoami");
+    let in_body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "access_token": good,
+        "params": {"name": "whoami", "arguments": {}, "_meta": {"access_token": good}}});
+    let mut flipped = signature.to_owned().into_bytes();
+    flipped[10] = if flipped[10] == b'A' { b'B' } else { b'A' };
+    let flipped = String::from_utf8(flipped).unwrap();
+    let swapped = changed(claims.clone(), &json!({"sub": "somebody else"}));
+    let swapped = b64(swapped.to_string().as_bytes());
+    let mut not_utf8 = b"{\"a\":\"".to_vec();
+    not_utf8.extend_from_slice(b"\xff\"}");
+    let jwe = format!("{header}.a.b.c.d");
+    let crit = with_header(json!({"crit": ["x"], "x": 1}));
+    let wrong_kind = world.ec.token_with(&json!({"kid": "rsa"}), &claims);
+    const JWT: &str = "the token is not a JWT";
+    const ALGORITHM: &str = "the algorithm of the token is not allowed";
+    const OWN_KEY: &str = "the token brings its own key";
+    const UNKNOWN_KEY: &str = "the key of the token is not known";
+    const SIGNATURE: &str = "the signature of the token is wrong";
+    vec![
+        Row("none", call(), ""),
+        Row(
+            "empty",
+            call().with("authorization", ""),
+            "the scheme of the credential must be Bearer",
+        ),
+        Row(
+            "Basic",
+            call().with("authorization", "Basic dXNlcjpwYXNz"),
+            "the scheme of the credential must be Bearer",
+        ),
+        Row(
+            "two Authorization headers",
+            bearer(&good).bearer(&good),
+            "more than one credential was sent",
+        ),
+        Row(
+            "token in the query",
+            call().at(&format!("/mcp?access_token={good}")),
+            "",
+        ),
+        Row("token in the body", Sent::rpc(&in_body), ""),
+        Row("opaque junk", bearer("junk-junk"), JWT),
+        Row("2 parts", bearer(&format!("{header}.{payload}")), JWT),
+        Row("4 parts", bearer(&format!("{good}.{signature}")), JWT),
+        Row(
+            "64 KiB token",
+            bearer(&format!("ey{}.a.b", "A".repeat(64 * 1024))),
+            "the token is too long",
+        ),
+        Row(
+            "bad base64",
+            bearer(&format!("{header}.{payload}=.{signature}")),
+            "the token is not base64url without padding",
+        ),
+        Row(
+            "bad UTF-8",
+            bearer(&format!("{header}.{}.{signature}", b64(&not_utf8))),
+            "the token is not JSON with each member once",
+        ),
+        Row("alg none", bearer(&unsigned("none")), ALGORITHM),
+        Row("alg None", bearer(&unsigned("None")), ALGORITHM),
+        Row("alg NONE", bearer(&unsigned("NONE")), ALGORITHM),
+        Row(
+            "HS256 keyed with the public PEM",
+            bearer(&hmac(pem(rsa).as_bytes(), &claims)),
+            ALGORITHM,
+        ),
+        Row(
+            "HS256 keyed with the JWK",
+            bearer(&hmac(rsa.jwk().to_string().as_bytes(), &claims)),
+            ALGORITHM,
+        ),
+        Row(
+            "alg not allowed",
+            bearer(&with_header(json!({"alg": "RS512"}))),
+            ALGORITHM,
+        ),
+        Row("ES256 with an RSA kid", bearer(&wrong_kind), SIGNATURE),
+        Row(
+            "embedded jwk",
+            bearer(&with_header(json!({"jwk": rsa.jwk()}))),
+            OWN_KEY,
+        ),
+        Row(
+            "jku",
+            bearer(&with_header(json!({"jku": "https://a.example"}))),
+            OWN_KEY,
+        ),
+        Row(
+            "x5u",
+            bearer(&with_header(json!({"x5u": "https://a.example"}))),
+            OWN_KEY,
+        ),
+        Row(
+            "x5c",
+            bearer(&with_header(json!({"x5c": ["MII"]}))),
+            OWN_KEY,
+        ),
+        Row(
+            "kid unknown",
+            bearer(&with_header(json!({"kid": "other"}))),
+            UNKNOWN_KEY,
+        ),
+        Row(
+            "kid missing, several keys",
+            bearer(&with_header(json!({"kid": null}))),
+            UNKNOWN_KEY,
+        ),
+        Row(
+            "kid ../../",
+            bearer(&with_header(json!({"kid": "../../etc/passwd"}))),
+            UNKNOWN_KEY,
+        ),
+        Row(
+            "kid SQL",
+            bearer(&with_header(json!({"kid": "x' OR '1'='1"}))),
+            UNKNOWN_KEY,
+        ),
+        Row(
+            "kid 64 KiB",
+            bearer(&with_header(json!({"kid": "k".repeat(64 * 1024)}))),
+            "the token is too long",
+        ),
+        Row(
+            "kid with NUL",
+            bearer(&with_header(json!({"kid": "rsa\u{0}"}))),
+            "the name of the key is not one",
+        ),
+        Row(
+            "unknown crit",
+            bearer(&crit),
+            "the token uses an extension that is not understood",
+        ),
+        Row(
+            "signature stripped",
+            bearer(&format!("{header}.{payload}.")),
+            SIGNATURE,
+        ),
+        Row(
+            "signature flipped",
+            bearer(&format!("{header}.{payload}.{flipped}")),
+            SIGNATURE,
+        ),
+        Row(
+            "signature truncated",
+            bearer(&format!("{header}.{payload}.{}", &signature[..200])),
+            SIGNATURE,
+        ),
+        Row(
+            "payload swapped",
+            bearer(&format!("{header}.{swapped}.{signature}")),
+            SIGNATURE,
+        ),
+        Row("JWE", bearer(&jwe), JWT),
+    ]
+}
+
+fn unbelievable(world: &World) -> Vec<Row> {
+    let claims = world.claims();
+    let said = |change: Value| bearer(&world.rsa.token(&changed(claims.clone(), &change)));
+    let old = Signer::ed25519("old");
+    let twice = format!(
+        r#"{{"iss":"{}","sub":"u","aud":"{BASE}/mcp","aud":"https://evil.example","exp":{}}}"#,
+        world.provider.name,
+        now() + 600
+    );
+    let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": "rsa"}).to_string();
+    let id_token = world.rsa.token_with(
+        &json!({"typ": "JWT"}),
+        &changed(claims.clone(), &json!({"nonce": "n", "aud": "client-1"})),
+    );
+    let of_strict = crate::world::claims(STRICT);
+    let untyped = world.strict.token_with(&json!({"typ": "JWT"}), &of_strict);
+    const EXP: &str = "the token does not say when it expires";
+    const TIME: &str = "a time in the token is not a number";
+    const ISS: &str = "the issuer of the token is not one of ours";
+    const AUD: &str = "the token is not meant for this server";
+    const SUB: &str = "the token does not say whose it is";
+    const KIND: &str = "the token is not an access token";
+    let name = &world.provider.name;
+    vec![
+        Row(
+            "expired",
+            said(json!({"exp": now() - 3600})),
+            "the token has expired",
+        ),
+        Row(
+            "expired 31 s",
+            said(json!({"exp": now() - 31})),
+            "the token has expired",
+        ),
+        Row("exp missing", said(json!({"exp": null})), EXP),
+        Row(
+            "exp string",
+            said(json!({"exp": (now() + 600).to_string()})),
+            EXP,
+        ),
+        Row("exp negative", said(json!({"exp": -1})), EXP),
+        Row("exp 1e300", said(json!({"exp": 1e300})), EXP),
+        Row(
+            "nbf future",
+            said(json!({"nbf": now() + 60})),
+            "the token is not valid yet",
+        ),
+        Row("nbf string", said(json!({"nbf": "0"})), TIME),
+        Row(
+            "iat future",
+            said(json!({"iat": now() + 60})),
+            "the token was issued in the future",
+        ),
+        Row(
+            "iss wrong",
+            said(json!({"iss": "https://evil.example"})),
+            ISS,
+        ),
+        Row("iss missing", said(json!({"iss": null})), ISS),
+        Row("iss array", said(json!({"iss": [name]})), ISS),
+        Row(
+            "iss with slash",
+            said(json!({"iss": format!("{name}/")})),
+            ISS,
+        ),
+        Row(
+            "aud wrong",
+            said(json!({"aud": "https://evil.example/mcp"})),
+            AUD,
+        ),
+        Row("aud missing", said(json!({"aud": null})), AUD),
+        Row("aud number", said(json!({"aud": 5})), AUD),
+        Row(
+            "aud prefix of ours",
+            said(json!({"aud": format!("{BASE}/mc")})),
+            AUD,
+        ),
+        Row(
+            "aud path in other case",
+            said(json!({"aud": format!("{BASE}/MCP")})),
+            AUD,
+        ),
+        Row("ID token", bearer(&id_token), KIND),
+        Row("typ not at+jwt where it must be", bearer(&untyped), KIND),
+        Row("sub missing", said(json!({"sub": null})), SUB),
+        Row("sub empty", said(json!({"sub": ""})), SUB),
+        Row(
+            "sub 64 KiB",
+            said(json!({"sub": "s".repeat(64 * 1024)})),
+            "the token is too long",
+        ),
+        Row(
+            "revoked key",
+            bearer(&old.token(&claims)),
+            "the key of the token is not known",
+        ),
+        Row(
+            "aud twice",
+            bearer(&world.rsa.signed(&header, &twice, "RS256")),
+            "the token is not JSON with each member once",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_tokens_are_answered_with_401() {
+    let world = World::start().await;
+    let mut rows = malformed(&world);
+    rows.extend(unbelievable(&world));
+    assert_eq!(rows.len(), 60);
+    for Row(name, sent, why) in rows {
+        let answered = world.server.send(&sent).await;
+        assert_eq!(answered.status, 401, "{name}: {}", answered.body);
+        let expected = if why.is_empty() {
+            absent()
+        } else {
+            invalid(why)
+        };
+        assert_eq!(
+            answered.header("www-authenticate"),
+            Some(expected.as_str()),
+            "{name}"
+        );
+        assert!(answered.json()["error"]["message"].is_string(), "{name}");
+        assert!(answered.json().get("result").is_none(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_tokens_are_answered_with_403() {
+    let world = World::start().await;
+    for scope in [
+        json!("other"),
+        json!("docs.read2 xdocs.read"),
+        json!("Docs.Read"),
+    ] {
+        let token = changed(world.claims(), &json!({"scope": scope}));
+        let answered = world.server.send(&bearer(&world.rsa.token(&token))).await;
+        assert_eq!(answered.status, 403, "{scope}");
+        assert_eq!(
+            answered.header("www-authenticate"),
+            Some(insufficient().as_str()),
+            "{scope}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_keys_the_answer_is_503() {
+    // Nobody listens there any more.
+    let gone = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let auth = builder()
+        .issuer(Issuer::remote(&gone, None, Network::Private))
+        .build()
+        .unwrap();
+    let server = Server::start(auth).await;
+    let token = Signer::rsa("rsa").token(&claims(&gone));
+    let answered = server.send(&bearer(&token)).await;
+    assert_eq!(answered.status, 503);
+    assert_eq!(answered.header("retry-after"), Some("5"));
+    assert_eq!(answered.header("www-authenticate"), None);
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert_eq!(ready.json()["sign_in"], "waiting for keys");
+    let nobody = server.send(&Sent::call("whoami")).await;
+    assert_eq!(
+        nobody.status, 401,
+        "whoever has no token is told to get one"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thirteen_tokens_are_accepted() {
+    let world = World::start().await;
+    let claims = world.claims();
+    let (rsa, ec, ed) = (&world.rsa, &world.ec, &world.ed);
+    let said = |change: Value| rsa.token(&changed(claims.clone(), &change));
+    let fresh = Signer::ed25519("fresh");
+    let rows = [
+        ("RS256", bearer(&rsa.token(&claims))),
+        (
+            "PS256",
+            bearer(&rsa.token_with(&json!({"alg": "PS256"}), &claims)),
+        ),
+        ("ES256", bearer(&ec.token(&claims))),
+        ("EdDSA", bearer(&ed.token(&claims))),
+        (
+            "aud array holding ours",
+            bearer(&said(
+                json!({"aud": ["https://a.example", format!("{BASE}/mcp")]}),
+            )),
+        ),
+        (
+            "aud in upper case",
+            bearer(&said(json!({"aud": "HTTPS://Docs.Example.ORG/mcp"}))),
+        ),
+        (
+            "two live keys",
+            bearer(&ec.token_with(&json!({"typ": "JWT"}), &claims)),
+        ),
+        (
+            "scope string",
+            bearer(&said(json!({"scope": "a docs.read b"}))),
+        ),
+        (
+            "scp array",
+            bearer(&said(json!({"scope": null, "scp": ["a", "docs.read"]}))),
+        ),
+        (
+            "bearer in lower case",
+            Sent::call("whoami").with("authorization", format!("bearer {}", rsa.token(&claims))),
+        ),
+        ("leeway 29 s", bearer(&said(json!({"exp": now() - 29})))),
+        (
+            "extra claims",
+            bearer(&said(json!({"groups": ["a"], "x": {"y": [1, null]}}))),
+        ),
+        ("new key after rotation", bearer(&fresh.token(&claims))),
+    ];
+    assert_eq!(rows.len(), 13);
+    for (name, sent) in rows {
+        if name == "new key after rotation" {
+            assert_eq!(world.server.send(&sent).await.status, 401, "before it");
+            *world.provider.keys.lock().unwrap() = jwks(&[rsa, &fresh]);
+        }
+        let answered = world.server.send(&sent).await;
+        assert_eq!(answered.status, 200, "{name}: {}", answered.body);
+        let who = &answered.json()["result"]["structuredContent"];
+        assert_eq!(who["subject"], "user-1", "{name}");
+        assert_eq!(who["issuer"], world.provider.name.as_str(), "{name}");
+    }
+    assert_eq!(world.server.get("/readyz").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_bound_on_headers_comes_before_the_token() {
+    let world = World::start().await;
+    let auth = builder()
+        .issuer(Issuer::remote(&world.provider.name, None, Network::Private))
+        .demand(Demand::Always)
+        .build()
+        .unwrap();
+    let server = Server::start_with(auth, Default::default()).await;
+    let long = bearer(&format!("ey{}.a.b", "A".repeat(64 * 1024)));
+    assert_eq!(server.send(&long).await.status, 431);
+    let good = bearer(&world.rsa.token(&world.claims()));
+    assert_eq!(server.send(&good).await.status, 200);
+}

@@ -1,0 +1,365 @@
+//! An issuer, a server that believes it, and a client.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use docent_mcp::http::limits::Limits;
+use docent_mcp::http::{Options, Page, Route, Visit, serve, serve_routes};
+use docent_mcp::{
+    Answer, App, Auth, AuthBuilder, Context, Demand, Descriptor, Failure, Hints, Issuer, LocalKeys,
+    Network, Security, Tool,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::mint::{Signer, jwks};
+
+pub(crate) const BASE: &str = "https://docs.example.org";
+pub(crate) const STRICT: &str = "https://strict.example";
+
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_secs()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {
+    /// Handed back.
+    #[serde(default)]
+    echo: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Who {
+    subject: Option<String>,
+    issuer: Option<String>,
+    groups: Vec<String>,
+    echo: String,
+    owner: bool,
+}
+
+/// Says who called, as whatever tool.
+pub(crate) struct WhoAmI(pub(crate) &'static str, pub(crate) Option<Vec<Security>>);
+
+impl Tool for WhoAmI {
+    type Input = Nothing;
+    type Output = Who;
+    fn descriptor(&self) -> Descriptor {
+        let descriptor = Descriptor::new(self.0, "Who am I", "Says who calls.", Hints::READ_ONLY);
+        match &self.1 {
+            Some(ways) => descriptor.security(ways.clone()),
+            None => descriptor,
+        }
+    }
+    async fn call(&self, input: Nothing, cx: Context) -> Result<Answer<Who>, Failure> {
+        // Whoever is asked meanwhile must not be mistaken for this one.
+        tokio::task::yield_now().await;
+        let caller = cx.caller();
+        Ok(Answer::new(Who {
+            subject: caller.subject().map(str::to_owned),
+            issuer: caller.issuer().map(str::to_owned),
+            groups: caller.claim("groups"),
+            echo: input.echo,
+            owner: caller.is_owner(),
+        }))
+    }
+}
+
+/// Tools with every kind of security.
+pub(crate) fn app() -> App {
+    App::builder("who", "1")
+        .tool(WhoAmI("whoami", None))
+        .tool(WhoAmI("open", Some(vec![Security::NoAuth])))
+        .tool(WhoAmI(
+            "write",
+            Some(vec![Security::oauth2(["docs.write", "docs.admin"])]),
+        ))
+        .tool(WhoAmI(
+            "either",
+            Some(vec![Security::NoAuth, Security::oauth2(["docs.read"])]),
+        ))
+        .build()
+        .unwrap()
+}
+
+/// An issuer on the loopback interface whose keys can be changed.
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    pub(crate) keys: Arc<Mutex<Value>>,
+    pub(crate) fetches: Arc<AtomicUsize>,
+    /// Every head that came in, so that nothing can be sent here unseen.
+    pub(crate) heard: Arc<Mutex<String>>,
+    stop: CancellationToken,
+}
+
+impl Provider {
+    pub(crate) async fn start(signers: &[&Signer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let name = format!("http://{}", listener.local_addr().unwrap());
+        let keys = Arc::new(Mutex::new(jwks(signers)));
+        let (fetches, heard) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let routes = routes(&name, keys.clone(), fetches.clone(), Arc::clone(&heard));
+        let stop = CancellationToken::new();
+        let options = Options {
+            routes,
+            ..Options::default()
+        };
+        tokio::spawn(serve_routes(options, listener, stop.clone()));
+        Self {
+            name,
+            keys,
+            fetches,
+            heard,
+            stop,
+        }
+    }
+
+    pub(crate) fn fetched(&self) -> usize {
+        self.fetches.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn routes(
+    name: &str,
+    keys: Arc<Mutex<Value>>,
+    fetches: Arc<AtomicUsize>,
+    heard: Arc<Mutex<String>>,
+) -> Vec<Route> {
+    let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
+    let note = heard.clone();
+    vec![
+        Route::get("/.well-known/openid-configuration", move |visit: Visit| {
+            note.lock().unwrap().push_str(&format!("{visit:?}\n"));
+            let metadata = metadata.clone();
+            async move { Ok(Page::json(&metadata)) }
+        }),
+        Route::get("/jwks", move |visit: Visit| {
+            heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
+            fetches.fetch_add(1, Ordering::SeqCst);
+            let keys = keys.lock().unwrap().clone();
+            async move { Ok(Page::json(&keys)) }
+        }),
+    ]
+}
+
+/// The server, its issuers and their keys.
+pub(crate) struct World {
+    pub(crate) provider: Provider,
+    pub(crate) rsa: Signer,
+    pub(crate) ec: Signer,
+    pub(crate) ed: Signer,
+    pub(crate) strict: Signer,
+    pub(crate) server: Server,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::with(Demand::Always).await
+    }
+
+    pub(crate) async fn with(demand: Demand) -> Self {
+        let (rsa, ec, ed) = (
+            Signer::rsa("rsa"),
+            Signer::p256("ec"),
+            Signer::ed25519("ed"),
+        );
+        let strict = Signer::ed25519("strict");
+        let provider = Provider::start(&[&rsa, &ec, &ed]).await;
+        let local = LocalKeys::default();
+        local.replace(&jwks(&[&strict])).unwrap();
+        let auth = builder()
+            .issuer(Issuer::remote(&provider.name, None, Network::Private).cooldown(Duration::ZERO))
+            .issuer(Issuer::local(STRICT, local))
+            .demand(demand)
+            .build()
+            .unwrap();
+        let server = Server::start(auth).await;
+        Self {
+            provider,
+            rsa,
+            ec,
+            ed,
+            strict,
+            server,
+        }
+    }
+
+    /// Claims with which everybody is let in.
+    pub(crate) fn claims(&self) -> Value {
+        claims(&self.provider.name)
+    }
+}
+
+pub(crate) fn claims(issuer: &str) -> Value {
+    json!({
+        "iss": issuer, "sub": "user-1", "aud": format!("{BASE}/mcp"), "exp": now() + 600,
+        "iat": now(), "scope": "docs.read", "client_id": "client-1",
+    })
+}
+
+pub(crate) fn builder() -> AuthBuilder {
+    Auth::builder([BASE])
+        .scopes(["docs.read"])
+        .name("Example documents")
+}
+
+pub(crate) struct Server {
+    pub(crate) address: String,
+    stop: CancellationToken,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answered {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let text = self.body.strip_prefix("data: ").unwrap_or(&self.body);
+        serde_json::from_str(text.trim()).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+}
+
+/// What a client sends. Headers are bytes, because not all of them are text.
+pub(crate) struct Sent {
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
+    pub(crate) body: String,
+}
+
+impl Sent {
+    /// A call of a tool.
+    pub(crate) fn call(tool: &str) -> Self {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": tool, "arguments": {}}});
+        Self::rpc(&body)
+    }
+
+    pub(crate) fn rpc(body: &Value) -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            headers: vec![
+                ("content-type", b"application/json".to_vec()),
+                ("accept", b"application/json".to_vec()),
+                ("mcp-protocol-version", b"2025-06-18".to_vec()),
+            ],
+            body: body.to_string(),
+        }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Vec<u8>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn bearer(self, token: &str) -> Self {
+        self.with("authorization", format!("Bearer {token}"))
+    }
+
+    pub(crate) fn at(mut self, path: &str) -> Self {
+        self.path = path.to_owned();
+        self
+    }
+}
+
+impl Server {
+    pub(crate) async fn start(auth: Auth) -> Self {
+        // Heads of the table's longest tokens pass, so that the token itself is judged.
+        let limits = Limits {
+            header_bytes: 512 * 1024,
+            calls_per_minute: 0,
+            ..Limits::default()
+        };
+        Self::start_with(auth, limits).await
+    }
+
+    pub(crate) async fn start_with(auth: Auth, limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let stop = CancellationToken::new();
+        let page =
+            |visit: Visit| async move { Ok(Page::html(format!("{:?}", visit.caller().subject()))) };
+        let options = Options {
+            auth: Some(auth),
+            limits,
+            routes: vec![
+                Route::get("/closed", page),
+                Route::get("/public", page).open(),
+            ],
+            ..Options::default()
+        };
+        tokio::spawn(serve(app(), options, listener, stop.clone()));
+        Self { address, stop }
+    }
+
+    pub(crate) async fn send(&self, sent: &Sent) -> Answered {
+        self.raw("POST", sent).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        let sent = Sent {
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: String::new(),
+        };
+        self.raw("GET", &sent).await
+    }
+
+    pub(crate) async fn raw(&self, method: &str, sent: &Sent) -> Answered {
+        let mut head = format!("{method} {} HTTP/1.1\r\n", sent.path).into_bytes();
+        if !sent.headers.iter().any(|(name, _)| *name == "host") {
+            head.extend_from_slice(format!("host: {}\r\n", self.address).as_bytes());
+        }
+        head.extend_from_slice(b"connection: close\r\n");
+        for (name, value) in &sent.headers {
+            head.extend_from_slice(name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value);
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(format!("content-length: {}\r\n\r\n", sent.body.len()).as_bytes());
+        head.extend_from_slice(sent.body.as_bytes());
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        // A server that refuses early may close before everything is written.
+        let _ = stream.write_all(&head).await;
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes).await;
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Answered {
+            status: status.unwrap_or_default(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! A query into its answer: both halves, what they say together, and the hits to show.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::cached::Known;
+use super::layout::{DOCUMENT, ID};
+use super::narrow::{self, Conditions, all_terms, any_term};
+use super::view::View;
+use super::wire::Point;
+use super::words::{Weights, Worded};
+use crate::analysis::QueryTerm;
+use crate::error::Error;
+use crate::fuse::{self, Candidate, Scale, Signals};
+use crate::hit::Found;
+use crate::postings::share;
+use crate::query::{Asked, Method, Query, Sort};
+use crate::ranking::{self, PHRASE_WEIGHT};
+use crate::snippet::{Shown, Wanted};
+use crate::spelling;
+
+/// In how many documents, those whose words fit best, it is looked whether words stand side by side that
+/// have to, or must not.
+const MAX_LOOKED_INTO: usize = 1_000;
+
+/// In how many it is looked what words side by side are worth: more than one page shows.
+const MAX_PAIRED: usize = 64;
+
+/// The most documents of equal worth that are put in the order of their ids.
+const MAX_EQUALS: usize = 4_096;
+
+/// The most documents that are compared with each other for variety.
+const MAX_VARIED: usize = 200;
+
+/// One document on its way to become a hit.
+struct Ranked {
+    version: String,
+    id: String,
+    words: f32,
+    pairs: f32,
+    semantic: Option<f32>,
+}
+
+/// What narrows both halves.
+struct Narrowed {
+    documents: Conditions,
+    passages: Conditions,
+    /// Whether only the documents tell what is excluded.
+    is_checked_late: bool,
+}
+
+impl View<'_> {
+    pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
+        let mut asked = query.asked(&self.languages()?);
+        spelling::correct(&mut asked.terms, self)?;
+        let terms = ranking::distinct(&asked.terms);
+        let narrowed = self.narrowed(query, &asked)?;
+        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
+        let matching = match terms.as_slice() {
+            [] => narrowed.documents.clone(),
+            terms => narrowed
+                .documents
+                .clone()
+                .and(any_term(&ranking::forms(terms))),
+        };
+        let question = if is_list || terms.is_empty() || query.method == Method::Lexical {
+            None
+        } else {
+            self.question(&query.text)
+        };
+        let mut ranked = if is_list {
+            self.listed(&matching, query)?
+        } else if terms.is_empty() {
+            Vec::new()
+        } else {
+            self.ranked(
+                query,
+                &asked,
+                &narrowed,
+                question.as_deref().map(Vec::as_slice),
+            )?
+        };
+        if query.diversity > 0.0 && !is_list {
+            self.vary(query, &mut ranked)?;
+        }
+        let hits = ranked.into_iter().skip(query.offset).take(query.limit);
+        let hits: Vec<_> = hits.collect();
+        let versions: Vec<String> = hits.iter().map(|one| one.item.version.clone()).collect();
+        let known = self.known(&versions)?;
+        let wanted = Wanted::new(&terms);
+        let shown = hits.iter().filter_map(|one| {
+            let known = known.get(&one.item.version)?;
+            let near = || match &question {
+                Some(question) => self
+                    .passages(question, &one.item.version)
+                    .unwrap_or_default(),
+                None => Vec::new(),
+            };
+            Some(known.mapped.hit(&Shown {
+                score: one.parts.score,
+                near: &near,
+                excerpts: query.excerpts,
+                wanted: &wanted,
+                why: one.why(one.item.pairs),
+            }))
+        });
+        Ok(Found {
+            hits: shown.collect(),
+            total: if query.counted {
+                Some(self.count(&matching.json(), true)?)
+            } else {
+                None
+            },
+            facets: self.facets(&matching, &query.facets)?,
+        })
+    }
+
+    fn listed(
+        &self,
+        matching: &Conditions,
+        query: &Query,
+    ) -> Result<Vec<Candidate<Ranked>>, Error> {
+        let list = self.by_day(matching, query.sort, query.depth())?;
+        let ranked = list.into_iter().map(|one| Ranked {
+            version: one.version,
+            id: one.id,
+            words: 0.0,
+            pairs: 0.0,
+            semantic: None,
+        });
+        Ok(ranked.map(Candidate::listed).collect())
+    }
+
+    /// What a query allows, as conditions on documents and on passages.
+    fn narrowed(&self, query: &Query, asked: &Asked) -> Result<Narrowed, Error> {
+        let mut documents = self.seen.clone();
+        let mut passages = self.seen.clone();
+        if let Some(filter) = &query.filter {
+            let condition = narrow::filter(filter);
+            documents = documents.and(condition.clone());
+            passages = passages.and(condition);
+        }
+        let (single, phrases): (Vec<_>, Vec<_>) =
+            asked.excluded.iter().partition(|phrase| phrase.len() == 1);
+        for term in single.iter().filter_map(|phrase| phrase.first()) {
+            let forms: Vec<&str> = term.forms.iter().map(String::as_str).collect();
+            documents = documents.not(any_term(&forms));
+        }
+        for phrase in &phrases {
+            let with = self.standing(phrase, &documents)?;
+            documents = documents.not(json!({"has_id": with}));
+            passages = passages.not(json!({"key": DOCUMENT, "match": {"any": with}}));
+        }
+        for phrase in &asked.phrases {
+            if let [term] = phrase.as_slice() {
+                let forms: Vec<&str> = term.forms.iter().map(String::as_str).collect();
+                documents = documents.and(any_term(&forms));
+                continue;
+            }
+            let with = self.standing(phrase, &documents)?;
+            documents = documents.and(json!({"has_id": with}));
+            passages = passages.and(json!({"key": DOCUMENT, "match": {"any": with}}));
+        }
+        let is_checked_late =
+            !single.is_empty() || asked.phrases.iter().any(|phrase| phrase.len() == 1);
+        Ok(Narrowed {
+            documents,
+            passages,
+            is_checked_late,
+        })
+    }
+
+    /// The versions in which these terms stand side by side, among those that have all of them and whose
+    /// words fit best.
+    fn standing(
+        &self,
+        phrase: &[QueryTerm],
+        conditions: &Conditions,
+    ) -> Result<Vec<String>, Error> {
+        let terms: Vec<&QueryTerm> = phrase.iter().collect();
+        let weights = self.weights(&terms)?;
+        let with_all = conditions.clone().and(all_terms(phrase));
+        let found = self.worded(&weights, &with_all, MAX_LOOKED_INTO)?;
+        let versions: Vec<String> = found.into_iter().map(|one| one.version).collect();
+        let mut standing = Vec::new();
+        // Some at a time: a thousand documents need not be in memory together.
+        for some in versions.chunks(MAX_PAIRED) {
+            let known = self.known(some)?;
+            let holds = |version: &&String| {
+                known
+                    .get(*version)
+                    .is_some_and(|known| known.body().holds(phrase))
+            };
+            standing.extend(some.iter().filter(holds).cloned());
+        }
+        Ok(standing)
+    }
+
+    /// The best documents, best first, as many as have to be known for the hits asked for.
+    fn ranked(
+        &self,
+        query: &Query,
+        asked: &Asked,
+        narrowed: &Narrowed,
+        question: Option<&[f32]>,
+    ) -> Result<Vec<Candidate<Ranked>>, Error> {
+        let weights = self.weights(&ranking::distinct(&asked.terms))?;
+        let most = ranking::candidates(query.depth());
+        // Both halves at once: neither needs the other.
+        let (worded, near) = std::thread::scope(|scope| {
+            let near = question.map(|question| {
+                let most = if narrowed.is_checked_late {
+                    most.saturating_mul(4)
+                } else {
+                    most
+                };
+                scope.spawn(move || self.near(question, &narrowed.passages, most))
+            });
+            let worded = self.best_worded(&weights, &narrowed.documents, most);
+            let near = near.map(|near| {
+                near.join()
+                    .unwrap_or_else(|_| Err(Error::engine("a search ended early")))
+            });
+            (worded, near.transpose())
+        });
+        let (worded, near) = (worded?, near?.unwrap_or_default());
+        let is_full = worded.len() >= most;
+        let mut ranked: Vec<Ranked> = worded.into_iter().map(Ranked::from).collect();
+        if let Some(question) = question {
+            self.add_meanings(&mut ranked, question, &near)?;
+            self.add_near(
+                &mut ranked,
+                near,
+                &narrowed.documents,
+                is_full.then_some(&weights),
+            )?;
+        }
+        let signals = Signals {
+            words: fuse::words(&query.text),
+            scale: self
+                .inner
+                .embedder
+                .as_ref()
+                .map_or(Scale::GRANITE, |model| model.scale()),
+            weighing: query.method.weighing(),
+        };
+        let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
+        fuse::weigh(&signals, &mut candidates);
+        let by_id = |left: &Ranked, right: &Ranked| left.id.cmp(&right.id);
+        fuse::best(&mut candidates, usize::MAX, by_id);
+        if self.add_pairs(asked, &weights, &mut candidates)? {
+            candidates = candidates
+                .into_iter()
+                .map(|one| one.item.weighed())
+                .collect();
+            fuse::weigh(&signals, &mut candidates);
+        }
+        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        let keep = if query.diversity > 0.0 {
+            MAX_VARIED.max(query.depth())
+        } else {
+            query.depth()
+        };
+        fuse::best(&mut candidates, keep, by_id);
+        Ok(candidates)
+    }
+
+    /// The documents whose words fit best. Where the last of them are equals, all equals are looked at,
+    /// since among these the order of the ids decides.
+    fn best_worded(
+        &self,
+        weights: &Weights,
+        conditions: &Conditions,
+        most: usize,
+    ) -> Result<Vec<Worded>, Error> {
+        let mut asked = most;
+        loop {
+            let mut found = self.worded(weights, conditions, asked)?;
+            let last = found.last().map(|one| one.score);
+            let edge = found.get(most.saturating_sub(1)).map(|one| one.score);
+            let may_be_more = found.len() >= asked && last == edge && asked < MAX_EQUALS;
+            if !may_be_more {
+                found.sort_by(|left, right| {
+                    right
+                        .score
+                        .total_cmp(&left.score)
+                        .then_with(|| left.id.cmp(&right.id))
+                });
+                found.truncate(most);
+                return Ok(found);
+            }
+            asked = (asked * 4).min(MAX_EQUALS);
+        }
+    }
+
+    /// Adds how near the documents are that were found by their words.
+    fn add_meanings(
+        &self,
+        ranked: &mut [Ranked],
+        question: &[f32],
+        near: &HashMap<String, f32>,
+    ) -> Result<(), Error> {
+        let open: Vec<String> = ranked
+            .iter()
+            .filter(|one| !near.contains_key(&one.version))
+            .map(|one| one.version.clone())
+            .collect();
+        let far = self.nearness(question, &open)?;
+        for one in ranked {
+            one.semantic = near
+                .get(&one.version)
+                .or_else(|| far.get(&one.version))
+                .copied();
+        }
+        Ok(())
+    }
+
+    /// Adds the documents that were found by their meaning alone, with what their words are worth where
+    /// they may have some. The documents themselves say whether they still count.
+    fn add_near(
+        &self,
+        ranked: &mut Vec<Ranked>,
+        near: HashMap<String, f32>,
+        conditions: &Conditions,
+        weights: Option<&Weights>,
+    ) -> Result<(), Error> {
+        let found: std::collections::HashSet<&str> =
+            ranked.iter().map(|one| one.version.as_str()).collect();
+        let new: Vec<(String, f32)> = near
+            .into_iter()
+            .filter(|(version, _)| !found.contains(version.as_str()))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let versions: Vec<&str> = new.iter().map(|(version, _)| version.as_str()).collect();
+        let these = conditions.clone().and(json!({"has_id": versions}));
+        let there = self.list(&these.json(), &[ID], versions.len())?;
+        let ids: HashMap<String, String> = there
+            .iter()
+            .map(|point: &Point| (point.name(), point.text(ID).to_owned()))
+            .collect();
+        let words: HashMap<String, f32> = match weights {
+            Some(weights) => {
+                let scored = self.worded(weights, &these, versions.len())?;
+                scored
+                    .into_iter()
+                    .map(|one| (one.version, one.score))
+                    .collect()
+            }
+            None => HashMap::new(),
+        };
+        for (version, semantic) in new {
+            if let Some(id) = ids.get(&version) {
+                ranked.push(Ranked {
+                    id: id.clone(),
+                    words: words.get(&version).copied().unwrap_or_default(),
+                    pairs: 0.0,
+                    semantic: Some(semantic),
+                    version,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what words side by side are worth in the best documents; false when that can be nothing.
+    fn add_pairs(
+        &self,
+        asked: &Asked,
+        weights: &Weights,
+        candidates: &mut [Candidate<Ranked>],
+    ) -> Result<bool, Error> {
+        let pairs = ranking::pairs(&asked.terms);
+        let best = candidates
+            .iter_mut()
+            .filter(|one| one.item.words > 0.0)
+            .take(MAX_PAIRED);
+        let best: Vec<&mut Candidate<Ranked>> = best.collect();
+        if pairs.is_empty() || best.is_empty() {
+            return Ok(false);
+        }
+        let versions: Vec<String> = best.iter().map(|one| one.item.version.clone()).collect();
+        let known: HashMap<String, Arc<Known>> = self.known(&versions)?;
+        let [mean, _] = self.head.means;
+        for one in best {
+            let Some(known) = known.get(&one.item.version) else {
+                continue;
+            };
+            let body = known.body();
+            let worth = pairs.iter().map(|pair| {
+                let rare = weights.rarity(pair.first, pair.second);
+                PHRASE_WEIGHT * rare * share(body.pairs(pair), body.length, mean)
+            });
+            one.item.pairs = worth.sum();
+        }
+        Ok(true)
+    }
+
+    /// Puts variety into the hits that are shown.
+    fn vary(&self, query: &Query, ranked: &mut [Candidate<Ranked>]) -> Result<(), Error> {
+        let versions: Vec<String> = ranked
+            .iter()
+            .take(MAX_VARIED)
+            .map(|one| one.item.version.clone())
+            .collect();
+        let known = self.known(&versions)?;
+        fuse::vary(
+            ranked,
+            query.diversity,
+            query.depth(),
+            |left, right| match (known.get(&left.version), known.get(&right.version)) {
+                (Some(left), Some(right)) => left.mapped.likeness(&right.mapped),
+                _ => 0.0,
+            },
+        );
+        Ok(())
+    }
+}
+
+impl From<Worded> for Ranked {
+    fn from(worded: Worded) -> Self {
+        Self {
+            version: worded.version,
+            id: worded.id,
+            words: worded.score,
+            pairs: 0.0,
+            semantic: None,
+        }
+    }
+}
+
+impl Ranked {
+    fn weighed(self) -> Candidate<Self> {
+        let (lexical, semantic) = (self.words + self.pairs, self.semantic);
+        Candidate::new(self, Some(lexical), semantic)
+    }
+}

@@ -1,0 +1,76 @@
+//! The failures of one node into whether it is asked at all.
+//!
+//! A node that is gone costs a timeout for every question that tries it first. After a few failures in a
+//! row it is left alone for a while; then one question finds out whether it is back.
+
+use std::time::{Duration, Instant};
+
+/// So many failures in a row, and a node is left alone.
+const FAILURES: u32 = 5;
+
+/// For so long.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// What is known about one node.
+#[derive(Debug, Default)]
+pub(super) struct Breaker {
+    failures: u32,
+    closed_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Whether the node may be asked now. After a pause one may, and the others wait for what becomes of it.
+    pub(super) fn admits(&mut self, now: Instant) -> bool {
+        match self.closed_until {
+            None => true,
+            Some(until) if now < until => false,
+            Some(_) => {
+                self.closed_until = Some(now + PAUSE);
+                true
+            }
+        }
+    }
+
+    /// When the node may be asked again, if not now.
+    pub(super) fn closed_until(&self) -> Option<Instant> {
+        self.closed_until
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= FAILURES {
+            self.closed_until = Some(now + PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_fails_is_left_alone_and_tried_again() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut breaker = Breaker::default();
+        for _ in 1..FAILURES {
+            breaker.failed(at(0));
+            assert!(breaker.admits(at(0)));
+        }
+        breaker.failed(at(0));
+        assert!(!breaker.admits(at(0)) && !breaker.admits(at(9)));
+        assert!(breaker.admits(at(10)), "one question finds out");
+        assert!(!breaker.admits(at(10)), "the others wait for it");
+        breaker.failed(at(11));
+        assert!(!breaker.admits(at(20)));
+        assert!(breaker.admits(at(21)));
+        breaker.succeeded();
+        assert!(breaker.admits(at(21)) && breaker.admits(at(21)));
+        breaker.failed(at(22));
+        assert!(breaker.admits(at(22)), "counted from nothing again");
+    }
+}

@@ -1,0 +1,222 @@
+//! Which of the processes that share an index writes to it.
+//!
+//! The writer's name stands in the head, and a number beside it counts up while the writer lives. Who
+//! sees that number stand still for [`PATIENCE`] by its own clock takes over: it raises the epoch,
+//! and declares the generation void that the other may have begun. Whatever of that one arrives later
+//! belongs to the void generation, so nobody ever sees it, and its commit fails for its epoch.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::Inner;
+use super::head::{Head, MAX_VOID};
+use super::nodes::Deadline;
+use crate::error::Error;
+
+/// How long a writer may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it shows that it lives.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// How often somebody looks who waits for it.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The longest that letting go may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What the one who writes knows.
+#[derive(Default)]
+pub(super) struct Lease {
+    /// The writer that was seen last, its number, and since when that stands still.
+    other: Option<(u64, u64, Instant)>,
+    /// Whether a batch was begun and not finished.
+    pub is_dirty: bool,
+    /// Terms that are known to be in the collection of terms.
+    pub terms: HashSet<u32>,
+    /// Generations of which something may have to be removed, and when they came to count.
+    pub commits: VecDeque<(u64, Instant)>,
+}
+
+/// A name that no other process has.
+pub(super) fn name() -> String {
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{}-{random:016x}", std::process::id())
+}
+
+impl Inner {
+    /// Whether this process writes, or does from now on.
+    pub(super) fn leads(self: &Arc<Self>) -> Result<bool, Error> {
+        if self.is_read_only {
+            return Ok(false);
+        }
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.lead_now(&mut lease) {
+            Ok(_) => Ok(true),
+            Err(Error::Locked { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes this process the writer, and gives the state of the index. Waits for a writer that may be dead.
+    pub(super) fn lead(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+        if self.is_read_only {
+            return Err(Error::ReadOnly {
+                path: self.names.head.clone().into(),
+            });
+        }
+        loop {
+            let seen = lease.other;
+            match self.lead_now(lease) {
+                // It stands still so far; a living one would have counted up by then.
+                Err(Error::Locked { .. }) if seen.is_none() || lease.other == seen => {
+                    std::thread::sleep(LOOK);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn lead_now(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+        let deadline = self.writing();
+        let missing = || Error::Missing {
+            path: self.names.head.clone().into(),
+        };
+        let head = Head::read(&self.nodes, &self.names, deadline)?.ok_or_else(missing)?;
+        let is_mine = head.holder == self.me && self.leading() == Some(head.epoch);
+        if is_mine && !lease.is_dirty {
+            return Ok(head);
+        }
+        let is_free = is_mine || head.holder.is_empty() || head.holder == self.me;
+        if !is_free && !lease.is_over(&head) {
+            return Err(self.locked());
+        }
+        let next = self.taken_over(&head);
+        if !head.replace(&next, &self.nodes, &self.names, deadline)? {
+            return Err(self.locked());
+        }
+        tracing::info!(
+            epoch = next.epoch,
+            generation = next.generation,
+            "this process writes to the index now"
+        );
+        let was_leading = self
+            .leading
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(next.epoch)
+            .is_some();
+        lease.other = None;
+        lease.is_dirty = false;
+        self.sweep_void(&next, deadline)?;
+        lease.commits.push_back((next.generation, Instant::now()));
+        self.show(next.clone(), Instant::now());
+        if !was_leading {
+            let weak = Arc::downgrade(self);
+            let named = std::thread::Builder::new().name("docent-lease".to_owned());
+            named
+                .spawn(move || keep_alive(&weak))
+                .map_err(Error::engine)?;
+        }
+        Ok(next)
+    }
+
+    /// The state of the index with this process as its writer.
+    fn taken_over(&self, head: &Head) -> Head {
+        let mut next = head.clone();
+        next.epoch += 1;
+        next.beat += 1;
+        next.holder.clone_from(&self.me);
+        // Whoever wrote before may have begun the next generation, and may still be about to.
+        if head.epoch > 0 {
+            next.generation += 1;
+            next.void.push(next.generation);
+            if next.void.len() > MAX_VOID {
+                next.void.remove(0);
+            }
+        }
+        next
+    }
+
+    pub(super) fn locked(&self) -> Error {
+        Error::Locked {
+            path: self.names.head.clone().into(),
+        }
+    }
+
+    /// The epoch in which this process writes.
+    fn leading(&self) -> Option<u64> {
+        *self.leading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows that this process lives; false when it does not write any more.
+    fn beat(&self) -> bool {
+        let Some(epoch) = self.leading() else {
+            return false;
+        };
+        let own = Head {
+            epoch,
+            holder: self.me.clone(),
+            ..Head::default()
+        };
+        match own.beat(&self.nodes, &self.names, Deadline::within(PATIENCE)) {
+            Ok(true) => true,
+            Ok(false) => {
+                tracing::warn!("another process writes to the index now");
+                *self.leading.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                false
+            }
+            // The cluster is away, for the others too.
+            Err(error) => {
+                tracing::warn!(%error, "the writer cannot show that it lives");
+                true
+            }
+        }
+    }
+}
+
+impl Lease {
+    /// Whether the writer that the head names has been silent for too long.
+    fn is_over(&mut self, head: &Head) -> bool {
+        match self.other {
+            Some((epoch, beat, since)) if (epoch, beat) == (head.epoch, head.beat) => {
+                since.elapsed() >= PATIENCE
+            }
+            _ => {
+                self.other = Some((head.epoch, head.beat, Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+/// Shows that the writer lives for as long as somebody has the index open.
+fn keep_alive(inner: &Weak<Inner>) {
+    loop {
+        std::thread::sleep(BEAT);
+        match inner.upgrade() {
+            Some(inner) if inner.beat() => {}
+            _ => return,
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Lets go of writing, so that the next one need not wait.
+    fn drop(&mut self) {
+        if let Some(epoch) = self.leading() {
+            let holder = self.me.clone();
+            let own = Head {
+                epoch,
+                holder,
+                ..Head::default()
+            };
+            let released = own.release(&self.nodes, &self.names, Deadline::within(FAREWELL));
+            if let Err(error) = released {
+                tracing::debug!(%error, "the next writer waits until this one is taken for dead");
+            }
+        }
+    }
+}

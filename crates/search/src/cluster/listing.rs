@@ -1,0 +1,203 @@
+//! What does not depend on how well documents fit: the order of their days, the values of their fields,
+//! the catalog of all fields, and what is held.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Inner;
+use super::layout::{DAY, ID, VALUES, field_key};
+use super::narrow::Conditions;
+use super::point;
+use super::view::{PAGE, View};
+use super::wire::{Point, Points};
+use crate::catalog::{Catalog, CatalogBuilder};
+use crate::engine::Holding;
+use crate::error::Error;
+use crate::facets;
+use crate::hit::{Facet, MAX_FACET_VALUES};
+use crate::query::Sort;
+use crate::reader::Reader;
+
+/// How many values of a field the cluster is asked for; more than are shown, because a value may be there
+/// as a text and as an item.
+const MAX_VALUES_ASKED: usize = 4 * MAX_FACET_VALUES;
+
+/// How many values of a field the catalog is made from, those of most documents.
+const MAX_VALUES_LISTED: usize = 10_000;
+
+/// How many documents of one day, or without one, are put in the order of their ids.
+const MAX_EQUALS: usize = 20_000;
+
+/// A document in a list.
+pub(super) struct Listed {
+    pub version: String,
+    pub id: String,
+    day: Option<i64>,
+}
+
+impl From<&Point> for Listed {
+    fn from(point: &Point) -> Self {
+        Self {
+            version: point.name(),
+            id: point.text(ID).to_owned(),
+            day: point.payload.get(DAY).and_then(Value::as_i64),
+        }
+    }
+}
+
+impl View<'_> {
+    /// The first `most` documents by their day; those without a day come last, equals in the order of
+    /// their ids.
+    pub(super) fn by_day(
+        &self,
+        conditions: &Conditions,
+        sort: Sort,
+        most: usize,
+    ) -> Result<Vec<Listed>, Error> {
+        let mut listed = self.dated(conditions, sort, most)?;
+        // What has the day of the last one may come before it.
+        if let Some(day) = listed
+            .last()
+            .and_then(|last| last.day)
+            .filter(|_| listed.len() >= most)
+        {
+            let that_day = conditions
+                .clone()
+                .and(json!({"key": DAY, "match": {"value": day}}));
+            listed.retain(|one| one.day != Some(day));
+            let equals = self.list(&that_day.json(), &[ID, DAY], MAX_EQUALS)?;
+            listed.extend(equals.iter().map(Listed::from));
+        }
+        let key = |one: &Listed| match (one.day, sort) {
+            (Some(day), Sort::Oldest) => day,
+            (Some(day), _) => -day,
+            (None, _) => i64::MAX,
+        };
+        listed.sort_by(|left, right| {
+            key(left)
+                .cmp(&key(right))
+                .then_with(|| left.id.cmp(&right.id))
+        });
+        listed.truncate(most);
+        if listed.len() < most {
+            let without = conditions.clone().and(json!({"is_empty": {"key": DAY}}));
+            let found = self.list(&without.json(), &[ID], MAX_EQUALS)?;
+            let mut rest: Vec<Listed> = found.iter().map(Listed::from).collect();
+            rest.sort_by(|left, right| left.id.cmp(&right.id));
+            rest.truncate(most - listed.len());
+            listed.extend(rest);
+        }
+        Ok(listed)
+    }
+
+    /// The first documents with a day, in the order of the days.
+    fn dated(
+        &self,
+        conditions: &Conditions,
+        sort: Sort,
+        most: usize,
+    ) -> Result<Vec<Listed>, Error> {
+        let direction = if sort == Sort::Oldest { "asc" } else { "desc" };
+        let body = json!({
+            "filter": conditions.json(), "limit": most, "with_payload": [ID, DAY],
+            "order_by": {"key": DAY, "direction": direction},
+        });
+        let found: Points = self.documents("list by day", "points/scroll", body.to_string())?;
+        Ok(found.points.iter().map(Listed::from).collect())
+    }
+
+    /// The values that the documents which meet the conditions have in these fields.
+    pub(super) fn facets(
+        &self,
+        conditions: &Conditions,
+        names: &[String],
+    ) -> Result<Vec<Facet>, Error> {
+        names
+            .iter()
+            .map(|name| self.facet_of(conditions, name))
+            .collect()
+    }
+
+    fn facet_of(&self, conditions: &Conditions, name: &str) -> Result<Facet, Error> {
+        let clean = facets::clean(name);
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        if self.head.fields.contains_key(&clean) {
+            let key = field_key(VALUES, &clean);
+            for (value, count) in self.facet(&key, conditions, MAX_VALUES_ASKED)? {
+                if let Some(value) = facets::value(&format!("{}{value}", facets::END)) {
+                    *counts.entry(value).or_default() += count;
+                }
+            }
+        }
+        let mut values: Vec<_> = counts.into_iter().collect();
+        values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        let more = values.len() > MAX_FACET_VALUES;
+        values.truncate(MAX_FACET_VALUES);
+        Ok(Facet {
+            field: name.to_owned(),
+            values,
+            more,
+        })
+    }
+
+    /// The fields of the documents that the reader sees, worked out once for a generation.
+    pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        let kept = &self.inner.caches.catalogs;
+        if let Some(catalog) = kept.get(self.head.generation, &self.reader) {
+            return Ok(catalog);
+        }
+        let mut builder = CatalogBuilder::new();
+        let documents = if self.head.restricted == 0 {
+            self.head.documents
+        } else {
+            self.count(&self.seen.json(), true)?
+        };
+        builder.documents(documents);
+        for name in self.head.fields.keys() {
+            for (value, count) in
+                self.facet(&field_key(VALUES, name), &self.seen, MAX_VALUES_LISTED)?
+            {
+                facets::tell(
+                    &format!("{name}{}{value}", facets::END),
+                    count,
+                    &mut builder,
+                );
+            }
+        }
+        let catalog = Arc::new(builder.build());
+        kept.keep(self.head.generation, self.reader.clone(), &catalog);
+        Ok(catalog)
+    }
+}
+
+impl Inner {
+    /// Shows what is held. Runs on the thread that asks.
+    pub(super) fn holdings(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
+        let first = self.writing();
+        let view = View::new(self, self.head(first)?, Reader::owner(), first)?;
+        let live = Conditions::live(&view.head).json();
+        let mut offset = Value::Null;
+        loop {
+            let body = json!({
+                "filter": live, "limit": PAGE, "offset": offset, "with_payload": [ID, "source", "hash"],
+            });
+            let page = View {
+                deadline: self.writing(),
+                ..View::new(self, view.head.clone(), Reader::owner(), first)?
+            };
+            let page: Points =
+                page.documents("list what is held", "points/scroll", body.to_string())?;
+            for point in &page.points {
+                if let Some(holding) = point::holding(&point.payload) {
+                    each(holding);
+                }
+            }
+            match page.next_page_offset {
+                Some(next) if !next.is_null() => offset = next,
+                _ => return Ok(()),
+            }
+        }
+    }
+}

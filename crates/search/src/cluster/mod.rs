@@ -1,0 +1,267 @@
+//! The engine for more than one machine: an index on a Qdrant cluster, searched by any number of
+//! processes and changed by one of them at a time.
+
+mod answer;
+mod breaker;
+mod cached;
+mod head;
+mod layout;
+mod lease;
+mod listing;
+mod meaning;
+mod narrow;
+mod nodes;
+mod point;
+mod settings;
+mod sweep;
+mod view;
+mod wire;
+mod words;
+mod write;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, FutureExt};
+use tokio::runtime::Handle;
+
+use self::cached::Caches;
+use self::head::Head;
+use self::layout::Names;
+use self::lease::Lease;
+use self::nodes::{Deadline, Nodes};
+use self::view::View;
+use crate::catalog::Catalog;
+use crate::document::{DocId, Document};
+use crate::embed::Remembered;
+use crate::embedder::Embedder;
+use crate::engine::{self, Change, Engine, Generation, Held, Holding, Settled, Status, Vectored};
+use crate::error::Error;
+use crate::hit::Found;
+use crate::query::Query;
+use crate::reader::Reader;
+
+pub use self::nodes::CallCounts;
+pub use self::settings::{ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
+
+/// How old the state of the index may be that an answer comes from. What another process has changed is
+/// seen after this long at the latest.
+const FRESH: Duration = Duration::from_millis(300);
+
+/// An index on a cluster.
+///
+/// Cloning is cheap and gives another handle of the same index.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    settings: ClusterSettings,
+    nodes: Nodes,
+    names: Names,
+    embedder: Option<Arc<dyn Embedder>>,
+    questions: Remembered<Vec<f32>>,
+    caches: Caches,
+    /// The state of the index, and when it was read.
+    head: RwLock<Option<(Arc<Head>, Instant)>>,
+    /// Held by who changes something.
+    lease: Mutex<Lease>,
+    /// Who this process is among the writers there may be, and the epoch in which it writes.
+    me: String,
+    leading: Mutex<Option<u64>>,
+    /// Held by who makes vectors.
+    settling: Mutex<()>,
+    is_read_only: bool,
+}
+
+impl Cluster {
+    /// Opens the index to be searched and changed; what is not there yet is made.
+    ///
+    /// Any number of processes can have an index open this way. The first that changes something becomes
+    /// the writer; the changes of the others are refused with [`Error::Locked`] for as long as it lives.
+    pub fn open(
+        settings: ClusterSettings,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Result<Self, Error> {
+        let cluster = Self::with(settings, embedder, false)?;
+        let inner = &cluster.0;
+        let dimensions = inner.embedder.as_ref().map(|model| model.dimensions());
+        let (nodes, names) = (&inner.nodes, &inner.names);
+        layout::make_head(nodes, names, &inner.settings)?;
+        let deadline = inner.writing();
+        let head = Head::read(nodes, names, deadline)?;
+        let fields = head.as_ref().map(|head| head.fields.clone());
+        let fields = fields.unwrap_or_default();
+        layout::make(nodes, names, &inner.settings, dimensions, &fields)?;
+        // Last, so that whoever finds a head finds the rest too.
+        if head.is_none() {
+            Head::begin(nodes, names, deadline)?;
+        }
+        Ok(cluster)
+    }
+
+    /// Opens the index to be searched. Where there is none, this is refused with [`Error::Missing`].
+    pub fn open_read_only(
+        settings: ClusterSettings,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Result<Self, Error> {
+        let cluster = Self::with(settings, embedder, true)?;
+        cluster.0.head(cluster.0.reading())?;
+        Ok(cluster)
+    }
+
+    fn with(
+        settings: ClusterSettings,
+        embedder: Option<Arc<dyn Embedder>>,
+        is_read_only: bool,
+    ) -> Result<Self, Error> {
+        settings.check()?;
+        let fingerprint = embedder.as_ref().map(|model| model.fingerprint());
+        Ok(Self(Arc::new(Inner {
+            nodes: Nodes::new(&settings)?,
+            names: Names::new(&settings.collection, fingerprint),
+            settings,
+            embedder,
+            questions: Remembered::new(|vector: &Vec<f32>| vector.len() * size_of::<f32>()),
+            caches: Caches::default(),
+            head: RwLock::new(None),
+            lease: Mutex::default(),
+            me: lease::name(),
+            leading: Mutex::default(),
+            settling: Mutex::new(()),
+            is_read_only,
+        })))
+    }
+
+    /// How the nodes were asked so far.
+    pub fn calls(&self) -> CallCounts {
+        self.0.nodes.counts()
+    }
+
+    /// Runs work that waits for the network where it keeps nobody waiting.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Inner>) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let inner = self.0.clone();
+        async move {
+            match Handle::try_current() {
+                Ok(runtime) => {
+                    let task = runtime.spawn_blocking(move || work(&inner));
+                    task.await.map_err(Error::engine)?
+                }
+                Err(_) => work(&inner),
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Engine for Cluster {
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
+        self.run(move |inner| inner.view(query.reader().clone())?.search(&query))
+    }
+
+    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
+        self.run(move |inner| inner.view(reader)?.catalog())
+    }
+
+    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+        self.run(move |inner| inner.settle(most))
+    }
+
+    fn fetch(
+        &self,
+        id: DocId,
+        reader: Reader,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
+        self.run(move |inner| inner.view(reader)?.fetch(&id))
+    }
+
+    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
+        self.run(move |inner| inner.apply(changes))
+    }
+
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
+        self.run(|inner| {
+            let mut held = engine::gather(|each| inner.holdings(each))?;
+            held.sort_by(|left, right| left.id.cmp(&right.id));
+            Ok(held)
+        })
+    }
+
+    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
+        self.run(move |inner| inner.view(Reader::owner())?.vectors(&id))
+    }
+
+    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.run(|inner| inner.complete())
+    }
+
+    fn holdings<'a>(
+        &'a self,
+        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        futures::future::ready(self.0.holdings(each)).boxed()
+    }
+
+    fn leads(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.run(Inner::leads)
+    }
+
+    fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
+        self.run(|inner| inner.status())
+    }
+}
+
+impl Inner {
+    /// How long an answer may take.
+    fn reading(&self) -> Deadline {
+        Deadline::within(self.settings.timeout)
+    }
+
+    /// How long a change may take.
+    fn writing(&self) -> Deadline {
+        Deadline::within(self.settings.write_timeout)
+    }
+
+    /// The state of the index, not older than [`FRESH`].
+    fn head(&self, deadline: Deadline) -> Result<Arc<Head>, Error> {
+        let kept = self
+            .head
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some((head, read)) = kept
+            && read.elapsed() < FRESH
+        {
+            return Ok(head);
+        }
+        let asked = Instant::now();
+        let Some(head) = Head::read(&self.nodes, &self.names, deadline)? else {
+            return Err(Error::Missing {
+                path: self.names.head.clone().into(),
+            });
+        };
+        Ok(self.show(head, asked))
+    }
+
+    /// Shows a state to everybody who asks from now on, unless a newer one is shown.
+    fn show(&self, head: Head, asked: Instant) -> Arc<Head> {
+        let mut shown = self.head.write().unwrap_or_else(PoisonError::into_inner);
+        match &*shown {
+            Some((newer, _)) if newer.generation > head.generation => newer.clone(),
+            _ => {
+                let head = Arc::new(head);
+                *shown = Some((head.clone(), asked));
+                head
+            }
+        }
+    }
+
+    /// The generation that counts now, as a reader sees it.
+    fn view(&self, reader: Reader) -> Result<View<'_>, Error> {
+        let deadline = self.reading();
+        let head = self.head(deadline)?;
+        View::new(self, head, reader, deadline)
+    }
+}

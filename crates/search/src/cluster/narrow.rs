@@ -1,0 +1,175 @@
+//! What narrows a query into conditions that the cluster checks where the points lie.
+
+use serde_json::{Value, json};
+
+use super::head::Head;
+use super::layout::{DAYS, FROM, NUMBERS, TERMS, TEXTS, UNTIL, VALUES, WHO, field_key, number_of};
+use crate::analysis::{QueryTerm, readings};
+use crate::calendar::Day;
+use crate::document::Document;
+use crate::filter::{Filter, Test, folded};
+use crate::reader::{Principal, Reader, Readers};
+
+/// Conditions that a point has to meet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conditions {
+    must: Vec<Value>,
+    must_not: Vec<Value>,
+}
+
+impl Conditions {
+    /// What a reader may see of the generation that counts.
+    pub(super) fn seen(head: &Head, reader: &Reader) -> Self {
+        let mut seen = Self::live(head);
+        if let Some(who) = who(reader) {
+            seen.must.push(json!({"key": WHO, "match": {"any": who}}));
+        }
+        seen
+    }
+
+    /// The versions of the generation that counts.
+    pub(super) fn live(head: &Head) -> Self {
+        let mut must = vec![json!({"key": FROM, "range": {"lte": head.generation}})];
+        let mut gone = vec![json!({"key": UNTIL, "range": {"lte": head.generation}})];
+        if !head.void.is_empty() {
+            must.push(json!({"key": FROM, "match": {"except": head.void}}));
+            gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
+        }
+        Self {
+            must,
+            must_not: vec![json!({"must": gone})],
+        }
+    }
+
+    #[must_use]
+    pub(super) fn and(mut self, condition: Value) -> Self {
+        self.must.push(condition);
+        self
+    }
+
+    #[must_use]
+    pub(super) fn not(mut self, condition: Value) -> Self {
+        self.must_not.push(condition);
+        self
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({"must": self.must, "must_not": self.must_not})
+    }
+}
+
+/// What stands for everyone, and what a document has that everyone may read.
+const EVERYONE: &str = "*";
+pub(super) const OPEN: [&str; 1] = [EVERYONE];
+
+/// What a reader has to find one of in a document; nothing for who sees everything.
+fn who(reader: &Reader) -> Option<Vec<String>> {
+    let held = reader.held()?.iter().map(principal);
+    Some(std::iter::once(EVERYONE.to_owned()).chain(held).collect())
+}
+
+/// Who may read a document, as its points say it.
+pub(super) fn readers(document: &Document) -> Vec<String> {
+    match &document.readers {
+        Readers::Everyone => OPEN.map(str::to_owned).to_vec(),
+        Readers::Only(named) => named.iter().map(principal).collect(),
+    }
+}
+
+/// A principal as points have it: with a mark, so that none is taken for everyone.
+fn principal(principal: &Principal) -> String {
+    format!("p{principal}")
+}
+
+/// The condition of a filter. It is as deep as the grammar or a tool made it, which is a few levels.
+pub(super) fn filter(filter: &Filter) -> Value {
+    match filter {
+        Filter::All(parts) if parts.is_empty() => json!({"must_not": [nothing()]}),
+        Filter::Any(parts) if parts.is_empty() => nothing(),
+        Filter::All(parts) => json!({"must": parts.iter().map(self::filter).collect::<Vec<_>>()}),
+        Filter::Any(parts) => json!({"should": parts.iter().map(self::filter).collect::<Vec<_>>()}),
+        Filter::Not(part) => json!({"must_not": [self::filter(part)]}),
+        Filter::Field { name, test } => field(&crate::facets::clean(name), test),
+    }
+}
+
+/// What no point meets.
+pub(super) fn nothing() -> Value {
+    json!({"has_id": []})
+}
+
+fn field(name: &str, test: &Test) -> Value {
+    match test {
+        Test::Is(text) => {
+            json!({"key": field_key(TEXTS, name), "match": {"value": folded(text)}})
+        }
+        Test::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
+            nothing()
+        }
+        Test::Number { from, to } => {
+            let from = from.map_or(f64::MIN, finite);
+            let to = to.map_or(f64::MAX, finite);
+            json!({"key": field_key(NUMBERS, name), "range": {"gte": from, "lte": to}})
+        }
+        Test::Date { from, to } => {
+            let bound = |bound: &Option<String>, open: i64| match bound {
+                Some(day) => Day::parse(day).and_then(|day| crate::stored::day(&day.to_string())),
+                None => Some(open),
+            };
+            match (bound(from, 0), bound(to, i64::from(u32::MAX))) {
+                (Some(from), Some(to)) => {
+                    json!({"key": field_key(DAYS, name), "range": {"gte": from, "lte": to}})
+                }
+                _ => nothing(),
+            }
+        }
+        Test::Bool(flag) => {
+            json!({"key": field_key(VALUES, name), "match": {"value": format!("b{}", u8::from(*flag))}})
+        }
+    }
+}
+
+/// The nearest number that JSON can carry: it has no infinity.
+pub(super) fn finite(number: f64) -> f64 {
+    number.clamp(f64::MIN, f64::MAX)
+}
+
+/// The number that stands for a term of the body.
+pub(super) fn body_term(term: &str) -> u32 {
+    fold(number_of(term.as_bytes()))
+}
+
+/// The number that stands for a term of the title, which is a word of its own.
+pub(super) fn title_term(term: &str) -> u32 {
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(term.as_bytes());
+    fold(number_of(&bytes))
+}
+
+/// The cluster counts the places of a vector with 32 bits. Two of a million terms share a place about a
+/// hundred times; such a pair is taken for one word.
+fn fold(number: u64) -> u32 {
+    ((number >> 32) ^ number) as u32
+}
+
+/// The documents that hold one of these terms.
+pub(super) fn any_term(forms: &[&str]) -> Value {
+    let numbers: Vec<_> = forms.iter().map(|form| body_term(form)).collect();
+    json!({"key": TERMS, "match": {"any": numbers}})
+}
+
+/// The documents that hold all terms of a phrase, as one of the languages has them; whether they stand
+/// side by side is for somebody else to see.
+pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
+    let terms: Vec<&QueryTerm> = phrase.iter().collect();
+    let ways: Vec<Value> = readings(&terms)
+        .iter()
+        .map(|reading| {
+            let each = reading
+                .iter()
+                .map(|form| json!({"key": TERMS, "match": {"value": body_term(form)}}));
+            json!({"must": each.collect::<Vec<_>>()})
+        })
+        .collect();
+    json!({"should": ways})
+}

@@ -1,0 +1,304 @@
+//! A document into the points of the cluster, and back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use super::layout::{
+    BEGINNINGS, DAY, DAYS, DOCUMENT, FROM, ID, LANGUAGE, LENGTHS, LETTERS, MODELS, NUMBERS, PAIRS,
+    STORED, TERM, TERMS, TEXTS, VALUES, WHO, field_key, point_id,
+};
+use super::narrow::{body_term, finite, readers, title_term};
+use crate::analysis::{Language, detect};
+use crate::calendar::Day;
+use crate::document::{Document, Value as Fact};
+use crate::engine::Holding;
+use crate::error::Error;
+use crate::facets;
+use crate::filter::folded;
+use crate::passage::Passage;
+use crate::postings::{Postings, share};
+use crate::stored::{self, Stored};
+
+/// A point as it is written.
+#[derive(Serialize)]
+pub(super) struct Point {
+    pub id: String,
+    /// Written at once, because a number that goes through a JSON tree gets twice its digits.
+    pub vector: Box<RawValue>,
+    pub payload: Value,
+}
+
+/// The words of a document as a vector; nothing where it has none.
+#[derive(Serialize)]
+struct Vectors<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<Sparse<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Sparse<'a> {
+    pub indices: &'a [u32],
+    pub values: &'a [f32],
+}
+
+/// A document with everything that is worked out for it.
+pub(super) struct Prepared<'d> {
+    pub document: &'d Document,
+    pub language: Language,
+    title: Postings,
+    body: Postings,
+}
+
+impl<'d> Prepared<'d> {
+    pub(super) fn new(document: &'d Document) -> Self {
+        let language = detect(&document.title, &document.text);
+        let (title, body) = Postings::of(document, language);
+        Self {
+            document,
+            language,
+            title,
+            body,
+        }
+    }
+
+    /// How many terms its body and its title have.
+    pub(super) fn lengths(&self) -> [u64; 2] {
+        [self.body.length as u64, self.title.length as u64]
+    }
+
+    /// The terms that people look for it by.
+    pub(super) fn terms(&self) -> impl Iterator<Item = &str> {
+        self.body.counts().map(|(term, _)| term)
+    }
+
+    /// The version of a generation, with the weights of its terms for texts of these mean lengths.
+    pub(super) fn point(&self, generation: u64, means: [f32; 2]) -> Result<Point, Error> {
+        let document = self.document;
+        let mut words: BTreeMap<u32, f32> = BTreeMap::new();
+        let [mean_body, mean_title] = means;
+        let mut weigh = |place: u32, weight: f32| {
+            let known = words.entry(place).or_default();
+            *known = known.max(weight);
+        };
+        for (term, count) in self.body.counts() {
+            weigh(body_term(term), share(count, self.body.length, mean_body));
+        }
+        for (term, count) in self.title.counts() {
+            weigh(
+                title_term(term),
+                share(count, self.title.length, mean_title),
+            );
+        }
+        let (places, weights): (Vec<u32>, Vec<f32>) = words.into_iter().unzip();
+        let mut payload = facts(document);
+        payload.insert(FROM.to_owned(), json!(generation));
+        payload.insert(ID.to_owned(), json!(document.id.as_str()));
+        payload.insert("source".to_owned(), json!(document.source));
+        payload.insert("hash".to_owned(), json!(document.hash));
+        payload.insert(TERMS.to_owned(), json!(places));
+        payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
+        payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
+        payload.insert(MODELS.to_owned(), json!([]));
+        if let Some(day) = document.date.as_deref().and_then(stored::day) {
+            payload.insert(DAY.to_owned(), json!(day));
+        }
+        // As text: numbers and the order of fields come back as they were.
+        let stored = serde_json::to_string(&Stored::from(document)).map_err(Error::engine)?;
+        payload.insert(STORED.to_owned(), Value::String(stored));
+        let counted = values(document).into_iter();
+        for (name, values) in counted {
+            let place = payload
+                .entry(VALUES.to_string())
+                .or_insert_with(|| json!({}));
+            insert(place, VALUES, &name, json!(values));
+        }
+        let words = Sparse {
+            indices: &places,
+            values: &weights,
+        };
+        let vectors = Vectors {
+            words: Some(words).filter(|words| !words.indices.is_empty()),
+        };
+        Ok(Point {
+            id: version(document.id.as_str(), generation),
+            vector: to_raw_value(&vectors).map_err(Error::engine)?,
+            payload: Value::Object(payload),
+        })
+    }
+}
+
+/// The name of a version of a document.
+pub(super) fn version(id: &str, generation: u64) -> String {
+    point_id(&["document", id, &generation.to_string()])
+}
+
+/// What of a document conditions are about: who may read it, and what its fields are.
+fn facts(document: &Document) -> Map<String, Value> {
+    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut days: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for (name, value) in document.facts() {
+        let name = facets::clean(name);
+        match value.as_ref() {
+            Fact::Text(text) => drop(texts.entry(name).or_default().insert(folded(text))),
+            Fact::List(items) => {
+                texts
+                    .entry(name)
+                    .or_default()
+                    .extend(items.iter().map(|item| folded(item)));
+            }
+            Fact::Number(number) if number.is_nan() => {}
+            Fact::Number(number) => numbers.entry(name).or_default().push(finite(*number)),
+            Fact::Date(day) => {
+                let day = Day::parse(day).and_then(|day| stored::day(&day.to_string()));
+                days.entry(name).or_default().extend(day);
+            }
+            Fact::Bool(_) => {}
+        }
+    }
+    let mut payload = Map::new();
+    payload.insert(WHO.to_owned(), json!(readers(document)));
+    let all = texts
+        .into_iter()
+        .map(|(name, values)| (TEXTS, name, json!(values)));
+    let all = all.chain(
+        numbers
+            .into_iter()
+            .map(|(name, values)| (NUMBERS, name, json!(values))),
+    );
+    let all = all.chain(
+        days.into_iter()
+            .map(|(name, values)| (DAYS, name, json!(values))),
+    );
+    for (mark, name, values) in all {
+        let place = payload.entry(mark.to_string()).or_insert_with(|| json!({}));
+        insert(place, mark, &name, values);
+    }
+    // Yes and no are conditions too, and stand among the values that are counted.
+    for (name, values) in values(document) {
+        let flags: Vec<_> = values
+            .into_iter()
+            .filter(|value| value.starts_with('b'))
+            .collect();
+        if !flags.is_empty() {
+            let place = payload
+                .entry(VALUES.to_string())
+                .or_insert_with(|| json!({}));
+            insert(place, VALUES, &name, json!(flags));
+        }
+    }
+    payload
+}
+
+/// Puts the values of a field where its key says.
+fn insert(place: &mut Value, mark: char, name: &str, values: Value) {
+    let key = field_key(mark, name);
+    let key = key.split_once('.').map_or("", |(_, key)| key);
+    if let Some(map) = place.as_object_mut() {
+        map.insert(key.to_owned(), values);
+    }
+}
+
+/// The values of each field as they are counted: a mark of the kind, and the value.
+pub(super) fn values(document: &Document) -> BTreeMap<String, Vec<String>> {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for term in facets::terms(document) {
+        if let Some((name, value)) = term.split_once(facets::END) {
+            values
+                .entry(name.to_owned())
+                .or_default()
+                .push(value.to_owned());
+        }
+    }
+    values
+}
+
+/// The kinds of indexes that a document's fields need, as marks.
+pub(super) fn kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
+    let mut kinds: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
+    for (name, values) in values(document) {
+        let of = kinds.entry(name).or_default();
+        of.insert(VALUES);
+        for value in values {
+            match value.chars().next() {
+                Some('t' | 'l') => of.insert(TEXTS),
+                Some('n') => of.insert(NUMBERS),
+                Some('d') => of.insert(DAYS),
+                _ => false,
+            };
+        }
+    }
+    kinds
+}
+
+/// A passage of a version, with its vector.
+pub(super) fn passage(
+    document: &Document,
+    (version, from): (&str, u64),
+    passage: &Passage,
+    vector: &[f32],
+) -> Result<Point, Error> {
+    let mut payload = facts(document);
+    payload.insert(FROM.to_owned(), json!(from));
+    payload.insert(DOCUMENT.to_owned(), json!(version));
+    payload.insert("start".to_owned(), json!(passage.range.start));
+    payload.insert("end".to_owned(), json!(passage.range.end));
+    Ok(Point {
+        id: point_id(&["passage", version, &passage.index.to_string()]),
+        vector: to_raw_value(vector).map_err(Error::engine)?,
+        payload: Value::Object(payload),
+    })
+}
+
+/// A word of the documents, to be found by its beginnings and by what is almost it.
+pub(super) fn term(term: &str) -> Result<Point, Error> {
+    let letters: Vec<char> = term.chars().collect();
+    Ok(Point {
+        id: point_id(&["term", term]),
+        vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
+        payload: json!({
+            TERM: term,
+            BEGINNINGS: beginnings(&letters),
+            PAIRS: pairs(&letters),
+            LETTERS: letters.len(),
+        }),
+    })
+}
+
+/// The longest beginning that is kept; longer ones are compared by whoever asks.
+pub(super) const LONGEST_BEGINNING: usize = 6;
+
+fn beginnings(letters: &[char]) -> Vec<String> {
+    let lengths = 1..=LONGEST_BEGINNING.min(letters.len());
+    let some = lengths.filter(|length| *length == 1 || *length >= 3);
+    some.map(|length| letters.iter().take(length).collect())
+        .collect()
+}
+
+/// The neighbouring letters of a word.
+pub(super) fn pairs(letters: &[char]) -> BTreeSet<String> {
+    letters
+        .windows(2)
+        .map(|pair| pair.iter().collect())
+        .collect()
+}
+
+/// A document as its point has it; nothing when it is not one that was written above.
+pub(super) fn document(payload: &Value) -> Option<Document> {
+    let text = payload.get(STORED)?.as_str()?;
+    serde_json::from_str::<Stored<'_>>(text)
+        .ok()?
+        .into_document()
+}
+
+/// A document in passing.
+pub(super) fn holding(payload: &Value) -> Option<Holding<'_>> {
+    Some(Holding {
+        id: payload.get(ID)?.as_str()?,
+        source: payload.get("source")?.as_str()?,
+        hash: payload.get("hash")?.as_str()?,
+    })
+}

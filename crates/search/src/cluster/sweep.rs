@@ -1,0 +1,79 @@
+//! Removes versions that nobody can see any more.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::Inner;
+use super::head::Head;
+use super::layout::{FROM, UNTIL};
+use super::lease::Lease;
+use super::nodes::Deadline;
+use crate::error::Error;
+
+impl Inner {
+    /// Removes what went so long ago that no answer is under way that could need it. What is not removed
+    /// now is removed later, so a failure is no failure of the batch.
+    pub(super) fn sweep(&self, lease: &mut Lease, head: &Head) {
+        let mut old = None;
+        while let Some((generation, _)) = lease
+            .commits
+            .front()
+            .filter(|(_, since)| since.elapsed() >= self.settings.keep)
+        {
+            old = Some(*generation);
+            lease.commits.pop_front();
+        }
+        let Some(generation) = old else {
+            return;
+        };
+        let mut gone = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
+        if !head.void.is_empty() {
+            gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
+        }
+        if let Err(error) = self.remove(&json!({"must": gone}), self.writing()) {
+            tracing::warn!(%error, "what is gone could not be removed yet");
+            lease
+                .commits
+                .push_front((generation, std::time::Instant::now()));
+        }
+    }
+
+    /// Removes what generations left behind that were never finished, and takes the ends back they gave.
+    pub(super) fn sweep_void(&self, head: &Head, deadline: Deadline) -> Result<(), Error> {
+        if head.void.is_empty() {
+            return Ok(());
+        }
+        self.remove(
+            &json!({"must": [{"key": FROM, "match": {"any": head.void}}]}),
+            deadline,
+        )?;
+        let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
+        let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
+        for collection in self.versioned() {
+            self.change(collection, "points/payload/delete", body.clone(), deadline)?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, filter: &Value, deadline: Deadline) -> Result<(), Error> {
+        let body = json!({"filter": filter}).to_string();
+        for collection in self.versioned() {
+            self.change(collection, "points/delete", body.clone(), deadline)?;
+        }
+        Ok(())
+    }
+
+    /// The collections whose points are versions.
+    fn versioned(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.names.documents).chain(&self.names.passages)
+    }
+
+    /// Everything there is to hold is held.
+    pub(super) fn complete(self: &Arc<Self>) -> Result<(), Error> {
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = self.lead(&mut lease)?;
+        self.sweep(&mut lease, &head);
+        Ok(())
+    }
+}

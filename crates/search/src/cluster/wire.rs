@@ -1,0 +1,72 @@
+//! The shapes of what a cluster answers, as far as they are read.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A list of points.
+#[derive(Deserialize)]
+pub(super) struct Points {
+    pub points: Vec<Point>,
+    #[serde(default)]
+    pub next_page_offset: Option<Value>,
+}
+
+/// A point, with its score where it was searched for.
+#[derive(Deserialize)]
+pub(super) struct Point {
+    pub id: Value,
+    #[serde(default)]
+    pub score: f32,
+    #[serde(default)]
+    pub payload: Value,
+}
+
+impl Point {
+    /// The id, which is always one that we gave.
+    pub(super) fn name(&self) -> String {
+        self.id.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A text of its payload; empty where there is none.
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.payload
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// A number of its payload; 0 where there is none.
+    pub(super) fn number(&self, key: &str) -> u64 {
+        self.payload
+            .get(key)
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Groups {
+    pub groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Group {
+    pub id: Value,
+    pub hits: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Count {
+    pub count: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FacetHits {
+    pub hits: Vec<FacetHit>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FacetHit {
+    pub value: Value,
+    pub count: u64,
+}

@@ -1,0 +1,371 @@
+//! Changes into versions: new ones come, old ones get an end, and one commit makes both count.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Inner;
+use super::head::Head;
+use super::layout::{self, DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
+use super::lease::Lease;
+use super::narrow::{Conditions, body_term};
+use super::nodes::{Ask, Deadline};
+use super::point::{self, Prepared};
+use super::view::View;
+use super::wire;
+use crate::document::{DocId, Document};
+use crate::engine::{self, Change, Generation};
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// The most points and bytes of one request: an eighth of what a cluster takes by default, so that one is
+/// soon sent again. A document that is larger goes alone.
+const MAX_POINTS: usize = 256;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// How many requests are under way at once, and how many wait.
+const WRITERS: usize = 2;
+const WAITING: usize = 2;
+
+/// How many names one condition holds.
+const NAMES_AT_ONCE: usize = 500;
+
+/// The most terms that are known to be written; more are written again, which changes nothing.
+const MAX_KNOWN_TERMS: usize = 4_000_000;
+
+/// The most fields that get indexes of their own.
+const MAX_INDEXED_FIELDS: usize = 256;
+
+/// Words of these lengths are worth finding for a slip.
+const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
+
+/// A version that is there already.
+struct Present {
+    version: String,
+    lengths: [u64; 2],
+    language: String,
+    is_restricted: bool,
+}
+
+impl Inner {
+    pub(super) fn apply(self: &Arc<Self>, changes: Vec<Change>) -> Result<Generation, Error> {
+        engine::check(&changes)?;
+        if changes.is_empty() {
+            return Ok(Generation(self.head(self.reading())?.generation));
+        }
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = self.lead(&mut lease)?;
+        lease.is_dirty = true;
+        let mut last: BTreeMap<DocId, Option<Document>> = BTreeMap::new();
+        for change in changes {
+            match change {
+                Change::Put(document) => last.insert(document.id.clone(), Some(document)),
+                Change::Remove(id) => last.insert(id, None),
+            };
+        }
+        let next = self.write(&head, &mut lease, &last)?;
+        if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
+            return Err(self.locked());
+        }
+        lease.is_dirty = false;
+        tracing::debug!(
+            generation = next.generation,
+            changes = last.len(),
+            "committed"
+        );
+        lease.commits.push_back((next.generation, Instant::now()));
+        let generation = Generation(next.generation);
+        self.show(next.clone(), Instant::now());
+        self.sweep(&mut lease, &next);
+        Ok(generation)
+    }
+
+    /// Writes everything of a batch that nobody sees before the commit, and gives the state to commit.
+    fn write(
+        &self,
+        head: &Head,
+        lease: &mut Lease,
+        changes: &BTreeMap<DocId, Option<Document>>,
+    ) -> Result<Head, Error> {
+        let mut next = head.clone();
+        next.generation += 1;
+        let present = self.present(head, changes.keys())?;
+        for one in &present {
+            next.forget(one);
+        }
+        let documents: Vec<&Document> = changes.values().flatten().collect();
+        self.make_indexes(&mut next, &documents)?;
+        let prepared = prepare(&documents);
+        for one in &prepared {
+            next.count(one);
+        }
+        next.choose_means();
+        self.write_terms(lease, &prepared)?;
+        let (generation, means) = (next.generation, next.means);
+        self.put_points(
+            &self.names.documents,
+            prepared.iter().map(|one| one.point(generation, means)),
+        )?;
+        let versions: Vec<&str> = present.iter().map(|one| one.version.as_str()).collect();
+        self.end_versions(&versions, generation)?;
+        Ok(next)
+    }
+
+    /// The versions of these documents that are there.
+    fn present<'i>(
+        &self,
+        head: &Head,
+        ids: impl Iterator<Item = &'i DocId>,
+    ) -> Result<Vec<Present>, Error> {
+        if head.documents == 0 {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<&str> = ids.map(DocId::as_str).collect();
+        let mut present = Vec::new();
+        for some in ids.chunks(NAMES_AT_ONCE) {
+            let view = View::new(
+                self,
+                Arc::new(head.clone()),
+                Reader::owner(),
+                self.writing(),
+            )?;
+            let these = Conditions::live(head).and(json!({"key": ID, "match": {"any": some}}));
+            let found = view.list(&these.json(), &[LENGTHS, LANGUAGE, WHO], usize::MAX)?;
+            present.extend(found.iter().map(Present::from));
+        }
+        Ok(present)
+    }
+
+    /// Makes the indexes of fields that no document had before.
+    fn make_indexes(&self, next: &mut Head, documents: &[&Document]) -> Result<(), Error> {
+        let mut wanted: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
+        for document in documents {
+            for (name, kinds) in point::kinds(document) {
+                wanted.entry(name).or_default().extend(kinds);
+            }
+        }
+        for (name, kinds) in wanted {
+            let is_full = next.fields.len() >= MAX_INDEXED_FIELDS;
+            if is_full && !next.fields.contains_key(&name) {
+                continue;
+            }
+            let known = next.fields.entry(name.clone()).or_default();
+            for kind in kinds {
+                if known.contains(kind) {
+                    continue;
+                }
+                self.make_index(&name, kind)?;
+                known.push(kind);
+            }
+        }
+        Ok(())
+    }
+
+    fn make_index(&self, name: &str, kind: char) -> Result<(), Error> {
+        let (key, index) = (field_key(kind, name), layout::field_index(kind));
+        for collection in std::iter::once(&self.names.documents).chain(&self.names.passages) {
+            layout::index(&self.nodes, collection, (&key, index), true, self.writing())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the terms that may be new.
+    fn write_terms(&self, lease: &mut Lease, prepared: &[Prepared<'_>]) -> Result<(), Error> {
+        let mut new: BTreeSet<&str> = BTreeSet::new();
+        let mut numbers: HashSet<u32> = HashSet::new();
+        for term in prepared.iter().flat_map(Prepared::terms) {
+            let number = body_term(term);
+            if LETTERS.contains(&term.chars().count())
+                && !lease.terms.contains(&number)
+                && numbers.insert(number)
+            {
+                new.insert(term);
+            }
+        }
+        self.put_points(&self.names.terms, new.into_iter().map(point::term))?;
+        if lease.terms.len() + numbers.len() > MAX_KNOWN_TERMS {
+            lease.terms.clear();
+        }
+        lease.terms.extend(numbers);
+        Ok(())
+    }
+
+    /// Gives versions and their passages an end.
+    fn end_versions(&self, versions: &[&str], generation: u64) -> Result<(), Error> {
+        for some in versions.chunks(NAMES_AT_ONCE) {
+            let body = json!({"payload": {UNTIL: generation}, "points": some}).to_string();
+            self.change(
+                &self.names.documents,
+                "points/payload",
+                body,
+                self.writing(),
+            )?;
+            if let Some(passages) = &self.names.passages {
+                let of = json!({"must": [{"key": DOCUMENT, "match": {"any": some}}]});
+                let body = json!({"payload": {UNTIL: generation}, "filter": of}).to_string();
+                self.change(passages, "points/payload", body, self.writing())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One change to a collection, waited for.
+    pub(super) fn change(
+        &self,
+        collection: &str,
+        path: &str,
+        body: String,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
+        let ask = Ask::post(
+            "change points",
+            format!("/collections/{collection}/{path}?wait=true"),
+            body,
+        );
+        self.nodes.ask::<Value>(&ask, deadline).map(drop)
+    }
+
+    /// Writes points in requests of a bounded size, a bounded number of them at once. Writing a point again
+    /// changes nothing, so a request whose answer was lost is simply sent again.
+    pub(super) fn put_points<P: Serialize>(
+        &self,
+        collection: &str,
+        points: impl Iterator<Item = Result<P, Error>>,
+    ) -> Result<(), Error> {
+        let (sender, receiver) = sync_channel::<String>(WAITING);
+        let receiver = Mutex::new(receiver);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|_| scope.spawn(|| self.put_each(collection, &receiver)))
+                .collect();
+            let cut = cut(points, &sender);
+            drop(sender);
+            let written = writers.into_iter().map(|writer| {
+                writer
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::engine("a writer ended early")))
+            });
+            let written: Vec<Result<(), Error>> = written.collect();
+            written.into_iter().collect::<Result<(), Error>>()?;
+            cut
+        })
+    }
+
+    fn put_each(&self, collection: &str, requests: &Mutex<Receiver<String>>) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        loop {
+            let next = requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
+            let Ok(body) = next else {
+                return outcome;
+            };
+            // After a failure the rest is only taken off the hands of whoever sends it.
+            if outcome.is_ok() {
+                let path = format!("/collections/{collection}/points?wait=true");
+                let ask = Ask::put("write points", path, body);
+                outcome = self.nodes.ask::<Value>(&ask, self.writing()).map(drop);
+            }
+        }
+    }
+}
+
+/// Points into the bodies of requests.
+fn cut<P: Serialize>(
+    points: impl Iterator<Item = Result<P, Error>>,
+    sender: &SyncSender<String>,
+) -> Result<(), Error> {
+    let (mut body, mut count) = (String::new(), 0);
+    let send = |body: &mut String| {
+        body.push_str("]}");
+        let body = std::mem::take(body);
+        sender
+            .send(body)
+            .map_err(|_| Error::engine("nobody writes any more"))
+    };
+    for point in points {
+        let point = serde_json::to_string(&point?).map_err(Error::engine)?;
+        if count > 0 && (count >= MAX_POINTS || body.len() + point.len() > MAX_BYTES) {
+            send(&mut body)?;
+            count = 0;
+        }
+        body.push_str(if count == 0 { "{\"points\":[" } else { "," });
+        body.push_str(&point);
+        count += 1;
+    }
+    if count > 0 { send(&mut body) } else { Ok(()) }
+}
+
+/// Works out what has to be known about documents, on all cores.
+fn prepare<'d>(documents: &[&'d Document]) -> Vec<Prepared<'d>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = documents.len().div_ceil(cores).max(64);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = documents
+            .chunks(share)
+            .map(|some| {
+                scope.spawn(|| {
+                    some.iter()
+                        .map(|one| Prepared::new(one))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap_or_default())
+            .collect()
+    })
+}
+
+impl From<&wire::Point> for Present {
+    fn from(point: &wire::Point) -> Self {
+        let lengths = point.payload.get(LENGTHS).cloned().unwrap_or_default();
+        let who = point.payload.get(WHO).cloned().unwrap_or_default();
+        Self {
+            version: point.name(),
+            lengths: serde_json::from_value(lengths).unwrap_or_default(),
+            language: point.text(LANGUAGE).to_owned(),
+            is_restricted: who != json!(super::narrow::OPEN),
+        }
+    }
+}
+
+impl Head {
+    fn forget(&mut self, one: &Present) {
+        self.documents = self.documents.saturating_sub(1);
+        self.restricted = self.restricted.saturating_sub(u64::from(one.is_restricted));
+        for (sum, length) in self.lengths.iter_mut().zip(one.lengths) {
+            *sum = sum.saturating_sub(length);
+        }
+        if let Some(count) = self.languages.get_mut(&one.language) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn count(&mut self, one: &Prepared<'_>) {
+        self.documents += 1;
+        self.restricted += u64::from(super::narrow::readers(one.document) != super::narrow::OPEN);
+        for (sum, length) in self.lengths.iter_mut().zip(one.lengths()) {
+            *sum += length;
+        }
+        *self
+            .languages
+            .entry(one.language.code().to_owned())
+            .or_default() += 1;
+    }
+
+    /// The mean lengths of the first batch are those that weights are worked out with from then on.
+    fn choose_means(&mut self) {
+        if self.means.iter().any(|mean| *mean <= 0.0) && self.documents > 0 {
+            self.means = self
+                .lengths
+                .map(|sum| (sum as f32 / self.documents as f32).max(1.0));
+        }
+    }
+}

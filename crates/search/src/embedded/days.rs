@@ -1,0 +1,67 @@
+//! How many documents of a query lie in each stretch of days, in one walk over the days that there are.
+
+use std::sync::Arc;
+
+use super::Inner;
+
+use super::listing::each_term;
+use super::narrow;
+use super::words::Words;
+use crate::calendar::Day;
+use crate::engine::MAX_STRETCHES;
+use crate::error::Error;
+use crate::facets;
+use crate::filter::Test;
+use crate::query::Query;
+use crate::{ranking, spelling};
+
+impl Inner {
+    pub(super) fn days(
+        &self,
+        query: &Query,
+        field: &str,
+        stretches: &[(Day, Day)],
+    ) -> Result<Vec<u64>, Error> {
+        let snapshot = self.snapshot();
+        let known = |source| self.known(source);
+        let sight = snapshot.sight(query.reader()).map_err(known)?;
+        let mut asked = query.asked(&sight.languages);
+        let words = Words {
+            snapshot: &snapshot,
+            fields: &self.fields,
+            seen: sight.documents().map(Arc::as_ref),
+        };
+        spelling::correct(&mut asked.terms, &words).map_err(known)?;
+        let forms = ranking::forms(&ranking::distinct(&asked.terms));
+        let scene = (&*snapshot, &*sight);
+        let allowed = narrow::allowed(scene, &self.fields, query, &asked).map_err(known)?;
+        let set = narrow::matching(&snapshot, &self.fields, &forms, allowed.as_deref());
+        let set = set.map_err(known)?;
+        let mut counts = vec![0; stretches.len().min(MAX_STRETCHES)];
+        let every = Test::Date {
+            from: None,
+            to: None,
+        };
+        for range in facets::ranges(field, &every) {
+            for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+                let walked = each_term(segment, &self.fields, Some(&range), |term, docs| {
+                    let day = facets::value(term).and_then(|day| Day::parse(&day));
+                    let Some(day) = day else { return };
+                    let within = |(from, to): &(Day, Day)| *from <= day && day <= *to;
+                    let places = stretches.iter().zip(&mut counts);
+                    let mut hit: Vec<&mut u64> = places
+                        .filter(|(stretch, _)| within(stretch))
+                        .map(|(_, count)| count)
+                        .collect();
+                    if hit.is_empty() {
+                        return;
+                    }
+                    let here = docs.filter(|doc| set.holds(ordinal, *doc)).count() as u64;
+                    hit.iter_mut().for_each(|count| **count += here);
+                });
+                walked.map_err(known)?;
+            }
+        }
+        Ok(counts)
+    }
+}

@@ -1,0 +1,355 @@
+//! A reader into what of one generation this reader may know of: which documents, in which languages,
+//! with which fields.
+//!
+//! Working that out reads lists of documents, so it is done once for a reader and a generation and kept
+//! for the next question, within bounds. Where nothing is restricted nothing is worked out at all.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tantivy::postings::TermInfo;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{
+    DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, TantivyError, Term,
+};
+
+use super::bits::Bits;
+use super::listing;
+use super::narrow::{self, Allowed};
+use super::schema::{Fields, LANGUAGE, READERS, RESTRICTED};
+use super::snapshot::{Snapshot, alive};
+use crate::analysis::Language;
+use crate::catalog::Catalog;
+use crate::reader::{Principal, Reader};
+use crate::vectors;
+
+/// How many readers are kept, and the bytes of what they see.
+const MAX_SIGHTS: usize = 1_024;
+const MAX_SIGHT_BYTES: usize = 64 * 1024 * 1024;
+
+/// What one reader may know of.
+pub(super) struct Sight {
+    /// The documents; nothing when they are all there are.
+    seen: Option<Seen>,
+    /// Their languages, those of most documents first.
+    pub languages: Vec<Language>,
+    /// Their fields, once somebody has asked.
+    catalog: Mutex<Option<Arc<Catalog>>>,
+}
+
+/// The same set as words and as vectors are asked for it.
+struct Seen {
+    documents: Arc<Allowed>,
+    ordinals: vectors::Allowed,
+}
+
+impl Sight {
+    fn new(languages: Vec<Language>, seen: Option<Seen>) -> Arc<Self> {
+        Arc::new(Self {
+            seen,
+            languages,
+            catalog: Mutex::default(),
+        })
+    }
+
+    /// The documents; nothing when they are all there are.
+    pub(super) fn documents(&self) -> Option<&Arc<Allowed>> {
+        self.seen.as_ref().map(|seen| &seen.documents)
+    }
+
+    /// A set of documents as vectors are asked for it. That of the whole sight is at hand.
+    pub(super) fn with_ordinals<T>(
+        &self,
+        snapshot: &Snapshot,
+        allowed: Option<&Allowed>,
+        work: impl FnOnce(Option<&vectors::Allowed>) -> T,
+    ) -> T {
+        match (allowed, &self.seen) {
+            (None, _) => work(None),
+            (Some(allowed), Some(seen)) if std::ptr::eq(allowed, &raw const *seen.documents) => {
+                work(Some(&seen.ordinals))
+            }
+            (Some(allowed), _) => work(Some(&ordinals(snapshot, allowed))),
+        }
+    }
+
+    /// How many documents have a term. Where all are seen, those that are gone may be counted too.
+    pub(super) fn frequency(&self, searcher: &Searcher, term: &Term) -> tantivy::Result<u64> {
+        let Some(seen) = self.documents() else {
+            return searcher.doc_freq(term);
+        };
+        let mut count = 0;
+        for (segment, bits) in searcher.segment_readers().iter().zip(seen.segments()) {
+            let index = segment.inverted_index(term.field())?;
+            if let Some(info) = index.get_term_info(term)? {
+                count += among(&index, &info, bits)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The fields of the documents, worked out once.
+    pub(super) fn catalog(
+        &self,
+        snapshot: &Snapshot,
+        fields: &Fields,
+    ) -> tantivy::Result<Arc<Catalog>> {
+        let mut kept = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(catalog) = kept.as_ref() {
+            return Ok(catalog.clone());
+        }
+        let seen = self.documents().map(Arc::as_ref);
+        let catalog = Arc::new(listing::catalog(snapshot, fields, seen)?);
+        *kept = Some(catalog.clone());
+        Ok(catalog)
+    }
+
+    fn bytes(&self) -> usize {
+        // A bit for each document, as words and as vectors have it.
+        let seen = self.documents();
+        size_of::<Self>() + seen.map_or(0, |documents| documents.bytes() * 2)
+    }
+}
+
+/// What every reader of one generation may know of.
+pub(super) struct Sights {
+    /// What there is.
+    all: Arc<Sight>,
+    /// Whether that is not for everyone.
+    is_restricted: bool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    sights: HashMap<Reader, (Arc<Sight>, u64)>,
+    bytes: usize,
+    /// Counts the times somebody asked.
+    clock: u64,
+}
+
+impl Sights {
+    pub(super) fn of(searcher: &Searcher) -> tantivy::Result<Self> {
+        let mark = Term::from_field_text(searcher.schema().get_field(READERS)?, RESTRICTED);
+        let mut is_restricted = false;
+        for segment in searcher.segment_readers() {
+            let index = segment.inverted_index(mark.field())?;
+            if let Some(info) = index.get_term_info(&mark)? {
+                is_restricted |= alive(segment, &index, &info)? > 0;
+            }
+        }
+        Ok(Self {
+            all: Sight::new(languages(searcher, None)?, None),
+            is_restricted,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// What a reader may know of.
+    pub(super) fn of_reader(
+        &self,
+        reader: &Reader,
+        snapshot: &Snapshot,
+    ) -> tantivy::Result<Arc<Sight>> {
+        let Some(held) = reader.held().filter(|_| self.is_restricted) else {
+            return Ok(self.all.clone());
+        };
+        if let Some(sight) = self.lock().get(reader) {
+            return Ok(sight);
+        }
+        // Worked out without the lock: nobody else waits for it, and twice the same is the same.
+        let sight = work_out(snapshot, held)?;
+        self.lock().put(reader, &sight);
+        Ok(sight)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn get(&mut self, reader: &Reader) -> Option<Arc<Sight>> {
+        self.clock += 1;
+        let (sight, last_asked) = self.sights.get_mut(reader)?;
+        *last_asked = self.clock;
+        Some(sight.clone())
+    }
+
+    fn put(&mut self, reader: &Reader, sight: &Arc<Sight>) {
+        let bytes = sight.bytes();
+        if bytes > MAX_SIGHT_BYTES {
+            return;
+        }
+        if self.sights.len() >= MAX_SIGHTS || self.bytes + bytes > MAX_SIGHT_BYTES {
+            self.forget_half(bytes);
+        }
+        self.clock += 1;
+        let entry = (sight.clone(), self.clock);
+        self.bytes += bytes;
+        if let Some((replaced, _)) = self.sights.insert(reader.clone(), entry) {
+            self.bytes -= replaced.bytes();
+        }
+    }
+
+    /// Lets go of those not asked for longest, so that half of everything and `room` bytes are free.
+    fn forget_half(&mut self, room: usize) {
+        let mut oldest: Vec<_> = self.sights.iter().map(|(_, (_, last))| *last).collect();
+        oldest.sort_unstable();
+        for last in oldest {
+            let is_room = self.bytes + room <= MAX_SIGHT_BYTES;
+            if is_room && self.bytes <= MAX_SIGHT_BYTES / 2 && self.sights.len() <= MAX_SIGHTS / 2 {
+                return;
+            }
+            let mut gone = 0;
+            self.sights.retain(|_, (sight, asked)| {
+                if *asked == last {
+                    gone += sight.bytes();
+                }
+                *asked != last
+            });
+            self.bytes -= gone;
+        }
+    }
+}
+
+/// The documents that are for everyone or for the holder of one of these.
+fn work_out(snapshot: &Snapshot, held: &BTreeSet<Principal>) -> tantivy::Result<Arc<Sight>> {
+    let searcher = &snapshot.searcher;
+    let field = searcher.schema().get_field(READERS)?;
+    let mut sets = Vec::new();
+    for segment in searcher.segment_readers() {
+        let index = segment.inverted_index(field)?;
+        let mut closed = with_terms(&index, field, [RESTRICTED].into_iter(), segment)?;
+        let names = held.iter().map(Principal::as_str);
+        closed.remove(&with_terms(&index, field, names, segment)?);
+        let mut set = narrow::alive(segment);
+        set.remove(&closed);
+        sets.push(set);
+    }
+    let documents = Allowed::new(sets);
+    if documents.count() == searcher.num_docs() {
+        return Ok(Sight::new(languages(searcher, None)?, None));
+    }
+    let seen = Seen {
+        ordinals: ordinals(snapshot, &documents),
+        documents: Arc::new(documents),
+    };
+    let languages = languages(searcher, Some(&seen.documents))?;
+    Ok(Sight::new(languages, Some(seen)))
+}
+
+fn with_terms<'t>(
+    index: &InvertedIndexReader,
+    field: Field,
+    terms: impl Iterator<Item = &'t str>,
+    segment: &SegmentReader,
+) -> tantivy::Result<Bits> {
+    let mut set = Bits::none(segment.max_doc());
+    for term in terms {
+        let term = Term::from_field_text(field, term);
+        if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
+            narrow::take_in(&mut postings, &mut set);
+        }
+    }
+    Ok(set)
+}
+
+fn ordinals(snapshot: &Snapshot, documents: &Allowed) -> vectors::Allowed {
+    let mut set = vectors::Allowed::new(snapshot.ordinals());
+    documents
+        .iter()
+        .for_each(|at| set.insert(snapshot.ordinal(at)));
+    set
+}
+
+/// The languages of some documents, or of all that are not gone.
+fn languages(searcher: &Searcher, seen: Option<&Allowed>) -> tantivy::Result<Vec<Language>> {
+    let field = searcher.schema().get_field(LANGUAGE)?;
+    let mut counts = Vec::new();
+    for (ordinal, segment) in (0..).zip(searcher.segment_readers()) {
+        let index = segment.inverted_index(field)?;
+        let seen = seen.map(|seen| seen.segment(ordinal));
+        for language in Language::ALL {
+            let term = Term::from_field_text(field, language.code());
+            let Some(info) = index.get_term_info(&term)? else {
+                continue;
+            };
+            let documents = match (seen, segment.alive_bitset()) {
+                (Some(seen), _) => match seen {
+                    Some(bits) => among(&index, &info, bits)?,
+                    None => 0,
+                },
+                (None, None) => u64::from(info.doc_freq),
+                // A language whose last document is gone is no longer asked for.
+                (None, Some(_)) => alive(segment, &index, &info)?,
+            };
+            counts.push((language, documents));
+        }
+    }
+    Ok(Language::ranked(counts))
+}
+
+/// How many documents of a set have a term.
+pub(super) fn among(
+    index: &InvertedIndexReader,
+    term: &TermInfo,
+    set: &Bits,
+) -> Result<u64, TantivyError> {
+    let mut postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+    let mut count = 0;
+    while postings.doc() != TERMINATED {
+        count += u64::from(set.holds(postings.doc()));
+        postings.advance();
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(n: usize) -> Reader {
+        Reader::holder([Principal::parse(&format!("group:{n}")).unwrap()])
+    }
+
+    fn sight(documents: u32) -> Arc<Sight> {
+        let seen = Seen {
+            documents: Arc::new(Allowed::new(vec![Bits::none(documents)])),
+            ordinals: vectors::Allowed::new(documents),
+        };
+        Sight::new(Vec::new(), Some(seen))
+    }
+
+    #[test]
+    fn never_more_readers_than_allowed_and_the_oldest_go() {
+        let (mut kept, one) = (Kept::default(), sight(64));
+        for n in 0..MAX_SIGHTS + 1 {
+            kept.put(&reader(n), &one);
+            assert!(kept.get(&reader(0)).is_some(), "asked for every time");
+            assert!(kept.sights.len() <= MAX_SIGHTS);
+            assert_eq!(kept.bytes, kept.sights.len() * one.bytes());
+        }
+        assert!(kept.get(&reader(MAX_SIGHTS)).is_some());
+        assert!(kept.get(&reader(1)).is_none());
+    }
+
+    #[test]
+    fn never_more_bytes_than_allowed() {
+        let mut kept = Kept::default();
+        // Three of these are less than the bound, four are more.
+        let large = sight(u32::try_from(MAX_SIGHT_BYTES).unwrap() + 64);
+        for n in 0..8 {
+            kept.put(&reader(n), &large);
+            assert!(kept.bytes <= MAX_SIGHT_BYTES && kept.get(&reader(n)).is_some());
+        }
+        let huge = sight(u32::MAX);
+        kept.put(&reader(9), &huge);
+        assert!(kept.get(&reader(9)).is_none());
+        for _ in 0..4 {
+            kept.put(&reader(7), &large);
+        }
+        let sum: usize = kept.sights.values().map(|(sight, _)| sight.bytes()).sum();
+        assert_eq!(kept.bytes, sum);
+    }
+}

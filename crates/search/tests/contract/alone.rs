@@ -1,0 +1,140 @@
+//! Whatever the corpus and whoever reads: an engine answers as one that holds nothing but what this
+//! reader sees.
+
+use std::path::Path;
+
+use docent_search::{
+    Change, Document, Embedded, Engine, Memory, Principal, Query, Reader, Readers, Sort, Value,
+};
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::properties::text;
+use crate::shelf::{document, ids};
+
+const GROUPS: [&str; 4] = ["group:a", "group:b", "email:c@isle.example", "sub:d"];
+
+fn principals() -> impl Strategy<Value = Vec<Principal>> {
+    let groups = btree_set(select(GROUPS.to_vec()), 0..3);
+    groups.prop_map(|groups| {
+        let groups = groups.into_iter();
+        groups.map(|one| Principal::parse(one).unwrap()).collect()
+    })
+}
+
+fn readers() -> impl Strategy<Value = Readers> {
+    prop_oneof![
+        1 => Just(Readers::Everyone),
+        2 => principals().prop_map(|named| Readers::Only(named.into_iter().collect())),
+    ]
+}
+
+fn documents() -> impl Strategy<Value = Vec<Document>> {
+    let field = (select(vec!["party", "year", "tags"]), text());
+    let german = prop::bool::weighted(0.2);
+    let day = prop::option::of(select(vec!["2024-01-01", "2024-02-02"]));
+    let parts = (text(), text(), vec(field, 0..3), day, readers(), german);
+    vec(parts, 1..10).prop_map(|all| {
+        let made = (0..)
+            .zip(all)
+            .map(|(n, (title, body, fields, day, readers, german))| {
+                let foreign = "Die Organisation der Fähren ist nicht die des Hafens. ";
+                let start = if german { foreign } else { "" };
+                let mut fields: Vec<_> = fields
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), Value::Text(value)))
+                    .collect();
+                fields.dedup_by(|(left, _), (right, _)| left == right);
+                Document {
+                    fields,
+                    date: day.map(str::to_owned),
+                    readers,
+                    ..document(&format!("d{n:02}"), &title, &format!("{start}{body}"))
+                }
+            });
+        made.collect()
+    })
+}
+
+/// Everything that an engine tells a reader; hits as a set, since how rare a word is may be told from
+/// all documents, and the order with it.
+async fn told(engine: &dyn Engine, text: &str, reader: &Reader) -> String {
+    let facets = ["party", "year", "tags"].map(str::to_owned).to_vec();
+    let query = || Query::new(text, 100, reader.clone());
+    let found = engine
+        .search(query().counted().facets(facets))
+        .await
+        .unwrap();
+    let mut hits: Vec<_> = found
+        .hits
+        .iter()
+        .map(|hit| (hit.id.to_string(), hit.title.clone(), hit.snippet.clone()))
+        .collect();
+    hits.sort();
+    let newest = engine.search(query().sort(Sort::Newest)).await.unwrap();
+    let newest = ids(&newest);
+    let catalog = engine.catalog(reader.clone()).await.unwrap();
+    format!(
+        "{hits:?} {:?} {:?} {newest:?} {catalog:?}",
+        found.total, found.facets
+    )
+}
+
+fn engines(dir: &Path) -> [Box<dyn Engine>; 2] {
+    let inner = tempfile::tempdir_in(dir).unwrap().keep();
+    [
+        Box::new(Memory::new()),
+        Box::new(Embedded::open(&inner).unwrap()),
+    ]
+}
+
+async fn check(documents: &[Document], queries: &[String], readers: &[Reader]) {
+    let dir = tempfile::tempdir().unwrap();
+    let all = engines(dir.path());
+    for all in &all {
+        // In two generations, so that what was restricted before no longer is.
+        let turned = documents.iter().cloned().map(|mut one| {
+            one.readers = match one.readers {
+                Readers::Everyone => Readers::Only([].into()),
+                Readers::Only(_) => Readers::Everyone,
+            };
+            Change::Put(one)
+        });
+        all.apply(turned.collect()).await.unwrap();
+        let puts = documents.iter().cloned().map(Change::Put);
+        all.apply(puts.collect()).await.unwrap();
+    }
+    for reader in readers {
+        let seen = documents.iter().filter(|one| reader.sees(one));
+        let puts: Vec<_> = seen.cloned().map(Change::Put).collect();
+        for (all, alone) in all.iter().zip(engines(dir.path())) {
+            alone.apply(puts.clone()).await.unwrap();
+            for query in queries {
+                let with = told(all.as_ref(), query, reader).await;
+                let without = told(alone.as_ref(), query, &Reader::owner()).await;
+                assert_eq!(with, without, "{query:?} for {reader:?} in {documents:?}");
+            }
+            for document in documents {
+                let fetched = all.fetch(document.id.clone(), reader.clone());
+                let expected = Some(document).filter(|one| reader.sees(one));
+                assert_eq!(fetched.await.unwrap().as_deref(), expected);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_reader_is_alone_with_what_it_sees(
+        documents in documents(),
+        queries in vec(text(), 1..6),
+        held in principals(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let readers = [Reader::everyone(), Reader::holder(held), Reader::owner()];
+        runtime.block_on(check(&documents, &queries, &readers));
+    }
+}
