@@ -132,6 +132,10 @@ pub struct Serve {
     #[arg(long, value_name = "FOLDER")]
     pub index: Option<String>,
 
+    /// Count calls, and show the counts to Prometheus and people at this address
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<String>,
+
     /// Speak https with the certificate in this file, its chain included; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<String>,
@@ -365,6 +369,7 @@ impl Serve {
             ("server.listen", &self.listen),
             ("server.public_url", &self.public_url),
             ("auth.mode", &self.auth),
+            ("server.metrics", &self.metrics),
             ("server.tls_cert", &self.tls_cert),
             ("server.tls_key", &self.tls_key),
             ("server.dual", &self.dual),
@@ -450,6 +455,8 @@ mod tests {
             "g",
             "--allow-origin",
             "h",
+            "--metrics",
+            "m",
             "--tls-cert",
             "k",
             "--tls-key",
@@ -463,7 +470,7 @@ mod tests {
             "i",
         ];
         let given = Args::parse_from(typed).overrides();
-        assert_eq!(given.len(), 15);
+        assert_eq!(given.len(), 16);
         for (key, _) in &given {
             assert!(
                 crate::settings::KEYS.iter().any(|known| known.name == *key),

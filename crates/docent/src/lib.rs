@@ -29,6 +29,7 @@ mod eval;
 mod fields;
 mod layout;
 mod logging;
+mod meter;
 mod package;
 mod place;
 mod reference;

@@ -160,6 +160,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The address at which others reach the server.
     pub public_url: Option<Url>,
+    /// Where counts of calls can be seen, apart from everything else.
+    pub metrics: Option<SocketAddr>,
     /// The files of a certificate and of its key, where the server speaks TLS itself.
     pub tls: TlsFiles,
     /// More names by which clients may call the server.
@@ -201,6 +203,7 @@ impl Default for Settings {
             server: Server {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
                 public_url: None,
+                metrics: None,
                 tls: TlsFiles::default(),
                 allow_hosts: Vec::new(),
                 allow_origins: HOST_ORIGINS.map(str::to_owned).to_vec(),

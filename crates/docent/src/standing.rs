@@ -84,6 +84,11 @@ impl Standing {
         })
     }
 
+    /// What is counted of the index.
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.with(|inner| inner.numbers())
+    }
+
     /// The answer for `/readyz`.
     pub(crate) fn ready(&self) -> Ready {
         self.with(|inner| Ready {
@@ -93,7 +98,29 @@ impl Standing {
     }
 }
 
+/// What is counted of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Whether the server can answer.
+    pub(crate) ready: bool,
+    /// Documents that can be found by their words.
+    pub(crate) documents: u64,
+    /// Those of them that can be found by their meaning.
+    pub(crate) with_vectors: u64,
+    /// Batches of changes so far.
+    pub(crate) generation: u64,
+}
+
 impl Inner {
+    fn numbers(&self) -> Numbers {
+        Numbers {
+            ready: self.ready,
+            documents: self.status.documents,
+            with_vectors: self.with_vectors(self.status.vectors),
+            generation: self.status.generation.0,
+        }
+    }
+
     fn parts(&self) -> Value {
         let Status {
             documents,
@@ -111,12 +138,15 @@ impl Inner {
     }
 
     fn vectors(&self, state: PartState) -> Value {
-        let documents = match state {
+        json!({"state": self.part(state), "documents": self.with_vectors(state)})
+    }
+
+    fn with_vectors(&self, state: PartState) -> u64 {
+        match state {
             PartState::Absent => 0,
             PartState::Ready => self.status.documents,
             PartState::Building(settled) => settled.done,
-        };
-        json!({"state": self.part(state), "documents": documents})
+        }
     }
 
     fn part(&self, state: PartState) -> &'static str {

@@ -11,7 +11,7 @@ use crate::changes::Changes;
 use crate::descriptor::{Descriptor, Security};
 use crate::error::{BuildError, Explain};
 use crate::locale::Locales;
-use crate::observe::Observer;
+use crate::observe::{Both, Observer};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::result::{DualFormat, TextForm};
@@ -331,11 +331,21 @@ impl AppBuilder {
         self
     }
 
-    /// Has somebody hear of every call to a tool.
+    /// Has somebody hear of every call to a tool, beside those who do already.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.observer = Some(match self.observer.take() {
+            Some(before) => Arc::new(Both(before, observer)),
+            None => observer,
+        });
         self
+    }
+
+    /// The names of the tools so far, in their order.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        let names = self.tools.iter().map(|tool| tool.descriptor().name);
+        names.collect()
     }
 
     /// Checks everything that hosts would refuse later.

@@ -27,6 +27,16 @@ pub trait Observer: Send + Sync + 'static {
     fn called(&self, call: &Called<'_>);
 }
 
+/// Two who both hear of every call.
+pub(crate) struct Both(pub(crate) Arc<dyn Observer>, pub(crate) Arc<dyn Observer>);
+
+impl Observer for Both {
+    fn called(&self, call: &Called<'_>) {
+        self.0.called(call);
+        self.1.called(call);
+    }
+}
+
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

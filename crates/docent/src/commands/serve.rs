@@ -6,6 +6,7 @@ mod audited;
 mod banner;
 mod changes;
 mod lock;
+mod metered;
 pub(super) use lock::KEYS;
 mod settle;
 mod sign_in;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docent_mcp::{http, stdio};
-use docent_search::{Embedded, Engine, Error};
+use docent_search::{Embedded, Engine, Error, Status};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +103,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     } else {
         Some(bind(server.listen).await?)
     };
+    let counts = metered::Counts::open(desk).await?;
     let bound = listener.as_ref().and_then(|l| l.local_addr().ok());
     let sign_in = bound.map(|bound| sign_in::open(desk, bound)).transpose()?;
     let sign_in = sign_in.flatten();
@@ -122,20 +124,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         knowledge.seal(lock::seal(desk, auth)?);
     }
     knowledge.count().await?;
-    let audit = audited::open(desk)?;
-    let mut app = crate::app::builder(&knowledge, server.dual, server.text);
-    if let Some(audit) = &audit {
-        app = app.observer(audit.clone());
-    }
-    let app = app
-        .build()
-        .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
-    let first = if index.read_only {
-        Sync::ReadOnly
-    } else {
-        Sync::Running { done: 0, total: 0 }
-    };
-    let standing = Arc::new(Standing::new(status, first));
+    let standing = Arc::new(standing(status, index.read_only));
     knowledge.stand(standing.clone());
     let stop = CancellationToken::new();
     signals::watch(stop.clone())?;
@@ -143,6 +132,17 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     if bound.is_some() {
         lock::tell(desk, auth.as_ref());
     }
+    let audit = audited::open(desk)?;
+    let mut app = crate::app::builder(&knowledge, server.dual, server.text);
+    if let Some(audit) = &audit {
+        app = app.observer(audit.clone());
+    }
+    if let Some(counts) = counts {
+        app = counts.start(desk, app, &standing, stop.clone());
+    }
+    let app = app
+        .build()
+        .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
     let mut options = options(desk, &knowledge, standing.clone());
     options.auth = auth;
     options.tls = tls;
@@ -172,6 +172,16 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         let _ = tokio::time::timeout(FAREWELL, syncing).await;
     }
     served.map_err(|error| Problem::failed("the server stopped").because(error))
+}
+
+/// How far a server is that has just opened its index.
+fn standing(status: Status, read_only: bool) -> Standing {
+    let first = if read_only {
+        Sync::ReadOnly
+    } else {
+        Sync::Running { done: 0, total: 0 }
+    };
+    Standing::new(status, first)
 }
 
 fn options(desk: &Desk, knowledge: &Arc<Knowledge>, standing: Arc<Standing>) -> http::Options {

@@ -78,6 +78,10 @@ pub const KEYS: &[Key] = &[
     Key::new("server.lenient_modern_headers", "false", |s, v| {
         v.switch().map(|on| s.server.lenient_modern_headers = on)
     }),
+    Key::new("server.metrics", "none", |s, v| {
+        v.address().map(|a| s.server.metrics = Some(a))
+    })
+    .flag("--metrics"),
     Key::new("server.tls_cert", "none", |s, v| {
         v.line(4_096)
             .map(|file| s.server.tls.certificate = Some(file.into()))

@@ -17,6 +17,7 @@ mod finding;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod init;
+mod metered;
 mod package;
 mod permitted;
 mod preview;

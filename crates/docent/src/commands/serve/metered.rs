@@ -1,0 +1,55 @@
+//! Where calls are counted, and where the counts can be seen.
+
+use std::sync::Arc;
+
+use docent_mcp::{AppBuilder, http};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Desk, bind};
+use crate::meter::Meter;
+use crate::output;
+use crate::problem::Problem;
+use crate::standing::Standing;
+
+/// The address of the counts, taken.
+pub(super) struct Counts(TcpListener);
+
+impl Counts {
+    /// Takes the address that settings name, if they name one.
+    pub(super) async fn open(desk: &Desk) -> Result<Option<Self>, Problem> {
+        match desk.settings.server.metrics {
+            Some(address) => bind(address).await.map(|listener| Some(Self(listener))),
+            None => Ok(None),
+        }
+    }
+
+    /// Has the calls of an app counted, and the counts served until told to stop.
+    pub(super) fn start(
+        self,
+        desk: &Desk,
+        app: AppBuilder,
+        standing: &Arc<Standing>,
+        stop: CancellationToken,
+    ) -> AppBuilder {
+        let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
+        let meter = Meter::new(&title, &app.tool_names(), standing.clone());
+        let meter = Arc::new(meter);
+        let options = http::Options {
+            allowed_hosts: desk.settings.server.allow_hosts.clone(),
+            limits: desk.settings.limits.clone(),
+            routes: meter.routes(),
+            ..http::Options::default()
+        };
+        if let Ok(address) = self.0.local_addr() {
+            output::say(&format!("  metrics      http://{address}/metrics"));
+        }
+        tokio::spawn(async move {
+            let served = http::serve_routes(options, self.0, stop).await;
+            if let Err(error) = served {
+                tracing::error!(%error, "the counts are not served any more");
+            }
+        });
+        app.observer(meter)
+    }
+}

@@ -1,0 +1,138 @@
+//! Calls and the state of the server into numbers that Prometheus collects and a page that people read.
+//!
+//! They stand at an address of their own, so that what is public never shows them by accident.
+
+mod page;
+mod process;
+mod text;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use docent_mcp::http::{Page, Route, Visit};
+use docent_mcp::{Called, Failure, Observer, Outcome};
+
+use crate::standing::Standing;
+
+/// The most tools that are told apart. A call by any other name counts among the others.
+const MAX_TOOLS: usize = 64;
+
+/// What calls by a name that no tool has are counted under.
+const OTHER: &str = "other";
+
+/// The ends of the buckets for how long calls take, in microseconds.
+const BUCKETS: [u64; 13] = [
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
+/// The ways in which a call can end, with their names.
+const OUTCOMES: [(Outcome, &str); 6] = [
+    (Outcome::Done, "done"),
+    (Outcome::Mistaken, "mistaken"),
+    (Outcome::Failed, "failed"),
+    (Outcome::Forbidden, "forbidden"),
+    (Outcome::TooSoon, "too_soon"),
+    (Outcome::Abandoned, "abandoned"),
+];
+
+/// Counts, from the start of the server on.
+pub(crate) struct Meter {
+    title: String,
+    started: Instant,
+    standing: Arc<Standing>,
+    /// The tools, and last what is none.
+    tools: Vec<ToolMeter>,
+}
+
+/// What is counted of one tool.
+struct ToolMeter {
+    name: String,
+    outcomes: [AtomicU64; OUTCOMES.len()],
+    /// Calls that took no longer than each end, and longer than the one before; the last took longer than all.
+    took: [AtomicU64; BUCKETS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl ToolMeter {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            outcomes: Default::default(),
+            took: Default::default(),
+            micros: AtomicU64::new(0),
+        }
+    }
+
+    fn count(&self, outcome: Outcome, took: Duration) {
+        let add = |counter: Option<&AtomicU64>, more: u64| {
+            if let Some(counter) = counter {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        let ended = OUTCOMES.iter().position(|(known, _)| *known == outcome);
+        add(ended.and_then(|at| self.outcomes.get(at)), 1);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        add(
+            self.took.get(BUCKETS.partition_point(|end| *end < micros)),
+            1,
+        );
+        add(Some(&self.micros), micros);
+    }
+
+    fn calls(&self) -> u64 {
+        self.took.iter().map(of).sum()
+    }
+
+    fn ended(&self, outcome: Outcome) -> u64 {
+        let at = OUTCOMES.iter().position(|(known, _)| *known == outcome);
+        at.and_then(|at| self.outcomes.get(at)).map_or(0, of)
+    }
+}
+
+fn of(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+impl Meter {
+    /// Begins to count calls of these tools.
+    pub(crate) fn new(title: &str, tools: &[String], standing: Arc<Standing>) -> Self {
+        let names = tools.iter().take(MAX_TOOLS).map(String::as_str);
+        Self {
+            title: title.to_owned(),
+            started: Instant::now(),
+            standing,
+            tools: names.chain([OTHER]).map(ToolMeter::new).collect(),
+        }
+    }
+
+    fn count(&self, tool: &str, outcome: Outcome, took: Duration) {
+        let known = self.tools.iter().find(|known| known.name == tool);
+        if let Some(tool) = known.or(self.tools.last()) {
+            tool.count(outcome, took);
+        }
+    }
+
+    /// `/metrics` for Prometheus, and `/` for people.
+    pub(crate) fn routes(self: &Arc<Self>) -> Vec<Route> {
+        let (numbers, page) = (self.clone(), self.clone());
+        let answer = |page: Page| std::future::ready(Ok::<_, Failure>(page));
+        vec![
+            Route::get("/metrics", move |_: Visit| {
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
+                answer(Page::new(200, kind, text::write(&numbers)))
+            }),
+            Route::get("/", move |_: Visit| answer(page::write(&page))),
+        ]
+    }
+}
+
+impl Observer for Meter {
+    fn called(&self, call: &Called<'_>) {
+        self.count(call.tool, call.outcome, call.took);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The counts as a page that a person reads: no script, made anew every ten seconds.
+
+use std::fmt::Write as _;
+
+use docent_mcp::Outcome;
+use docent_mcp::http::Page;
+
+use super::process::Process;
+use super::{Meter, ToolMeter, of};
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}\
+h1{font-size:1.4rem;margin:0}\
+p{margin:.2rem 0 1.5rem;opacity:.75}\
+table{border-collapse:collapse;width:100%;margin:0 0 1.5rem}\
+th,td{text-align:right;padding:.3rem .5rem;border-bottom:1px solid #8884}\
+th:first-child,td:first-child{text-align:left}\
+th{font-weight:600}";
+
+/// The page.
+pub(super) fn write(meter: &Meter) -> Page {
+    let policy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+    Page::html(html(meter))
+        .header("content-security-policy", policy)
+        .header("cache-control", "no-store")
+}
+
+fn html(meter: &Meter) -> String {
+    let mut out = String::with_capacity(4 * 1024);
+    let title = escaped(&meter.title);
+    let _ = write!(
+        out,
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><meta http-equiv=\"refresh\" content=\"10\">\
+         <title>{title}</title><style>{STYLE}</style><h1>{title}</h1><p>{}</p><table>",
+        state(meter)
+    );
+    for (name, value) in facts(meter) {
+        let _ = write!(out, "<tr><td>{name}</td><td>{value}</td></tr>");
+    }
+    out.push_str(
+        "</table><table><tr><th>tool</th><th>calls</th><th>mistaken</th><th>failed</th><th>refused</th>\
+         <th>mean</th></tr>",
+    );
+    for tool in meter.tools.iter().filter(|tool| tool.calls() > 0) {
+        out.push_str(&row(tool));
+    }
+    out.push_str(
+        "</table><p><a href=\"/metrics\">/metrics</a> has the same for Prometheus.</p></html>",
+    );
+    out
+}
+
+fn state(meter: &Meter) -> &'static str {
+    if meter.standing.numbers().ready {
+        "The server answers."
+    } else {
+        "The server is not ready yet."
+    }
+}
+
+fn facts(meter: &Meter) -> Vec<(&'static str, String)> {
+    let (standing, now) = (meter.standing.numbers(), Process::now());
+    let mut facts = vec![
+        ("documents", standing.documents.to_string()),
+        (
+            "of these found by meaning",
+            standing.with_vectors.to_string(),
+        ),
+        ("generation of the index", standing.generation.to_string()),
+        ("up for", span(meter.started.elapsed().as_secs())),
+    ];
+    let memory = now.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20));
+    facts.extend(memory.map(|memory| ("memory", memory)));
+    facts
+}
+
+fn row(tool: &ToolMeter) -> String {
+    let calls = tool.calls();
+    let refused = tool.ended(Outcome::Forbidden) + tool.ended(Outcome::TooSoon);
+    let mean = of(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
+    format!(
+        "<tr><td>{}</td><td>{calls}</td><td>{}</td><td>{}</td><td>{refused}</td><td>{mean:.1} ms</td></tr>",
+        escaped(&tool.name),
+        tool.ended(Outcome::Mistaken),
+        tool.ended(Outcome::Failed),
+    )
+}
+
+/// A time as people say it.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_one_unit() {
+        for (seconds, said) in [
+            (119, "119 s"),
+            (120, "2 min"),
+            (7_199, "119 min"),
+            (7_200, "2 h"),
+            (172_800, "2 days"),
+        ] {
+            assert_eq!(span(seconds), said);
+        }
+        assert_eq!(escaped("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+    }
+}

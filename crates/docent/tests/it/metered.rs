@@ -1,0 +1,71 @@
+//! The counts of a real server, at their own address.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use crate::process::{Dir, Server};
+
+fn get(address: &str, path: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn calls_are_counted_and_shown_apart_from_what_is_public() {
+    let dir = Dir::small();
+    let server = Server::start(&dir, &["docs", "--metrics", "127.0.0.1:0"]);
+    server.wait_until_synced();
+    let line = server.wait_for("  metrics      http://");
+    let address = line.split("http://").nth(1).unwrap();
+    let address = address.split('/').next().unwrap();
+    server.call("search", &json!({"query": "ferry"}));
+    server.call("fetch", &json!({"id": "no such document"}));
+    let numbers = get(address, "/metrics", address);
+    for line in [
+        "docent_ready 1",
+        "docent_documents 3",
+        "docent_tool_calls_total{tool=\"search\",outcome=\"done\"} 1",
+        "docent_tool_calls_total{tool=\"fetch\",outcome=\"mistaken\"} 1",
+        "docent_tool_seconds_count{tool=\"search\"} 1",
+    ] {
+        assert!(
+            numbers.lines().any(|found| found == line),
+            "{line}\n{numbers}"
+        );
+    }
+    assert!(!numbers.contains("ferry") && !numbers.contains("no such"));
+    let page = get(address, "/", address);
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("<td>search</td><td>1</td>"));
+    // A web page elsewhere cannot look at them by another name, and what is public has none of them.
+    assert!(get(address, "/metrics", "evil.example").starts_with("HTTP/1.1 403"));
+    assert_eq!(
+        server.raw("GET", "/metrics", None, "").0.split(' ').nth(1),
+        Some("404")
+    );
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_before_anything_else_happens() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let dir = Dir::small();
+    let ran = dir.run(&[
+        "serve",
+        "docs",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        &address,
+    ]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("is in use"), "{ran:?}");
+}
