@@ -16,7 +16,7 @@ use crate::pages;
 use crate::permissions::Claims;
 use crate::settings::{self, Settings};
 use crate::standing::Standing;
-use crate::tools::about;
+use crate::tools::{about, facts};
 
 /// The most fields an overview names.
 const MAX_FIELDS_NAMED: usize = 40;
@@ -66,6 +66,8 @@ pub struct Knowledge {
     listed: RwLock<Arc<Catalog>>,
     /// The fields that readers asked for lately, as JSON, the newest last.
     fields: std::sync::Mutex<VecDeque<(Arc<Catalog>, Arc<str>)>>,
+    /// What the texts that were fetched lately tell about themselves.
+    pub(crate) facts: facts::Kept,
 }
 
 impl Knowledge {
@@ -97,6 +99,7 @@ impl Knowledge {
             counting: Mutex::new(()),
             listed: RwLock::default(),
             fields: std::sync::Mutex::default(),
+            facts: facts::Kept::default(),
         }
     }
 

@@ -6,13 +6,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
-use docent_search::{Anchors, DocId, Document, Error, Reader, passages};
+use docent_search::{DocId, Document, Error, Reader, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::facts::Facts;
 use super::search::heading;
-use super::{about, members, parts};
+use super::{about, parts};
 use crate::knowledge::{Knowledge, one_line};
 use crate::settings::shorten;
 use crate::shape;
@@ -77,9 +78,9 @@ impl Fetch {
             };
         };
         let document = &part.document;
-        let mut metadata = metadata(document);
-        let anchors = Anchors::until(&document.text, part.range.end);
-        let anchors = anchors.within(&part.range);
+        let facts = self.0.facts.of(document);
+        let mut metadata = metadata(document, &facts);
+        let anchors = facts.anchors.within(&part.range);
         if !anchors.is_empty() {
             metadata.insert("anchors".to_owned(), joined(&anchors, MAX_VALUE_CHARS));
         }
@@ -266,8 +267,8 @@ impl Output {
 }
 
 /// What a document knows about itself, as text.
-fn metadata(document: &Document) -> BTreeMap<String, String> {
-    let words = members::words(&document.text).to_string();
+fn metadata(document: &Document, facts: &Facts) -> BTreeMap<String, String> {
+    let words = facts.words.to_string();
     let ours = [
         ("date", document.date.as_deref()),
         ("sha256", Some(shape::content_hash(document))),
@@ -292,10 +293,7 @@ fn metadata(document: &Document) -> BTreeMap<String, String> {
         all.insert(name, value);
     }
     // Who wrote the document knows its language and its words better, if that was written down.
-    let worked_out = [
-        ("language", document.language()),
-        ("word_count", Some(&words)),
-    ];
+    let worked_out = [("language", facts.language), ("word_count", Some(&words))];
     for (name, value) in worked_out {
         if let Some(value) = value {
             all.entry(name.to_owned())
@@ -416,6 +414,10 @@ mod tests {
         }
     }
 
+    fn told(document: &Document) -> BTreeMap<String, String> {
+        metadata(document, &Facts::of(document))
+    }
+
     #[test]
     fn a_document_cannot_pass_its_fields_off_as_ours() {
         let text = |text: &str| Value::Text(text.to_owned());
@@ -428,7 +430,7 @@ mod tests {
             ),
             ("empty".to_owned(), text("")),
         ];
-        let found = metadata(&document(fields));
+        let found = told(&document(fields));
         let found: Vec<_> = found
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
@@ -463,7 +465,7 @@ mod tests {
     #[test]
     fn metadata_ends_at_its_bounds() {
         let value = |chars: usize| Value::Text("é".repeat(chars));
-        let found = metadata(&document(vec![
+        let found = told(&document(vec![
             ("a".to_owned(), value(1_000)),
             ("b".to_owned(), value(1_001)),
         ]));
@@ -471,7 +473,7 @@ mod tests {
         assert_eq!(found["b"].chars().count(), 1_000);
         // Each of these costs 1,000 characters with its name, so eight of them fit exactly.
         let many: Vec<_> = (0..9).map(|n| (n.to_string(), value(999))).collect();
-        assert_eq!(metadata(&document(many)).len(), 3 + 8);
+        assert_eq!(told(&document(many)).len(), 3 + 8);
     }
 
     #[test]
@@ -486,12 +488,12 @@ mod tests {
         written.hash = "00-11".to_owned();
         written.text =
             "The ferry crosses the sound each morning, and it comes back at night.".to_owned();
-        let found = metadata(&written);
+        let found = told(&written);
         let values =
             ["language", "word_count", "sha256", "field.sha256"].map(|name| found[name].as_str());
         assert_eq!(values, ["x", "9", "00", "no"]);
         written.fields.clear();
-        let found = metadata(&written);
+        let found = told(&written);
         assert_eq!(
             (found["language"].as_str(), found["word_count"].as_str()),
             ("en", "13")

@@ -11,6 +11,7 @@ pub mod search;
 pub mod show_document;
 pub mod show_results;
 
+pub(crate) mod facts;
 mod histogram;
 mod members;
 mod prose;
