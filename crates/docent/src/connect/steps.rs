@@ -121,20 +121,29 @@ fn claude(wish: &Wish, url: &str) -> Vec<Step> {
     ]
 }
 
-fn claude_code(wish: &Wish) -> String {
-    let scope = match wish.scope {
+/// For whom a client keeps the server, as its command names it.
+fn scope(wish: &Wish) -> &'static str {
+    match wish.scope {
         Scope::User => "user",
         Scope::Project => "project",
+    }
+}
+
+/// The flag that sends a key out of the environment, where there is one; `value` names its variable.
+fn header(wish: &Wish, value: impl FnOnce(&str) -> String) -> String {
+    let flag = |variable: &String| {
+        let value = value(variable);
+        format!(" --header \"Authorization: Bearer {value}\"")
     };
+    wish.token_env.as_ref().map(flag).unwrap_or_default()
+}
+
+fn claude_code(wish: &Wish) -> String {
+    let scope = scope(wish);
     let name = &wish.name;
     match &wish.way {
         Way::Address(url) => {
-            let header = wish
-                .token_env
-                .as_ref()
-                .map_or_else(String::new, |variable| {
-                    format!(" --header \"Authorization: Bearer ${variable}\"")
-                });
+            let header = header(wish, |variable| format!("${variable}"));
             let url = quoted(url.as_str());
             format!("claude mcp add --transport http --scope {scope} {name} {url}{header}")
         }
@@ -197,19 +206,12 @@ fn codex(wish: &Wish) -> Vec<Step> {
 }
 
 fn gemini(wish: &Wish) -> String {
-    let scope = match wish.scope {
-        Scope::User => "user",
-        Scope::Project => "project",
-    };
+    let scope = scope(wish);
     let name = &wish.name;
     match &wish.way {
         Way::Address(url) => {
-            let header = wish
-                .token_env
-                .as_ref()
-                .map_or_else(String::new, |variable| {
-                    format!(" --header \"Authorization: Bearer \\${{{variable}}}\"")
-                });
+            // The file gets the name of the variable, which the shell must not replace.
+            let header = header(wish, |variable| format!("\\${{{variable}}}"));
             let url = quoted(url.as_str());
             format!("gemini mcp add --transport http --scope {scope}{header} {name} {url}")
         }

@@ -9,12 +9,13 @@ use super::lexical::{self, Lexical};
 use super::listing;
 use super::meaning::Asked;
 use super::narrow::{self, Allowed};
+use super::sight::Sight;
 use super::snapshot::Snapshot;
 use super::words::Words;
 use crate::error::Error;
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
-use crate::query::{Method, Query, Sort};
+use crate::query::{self, Method, Query, Sort};
 use crate::ranking;
 use crate::snippet::{Shown, Wanted};
 use crate::spelling;
@@ -46,13 +47,7 @@ impl Inner {
         let snapshot = self.snapshot();
         let known = |source| self.known(source);
         let sight = snapshot.sight(query.reader()).map_err(known)?;
-        let mut asked = query.asked(&sight.languages);
-        let words = Words {
-            snapshot: &snapshot,
-            fields: &self.fields,
-            seen: sight.documents().map(Arc::as_ref),
-        };
-        spelling::correct(&mut asked.terms, &words).map_err(known)?;
+        let asked = self.asked(&snapshot, &sight, query)?;
         let terms = ranking::distinct(&asked.terms);
         let allowed =
             narrow::allowed((&snapshot, &sight), &self.fields, query, &asked).map_err(known)?;
@@ -116,6 +111,24 @@ impl Inner {
             total: set.as_ref().filter(|_| query.counted).map(Allowed::count),
             facets: facets.map_err(known)?,
         })
+    }
+
+    /// The terms of a query in the languages that its reader sees, mistyped ones as they were meant.
+    pub(super) fn asked(
+        &self,
+        snapshot: &Snapshot,
+        sight: &Sight,
+        query: &Query,
+    ) -> Result<query::Asked, Error> {
+        let mut asked = query.asked(&sight.languages);
+        let words = Words {
+            snapshot,
+            fields: &self.fields,
+            seen: sight.documents().map(Arc::as_ref),
+        };
+        let corrected = spelling::correct(&mut asked.terms, &words);
+        corrected.map_err(|source| self.known(source))?;
+        Ok(asked)
     }
 
     /// What the model makes of the question, where there is a model and vectors to ask.

@@ -1,19 +1,15 @@
 //! How many documents of a query lie in each stretch of days, in one walk over the days that there are.
 
-use std::sync::Arc;
-
 use super::Inner;
-
 use super::listing::each_term;
 use super::narrow;
-use super::words::Words;
 use crate::calendar::Day;
 use crate::engine::MAX_STRETCHES;
 use crate::error::Error;
 use crate::facets;
 use crate::filter::Test;
 use crate::query::Query;
-use crate::{ranking, spelling};
+use crate::ranking;
 
 impl Inner {
     pub(super) fn days(
@@ -25,13 +21,7 @@ impl Inner {
         let snapshot = self.snapshot();
         let known = |source| self.known(source);
         let sight = snapshot.sight(query.reader()).map_err(known)?;
-        let mut asked = query.asked(&sight.languages);
-        let words = Words {
-            snapshot: &snapshot,
-            fields: &self.fields,
-            seen: sight.documents().map(Arc::as_ref),
-        };
-        spelling::correct(&mut asked.terms, &words).map_err(known)?;
+        let asked = self.asked(&snapshot, &sight, query)?;
         let forms = ranking::forms(&ranking::distinct(&asked.terms));
         let scene = (&*snapshot, &*sight);
         let allowed = narrow::allowed(scene, &self.fields, query, &asked).map_err(known)?;
