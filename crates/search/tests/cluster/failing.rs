@@ -71,6 +71,8 @@ async fn ask(engine: Cluster, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
             found.total
         );
         answers.fetch_add(1, Ordering::Relaxed);
+        // The nodes have to agree on a leader beside it, on as few cores.
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -90,8 +92,9 @@ async fn the_leader_dies(servers: &Servers, engines: &[Cluster], leader: usize) 
     // Written until some batches were taken without the leader, whatever time the others need to agree.
     while killed.is_none_or(|(_, before)| acknowledged.len() < before + 5) {
         assert!(
-            start.elapsed() < Duration::from_secs(120),
-            "nothing is written without the leader"
+            start.elapsed() < Duration::from_secs(600),
+            "nothing is written without the leader: {} before and after it died {killed:?}",
+            acknowledged.len()
         );
         let name = format!("w{number}");
         let put = vec![put(&name, "T", "Another ferry.")];
