@@ -60,7 +60,13 @@ impl JsonObject {
     fn key(&mut self, key: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push('"');
-        escape(key, &mut self.0);
+        // Nearly every key is a name.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if key.bytes().all(is_plain) {
+            self.0.push_str(key);
+        } else {
+            escape(key, &mut self.0);
+        }
         self.0.push_str("\":");
     }
 }
@@ -98,10 +104,14 @@ fn plain(text: &str) -> usize {
     let is_odd =
         |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
     let (blocks, _) = text.as_bytes().as_chunks::<BLOCK>();
-    let is_plain =
-        |block: &&[u8; BLOCK]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
-    let length = blocks.iter().take_while(is_plain).count() * BLOCK;
+    let is_plain = |block: &[u8; BLOCK]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
+    let length = blocks.iter().take_while(|block| is_plain(block)).count() * BLOCK;
     let tail = text.as_bytes().get(length..).unwrap_or_default();
+    // The end of a text that is plain so far is looked at as a block too, which overlaps the last one.
+    let last = text.as_bytes().last_chunk::<BLOCK>();
+    if tail.len() < BLOCK && last.is_some_and(is_plain) {
+        return text.len();
+    }
     let end = tail.iter().position(|byte| is_odd(*byte) != 0);
     length + end.unwrap_or(tail.len())
 }
@@ -109,16 +119,14 @@ fn plain(text: &str) -> usize {
 /// Writes JSON onto `out` as it stands between the quotes of a JSON string. It has no control
 /// characters, so that quotes and backslashes are all there is to escape.
 pub(crate) fn escape_json(json: &str, out: &mut String) {
-    let mut rest = json;
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest.as_bytes()) {
-        let (stretch, odd) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        out.push_str(stretch);
+    // What has to be escaped begins the next stretch.
+    let mut from = 0;
+    for at in memchr::memchr2_iter(b'"', b'\\', json.as_bytes()) {
+        out.push_str(json.get(from..at).unwrap_or_default());
         out.push('\\');
-        let (mark, tail) = odd.split_at_checked(1).unwrap_or((odd, ""));
-        out.push_str(mark);
-        rest = tail;
+        from = at;
     }
-    out.push_str(rest);
+    out.push_str(json.get(from..).unwrap_or_default());
 }
 
 #[cfg(test)]

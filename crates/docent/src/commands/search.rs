@@ -6,6 +6,7 @@ use std::sync::Arc;
 use docent_search::{
     Anchors, Embedded, Engine, Error, Excerpt, Hit, Parsed, Query, Reader, grammar,
 };
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -36,10 +37,11 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
             .iter()
             .map(|hit| wire(&knowledge, hit, search))
             .collect();
+        let understood = RawValue::from_string(about::understood(&parsed)).ok();
         output::json(&json!({
             "results": results,
             "total": found.total,
-            "understood": about::understood(&parsed),
+            "understood": understood,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use docent_mcp::{Answer, JsonObject};
 use docent_search::{Bound, Catalog, Field, Kind, Parsed};
-use serde_json::{Value, json};
 
 use crate::knowledge::{Knowledge, counted, one_line};
 
@@ -35,24 +34,34 @@ const MAX_VALUES: usize = 8;
 /// Characters of a value that are shown.
 const MAX_VALUE_CHARS: usize = 64;
 
-/// What became of the filters of a query.
+/// What became of the filters of a query, as JSON.
 #[must_use]
-pub fn understood(parsed: &Parsed) -> Value {
-    let applied = parsed
-        .applied
-        .iter()
-        .map(|one| json!({"written": one.written, "meaning": one.meaning}));
-    let ignored = parsed
-        .ignored
-        .iter()
-        .map(|one| json!({"written": one.written, "reason": one.reason, "meant": one.meant}));
-    json!({
-        "text": parsed.text,
-        "phrases": parsed.phrases,
-        "excluded": parsed.excluded,
-        "applied": applied.collect::<Vec<_>>(),
-        "ignored": ignored.collect::<Vec<_>>(),
-    })
+pub fn understood(parsed: &Parsed) -> String {
+    let applied = parsed.applied.iter().map(|one| {
+        let mut members = JsonObject::with_capacity(128);
+        members.text("written", &one.written);
+        members.text("meaning", &one.meaning);
+        members.end()
+    });
+    let ignored = parsed.ignored.iter().map(|one| {
+        let mut members = JsonObject::with_capacity(128);
+        members.text("written", &one.written);
+        members.json("reason", &one.reason);
+        members.json("meant", &one.meant);
+        members.end()
+    });
+    let mut members = JsonObject::with_capacity(parsed.text.len() + 128);
+    members.text("text", &parsed.text);
+    members.json("phrases", &parsed.phrases);
+    members.json("excluded", &parsed.excluded);
+    members.raw("applied", &list(applied));
+    members.raw("ignored", &list(ignored));
+    members.end()
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<_> = items.collect();
+    format!("[{}]", items.join(","))
 }
 
 /// An answer that tells what it may lack.
@@ -83,8 +92,7 @@ pub fn fields(catalog: &Catalog) -> Arc<str> {
         }
         members.end()
     });
-    let fields: Vec<_> = fields.collect();
-    format!("[{}]", fields.join(",")).into()
+    list(fields).into()
 }
 
 /// What the model should know when a filter was ignored or nothing was found; nothing when all
@@ -203,6 +211,7 @@ fn short(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use docent_search::{CatalogBuilder, Day, grammar};
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -234,6 +243,25 @@ mod tests {
             ),
             "{nothing}"
         );
+    }
+
+    #[test]
+    fn what_was_understood_is_json() {
+        let text = "\"exact words\" -dull boat party:labor party:Labour";
+        let wire: Value = serde_json::from_str(&understood(&parse(text))).unwrap();
+        let expected = json!({
+            "text": "exact words boat",
+            "phrases": ["exact words"],
+            "excluded": ["dull"],
+            "applied": [{"written": "party:labor", "meaning": "party is Labor"}],
+            "ignored": [{
+                "written": "party:Labour",
+                "reason": wire["ignored"][0]["reason"],
+                "meant": "party:Labor",
+            }],
+        });
+        assert_eq!(wire, expected);
+        assert!(wire["ignored"][0]["reason"].is_string());
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Tool for Search {
         let reader = self.0.reader(context.caller());
         let answered = self.results(&input.query, reader).await?;
         let ids = context.touched(answered.output.results.iter().map(|found| &found.id));
-        let understood = about::understood(&answered.parsed).to_string();
+        let understood = about::understood(&answered.parsed);
         let answer = Answer::new(answered.output)
             .touched(ids)
             .meta_json(about::SEARCH_META, understood.into())

@@ -76,7 +76,7 @@ pub(super) struct Lexical<'s> {
 }
 
 impl Lexical<'_> {
-    /// The `most` documents whose words fit best, best first, equals in the order of their ids.
+    /// The `most` documents whose words fit best, in no order; of equals those whose ids come first.
     pub(super) fn best(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
         let terms = ranking::distinct(self.terms);
         if terms.is_empty() {
@@ -94,7 +94,6 @@ impl Lexical<'_> {
             })?;
         }
         self.add_pairs(&frequencies, &mut candidates)?;
-        sort(self.snapshot, &mut candidates);
         Ok(candidates)
     }
 
@@ -159,9 +158,12 @@ impl Lexical<'_> {
         frequencies: &Frequencies<'_>,
         candidates: &mut [Candidate],
     ) -> tantivy::Result<()> {
-        // Postings can only be walked forwards.
-        candidates.sort_unstable_by_key(|candidate| candidate.at);
-        for pair in ranking::pairs(self.terms) {
+        let pairs = ranking::pairs(self.terms);
+        if !pairs.is_empty() {
+            // Postings can only be walked forwards.
+            candidates.sort_unstable_by_key(|candidate| candidate.at);
+        }
+        for pair in pairs {
             let phrase = phrase(self.fields, &pair).weight(self.scoring(frequencies))?;
             self.visit(phrase.as_ref(), candidates, |candidate, score| {
                 candidate.raw += score;
@@ -211,8 +213,10 @@ impl Lexical<'_> {
                 })?;
             }
             best.extend(top.into_candidates());
-            sort(snapshot, &mut best);
-            best.truncate(most);
+            if best.len() >= most {
+                sort(snapshot, &mut best);
+                best.truncate(most);
+            }
         }
         Ok(best)
     }

@@ -19,8 +19,8 @@ use super::best::{Best, Scored};
 use super::code::Question;
 use super::collect::{At, Documents, Picks};
 use super::layout::{ALIGN, GROUP};
-use super::segment::Rows as _;
-use super::view::{Stretch, View};
+use super::segment::{Codes, Rows as _};
+use super::view::{Part, Stretch, View};
 use super::{MAX_DOCUMENTS, PASSAGES_SHOWN};
 use crate::error::Error;
 
@@ -166,7 +166,7 @@ impl View {
         let home = self.home(ordinal).into_iter();
         let rows = home.flat_map(|Stretch { part, rows }| rows.map(move |row| At { part, row }));
         rows.filter_map(|at| {
-            let (codes, scale) = self.parts.get(at.part)?.segment.codes(at.row)?;
+            let (codes, scale) = self.parts.get(at.part)?.segment.all_codes().row(at.row)?;
             Some((at, question.score(&self.kernels, codes, scale)))
         })
     }
@@ -248,9 +248,13 @@ impl Search<'_> {
         let found = self.spread(self.effort.scored_a_thread, |share| {
             let mut documents = Documents::new(self.wanted);
             for stretch in share {
-                self.each_group(stretch, |part, at, rows| {
+                let Some(part) = self.view.parts.get(stretch.part) else {
+                    continue;
+                };
+                let codes = part.segment.all_codes();
+                self.each_group(stretch, |_, at, rows| {
                     each_bit(rows, |bit| {
-                        self.take(&mut documents, part, at * GROUP + bit);
+                        self.take(&mut documents, part, &codes, at * GROUP + bit);
                     });
                 });
             }
@@ -268,8 +272,10 @@ impl Search<'_> {
         // In the order of the file: rows of a document come together, and pages once.
         rows.sort_unstable();
         let mut documents = Documents::new(self.wanted);
-        for at in rows {
-            self.take(&mut documents, at.part, at.row);
+        for At { part, row } in rows {
+            if let Some(part) = self.view.parts.get(part) {
+                self.take(&mut documents, part, &part.segment.all_codes(), row);
+            }
         }
         let found = self.complete(documents.finish());
         Ok(report(Some(found)))
@@ -326,10 +332,9 @@ impl Search<'_> {
     }
 
     /// Scores a row.
-    fn take(&self, documents: &mut Documents, part: usize, row: usize) {
-        if let Some(part) = self.view.parts.get(part)
-            && let Some((codes, scale)) = part.segment.codes(row)
-        {
+    #[inline]
+    fn take(&self, documents: &mut Documents, part: &Part, codes: &Codes<'_>, row: usize) {
+        if let Some((codes, scale)) = codes.row(row) {
             let score = self.question.score(&self.view.kernels, codes, scale);
             documents.push(part.owner(row), score);
         }

@@ -121,21 +121,38 @@ impl Segment {
     }
 }
 
-impl Segment {
-    /// The eight-bit numbers of a row and what one step of them is worth. A search asks for this
-    /// more often than for anything else.
+/// The eight-bit numbers of all rows and what one step of each is worth, cut out of the file once: a search
+/// asks for rows more often than for anything else.
+pub(super) struct Codes<'s> {
+    codes: &'s [i8],
+    scales: &'s [f32],
+    stride: usize,
+}
+
+impl<'s> Codes<'s> {
     #[inline]
-    pub(super) fn codes(&self, at: usize) -> Option<(&[i8], f32)> {
+    pub(super) fn row(&self, at: usize) -> Option<(&'s [i8], f32)> {
+        let start = at * self.stride;
+        let codes = self.codes.get(start..start + self.stride)?;
+        Some((codes, *self.scales.get(at)?))
+    }
+}
+
+impl Segment {
+    #[inline]
+    pub(super) fn all_codes(&self) -> Codes<'_> {
         let layout = &self.layout;
-        let start = layout.codes.start + at * layout.stride;
-        let scale = *self.map.numbers::<f32>(&layout.scales).get(at)?;
-        Some((self.map.numbers(&(start..start + layout.stride)), scale))
+        Codes {
+            codes: self.map.numbers(&layout.codes),
+            scales: self.map.numbers(&layout.scales),
+            stride: layout.stride,
+        }
     }
 }
 
 impl Rows for Segment {
     fn row(&self, at: usize) -> Option<Row<'_>> {
-        let (codes, scale) = self.codes(at)?;
+        let (codes, scale) = self.all_codes().row(at)?;
         let places = self.map.numbers::<u32>(&self.layout.places);
         Some(Row {
             codes,

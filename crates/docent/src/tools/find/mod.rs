@@ -36,7 +36,7 @@ impl Find {
         let parameters = Parameters::new(&catalog, &self.0.find);
         let question = ask::read(given, &parameters, &catalog)?;
         let mut parsed = grammar::parse(&question.query, &catalog, (self.0.today)());
-        let understood = about::understood(&parsed).to_string();
+        let understood = about::understood(&parsed);
         let ignored = std::mem::take(&mut parsed.ignored);
         narrow(&mut parsed, &question)?;
         let query = self.query(&parsed, &question, reader);
