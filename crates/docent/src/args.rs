@@ -6,6 +6,7 @@ mod check;
 mod connect;
 mod doctor;
 mod eval;
+mod health;
 mod key;
 mod package;
 mod reference;
@@ -20,6 +21,7 @@ pub use self::check::{Check, Format};
 pub use self::connect::{Connect, Print};
 pub use self::doctor::Doctor;
 pub use self::eval::Eval;
+pub use self::health::Health;
 pub use self::key::{Key, KeyCommand, NewKey};
 pub use self::package::Package;
 pub use self::reference::{Completions, ManPages};
@@ -65,6 +67,8 @@ pub enum Command {
     Connect(Connect),
     /// Find out what is wrong with a folder, its index or this machine, and what mends it
     Doctor(Doctor),
+    /// Ask a running server how it is, for health checks without a shell
+    Health(Health),
     /// Look at a folder and write a docent.toml with what was found, all commented out
     Init(Init),
     /// Bring the index of a folder up to date and report what changed
@@ -349,6 +353,7 @@ impl Args {
             }
             Command::Audit(_)
             | Command::Check(_)
+            | Command::Health(_)
             | Command::Key(_)
             | Command::User(_)
             | Command::Package(_)

@@ -1,4 +1,4 @@
-//! Finished calls into lines of a log that shows when somebody changes it: one JSON object a line, each with
+//! Finished calls, reads and visits into lines of a log that shows when somebody changes it: one JSON object a line, each with
 //! the hash of the line before.
 //!
 //! Whoever calls never waits for the disk. Calls go through a queue to one thread that writes; what finds the
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use docent_mcp::{Called, Caller, Observer, Outcome};
+use docent_mcp::{Called, Caller, Observer, Outcome, What};
 use serde_json::{Map, Value, json};
 
 use self::file::Log;
@@ -105,12 +105,14 @@ impl Audit {
         let (ids, has_more) = bounded(call.touched);
         let mut line = Map::new();
         let mut add = |name: &str, value: Value| line.insert(name.to_owned(), value);
-        add("event", json!("call"));
+        add("event", json!(event(call.what)));
         add("caller", json!(self.caller(call.caller)));
         if let Some(client) = call.client {
             add("client", json!(client));
         }
-        add("tool", json!(call.tool));
+        if call.what == What::Tool {
+            add("tool", json!(call.tool));
+        }
         add("arguments", json!(self.secret.hash(call.arguments)));
         if self.queries {
             add("sent", json!(start(call.arguments)));
@@ -123,7 +125,7 @@ impl Audit {
         let ms = call.took.as_micros() as f64 / 1_000.0;
         add("ms", json!(ms));
         if let Some(trace) = call.trace {
-            add("trace", json!(trace));
+            add("trace", json!(trace.to_string()));
         }
         line
     }
@@ -154,6 +156,14 @@ impl Observer for Audit {
 impl Drop for Audit {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+fn event(what: What) -> &'static str {
+    match what {
+        What::Tool => "call",
+        What::Resource => "read",
+        What::Page => "page",
     }
 }
 

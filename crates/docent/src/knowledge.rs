@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::links::{self, Template};
 use crate::pages;
-use crate::permissions::Claims;
+use crate::permissions::{Claims, Issuers};
 use crate::settings::{self, Settings};
 use crate::standing::Standing;
 use crate::tools::{about, facts};
@@ -56,6 +56,9 @@ pub struct Knowledge {
     url: RwLock<Option<Template>>,
     /// What of a caller's claims says what they may read; it may change while the server runs.
     claims: RwLock<Claims>,
+    /// How many issuers vouch for callers. Those of the start count until the end, whatever the settings say
+    /// meanwhile.
+    issuers: Issuers,
     /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
     lister: Reader,
     /// How far the index is, where somebody keeps it in step while it is asked.
@@ -93,6 +96,7 @@ impl Knowledge {
             seal: OnceLock::new(),
             url: RwLock::new(settings.documents_url.clone()),
             claims: RwLock::new(settings.permissions.claims.clone()),
+            issuers: settings.issuers(),
             lister: Reader::everyone(),
             standing: OnceLock::new(),
             documents: AtomicU64::new(0),
@@ -113,7 +117,7 @@ impl Knowledge {
     /// The reader that a caller is: what they search, fetch and are told of is what this one sees.
     pub fn reader(&self, caller: &Caller) -> Reader {
         let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
-        claims.reader(caller)
+        claims.reader(caller, self.issuers)
     }
 
     /// Reads callers by other claims from now on.

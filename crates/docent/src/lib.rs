@@ -22,6 +22,7 @@ pub mod preview;
 pub mod problem;
 pub mod settings;
 pub mod shape;
+pub mod telemetry;
 pub mod tools;
 
 mod doctor;

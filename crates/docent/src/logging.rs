@@ -1,25 +1,34 @@
-//! A filter such as `info,tantivy=warn` into log lines on stderr.
+//! A filter such as `info,tantivy=warn` into log lines on stderr, and spans into traces where somebody keeps them.
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::telemetry::Spans;
 
 /// Two libraries stay as quiet as by default unless a filter names them: one of them writes down
-/// whole messages, and what people ask and read is not for a log.
-const QUIET: &str = "rmcp=off,tantivy=warn";
+/// whole messages, and what people ask and read is not for a log. Spans are for traces alone.
+const QUIET: &str = "rmcp=off,tantivy=warn,docent_span=off";
 
 /// Starts logging. A second start changes nothing.
 ///
 /// The filter was checked with the other settings; see [`check`].
-pub(crate) fn start(filter: &str) {
+pub(crate) fn start(filter: &str, spans: Option<Spans>) {
     let Ok(filter) = EnvFilter::try_new(format!("{QUIET},{filter}")) else {
         return;
     };
-    let started = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .try_init();
+        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::registry().with(lines.with_filter(filter));
+    let started = match spans {
+        Some(spans) => lines
+            .with(spans.with_filter(filter_fn(Spans::wants)))
+            .try_init(),
+        None => lines.try_init(),
+    };
     if started.is_err() {
         tracing::debug!("logging was started before");
     }

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use docent_mcp::http::{Page, Route, Visit};
-use docent_mcp::{Called, Failure, Observer, Outcome};
+use docent_mcp::{Called, Failure, Observer, Outcome, What};
 
 use crate::standing::Standing;
+use crate::telemetry::Counts;
 
 /// The most tools that are told apart. A call by any other name counts among the others.
 const MAX_TOOLS: usize = 64;
@@ -44,6 +45,8 @@ pub(crate) struct Meter {
     standing: Arc<Standing>,
     /// The tools, and last what is none.
     tools: Vec<ToolMeter>,
+    /// What became of spans, where traces are kept.
+    spans: Option<Arc<Counts>>,
 }
 
 /// What is counted of one tool.
@@ -104,7 +107,14 @@ impl Meter {
             started: Instant::now(),
             standing,
             tools: names.chain([OTHER]).map(ToolMeter::new).collect(),
+            spans: None,
         }
+    }
+
+    /// Tells about spans too.
+    pub(crate) fn with_spans(mut self, spans: Option<Arc<Counts>>) -> Self {
+        self.spans = spans;
+        self
     }
 
     fn count(&self, tool: &str, outcome: Outcome, took: Duration) {
@@ -130,7 +140,9 @@ impl Meter {
 
 impl Observer for Meter {
     fn called(&self, call: &Called<'_>) {
-        self.count(call.tool, call.outcome, call.took);
+        if call.what == What::Tool {
+            self.count(call.tool, call.outcome, call.took);
+        }
     }
 }
 

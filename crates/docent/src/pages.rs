@@ -8,10 +8,12 @@ mod prose;
 mod seal;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use docent_mcp::Failure;
 use docent_mcp::http::{Page, Route, Visit};
+use docent_mcp::{Called, Failure, Observer, Outcome, What};
 use docent_search::{DocId, Document, Marker, Passage, Reader, Readers, grammar, passages};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
@@ -57,15 +59,50 @@ pub fn at(address: &str, passage: usize, seal: Option<String>) -> String {
     format!("{address}{mark}{}{place}", query.join("&"))
 }
 
-/// The route that serves the pages.
+/// The route that serves the pages, with somebody who hears of every visit.
 #[must_use]
-pub fn route(knowledge: Arc<Knowledge>) -> Route {
+pub fn route(knowledge: Arc<Knowledge>, observer: Option<Arc<dyn Observer>>) -> Route {
     // The page looks at its address by itself: a browser has no token.
     Route::get("/d/{+id}", move |visit: Visit| {
-        let knowledge = knowledge.clone();
-        async move { answer(&knowledge, &visit).await }
+        let (knowledge, observer) = (knowledge.clone(), observer.clone());
+        async move {
+            let start = Instant::now();
+            let answered = answer(&knowledge, &visit).await;
+            if let Some(observer) = observer {
+                tell(observer.as_ref(), &visit, &answered, start);
+            }
+            let id = visit.var("id").unwrap_or_default();
+            answered?.ok_or_else(|| Failure::not_found(id))
+        }
     })
     .open()
+}
+
+/// Tells of a visit, as of a call.
+fn tell(
+    observer: &dyn Observer,
+    visit: &Visit,
+    answered: &Result<Option<Page>, Failure>,
+    start: Instant,
+) {
+    let id = visit.var("id").unwrap_or_default().to_owned();
+    let asked = json!({"id": id}).to_string();
+    let (outcome, touched) = match answered {
+        Ok(Some(_)) => (Outcome::Done, vec![id]),
+        Ok(None) => (Outcome::Mistaken, Vec::new()),
+        Err(_) => (Outcome::Failed, Vec::new()),
+    };
+    observer.called(&Called {
+        what: What::Page,
+        tool: "page",
+        arguments: &asked,
+        caller: visit.caller(),
+        client: None,
+        trace: visit.trace(),
+        outcome,
+        touched: &touched,
+        took: start.elapsed(),
+    });
 }
 
 /// What of a document is asked for.
@@ -108,10 +145,11 @@ pub(crate) struct Sheet<'a> {
     marker: &'a Marker,
 }
 
-async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
-    let id = visit.var("id").unwrap_or_default();
-    let missing = || Failure::not_found(id);
-    let id = DocId::parse(id).map_err(|_| missing())?;
+/// The page, if it is there for the visitor.
+async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Failure> {
+    let Ok(id) = DocId::parse(visit.var("id").unwrap_or_default()) else {
+        return Ok(None);
+    };
     let reader = knowledge.reader(visit.caller());
     let mut wish = Wish::read(visit.query());
     // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
@@ -127,7 +165,9 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
         },
         None => reader.sees(document),
     });
-    let document = document.ok_or_else(missing)?;
+    let Some(document) = document else {
+        return Ok(None);
+    };
     let keep = match knowledge.sealed() {
         _ if document.readers != Readers::Everyone => KEEP_TO_ONESELF,
         Some(_) => KEEP_SEALED,
@@ -135,10 +175,11 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
     };
     let tag = tag(knowledge, &document, visit.query());
     if is_known(visit.header("if-none-match"), &tag) {
-        return Ok(Page::new(304, "text/html; charset=utf-8", Vec::new())
+        let page = Page::new(304, "text/html; charset=utf-8", Vec::new())
             .header("etag", tag)
             .header("cache-control", keep)
-            .header("vary", "authorization"));
+            .header("vary", "authorization");
+        return Ok(Some(page));
     }
     let (catalog, _) = knowledge.fields(&Reader::everyone()).await?;
     let words = grammar::parse(&wish.words, &catalog, (knowledge.today)()).text;
@@ -159,13 +200,14 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Page, Failure> {
         wish: &wish,
         marker: &marker,
     };
-    Ok(Page::html(html::page(&sheet))
+    let page = Page::html(html::page(&sheet))
         .header("content-security-policy", html::policy())
         .header("cache-control", keep)
         .header("vary", "authorization")
         .header("etag", tag)
         // What is served to whoever has the link is not therefore meant for search engines.
-        .header("x-robots-tag", "noindex"))
+        .header("x-robots-tag", "noindex");
+    Ok(Some(page))
 }
 
 /// What changes whenever the page does.

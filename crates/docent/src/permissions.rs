@@ -64,15 +64,19 @@ pub struct Permissions {
     pub default: Audience,
     /// What of a caller's claims counts.
     pub claims: Claims,
+    /// How many issuers there are, as far as the settings tell.
+    pub issuers: Issuers,
 }
 
-/// The names of the claims that say who a caller is.
+/// The names of the claims that say who a caller is, and whose word counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     /// The one with the caller's groups.
     pub groups: String,
     /// The one with the caller's address of mail.
     pub email: String,
+    /// The issuers who are believed about both; all of them, unless some are named.
+    pub from: Option<BTreeSet<String>>,
 }
 
 impl Default for Claims {
@@ -80,6 +84,7 @@ impl Default for Claims {
         Self {
             groups: "groups".to_owned(),
             email: "email".to_owned(),
+            from: None,
         }
     }
 }
@@ -92,6 +97,7 @@ impl Default for Permissions {
             folders: Vec::new(),
             default: Audience::Everyone,
             claims: Claims::default(),
+            issuers: Issuers::One,
         }
     }
 }
@@ -157,9 +163,13 @@ impl Permissions {
                 }
                 text => match named_by(text) {
                     Some(one) => {
+                        // Nobody holds it: it may be the name of one at each issuer.
+                        if self.issuers == Issuers::Several && is_bare(&one) {
+                            warn("subject with the address of its issuer before it", text);
+                        }
                         named.insert(one);
                     }
-                    None => warn("group, address of mail or subject", text),
+                    None => warn("group, address of mail, subject or API key", text),
                 },
             }
         }
@@ -173,6 +183,7 @@ fn named_by(text: &str) -> Option<Principal> {
         Some(("group", name)) => group(name),
         Some(("email", name)) => email(name),
         Some(("sub", name)) => subject(name),
+        Some(("key", name)) => key(name),
         _ if text == SIGNED_IN => principal(text),
         _ if text.contains('@') => email(text),
         _ => group(text),
@@ -183,51 +194,132 @@ fn principal(text: &str) -> Option<Principal> {
     Principal::parse(text).ok()
 }
 
-fn kept(kind: &str, name: &str) -> Option<Principal> {
-    let name = name.trim();
+/// Somebody as a caller presents them: to the letter.
+fn held(kind: &str, name: &str) -> Option<Principal> {
     (!name.is_empty()).then(|| principal(&format!("{kind}:{name}")))?
+}
+
+/// Somebody as a person writes them down, who may leave spaces around.
+fn named(kind: &str, name: &str) -> Option<Principal> {
+    held(kind, name.trim())
 }
 
 /// The group of this name, to the letter.
 pub(crate) fn group(name: &str) -> Option<Principal> {
-    kept("group", name)
+    named("group", name)
 }
 
-/// The address of mail; case does not tell two of them apart.
+/// The address of mail; the case of its letters does not tell two of them apart. Only plain letters have one
+/// here: some others become plain ones in lower case, and another's address with them.
 pub(crate) fn email(name: &str) -> Option<Principal> {
-    kept("email", &name.to_lowercase())
+    named("email", &name.to_ascii_lowercase())
 }
 
-/// The caller of this name at their issuer, to the letter.
-pub(crate) fn subject(name: &str) -> Option<Principal> {
-    kept("sub", name)
+/// The API key of this name.
+pub(crate) fn key(name: &str) -> Option<Principal> {
+    named("key", name)
+}
+
+/// Somebody by their name at their issuer, to the letter. Where several issuers vouch for callers, the issuer
+/// stands before it: `https://login.example.org 7a1c`.
+pub(crate) fn subject(text: &str) -> Option<Principal> {
+    match issued(text.trim()) {
+        Some((issuer, name)) => subject_of(issuer, name.trim()),
+        None => named("sub", text),
+    }
+}
+
+fn subject_of(issuer: &str, name: &str) -> Option<Principal> {
+    (!name.is_empty()).then(|| held("sub", &format!("{issuer} {name}")))?
+}
+
+/// The issuer and the name, where a text has both. The address of an issuer holds no space.
+pub(crate) fn issued(text: &str) -> Option<(&str, &str)> {
+    let (issuer, name) = text.split_once(' ')?;
+    let is_address = issuer.starts_with("https://") || issuer.starts_with("http://");
+    is_address.then_some((issuer, name))
+}
+
+/// Whether it is a subject of which nothing says at which issuer.
+fn is_bare(one: &Principal) -> bool {
+    let subject = one.as_str().strip_prefix("sub:");
+    subject.is_some_and(|subject| issued(subject).is_none())
+}
+
+/// The subjects that rules name, each as it was written.
+pub(crate) fn subjects(readers: &Readers) -> impl Iterator<Item = &str> {
+    let named = match readers {
+        Readers::Everyone => None,
+        Readers::Only(named) => Some(named),
+    };
+    let named = named.into_iter().flatten();
+    named.filter_map(|one| one.as_str().strip_prefix("sub:"))
+}
+
+/// How many issuers vouch for callers of a server. With several, a bare name could be that of another
+/// issuer's somebody, and an address one that nobody looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issuers {
+    /// One, or none at all.
+    One,
+    /// Each with names of its own.
+    Several,
 }
 
 impl Claims {
     /// The reader that a caller is. Nothing else makes one of a caller.
     #[must_use]
-    pub fn reader(&self, caller: &Caller) -> Reader {
+    pub fn reader(&self, caller: &Caller, issuers: Issuers) -> Reader {
         if caller.is_owner() {
             return Reader::owner();
         }
-        match caller.subject() {
-            Some(subject) => self.holder(subject, |name| caller.claim(name)),
-            None => Reader::everyone(),
+        let claim = |name: &str| caller.claim(name);
+        match (caller.issuer(), caller.subject()) {
+            (Some(_), Some(name)) if caller.is_api_key() => self.holder(None, name, claim),
+            (Some(issuer), Some(name)) => self.holder(Some((issuer, issuers)), name, claim),
+            _ => Reader::everyone(),
         }
     }
 
-    /// Somebody who signed in, with these claims.
-    fn holder(&self, name: &str, claim: impl Fn(&str) -> Vec<String>) -> Reader {
-        // An issuer that says so of an address has not seen that it is theirs.
-        let is_doubted = claim("email_verified").iter().any(|one| one == "false");
-        let emails = claim(&self.email).into_iter().filter(|_| !is_doubted);
-        let held = [principal(SIGNED_IN), subject(name)].into_iter();
-        let held = held.chain(claim(&self.groups).into_iter().map(|name| group(&name)));
-        let held: Vec<_> = held
-            .chain(emails.map(|name| email(&name)))
-            .flatten()
-            .collect();
-        Reader::holder(held)
+    /// Somebody who signed in, by their name at an issuer or that of their API key, with these claims.
+    fn holder(
+        &self,
+        issuer: Option<(&str, Issuers)>,
+        name: &str,
+        claim: impl Fn(&str) -> Vec<String>,
+    ) -> Reader {
+        let mut all = vec![principal(SIGNED_IN)];
+        match issuer {
+            None => all.push(held("key", name)),
+            Some((issuer, issuers)) => {
+                all.push(subject_of(issuer, name));
+                // Nobody gets another issuer's name by being called like it.
+                if issuers == Issuers::One && issued(name).is_none() {
+                    all.push(held("sub", name));
+                }
+            }
+        }
+        // What an API key says was written by the owner.
+        let is_believed = |issuer: &str| match &self.from {
+            Some(some) => some.contains(issuer),
+            None => true,
+        };
+        if issuer.is_none_or(|(issuer, _)| is_believed(issuer)) {
+            let groups = claim(&self.groups);
+            all.extend(groups.iter().map(|name| held("group", name)));
+            let verified = claim("email_verified");
+            let says = |word: &str| verified.iter().any(|one| one == word);
+            // An issuer that says so of an address has not seen that it is theirs; one among several has to
+            // say that it has.
+            let counts = match issuer {
+                Some((_, Issuers::Several)) => says("true") && !says("false"),
+                _ => !says("false"),
+            };
+            let emails = claim(&self.email);
+            let emails = emails.iter().filter(|_| counts);
+            all.extend(emails.map(|name| held("email", &name.to_ascii_lowercase())));
+        }
+        Reader::holder(all.into_iter().flatten())
     }
 }
 
@@ -296,6 +388,16 @@ mod tests {
                 only(&["sub:7", "email:b@c"]),
                 0,
             ),
+            (
+                list(&["sub:https://a.example  7 ", "key:nightly", "sub: 8"]),
+                only(&["sub:https://a.example 7", "key:nightly", "sub:8"]),
+                0,
+            ),
+            (
+                list(&["sub:https://a.example ", "key:"]),
+                only(&["sub:https://a.example"]),
+                1,
+            ),
             (list(&["a", "everyone"]), Readers::Everyone, 0),
             (list(&["signed-in"]), only(&["signed-in"]), 0),
             (list(&[]), only(&[]), 0),
@@ -326,6 +428,22 @@ mod tests {
     }
 
     #[test]
+    fn a_field_is_told_that_a_bare_name_is_nobodys() {
+        let several = Permissions {
+            issuers: Issuers::Several,
+            ..rules()
+        };
+        let value = Value::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
+        assert_eq!(rules().of_value(&value).1.len(), 0);
+        let (readers, told) = several.of_value(&value);
+        assert_eq!(readers, rules().of_value(&value).0);
+        let [Reason::WrongType { value, .. }] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert_eq!(value, "sub:7");
+    }
+
+    #[test]
     fn what_is_wanted_is_told_only_of_files_that_it_is_wanted_of() {
         assert_eq!(Permissions::default().told("a.md"), None);
         let folders = Permissions {
@@ -346,6 +464,12 @@ mod tests {
         assert!(!folders.are_open() && Permissions::default().are_open());
     }
 
+    const ISSUER: &str = "https://login.example.org";
+
+    fn of(names: &[&str]) -> Reader {
+        Reader::holder(names.iter().map(|name| Principal::parse(name).unwrap()))
+    }
+
     #[test]
     fn claims_make_a_reader() {
         let claims = Claims {
@@ -353,7 +477,7 @@ mod tests {
             ..Claims::default()
         };
         let holder = |verified: &str| {
-            claims.holder("u1", |name| match name {
+            claims.holder(Some((ISSUER, Issuers::One)), "u1", |name| match name {
                 "roles" => vec!["hr".to_owned(), String::new(), "a b".to_owned()],
                 "email" => vec!["Ada@Isle.example".to_owned()],
                 "email_verified" => vec![verified.to_owned()],
@@ -361,11 +485,113 @@ mod tests {
                 _ => Vec::new(),
             })
         };
-        let held = ["signed-in", "sub:u1", "group:hr", "group:a b"].map(principal);
-        let mail = email("ada@isle.example");
-        let without = held.clone().into_iter().flatten();
-        let with = held.into_iter().chain([mail]).flatten();
-        assert_eq!(holder("true"), Reader::holder(with));
-        assert_eq!(holder("false"), Reader::holder(without));
+        let without = [
+            "signed-in",
+            "sub:u1",
+            "sub:https://login.example.org u1",
+            "group:hr",
+            "group:a b",
+        ];
+        let with: Vec<_> = without
+            .into_iter()
+            .chain(["email:ada@isle.example"])
+            .collect();
+        assert_eq!(holder("true"), of(&with));
+        assert_eq!(holder("false"), of(&without));
+    }
+
+    #[test]
+    fn a_bare_name_counts_where_one_issuer_has_names() {
+        let held = |issuers, name: &str| {
+            Claims::default().holder(Some((ISSUER, issuers)), name, |_| Vec::new())
+        };
+        let whole = "sub:https://login.example.org u1";
+        assert_eq!(
+            held(Issuers::One, "u1"),
+            of(&["signed-in", "sub:u1", whole])
+        );
+        assert_eq!(held(Issuers::Several, "u1"), of(&["signed-in", whole]));
+        // Who is called like somebody at another issuer is not taken for them.
+        let posing = "https://other.example u1";
+        let own = format!("sub:{ISSUER} {posing}");
+        for issuers in [Issuers::One, Issuers::Several] {
+            assert_eq!(held(issuers, posing), of(&["signed-in", &own]));
+        }
+        // Nor who has spaces around the name of another, or differs in case.
+        for other in [" u1", "u1 ", "U1"] {
+            let own = format!("sub:{ISSUER} {other}");
+            let bare = format!("sub:{other}");
+            assert_eq!(held(Issuers::One, other), of(&["signed-in", &own, &bare]));
+        }
+    }
+
+    #[test]
+    fn an_api_key_is_nobodys_subject() {
+        let held = Claims::default().holder(None, "u1", |_| Vec::new());
+        assert_eq!(held, of(&["signed-in", "key:u1"]));
+    }
+
+    #[test]
+    fn only_some_issuers_are_believed_about_groups_and_addresses() {
+        let claims = Claims {
+            from: Some([ISSUER.to_owned()].into()),
+            ..Claims::default()
+        };
+        let held = |issuer| {
+            claims.holder(issuer, "u1", |name| match name {
+                "groups" => vec!["hr".to_owned()],
+                "email" => vec!["ada@isle.example".to_owned()],
+                "email_verified" => vec!["true".to_owned()],
+                _ => Vec::new(),
+            })
+        };
+        let several = |issuer| held(Some((issuer, Issuers::Several)));
+        let all = ["signed-in", "group:hr", "email:ada@isle.example"];
+        let with = |name| of(&[&all[..], &[name]].concat());
+        assert_eq!(several(ISSUER), with("sub:https://login.example.org u1"));
+        assert_eq!(held(None), with("key:u1"));
+        let other = "https://other.example";
+        assert_eq!(
+            several(other),
+            of(&["signed-in", "sub:https://other.example u1"])
+        );
+        let slash = "https://login.example.org/";
+        assert_eq!(
+            several(slash),
+            of(&["signed-in", "sub:https://login.example.org/ u1"])
+        );
+    }
+
+    #[test]
+    fn an_address_counts_as_its_issuer_looked_at_it() {
+        let counts = |issuer, verified: &[&str]| {
+            let held = Claims::default().holder(issuer, "u1", |name| match name {
+                "email" => vec!["ada@isle.example".to_owned()],
+                "email_verified" => verified.iter().map(|one| (*one).to_owned()).collect(),
+                _ => Vec::new(),
+            });
+            format!("{held:?}").contains("email:ada@isle.example")
+        };
+        for (verified, one, several) in [
+            (&["true"][..], true, true),
+            (&[], true, false),
+            (&["false"], false, false),
+            (&["yes"], true, false),
+            (&["true", "false"], false, false),
+        ] {
+            assert_eq!(
+                counts(Some((ISSUER, Issuers::One)), verified),
+                one,
+                "{verified:?}"
+            );
+            assert_eq!(
+                counts(Some((ISSUER, Issuers::Several)), verified),
+                several,
+                "{verified:?}"
+            );
+            assert_eq!(counts(None, verified), one, "{verified:?}");
+        }
+        // A letter that is another's in lower case.
+        assert_ne!(email("\u{212a}im@isle.example"), email("kim@isle.example"));
     }
 }

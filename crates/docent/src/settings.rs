@@ -11,6 +11,7 @@ mod keys;
 mod permissions;
 mod reload;
 mod sign_in;
+mod telemetry;
 mod tools;
 mod value;
 
@@ -34,6 +35,7 @@ use crate::model::Model;
 use crate::permissions::Permissions;
 use crate::problem::Problem;
 use crate::shape::{Rule, Shape};
+use crate::telemetry::Wish as Traces;
 
 pub use auth::{Auth, Secret};
 pub use files::Files;
@@ -110,6 +112,8 @@ pub struct Settings {
     pub fields: Vec<Rule>,
     /// What is kept of calls.
     pub audit: Wish,
+    /// Where traces go.
+    pub telemetry: Traces,
     /// Who may read what; only the file can say.
     pub permissions: Permissions,
 }
@@ -223,6 +227,7 @@ impl Default for Settings {
             formats: Options::default(),
             fields: Vec::new(),
             audit: Wish::default(),
+            telemetry: Traces::default(),
             permissions: Permissions::default(),
         }
     }
@@ -266,6 +271,7 @@ fn resolve_text(text: Option<&str>, sources: Sources<'_>) -> Result<Resolved, Pr
     for (name, given) in sources.flags {
         set(&mut settings, name, &given, None)?;
     }
+    permissions::check(&mut settings).map_err(|(key, wrong)| refused(&key, wrong, None))?;
     Ok(Resolved {
         settings,
         strangers,
@@ -297,11 +303,13 @@ fn from_file(settings: &mut Settings, folder: &Path, text: &str) -> Result<(), P
     }
     // A relative place in the file means beside the file, wherever the command was typed.
     let (tls, sign_in) = (&mut settings.server.tls, &mut settings.sign_in);
+    let auth = &mut settings.auth;
     for place in [
         &mut settings.index_dir,
         &mut settings.audit.file,
         &mut sign_in.dir,
         &mut sign_in.client_ca,
+        &mut auth.issuer_ca,
         &mut tls.certificate,
         &mut tls.key,
     ] {
@@ -347,11 +355,22 @@ fn from_environment(
     environment: Vec<(OsString, OsString)>,
 ) -> Result<Vec<String>, Problem> {
     let mut strangers = Vec::new();
-    for (name, value) in environment {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+    let standard = |name: &OsString| {
+        let mut known = telemetry::STANDARD.iter();
+        known.find(|(known, _)| name == known).map(|(_, key)| *key)
+    };
+    // Names that are not ours come first, so that ours win.
+    let (foreign, ours): (Vec<_>, Vec<_>) = environment
+        .into_iter()
+        .partition(|(name, _)| standard(name).is_some());
+    for (name, value) in foreign.into_iter().chain(ours) {
+        let meant = standard(&name);
+        let is_ours = |name: &&str| name.starts_with(PREFIX) || meant.is_some();
+        let Some(name) = name.to_str().filter(is_ours) else {
             continue;
         };
-        let Some(key) = KEYS.iter().find(|key| key.variable() == name) else {
+        let is_key = |key: &&Key| key.variable() == name || meant == Some(key.name);
+        let Some(key) = KEYS.iter().find(is_key) else {
             strangers.push(name.to_owned());
             continue;
         };

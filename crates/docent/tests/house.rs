@@ -224,7 +224,9 @@ fn paths_named_in_the_architecture_exist() {
         "examples/",
         "conformance/",
         "bench/",
+        "deploy/",
         "docs/",
+        "release/",
         "widgets/",
         ".ci/",
         "./",
@@ -397,6 +399,16 @@ fn the_security_checklist_names_tests_that_exist() {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         text.chars().all(plain) && (text.contains('_') || *text == "walls")
     };
+    // What the chapter has on levels 1 and 2, each once.
+    let items: Vec<_> = [(1, 1..=3), (2, 1..=7), (3, 1..=4), (4, 1..=7), (4, 9..=9)]
+        .into_iter()
+        .flat_map(|(part, items)| items.map(move |item| format!("10.{part}.{item}")))
+        .collect();
+    let rows = page.lines().filter(|line| line.starts_with("| 10."));
+    let listed: Vec<_> = rows
+        .map(|line| line.split('|').nth(1).unwrap().trim())
+        .collect();
+    assert_eq!(listed, items);
     let mut named = 0;
     for line in page.lines().filter(|line| line.starts_with("| 10.")) {
         let held = line.split('|').nth(4).unwrap();

@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
 
 #[rustfmt::skip]
 const EXTENSIONS: &[&str] = &[
-    "ada", "asm", "awk", "bash", "bat", "bib", "c", "cc", "cfg", "clj", "cljs", "cmake", "cmd",
+    "ada", "asm", "awk", "bash", "bat", "c", "cc", "cfg", "clj", "cljs", "cmake", "cmd",
     "conf", "cpp", "cr", "cs", "css", "cu", "cxx", "d", "dart", "el", "elm", "env", "erl", "ex",
     "exs", "f", "f90", "fish", "fs", "fsx", "go", "gradle", "graphql", "groovy", "h", "hcl", "hh",
     "hpp", "hrl", "hs", "hxx", "ini", "java", "jl", "js", "jsx", "kt", "kts", "less", "lisp",

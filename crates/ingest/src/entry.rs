@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use docent_search::{DocId, MAX_ID_BYTES};
 
 use crate::digest::sha256;
+use crate::elsewhere::Around;
 
 /// One file of a [`Source`](crate::Source), as it was when the folder was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Entry {
     pub size: u64,
     /// When the file was last written, where the system knows it.
     pub modified: Option<SystemTime>,
+    /// What the folder around it tells.
+    pub(crate) around: Around,
 }
 
 impl Entry {

@@ -7,13 +7,14 @@ use std::io::Read;
 
 use docent_search::Document;
 
+use crate::elsewhere::Around;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::out::Out;
 use crate::{
-    archive, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf, sheet,
-    sqlite, text,
+    archive, bibtex, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf,
+    sheet, sqlite, text,
 };
 
 /// Every format that can be read.
@@ -25,6 +26,7 @@ const FORMATS: &[Format] = &[
     jsonl::FORMAT,
     csv::FORMAT,
     json::FORMAT,
+    bibtex::FORMAT,
     notebook::FORMAT,
     code::FORMAT,
     sheet::FORMAT,
@@ -84,6 +86,8 @@ pub(crate) struct Input<'a> {
     pub limits: &'a Limits,
     /// What the owner asked for, format by format.
     pub options: &'a Options,
+    /// What the folder around it tells.
+    pub around: &'a Around,
     /// Who takes documents as they are made; nobody where they are wanted all together.
     pub out: Option<&'a dyn Out>,
 }
@@ -175,6 +179,7 @@ pub(crate) mod tests {
             sha256: "",
             limits,
             options: &Options::default(),
+            around: &Around::NONE,
             out: None,
         })
     }

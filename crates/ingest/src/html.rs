@@ -9,6 +9,7 @@ mod head;
 mod page;
 mod stack;
 mod tags;
+mod wiki;
 
 use html5gum::Tokenizer;
 

@@ -9,6 +9,7 @@
 //! [`Workers`]: child processes with a deadline, little memory, no files and no network.
 
 mod archive;
+mod bibtex;
 mod choice;
 mod clean;
 mod code;
@@ -19,6 +20,7 @@ mod dates;
 mod dedup;
 mod digest;
 mod docx;
+mod elsewhere;
 mod entry;
 mod epub;
 mod error;

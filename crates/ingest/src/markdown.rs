@@ -1,11 +1,18 @@
 //! Markdown files into one document each. The text stays Markdown, which people and models read alike;
 //! front matter leaves it and becomes title, day, address and fields.
 
+use docent_search::Value;
+use serde_json::{Map, Value as Raw};
+
 use crate::clean::{clean_line, cut};
+use crate::dates;
+use crate::elsewhere::{notion, vault};
 use crate::error::Reason;
 use crate::fields::{Facts, Keys, facts};
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::front_matter::{Start, read};
+use crate::limits::Limits;
+use crate::lists::Lists;
 use crate::text::decode;
 use crate::whole::document;
 
@@ -22,11 +29,22 @@ const KEYS: Keys = Keys {
     url: &["url", "link", "canonical"],
 };
 
+/// Where a note says when it was written, if not under `date`.
+const DAYS: &[&str] = &[
+    "created",
+    "created at",
+    "created_at",
+    "created time",
+    "date created",
+    "creation date",
+    "published",
+];
+
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = decode(input.bytes, input.limits.max_text_chars)?;
     let (mut facts, body) = match read(&text, input.limits) {
-        Start::Plain => (Facts::default(), text.as_str()),
-        Start::Keys(keys, body) => (facts(keys, &KEYS, input.limits), body),
+        Start::Plain => plain(input, &text),
+        Start::Keys(keys, body) => (facts(listed(keys), &KEYS, input.limits), body),
         Start::Broken(reason) => (
             Facts {
                 warnings: vec![reason],
@@ -38,7 +56,94 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if facts.title.is_none() {
         facts.title = heading(body, input.limits.max_title_chars);
     }
+    add_marks(&mut facts, body, input.around.vault, input.limits);
+    facts.date = facts.date.take().or_else(|| day(&facts));
     document(input, body.to_owned(), facts)
+}
+
+/// A text without front matter; Notion writes what it knows of a page below its heading.
+fn plain<'t>(input: &Input<'_>, text: &'t str) -> (Facts, &'t str) {
+    let title = heading(text, input.limits.max_title_chars);
+    let address = title
+        .as_deref()
+        .and_then(|title| notion::address(input.stem, title));
+    let Some(address) = address else {
+        return (Facts::default(), text);
+    };
+    let mut facts = facts(notion::properties(text), &KEYS, input.limits);
+    facts.title = title;
+    facts.url.get_or_insert(address);
+    (facts, text)
+}
+
+/// Keys such as `tags`, whose values may stand in one line with commas, as lists.
+fn listed(mut keys: Map<String, Raw>) -> Map<String, Raw> {
+    for (name, value) in &mut keys {
+        if let Raw::String(text) = value
+            && let Some(list) = Lists::of(name, &[text.as_str()]).and_then(|way| way.read(text))
+        {
+            *value = list;
+        }
+    }
+    keys
+}
+
+/// The notes that a note links to, and in a vault the tags between its words beside those of its head.
+fn add_marks(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
+    let found = vault::marks(body, limits.max_list_values);
+    let named = |facts: &Facts, name: &str| {
+        let known = facts.fields.iter();
+        known
+            .map(|(known, _)| known)
+            .position(|known| known.eq_ignore_ascii_case(name))
+    };
+    let room = |facts: &Facts| facts.fields.len() < limits.max_fields;
+    if !found.links.is_empty() && named(facts, "links").is_none() && room(facts) {
+        let links = Value::List(found.links);
+        facts.fields.push(("links".to_owned(), links));
+    }
+    if !in_vault {
+        return;
+    }
+    let at = named(facts, "tags");
+    let mut tags = Vec::new();
+    let mut keep = |tag: &str| {
+        let tag = tag.trim().trim_start_matches('#');
+        if !tag.is_empty() {
+            vault::keep(&mut tags, tag, limits.max_list_values);
+        }
+    };
+    match at
+        .and_then(|at| facts.fields.get(at))
+        .map(|(_, value)| value)
+    {
+        Some(Value::List(list)) => list.iter().for_each(|tag| keep(tag)),
+        // Obsidian takes blanks between tags too.
+        Some(Value::Text(text)) => text.split([',', ' ']).for_each(&mut keep),
+        _ => {}
+    }
+    found.tags.iter().for_each(|tag| keep(tag));
+    if tags.is_empty() {
+        return;
+    }
+    let tags = Value::List(tags);
+    if let Some((_, value)) = at.and_then(|at| facts.fields.get_mut(at)) {
+        *value = tags;
+    } else if room(facts) {
+        facts.fields.push(("tags".to_owned(), tags));
+    }
+}
+
+fn day(facts: &Facts) -> Option<String> {
+    DAYS.iter().find_map(|name| {
+        let mut fields = facts.fields.iter();
+        let (_, value) = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        match value {
+            Value::Date(day) => Some(day.clone()),
+            Value::Text(text) => dates::read_day(text),
+            _ => None,
+        }
+    })
 }
 
 /// The words of the first heading of the first level, `# so` or underlined with `=`, outside code.

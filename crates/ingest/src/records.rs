@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, cut};
 use crate::digest::sha256;
+use crate::elsewhere::reference;
 use crate::entry::{percent_encode, shorten};
 use crate::error::{Reason, Skipped, Warning};
 use crate::fields::{Facts, Keys, facts, take};
@@ -216,10 +217,11 @@ impl<'a> Records<'a> {
 fn document(
     input: &Input<'_>,
     place: Place<'_>,
-    mut keys: Map<String, Raw>,
+    keys: Map<String, Raw>,
     hash: Option<String>,
 ) -> Result<(Document, Vec<Reason>), Reason> {
     let hash = hash.unwrap_or_else(|| fingerprint(&keys));
+    let mut keys = reference::recognised(keys);
     // Tables of one file count their rows alike, so a row's id names its table too.
     let own_id = match place {
         Place::Table { sole: false, .. } => None,

@@ -127,6 +127,7 @@ impl Source {
             sha256: "",
             limits: &self.limits,
             options: &self.options,
+            around: &entry.around,
             out: None,
         };
         let parsed = match (&self.workers, format.stream()) {

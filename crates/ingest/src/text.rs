@@ -6,6 +6,7 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::clean::{clean, clean_line, cut};
 use crate::dates;
+use crate::elsewhere::notion;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 
@@ -28,7 +29,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         title: title_from_name(input),
         text,
         url: None,
-        date: None,
+        date: day_from_name(input),
         fields: Vec::new(),
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
@@ -47,9 +48,18 @@ pub(crate) fn file_id(input: &Input<'_>) -> Result<DocId, Reason> {
     })
 }
 
-/// A title made of the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`.
+/// The day that a list beside a file tells, or the one at the start of its name, for files that tell none
+/// themselves: daily notes, minutes, posts.
+pub(crate) fn day_from_name(input: &Input<'_>) -> Option<String> {
+    let told = input.around.day.clone();
+    told.or_else(|| dates::leading_day(input.stem).map(|(day, _)| day.to_owned()))
+}
+
+/// A title made of the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`, and
+/// `Rail link 1f0c…`, as Notion calls it, `Rail link`.
 pub(crate) fn title_from_name(input: &Input<'_>) -> String {
-    let stem = clean_line(input.stem);
+    let stem = notion::name_and_id(input.stem).map_or(input.stem, |(name, _)| name);
+    let stem = clean_line(stem);
     let (date, rest) = match dates::leading_day(&stem) {
         Some((day, rest)) => (Some(day), rest),
         None => (None, stem.as_str()),
@@ -221,6 +231,7 @@ pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elsewhere::Around;
     use crate::limits::Limits;
     use crate::options::Options;
 
@@ -323,6 +334,7 @@ mod tests {
                 sha256: "",
                 limits: &limits,
                 options: &options,
+                around: &Around::NONE,
                 out: None,
             };
             title_from_name(&input)

@@ -1,17 +1,25 @@
 //! A folder into a sorted list of the files below it. Links are never followed, hidden names never seen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
 use std::path::Path;
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
 use crate::choice::{Choice, Rules};
-use crate::entry::{Entry, Place};
+use crate::elsewhere::{Around, apple, clutter};
+use crate::entry::{Entry, Place, stem_and_extension};
 use crate::error::{Reason, Skipped};
 use crate::limits::Limits;
 use crate::report::Reported;
+
+/// The folder in which Obsidian keeps its settings; whatever lies beside it and below is a vault of notes.
+const VAULT: &str = ".obsidian";
+
+/// How many names of a folder are looked at to see whether it has pages.
+const MAX_LOOKED_AT: usize = 1_000;
 
 /// What lies below a root, sorted by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,8 +28,8 @@ pub struct Listing {
     pub entries: Vec<Entry>,
     /// What was seen and left out.
     pub skipped: Vec<Skipped>,
-    /// How many names are no part of a corpus by rule: hidden ones, and at the root `docent.toml` and the
-    /// README, which speaks about the folder to people.
+    /// How many names are no part of a corpus by rule: hidden ones, at the root `docent.toml` and the
+    /// README, which speaks about the folder to people, and what an export says twice.
     pub ignored: u64,
     /// How many names the owner left out, by settings or ignore files; a folder counts as one.
     pub excluded: u64,
@@ -36,6 +44,8 @@ pub(crate) fn walk(root: &Dir, limits: &Limits, choice: &Choice) -> Listing {
         skipped: Reported::new(limits.max_reported),
         ignored: 0,
         excluded: 0,
+        vault: false,
+        days: BTreeMap::new(),
     };
     walk.folder(root, Path::new(""), 0);
     walk.entries.sort_by(|a, b| a.id().cmp(b.id()));
@@ -59,22 +69,45 @@ struct Walk<'a> {
     skipped: Reported<Skipped>,
     ignored: u64,
     excluded: u64,
+    /// Whether the folder at hand is part of a vault.
+    vault: bool,
+    /// The days of notes by their names, where a list beside the folder at hand tells them.
+    days: BTreeMap<String, String>,
 }
 
 impl Walk<'_> {
     /// Calls itself once per level, and the levels are bounded.
     fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize) {
+        let outside = self.vault;
         let names = match self.names(dir, relative) {
             Ok(names) => names,
-            Err(error) => return self.skip(relative, unreadable(&error)),
+            Err(error) => {
+                self.vault = outside;
+                return self.skip(relative, unreadable(&error));
+            }
+        };
+        let folder = clutter::Folder {
+            names: &names,
+            has_pages: |name: &str| has_pages(dir, name),
         };
         for (name, reason) in self.rules.enter(dir, relative) {
             self.skip(&relative.join(name), reason);
         }
-        for name in names {
-            self.visit(dir, &relative.join(&name), &name, depth);
+        let listed = folder.is_clutter(OsStr::new(clutter::APPLE_LIST))
+            && names.contains(OsStr::new(clutter::APPLE_LIST));
+        let unlisted = listed.then(|| std::mem::replace(&mut self.days, days(dir)));
+        for name in &names {
+            if folder.is_clutter(name) {
+                self.ignored += 1;
+            } else {
+                self.visit(dir, &relative.join(name), name, depth);
+            }
         }
         self.rules.leave();
+        self.vault = outside;
+        if let Some(days) = unlisted {
+            self.days = days;
+        }
     }
 
     /// The smallest names of a folder, as many as may still be taken: which ones does not depend on the
@@ -85,6 +118,7 @@ impl Walk<'_> {
         for entry in dir.entries()? {
             let name = entry?.file_name();
             if is_ignored(&name, relative) {
+                self.vault |= name == VAULT;
                 self.ignored += 1;
                 continue;
             }
@@ -130,9 +164,18 @@ impl Walk<'_> {
                     .modified()
                     .ok()
                     .map(cap_std::time::SystemTime::into_std),
+                around: self.around(relative),
             });
         } else {
             self.skip(relative, Reason::Special);
+        }
+    }
+
+    fn around(&self, relative: &Path) -> Around {
+        let (stem, _) = stem_and_extension(relative);
+        Around {
+            vault: self.vault,
+            day: self.days.get(&stem).cloned(),
         }
     }
 
@@ -163,6 +206,35 @@ pub(crate) fn unreadable(error: &std::io::Error) -> Reason {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Reason::Gone,
         cause => Reason::Unreadable { cause },
     }
+}
+
+/// The days in Apple's list of the notes of a folder; none where it cannot be read.
+fn days(dir: &Dir) -> BTreeMap<String, String> {
+    let mut text = String::new();
+    let is_file = |dir: &Dir| {
+        dir.symlink_metadata(clutter::APPLE_LIST)
+            .is_ok_and(|m| m.is_file())
+    };
+    let read = is_file(dir)
+        .then(|| dir.open(clutter::APPLE_LIST))
+        .and_then(Result::ok);
+    match read.map(|file| file.take(apple::MAX_LIST_BYTES).read_to_string(&mut text)) {
+        Some(Ok(_)) => apple::days(&text),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// Whether a folder has a page of Markdown in it.
+fn has_pages(dir: &Dir, name: &str) -> bool {
+    let Ok(mut entries) = dir
+        .open_dir_nofollow(name)
+        .and_then(|below| below.entries())
+    else {
+        return false;
+    };
+    entries.by_ref().take(MAX_LOOKED_AT).any(|entry| {
+        entry.is_ok_and(|entry| entry.file_name().as_encoded_bytes().ends_with(b".md"))
+    })
 }
 
 /// Hidden names, the index folder `.docent` among them, at every level; at the root also the settings file

@@ -6,7 +6,7 @@ use crate::error::{Reason, Warning};
 use crate::fields::Facts;
 use crate::format::{Input, Parsed};
 use crate::report::{Problem as _, Reported};
-use crate::text::{file_id, title_from_name};
+use crate::text::{day_from_name, file_id, title_from_name};
 
 /// The document of a whole file, with a title from its name where it has none of its own.
 pub(crate) fn document(input: &Input<'_>, text: String, facts: Facts) -> Result<Parsed, Reason> {
@@ -36,7 +36,7 @@ pub(crate) fn named(
         title: facts.title.unwrap_or_else(|| title_from_name(input)),
         text,
         url: facts.url,
-        date: facts.date,
+        date: facts.date.or_else(|| day_from_name(input)),
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),

@@ -8,17 +8,20 @@ use std::time::Duration;
 use futures::FutureExt;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::Failure;
 use crate::message::Params;
-use crate::observe::{Outcome, Watch};
+use crate::observe::{Outcome, Watch, What};
 use crate::request::{Context, Meta, Round, WayBack};
 use crate::result::{Shape, TextForm, internal};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::told::{self, Pseudonym};
+use crate::trace::{SPANS, TraceParent};
 
 /// The code of a failure of ours.
 const INTERNAL: i32 = -32603;
@@ -38,6 +41,8 @@ pub(crate) struct Asker {
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     pub(crate) patience: Duration,
+    /// The trace that the transport named; the request itself may name another.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 impl Asker {
@@ -139,9 +144,13 @@ impl ToolCall {
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
         let (shape, server) = (shape(app, asker), &app.inner().identity.wire);
+        let span =
+            tracing::info_span!(target: SPANS, "tool", tool = self.name.as_str(), outcome = Empty);
         let work = entry.tool.call(arguments, entry.dual, context);
-        let outcome = match guarded(asker.patience, work).await {
+        let work = guarded(asker.patience, work).instrument(span.clone());
+        let outcome = match work.await {
             Ok(Ok(mut payloads)) => {
+                span.record("outcome", "done");
                 end(Outcome::Done, std::mem::take(&mut payloads.touched));
                 return Ok(shape.done(payloads, server));
             }
@@ -154,15 +163,16 @@ impl ToolCall {
         } else {
             Outcome::Mistaken
         };
+        let told = if is_ours { "failed" } else { "mistaken" };
+        span.record("outcome", told);
         end(ended, Vec::new());
         outcome
     }
 
     /// Whoever watches calls hears of this one, when what is returned is dropped.
     pub(crate) fn watch(&self, app: &App, asker: &Asker) -> Option<Watch> {
-        let observer = app.inner().observer.clone()?;
-        let sent = (self.arguments.as_deref(), self.meta.as_deref());
-        Some(Watch::new(observer, &self.name, sent, &asker.caller))
+        let sent = (self.arguments.clone(), self.meta.clone());
+        Watch::new(app, (What::Tool, &self.name), sent, asker)
     }
 }
 

@@ -10,6 +10,7 @@ use rmcp::model::RequestId;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
@@ -17,6 +18,13 @@ use crate::exchange::{Exchange, Reply};
 use crate::message::{self, Message, Notification, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
+use crate::trace::{self, TraceParent};
+
+/// Who sends a message, and in which trace.
+pub(crate) struct Sender {
+    pub(crate) caller: Caller,
+    pub(crate) trace: Option<TraceParent>,
+}
 
 /// One connection. Answers leave through the sender it was made with.
 #[derive(Clone)]
@@ -44,19 +52,19 @@ impl Conversation {
         }))
     }
 
-    /// Takes one message of this caller, or the batch that 2025-03-26 allows, and starts the work on it.
-    pub(crate) async fn receive(&self, bytes: &[u8], caller: &Caller) {
+    /// Takes one message of this sender, or the batch that 2025-03-26 allows, and starts the work on it.
+    pub(crate) async fn receive(&self, bytes: &[u8], sender: &Sender) {
         let limits = &self.0.exchange.limits;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
-            Ok(message::Body::One(text)) => self.one(text, caller).await,
+            Ok(message::Body::One(text)) => self.one(text, sender).await,
             Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
                 self.send(error.answer(None)).await;
             }
             Ok(message::Body::Batch(items)) => {
                 for item in items {
-                    self.one(item.get(), caller).await;
+                    self.one(item.get(), sender).await;
                 }
             }
         }
@@ -81,13 +89,13 @@ impl Conversation {
         }
     }
 
-    async fn one(&self, text: &str, caller: &Caller) {
+    async fn one(&self, text: &str, sender: &Sender) {
         match message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
             Ok(Message::Response) => {}
             Ok(Message::Notification(note)) => self.notified(&note),
             Ok(Message::Request(request)) => match self.revision_of(&request) {
-                Ok(revision) => self.start(&request, revision, caller.clone()).await,
+                Ok(revision) => self.start(&request, revision, sender).await,
                 Err(error) => self.send(error.answer(Some(&request.id))).await,
             },
         }
@@ -132,7 +140,7 @@ impl Conversation {
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
-    async fn start(&self, request: &Request<'_>, revision: Revision, caller: Caller) {
+    async fn start(&self, request: &Request<'_>, revision: Revision, sender: &Sender) {
         // Whoever asks faster than we answer waits; the pipe fills up, and nothing is turned away.
         let permit = self.0.in_flight.clone().acquire_owned().await.ok();
         let cancel = CancellationToken::new();
@@ -144,12 +152,15 @@ impl Conversation {
             request.raw.to_owned()
         };
         let (this, id) = (self.clone(), request.id.clone());
+        let exchange = &self.0.exchange;
+        let asker = exchange.asker(&sender.caller, revision, sender.trace);
         self.0.tasks.spawn(async move {
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                let work = this
-                    .0
-                    .exchange
-                    .answer(&request, revision, &caller, cancel.clone());
+                let span = trace::request(&request.method, asker.trace, request.params.meta);
+                let exchange = &this.0.exchange;
+                let work = exchange
+                    .answer(&request, asker, cancel.clone())
+                    .instrument(span);
                 tokio::select! {
                     reply = work => this.deliver(reply, &cancel).await,
                     // A cancelled request gets no answer, as the protocol rules.

@@ -28,6 +28,7 @@ use crate::rate::Rates;
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
 use crate::rpc::{RpcError, result_answer, to_text};
+use crate::trace::TraceParent;
 
 /// Answers requests for one app.
 #[derive(Clone)]
@@ -84,11 +85,25 @@ impl Exchange {
         }
     }
 
-    fn asker(&self, caller: &Caller, revision: Revision) -> Asker {
+    /// Somebody who asks, in the trace that the transport named.
+    pub(crate) fn asker(
+        &self,
+        caller: &Caller,
+        revision: Revision,
+        trace: Option<TraceParent>,
+    ) -> Asker {
         Asker {
             caller: caller.clone(),
             revision,
             patience: self.limits.handler,
+            trace,
+        }
+    }
+
+    /// Has whoever watches hear of a call that its transport refused.
+    pub(crate) fn refused(&self, params: &Params<'_>, asker: &Asker) {
+        if let Ok(call) = ToolCall::parse(params) {
+            end(call.watch(&self.app, asker), Outcome::Forbidden);
         }
     }
 
@@ -102,15 +117,13 @@ impl Exchange {
     pub(crate) async fn answer(
         &self,
         request: &Request<'_>,
-        revision: Revision,
-        caller: &Caller,
+        asker: Asker,
         cancel: CancellationToken,
     ) -> Reply {
-        let asker = self.asker(caller, revision);
         let outcome = match request.method.as_ref() {
             "tools/list" => self.tool_list(request, &asker),
             "tools/call" => match self.admit(&request.params, &asker) {
-                Ok(Ok(call)) if self.lack(caller, &call.name).is_some() => {
+                Ok(Ok(call)) if self.lack(&asker.caller, &call.name).is_some() => {
                     end(call.watch(&self.app, &asker), Outcome::Forbidden);
                     self.forbidden(&asker, &call.name)
                 }

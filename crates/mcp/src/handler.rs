@@ -25,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
+use tracing::{Instrument as _, Span};
 
 use crate::app::App;
 use crate::call::{Asker, ToolCall, guarded, invalid};
@@ -33,6 +34,7 @@ use crate::complete::Completer;
 use crate::error::{Failure, Fault};
 use crate::greeting;
 use crate::locale::LOCALE;
+use crate::observe::{self, Watch, What};
 use crate::request::{Context, Meta, Round, WayBack};
 use crate::result::{SERVER_INFO, TextForm, rpc_error};
 use crate::shelf::Found;
@@ -44,6 +46,8 @@ type Outcome<T> = Result<T, ErrorData>;
 pub(crate) struct Served {
     handler: Handler,
     call: Mutex<Option<ToolCall>>,
+    /// The span of the request; rmcp works in tasks of its own.
+    span: Span,
 }
 
 struct Handler {
@@ -63,6 +67,7 @@ impl Served {
                 listening,
             },
             call: Mutex::new(call),
+            span: Span::current(),
         }
     }
 
@@ -83,6 +88,7 @@ impl Served {
         let handler = &self.handler;
         let result = call
             .run(&handler.app, &handler.asker, context.ct.clone(), Some(back))
+            .instrument(self.span.clone())
             .await?;
         let value = serde_json::from_str(&result).map_err(|error| rpc_error(error.into()))?;
         Ok(ServerResult::CustomResult(CustomResult(value)))
@@ -169,6 +175,28 @@ impl Handler {
         }
     }
 
+    async fn read(
+        &self,
+        request: ReadResourceRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Outcome<ReadResourceResponse> {
+        let round = round(request.input_responses, request.request_state);
+        let context = self.context(context, round);
+        let (inner, uri) = (self.app.inner(), request.uri);
+        let ttl = Some(inner.cache.list_ms);
+        let found = match inner.shelf.find(&uri) {
+            Some(Found::One(resource)) => self.guard(resource.read(&uri, context), ttl).await?,
+            Some(Found::OfPattern(template, vars)) => {
+                self.guard(template.read(&uri, vars, context), ttl).await?
+            }
+            None => return Err(rpc_error(Failure::not_found(uri)).into()),
+        };
+        Ok(match found {
+            Asked::Done(result) => ReadResourceResponse::Complete(result),
+            Asked::Ask(ask) => ReadResourceResponse::InputRequired(ask),
+        })
+    }
+
     /// Runs the app's own code for a prompt or a resource.
     async fn guard<T: DeserializeOwned>(
         &self,
@@ -252,21 +280,20 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Outcome<ReadResourceResponse> {
-        let round = round(request.input_responses, request.request_state);
-        let context = self.context(&context, round);
-        let (inner, uri) = (self.app.inner(), request.uri);
-        let ttl = Some(inner.cache.list_ms);
-        let found = match inner.shelf.find(&uri) {
-            Some(Found::One(resource)) => self.guard(resource.read(&uri, context), ttl).await?,
-            Some(Found::OfPattern(template, vars)) => {
-                self.guard(template.read(&uri, vars, context), ttl).await?
-            }
-            None => return Err(rpc_error(Failure::not_found(uri)).into()),
-        };
-        Ok(match found {
-            Asked::Done(result) => ReadResourceResponse::Complete(result),
-            Asked::Ask(ask) => ReadResourceResponse::InputRequired(ask),
-        })
+        let what = (What::Resource, "resources/read");
+        let sent = (raw(&json!({"uri": request.uri})), raw(&context.meta));
+        let mut watch = Watch::new(&self.app, what, sent, &self.asker);
+        let uri = request.uri.clone();
+        let answer = self.read(request, &context).await;
+        if let Some(watch) = &mut watch {
+            watch.outcome = match &answer {
+                Ok(_) => observe::Outcome::Done,
+                Err(error) if error.code == ErrorCode::INTERNAL_ERROR => observe::Outcome::Failed,
+                Err(_) => observe::Outcome::Mistaken,
+            };
+            watch.touched = answer.iter().map(|_| uri.clone()).collect();
+        }
+        answer
     }
 
     async fn list_prompts(

@@ -58,14 +58,15 @@ mod shelf;
 pub mod stdio;
 mod told;
 mod tool;
+mod trace;
 mod widget;
 
 pub use app::{App, AppBuilder, Icon};
 pub use ask::Ask;
 pub use auth::server as sign_in;
 pub use auth::{
-    Algorithm, ApiKey, ApiKeys, Auth, AuthBuilder, AuthError, Caller, Demand, Denied, Grant,
-    Issuer, LinkKey, LocalKeys, Network,
+    Algorithm, ApiKey, ApiKeys, Auth, AuthBuilder, AuthError, Authorities, BadAuthorities, Caller,
+    Demand, Denied, Grant, Issuer, LinkKey, LocalKeys, MAX_AUTHORITIES_BYTES, Network, Reach,
 };
 pub use changes::Changes;
 pub use complete::Completer;
@@ -74,7 +75,7 @@ pub use descriptor::{Audience, Descriptor, Hints, Security};
 pub use error::{BuildError, Explain, Failure};
 pub use file::FileParam;
 pub use json::JsonObject;
-pub use observe::{Called, MAX_TOUCHED, Observer, Outcome};
+pub use observe::{Called, MAX_TOUCHED, Observer, Outcome, What};
 pub use prompt::{Arguments, Prompt, PromptMessage, Role};
 pub use request::{Context, Level};
 pub use resource::{Body, Resource, ResourceTemplate, Vars};
@@ -82,10 +83,12 @@ pub use result::{Answer, DualFormat, TextForm};
 pub use revision::Revision;
 pub use told::{Location, Pseudonym, Told};
 pub use tool::Tool;
+pub use trace::{REQUEST_SPAN, SPANS, TraceParent};
 pub use widget::{Permission, Widget, claude_domain};
 
 /// The guides' examples compile, or the tests fail.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/kit.md")]
 #[doc = include_str!("../../../docs/apps.md")]
+#[doc = include_str!("../../../docs/guides/app.md")]
 struct Guides;

@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::app::App;
 use crate::auth::Caller;
+use crate::call::Asker;
 use crate::request::Meta;
+use crate::trace::TraceParent;
 
 /// The most things that an answer says to be about; a list of results has at most a hundred.
 pub const MAX_TOUCHED: usize = 256;
@@ -17,11 +20,10 @@ pub const MAX_TOUCHED: usize = 256;
 /// The most bytes of what a client says about itself that are passed on.
 const MAX_SAID_BYTES: usize = 256;
 
-/// Where a modern client says what it is, and where any may say which trace its request belongs to.
+/// Where a modern client says what it is.
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-const TRACE: &str = "traceparent";
 
-/// Somebody who hears of every call to a tool, once, when it has ended.
+/// Somebody who hears of every call to a tool and of every resource that is read, once, when that has ended.
 pub trait Observer: Send + Sync + 'static {
     /// Takes note of a call. It is waited for, so it must not wait for anything itself.
     fn called(&self, call: &Called<'_>);
@@ -35,6 +37,17 @@ impl Observer for Both {
         self.0.called(call);
         self.1.called(call);
     }
+}
+
+/// What was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A tool.
+    Tool,
+    /// A resource, which was read.
+    Resource,
+    /// A page, of whose visits a program tells its observer by itself.
+    Page,
 }
 
 /// How a call ended.
@@ -57,7 +70,9 @@ pub enum Outcome {
 /// A call that has ended.
 #[derive(Debug)]
 pub struct Called<'c> {
-    /// The name of the tool, as it was called.
+    /// What was called.
+    pub what: What,
+    /// The name of the tool, as it was called; for anything else what it is called in the protocol.
     pub tool: &'c str,
     /// What was sent to it, as JSON.
     pub arguments: &'c str,
@@ -65,8 +80,8 @@ pub struct Called<'c> {
     pub caller: &'c Caller,
     /// The program through which they did, as it says itself or as the issuer knows it.
     pub client: Option<&'c str>,
-    /// The `traceparent` that came with the call.
-    pub trace: Option<&'c str>,
+    /// The `traceparent` that came with the call, if it is one: in its `_meta`, or else as a header.
+    pub trace: Option<TraceParent>,
     /// How it ended.
     pub outcome: Outcome,
     /// What the answer is about, as [the tool said](crate::Answer::touched).
@@ -78,44 +93,52 @@ pub struct Called<'c> {
 /// A call on its way. It is told when this is dropped, so that none is missed.
 pub(crate) struct Watch {
     observer: Arc<dyn Observer>,
+    what: What,
     tool: String,
     arguments: Option<Box<RawValue>>,
     caller: Caller,
     meta: Meta,
+    trace: Option<TraceParent>,
     start: Instant,
     pub(crate) outcome: Outcome,
     pub(crate) touched: Vec<String>,
 }
 
 impl Watch {
+    /// Begins to watch a call with these arguments and this `_meta`, where somebody wants to hear of it.
     pub(crate) fn new(
-        observer: Arc<dyn Observer>,
-        tool: &str,
-        (arguments, meta): (Option<&RawValue>, Option<&RawValue>),
-        caller: &Caller,
-    ) -> Self {
-        Self {
-            observer,
-            tool: tool.to_owned(),
-            arguments: arguments.map(ToOwned::to_owned),
-            caller: caller.clone(),
-            meta: Meta::new(meta.map(ToOwned::to_owned)),
+        app: &App,
+        (what, name): (What, &str),
+        (arguments, meta): (Option<Box<RawValue>>, Option<Box<RawValue>>),
+        asker: &Asker,
+    ) -> Option<Self> {
+        Some(Self {
+            observer: app.inner().observer.clone()?,
+            what,
+            tool: name.to_owned(),
+            arguments,
+            caller: asker.caller.clone(),
+            meta: Meta::new(meta),
+            trace: asker.trace,
             start: Instant::now(),
             outcome: Outcome::Abandoned,
             touched: Vec::new(),
-        }
+        })
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         let client = self.meta.get(CLIENT).and_then(|client| client.get("name"));
+        let named = self.meta.get(TraceParent::NAME).and_then(Value::as_str);
+        let trace = named.and_then(TraceParent::parse).or(self.trace);
         self.observer.called(&Called {
+            what: self.what,
             tool: start(&self.tool),
             arguments: self.arguments.as_deref().map_or("{}", RawValue::get),
             caller: &self.caller,
             client: said(client).or_else(|| self.caller.client().map(start)),
-            trace: said(self.meta.get(TRACE)),
+            trace,
             outcome: self.outcome,
             touched: &self.touched,
             took: self.start.elapsed(),

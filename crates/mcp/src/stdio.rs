@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Sender};
 use crate::exchange::Exchange;
 use crate::http::limits::Limits;
 
@@ -62,7 +62,10 @@ where
     });
     let conversation = Conversation::new(Exchange::new(app, Arc::new(limits), None), out);
     // Whoever holds the pipes started this process with all of its rights.
-    let owner = Caller::owner();
+    let owner = Sender {
+        caller: Caller::owner(),
+        trace: None,
+    };
     let mut lines = Lines {
         input: BufReader::new(input),
         most,

@@ -14,6 +14,9 @@ use crate::hit::Found;
 use crate::query::Query;
 use crate::reader::Reader;
 
+/// The target of the spans of engines, for whoever keeps traces. They hold numbers and no text.
+pub const SPANS: &str = "docent_span";
+
 /// The most changes one batch may hold.
 pub const MAX_CHANGES: usize = 100_000;
 

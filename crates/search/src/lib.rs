@@ -57,8 +57,8 @@ pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
 pub use embedder::Embedder;
 pub use engine::{
-    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_STRETCHES, PartState, Settled,
-    Status, Vectored,
+    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_STRETCHES, PartState, SPANS,
+    Settled, Status, Vectored,
 };
 pub use error::Error;
 pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};

@@ -17,7 +17,7 @@ pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem
     let root = super::folder(&doctor.path)?;
     let mut steps = Steps::start("looking");
     let (mut findings, settings) = settled(&root, flags);
-    crate::logging::start(&settings.log);
+    crate::logging::start(&settings.log, None);
     steps.at("at the folder");
     let walked = folder::walk(&root, SystemTime::now());
     findings.extend(folder::findings(&root, &walked));

@@ -6,6 +6,7 @@ mod check;
 mod connect;
 mod doctor;
 mod eval;
+mod health;
 mod index;
 mod init;
 mod key;
@@ -19,6 +20,7 @@ mod user;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use docent_search::Embedded;
 use tokio::runtime::{Builder, Runtime};
@@ -28,6 +30,7 @@ use crate::knowledge::one_line;
 use crate::place::{self, Place};
 use crate::problem::Problem;
 use crate::settings::{self, Resolved, Settings, Sources};
+use crate::telemetry::{Exporter, Spans};
 use crate::{logging, output};
 
 /// Does what was asked.
@@ -45,6 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Key(key) => key::run(&Desk::open(&key.path, flags)?, &key.command),
         Command::Connect(connect) => connect::run(&connect, flags),
         Command::Doctor(doctor) => doctor::run(&doctor, flags),
+        Command::Health(health) => health::run(&health, &settled(None, flags)?),
         Command::Completions(shell) => reference::completions(&shell),
         Command::Man(man) => reference::man(&man),
         Command::Package(package) => package::run(&package, flags),
@@ -70,18 +74,23 @@ struct Desk {
     place: Place,
     /// What was typed wins over the file, also over one that changes.
     flags: Overrides,
+    /// Where spans go, if somebody keeps traces.
+    traces: Option<Arc<Exporter>>,
 }
 
 impl Desk {
     fn open(path: &Path, flags: Overrides) -> Result<Self, Problem> {
         let folder = folder(path)?;
-        let settings = settled(Some(&folder), flags.clone())?;
+        let settings = resolved(Some(&folder), flags.clone())?;
+        let traces = Exporter::start(&settings.telemetry)?;
+        logging::start(&settings.log, traces.clone().map(Spans::new));
         let place = Place::new(&folder, settings.index_dir.as_deref(), place::cache());
         Ok(Self {
             folder,
             settings,
             place,
             flags,
+            traces,
         })
     }
 
@@ -123,6 +132,12 @@ fn folder(path: &Path) -> Result<PathBuf, Problem> {
 
 /// Settles every setting and starts the log.
 fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
+    let settings = resolved(folder, flags)?;
+    logging::start(&settings.log, None);
+    Ok(settings)
+}
+
+fn resolved(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem> {
     let environment = std::env::vars_os().collect();
     let Resolved {
         settings,
@@ -136,7 +151,6 @@ fn settled(folder: Option<&Path>, flags: Overrides) -> Result<Settings, Problem>
         let text = format!("environment variable `{name}` is not a setting");
         output::warn(&text, Some("see docs/settings.md for their names"));
     }
-    logging::start(&settings.log);
     Ok(settings)
 }
 

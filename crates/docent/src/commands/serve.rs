@@ -3,6 +3,7 @@
 //! meanwhile.
 
 mod audited;
+mod authorities;
 mod banner;
 mod changes;
 mod lock;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_mcp::{http, stdio};
+use docent_mcp::{Auth, Observer, http, stdio};
 use docent_search::{Embedded, Engine, Error, Status};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,9 @@ use crate::preview;
 use crate::problem::Problem;
 use crate::settings::TlsFiles;
 use crate::standing::{Standing, Sync};
+
+/// How long a collector may take for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// How long a sync may take to notice that the server stops; it looks after every file.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -114,15 +118,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     };
     let tls = tls(&server.tls)?;
     let status = index.engine.status().await?;
-    let knowledge = Knowledge::new(index.engine, &desk.settings, &desk.name());
-    let knowledge = Arc::new(if over_stdio {
-        knowledge.for_the_owner()
-    } else {
-        knowledge
-    });
-    if let Some(auth) = &auth {
-        knowledge.seal(lock::seal(desk, auth)?);
-    }
+    let knowledge = knowledge(desk, index.engine, over_stdio, auth.as_ref())?;
     knowledge.count().await?;
     let standing = Arc::new(standing(status, index.read_only));
     knowledge.stand(standing.clone());
@@ -143,7 +139,8 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
     let app = app
         .build()
         .map_err(|error| Problem::failed("the app cannot be built").because(error))?;
-    let mut options = options(desk, &knowledge, standing.clone());
+    let watched = audit.clone().map(|audit| audit as Arc<dyn Observer>);
+    let mut options = options(desk, &knowledge, standing.clone(), watched);
     options.auth = auth;
     options.tls = tls;
     if let Some(sign_in) = sign_in {
@@ -165,6 +162,9 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         None => stdio::serve(app, desk.settings.limits.clone(), stop.clone()).await,
     };
     stop.cancel();
+    if let Some(traces) = desk.traces.clone() {
+        let _ = tokio::task::spawn_blocking(move || traces.finish(LAST_SPANS)).await;
+    }
     if let Some(audit) = audit {
         let _ = tokio::task::spawn_blocking(move || audit.close()).await;
     }
@@ -172,6 +172,25 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         let _ = tokio::time::timeout(FAREWELL, syncing).await;
     }
     served.map_err(|error| Problem::failed("the server stopped").because(error))
+}
+
+/// What the tools know, and who may see how much of it.
+fn knowledge(
+    desk: &Desk,
+    engine: Arc<dyn Engine>,
+    over_stdio: bool,
+    auth: Option<&Auth>,
+) -> Result<Arc<Knowledge>, Problem> {
+    let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
+    let knowledge = if over_stdio {
+        knowledge.for_the_owner()
+    } else {
+        knowledge
+    };
+    if let Some(auth) = auth {
+        knowledge.seal(lock::seal(desk, auth)?);
+    }
+    Ok(Arc::new(knowledge))
 }
 
 /// How far a server is that has just opened its index.
@@ -184,12 +203,17 @@ fn standing(status: Status, read_only: bool) -> Standing {
     Standing::new(status, first)
 }
 
-fn options(desk: &Desk, knowledge: &Arc<Knowledge>, standing: Arc<Standing>) -> http::Options {
+fn options(
+    desk: &Desk,
+    knowledge: &Arc<Knowledge>,
+    standing: Arc<Standing>,
+    observer: Option<Arc<dyn Observer>>,
+) -> http::Options {
     let server = &desk.settings.server;
     let knowledge = knowledge.clone();
     let mut routes = Vec::new();
     if server.pages {
-        routes.push(pages::route(knowledge.clone()));
+        routes.push(pages::route(knowledge.clone(), observer));
     }
     routes.extend(server.openai_challenge.clone().map(challenge));
     if server.preview {

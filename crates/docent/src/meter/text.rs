@@ -42,6 +42,7 @@ pub(super) fn write(meter: &Meter) -> String {
     );
     calls(&mut out, &meter.tools);
     times(&mut out, &meter.tools);
+    spans(&mut out, meter);
     process(&mut out, meter);
     out
 }
@@ -86,6 +87,18 @@ fn times(out: &mut String, tools: &[ToolMeter]) {
             "{NAME}_bucket{{tool=\"{name}\",le=\"+Inf\"}} {all}\n\
              {NAME}_sum{{tool=\"{name}\"}} {sum}\n{NAME}_count{{tool=\"{name}\"}} {all}"
         );
+    }
+}
+
+fn spans(out: &mut String, meter: &Meter) {
+    const NAME: &str = "docent_spans_total";
+    let Some(counts) = &meter.spans else { return };
+    let _ = writeln!(
+        out,
+        "# HELP {NAME} Spans of traces, by what became of them.\n# TYPE {NAME} counter"
+    );
+    for (outcome, count) in [("sent", &counts.sent), ("dropped", &counts.dropped)] {
+        let _ = writeln!(out, "{NAME}{{outcome=\"{outcome}\"}} {}", of(count));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whose tokens count, and what is demanded of callers: the values of `[auth]`.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use docent_mcp::Algorithm;
 
@@ -41,6 +42,8 @@ pub struct Auth {
     pub access_tokens_only: bool,
     /// Whether issuers may be in a private network.
     pub private_network: bool,
+    /// A file with the certificates of the authorities that vouch for issuers and providers.
+    pub issuer_ca: Option<PathBuf>,
     /// Who is asked about opaque tokens.
     pub introspection: Introspection,
     /// Whether API keys are enough to demand sign-in.
@@ -72,6 +75,7 @@ impl Default for Auth {
             algorithms: Algorithm::USUAL.to_vec(),
             access_tokens_only: false,
             private_network: false,
+            issuer_ca: None,
             introspection: Introspection::default(),
             api_keys: false,
             link_days: 7,
@@ -90,7 +94,11 @@ impl Auth {
 /// An address to the letter: an issuer's name is compared byte by byte.
 pub(super) fn address(value: &Given) -> Result<String, Wrong> {
     value.web_address()?;
-    value.line(512)
+    let name = value.line(512)?;
+    if name.contains(char::is_whitespace) {
+        return Err(value.wrong("is not an address", "example: `https://login.example.org`"));
+    }
+    Ok(name)
 }
 
 pub(super) fn issuers(value: &Given) -> Result<Vec<String>, Wrong> {
@@ -134,6 +142,7 @@ mod tests {
             ["https://a.example/", "https://b.example/t/1"]
         );
         assert!(issuers(&text("https://a.example, a.example")).is_err());
+        assert!(issuers(&text("https://a.example/x y")).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use docent_search::{
 
 use super::key::Key;
 use super::value::{Given, Wrong};
-use super::{MAX_TITLE_CHARS, auth, files, sign_in, tools};
+use super::{MAX_TITLE_CHARS, auth, files, sign_in, telemetry, tools};
 use crate::corpus::Budget;
 use crate::engine::Kind;
 use crate::links::Template;
@@ -104,6 +104,15 @@ pub const KEYS: &[Key] = &[
         v.choice(&TEXT).map(|form| s.server.text = form)
     })
     .flag("--text"),
+    Key::new("telemetry.otlp_endpoint", "none", |s, v| {
+        v.web_address().map(|url| s.telemetry.endpoint = Some(url))
+    }),
+    Key::new("telemetry.service_name", "docent", |s, v| {
+        v.line(100).map(|name| s.telemetry.service = name)
+    }),
+    Key::new("telemetry.headers", "[]", |s, v| {
+        telemetry::headers(v).map(|headers| s.telemetry.headers = headers)
+    }),
     Key::new("auth.issuers", "[]", |s, v| {
         auth::issuers(v).map(|list| s.auth.issuers = list)
     }),
@@ -124,6 +133,10 @@ pub const KEYS: &[Key] = &[
     }),
     Key::new("auth.private_network", "false", |s, v| {
         v.switch().map(|on| s.auth.private_network = on)
+    }),
+    Key::new("auth.issuer_ca", "none", |s, v| {
+        v.line(4_096)
+            .map(|file| s.auth.issuer_ca = Some(file.into()))
     }),
     Key::new("auth.introspection.url", "none", |s, v| {
         auth::address(v).map(|url| s.auth.introspection.url = Some(url))

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use docent_search::{MAX_READERS, Principal, Readers};
 
 use super::value::{Given, Wrong};
-use crate::permissions::{Audience, Folder, Glob, Permissions, email, group, subject};
+use super::{By, Settings};
+use crate::permissions::{
+    self, Audience, Folder, Glob, Issuers, Permissions, email, group, key as api_key, subject,
+};
 
 /// The section of the file.
 pub(super) const SECTION: &str = "permissions";
@@ -17,15 +20,16 @@ const MAX_FOLDERS: usize = 256;
 const MAX_NAME_CHARS: usize = 128;
 
 /// What the section may say, and what one of its folders may.
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 7] = [
     "default",
     "field",
     "show_field",
     "groups_claim",
     "email_claim",
+    "claims_from",
     "folder",
 ];
-const FOLDER_KEYS: [&str; 5] = ["path", "groups", "emails", "subjects", "readers"];
+const FOLDER_KEYS: [&str; 6] = ["path", "groups", "emails", "subjects", "keys", "readers"];
 
 const AUDIENCES: [(&str, Audience); 3] = [
     ("everyone", Audience::Everyone),
@@ -55,6 +59,9 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
             "show_field" => given.switch().map(|on| permissions.show_field = on),
             "groups_claim" => line(&given).map(|name| permissions.claims.groups = name),
             "email_claim" => line(&given).map(|name| permissions.claims.email = name),
+            "claims_from" => given.list().map(|issuers| {
+                permissions.claims.from = Some(issuers.into_iter().collect());
+            }),
             "folder" => {
                 permissions.folders = folders(&key, given)?;
                 Ok(())
@@ -118,11 +125,12 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
         let set = match name.as_str() {
             "path" => glob(&given).map(|glob| path = Some(glob)),
             "readers" => given.choice(&AUDIENCES).map(|one| audience = Some(one)),
-            "groups" | "emails" | "subjects" => {
+            "groups" | "emails" | "subjects" | "keys" => {
                 is_named = true;
                 let make = match name.as_str() {
                     "groups" => group,
                     "emails" => email,
+                    "keys" => api_key,
                     _ => subject,
                 };
                 principals(&given, make).map(|some| named.extend(some))
@@ -140,7 +148,7 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
         (Some(audience), false) => audience.readers(),
         (None, true) => Readers::Only(named),
         _ => {
-            let hint = "write `groups`, `emails` or `subjects`, or else `readers = \"everyone\"`, \
+            let hint = "write `groups`, `emails`, `subjects` or `keys`, or else `readers = \"everyone\"`, \
                         `\"signed-in\"` or `\"nobody\"`";
             return Err(wrong("does not say who may read", hint));
         }
@@ -163,6 +171,84 @@ fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<
     made.ok_or_else(|| given.wrong("names somebody who cannot be", "write shorter names"))
 }
 
+/// The rules against those who sign callers in, which are settings of their own: each subject has to be
+/// somebody's, and each issuer one of ours.
+pub(super) fn check(settings: &mut Settings) -> Result<(), Refused> {
+    let issuers = settings.issuers();
+    settings.permissions.issuers = issuers;
+    let rules = &settings.permissions;
+    let key = format!("{SECTION}.folder.subjects");
+    let wrong = |name: &str, what: &str, hint: String| {
+        let given = Given::Text(name.to_owned());
+        Err((key.clone(), given.wrong(what, hint)))
+    };
+    let folders = rules.folders.iter();
+    for subject in folders.flat_map(|folder| permissions::subjects(&folder.readers)) {
+        match permissions::issued(subject) {
+            Some((issuer, _)) if is_stranger(settings, issuer) => {
+                let what = "names an issuer whose tokens do not count here";
+                return wrong(subject, what, known(settings));
+            }
+            None if issuers == Issuers::Several => {
+                let what = "does not say at which issuer, and there are several";
+                let hint = "write the issuer before the name: `https://login.example.org 7a1c`";
+                return wrong(subject, what, hint.to_owned());
+            }
+            None if settings.auth.api_keys && !signs_in(settings) => {
+                let hint = "only API keys sign in here: write their names as `keys`";
+                return wrong(subject, "is nobody", hint.to_owned());
+            }
+            _ => {}
+        }
+    }
+    let mut from = rules.claims.from.iter().flatten();
+    if let Some(stranger) = from.find(|issuer| is_stranger(settings, issuer)) {
+        let given = Given::Text(stranger.clone());
+        let what = "names an issuer whose tokens do not count here";
+        let key = format!("{SECTION}.claims_from");
+        return Err((key, given.wrong(what, known(settings))));
+    }
+    Ok(())
+}
+
+/// Whether anybody but the holders of API keys can sign in.
+fn signs_in(settings: &Settings) -> bool {
+    settings.sign_in.by != By::Nobody || !named(settings).is_empty()
+}
+
+/// The issuers elsewhere.
+fn named(settings: &Settings) -> Vec<&str> {
+    let auth = &settings.auth;
+    let asked = auth.introspection.issuer.as_ref();
+    let asked = asked.filter(|_| auth.introspection.url.is_some());
+    let all = auth.issuers.iter().chain(asked);
+    all.map(String::as_str).collect()
+}
+
+/// Whether an issuer is certainly none of ours. The name of our own is the address of the server, which is
+/// not always known before it listens; and who only indexes may know of no issuer at all.
+fn is_stranger(settings: &Settings, issuer: &str) -> bool {
+    let named = named(settings);
+    settings.sign_in.by == By::Nobody && !named.is_empty() && !named.contains(&issuer)
+}
+
+fn known(settings: &Settings) -> String {
+    let named = named(settings);
+    format!("to the letter it is one of `{}`", named.join("`, `"))
+}
+
+impl Settings {
+    /// How many issuers vouch for callers.
+    pub(crate) fn issuers(&self) -> Issuers {
+        let own = usize::from(self.sign_in.by != By::Nobody);
+        if own + named(self).len() > 1 {
+            Issuers::Several
+        } else {
+            Issuers::One
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,14 +263,14 @@ mod tests {
     fn rules_are_read() {
         let rules = of("[permissions]\ndefault = \"signed-in\"\nfield = \"allowed\"\n\
              groups_claim = \"realm_access.roles\"\n\
-             [[permissions.folder]]\npath = \"hr/**\"\ngroups = [\"hr\"]\nemails = [\"A@b.example\"]\n\
+             [[permissions.folder]]\npath = \"hr/**\"\ngroups = [\"hr\"]\nemails = [\"A@b.example\"]\nkeys = [\"nightly\"]\n\
              [[permissions.folder]]\npath = \"press\"\nreaders = \"everyone\"\n")
         .unwrap();
         assert_eq!(rules.default, Audience::SignedIn);
         assert_eq!(rules.field.as_deref(), Some("allowed"));
         assert_eq!(rules.claims.groups, "realm_access.roles");
         let named = rules.of_file("hr/a.md");
-        let expected = [group("hr"), email("a@b.example")];
+        let expected = [group("hr"), email("a@b.example"), api_key("nightly")];
         assert_eq!(
             named,
             Readers::Only(expected.into_iter().flatten().collect())
@@ -246,6 +332,88 @@ mod tests {
             let told = of(&toml).unwrap_err();
             assert_eq!(told.replace('\n', ""), expect, "{toml}");
         }
+    }
+
+    fn resolved(toml: &str) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(super::super::FILE), toml).unwrap();
+        let sources = super::super::Sources {
+            folder: Some(dir.path()),
+            ..Default::default()
+        };
+        let resolved = super::super::resolve(sources);
+        resolved
+            .map(|resolved| resolved.settings)
+            .map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn a_subject_is_that_of_one_issuer() {
+        let (a, b) = ("https://a.example", "https://b.example/t/");
+        let rules = |auth: &str, subject: &str| {
+            resolved(&format!(
+                "[auth]\n{auth}\n[permissions]\ndefault = \"nobody\"\n[[permissions.folder]]\n\
+                 path = \"a\"\nsubjects = [\"{subject}\"]"
+            ))
+        };
+        let one = format!("issuers = [\"{a}\"]");
+        let two = format!("issuers = [\"{a}\", \"{b}\"]");
+        let asked = format!("{one}\nintrospection.url = \"{b}\"\nintrospection.issuer = \"{b}\"");
+        let own = format!("{one}\nmode = \"password\"");
+        for (auth, subject) in [
+            ("", "7"),
+            ("", "https://c.example 7"),
+            (one.as_str(), "7"),
+            (one.as_str(), "https://a.example 7"),
+            (two.as_str(), "https://a.example 7"),
+            (two.as_str(), "https://b.example/t/ 7"),
+            (asked.as_str(), "https://b.example/t/ 7"),
+            ("mode = \"password\"", "7"),
+            (own.as_str(), "https://docs.example.org 7"),
+        ] {
+            assert!(rules(auth, subject).is_ok(), "{auth} {subject}");
+        }
+        let several = "does not say at which issuer, and there are several";
+        let stranger = "names an issuer whose tokens do not count here";
+        for (auth, subject, words) in [
+            (two.as_str(), "7", several),
+            (asked.as_str(), "7", several),
+            (own.as_str(), "7", several),
+            (two.as_str(), "https://a.example/ 7", stranger),
+            (one.as_str(), "https://b.example/t/ 7", stranger),
+            ("api_keys = true", "7", "is nobody"),
+        ] {
+            let told = rules(auth, subject).unwrap_err();
+            let expected = format!("`permissions.folder.subjects` {words}: `{subject}`");
+            assert!(told.contains(&expected), "{told}");
+        }
+        assert_eq!(rules(&one, "7").unwrap().permissions.issuers, Issuers::One);
+        let several = rules(&two, "https://a.example 7").unwrap();
+        assert_eq!(several.permissions.issuers, Issuers::Several);
+    }
+
+    #[test]
+    fn who_is_believed_is_one_of_those_whose_tokens_count() {
+        let rules = |from: &str| {
+            resolved(&format!(
+                "[auth]\nissuers = [\"https://a.example\", \"https://b.example\"]\n[permissions]\n\
+                 default = \"nobody\"\nclaims_from = [{from}]"
+            ))
+        };
+        let some = rules("\"https://a.example\"")
+            .unwrap()
+            .permissions
+            .claims
+            .from;
+        assert_eq!(some, Some(["https://a.example".to_owned()].into()));
+        assert_eq!(
+            rules("").unwrap().permissions.claims.from,
+            Some(BTreeSet::new())
+        );
+        let told = rules("\"https://a.example/\"").unwrap_err();
+        let expected = "`permissions.claims_from` names an issuer whose tokens do not count here: \
+                        `https://a.example/`";
+        assert!(told.contains(expected), "{told}");
     }
 
     #[test]

@@ -8,16 +8,31 @@
     reason = "the functions beside the tests may fail as loudly as the tests"
 )]
 
+#[cfg(unix)]
+#[path = "../../../mcp/tests/auth/authority.rs"]
+mod authority;
+#[cfg(unix)]
+mod canary;
 mod cli;
 mod connect;
 mod contract;
+mod docs;
 mod doctor;
 mod eval;
 mod finding;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod health;
 mod init;
+mod logged;
 mod metered;
+#[cfg(unix)]
+#[path = "../../../mcp/src/auth/mint.rs"]
+#[allow(dead_code, reason = "shared with the tests of sign-in")]
+mod mint;
+#[cfg(unix)]
+#[path = "../../../mcp/tests/auth/needles.rs"]
+mod needles;
 mod package;
 mod permitted;
 mod preview;
@@ -26,5 +41,6 @@ mod reloading;
 mod serving;
 mod shaping;
 mod signing_in;
+mod traced;
 mod users;
 mod watching;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::process::{Dir, Server};
 
-fn get(address: &str, path: &str, host: &str) -> String {
+pub(crate) fn get(address: &str, path: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,

@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use crate::elsewhere::Around;
 use crate::limits::Limits;
 use crate::options::Options;
 
@@ -50,6 +51,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
         sha256: "",
         limits,
         options: &NO_OPTIONS,
+        around: &Around::NONE,
         out: None,
     }
 }

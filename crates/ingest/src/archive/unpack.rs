@@ -1,6 +1,7 @@
 //! The members of an archive into documents, within one budget for the whole archive: of files, of unpacked
 //! bytes and of archives inside archives.
 
+use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 
 use ::zip::ZipArchive;
@@ -10,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 use super::budget::{Budget, damaged};
 use super::name::At;
 use crate::digest::sha256;
+use crate::elsewhere::{Around, clutter};
 use crate::error::{Reason, Skipped, Warning};
 use crate::format::{HEAD_BYTES, Input, Parsed, detect};
 use crate::limits::Limits;
@@ -82,12 +84,16 @@ impl<'a> Unpack<'a> {
 
     fn zip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
         let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| refused(&error))?;
+        let names = names(&zip, self.limits.max_members);
         for index in 0..zip.len() {
             self.budget.count()?;
             let name = match zip.name_for_index(index) {
                 Some(Ok(name)) => name.into_owned(),
                 _ => String::from_utf8_lossy(raw_name(&mut zip, index).as_slice()).into_owned(),
             };
+            if is_said_twice(&name, &names) {
+                continue;
+            }
             let Some(place) = self.place(at, &name) else {
                 continue;
             };
@@ -223,6 +229,7 @@ impl<'a> Unpack<'a> {
             sha256: &sha256(bytes),
             limits: self.limits,
             options: self.options,
+            around: &Around::NONE,
             out: None,
         })?;
         self.parsed.documents.extend(parsed.documents);
@@ -238,6 +245,29 @@ impl<'a> Unpack<'a> {
     fn skip(&mut self, path: &str, reason: Reason) {
         self.skipped.push(Skipped::new(path, None, reason));
     }
+}
+
+/// The names in a zip, as many as it may have members.
+fn names(zip: &ZipArchive<Cursor<&[u8]>>, most: usize) -> BTreeSet<String> {
+    let names = (0..zip.len().min(most)).filter_map(|index| zip.name_for_index(index)?.ok());
+    names.map(std::borrow::Cow::into_owned).collect()
+}
+
+/// Whether a table of an export only repeats what other members say.
+fn is_said_twice(name: &str, names: &BTreeSet<String>) -> bool {
+    let (folder, file) = name
+        .rfind('/')
+        .map_or(("", name), |at| name.split_at(at + 1));
+    let has = |other: &str| names.contains(&format!("{folder}{other}"));
+    let has_pages = |below: &str| {
+        let prefix = format!("{folder}{below}/");
+        let mut inside = names.range(prefix.clone()..);
+        inside
+            .by_ref()
+            .take_while(|name| name.starts_with(&prefix))
+            .any(|name| name.ends_with(".md"))
+    };
+    clutter::repeats(file, has, has_pages)
 }
 
 fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {

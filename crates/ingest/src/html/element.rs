@@ -1,6 +1,7 @@
 //! The names of HTML elements into what they do to the text: begin a paragraph, a list, a cell; or hide it.
 
 use super::tags::Tag;
+use super::wiki;
 
 /// What an element does to the words inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +179,9 @@ pub(super) enum Zone {
 impl Zone {
     /// The zone inside a tag that stands in this one.
     pub(super) fn inside(self, tag: &Tag) -> Self {
+        if wiki::is_content(tag) {
+            return Self::Main;
+        }
         let role = tag.get("role").map(|role| role.trim().to_ascii_lowercase());
         match (role.as_deref().unwrap_or_default(), tag.name.as_str()) {
             ("main", _) | (_, "main") => Self::Main,

@@ -6,6 +6,7 @@ use crate::clean::clean_line;
 use crate::spelled_day::spelled_day;
 
 use super::tags::Tag;
+use super::wiki::Wiki;
 
 /// The most values kept of one kind, such as authors.
 const MAX_VALUES: usize = 64;
@@ -106,6 +107,7 @@ pub(crate) struct Head {
     has_heading: bool,
     canonical: Option<String>,
     language: Option<String>,
+    wiki: Wiki,
     /// The key, how far right its name stands in [`NAMES`], and the value.
     said: Vec<(&'static str, usize, String)>,
 }
@@ -125,6 +127,10 @@ impl Head {
 
     pub(super) fn add_heading(&mut self, text: &str) {
         add(&mut self.heading, text);
+    }
+
+    pub(super) fn set_wiki(&mut self, wiki: Wiki) {
+        self.wiki = wiki;
     }
 
     pub(super) fn set_language(&mut self, language: Option<&str>) {
@@ -220,6 +226,7 @@ impl Head {
             "type",
             kind.filter(|kind| kind != "website").map(Raw::String),
         );
+        self.wiki.add_to(&mut keys);
         keys
     }
 

@@ -8,6 +8,7 @@ use super::element::{Kind, Zone, is_hidden, is_void};
 use super::head::Head;
 use super::stack::{MAX_DEPTH, Stack};
 use super::tags::Tag;
+use super::wiki::Wiki;
 
 /// What a page gave.
 pub(crate) struct Read {
@@ -21,6 +22,7 @@ pub(super) struct Page {
     stack: Stack,
     layout: Layout,
     head: Head,
+    wiki: Wiki,
     zone: Zone,
     /// Where the text of each zone begins.
     marks: Vec<(usize, Zone)>,
@@ -44,6 +46,7 @@ impl Page {
             stack: Stack::default(),
             layout: Layout::default(),
             head: Head::default(),
+            wiki: Wiki::default(),
             zone: Zone::Plain,
             marks: vec![(0, Zone::Plain)],
             hidden: 0,
@@ -75,6 +78,7 @@ impl Page {
             if self.in_first_heading {
                 self.head.add_heading(text);
             }
+            self.wiki.text(text);
             // The mark of a note is no part of the word before it.
             if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
             {
@@ -114,6 +118,7 @@ impl Page {
         self.hidden += usize::from(hidden);
         self.foreign += usize::from(kind == Kind::Foreign);
         if self.wants_text() {
+            self.wiki.open(tag, self.stack.depth());
             self.enter(outer.inside(tag));
             self.begin(tag, kind);
         } else if kind == Kind::List {
@@ -148,6 +153,7 @@ impl Page {
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
         let text = clean_pages(&choose(&parts));
+        self.head.set_wiki(self.wiki);
         Ok(Read {
             head: self.head,
             text,
@@ -209,6 +215,7 @@ impl Page {
 
     fn pop_to(&mut self, depth: usize) {
         while self.stack.depth() > depth {
+            self.wiki.close(self.stack.depth());
             let Some(open) = self.stack.pop() else { return };
             if open.kind == Kind::List {
                 self.lists.pop();

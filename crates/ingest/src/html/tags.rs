@@ -15,11 +15,13 @@ const MAX_VALUE_BYTES: usize = 64 * 1024;
 const KEPT: &[&str] = &[
     "aria-hidden",
     "charset",
+    "class",
     "content",
     "datetime",
     "hidden",
     "href",
     "http-equiv",
+    "id",
     "itemprop",
     "lang",
     "name",

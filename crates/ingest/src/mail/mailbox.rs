@@ -142,6 +142,7 @@ fn unquoted(raw: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elsewhere::Around;
     use crate::limits::Limits;
     use crate::options::Options;
 
@@ -156,6 +157,7 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
+            around: &Around::NONE,
             out: None,
         };
         let parsed = match parse(&input) {

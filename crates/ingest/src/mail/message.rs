@@ -199,6 +199,7 @@ fn list(values: impl Iterator<Item = String>) -> Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elsewhere::Around;
     use crate::limits::Limits;
     use crate::options::Options;
 
@@ -211,6 +212,7 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
+            around: &Around::NONE,
             out: None,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())

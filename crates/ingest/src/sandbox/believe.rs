@@ -200,6 +200,7 @@ mod tests {
     use super::*;
     use crate::Skipped;
     use crate::digest::sha256;
+    use crate::elsewhere::Around;
     use crate::limits::Limits;
     use crate::options::Options;
 
@@ -242,6 +243,7 @@ mod tests {
             sha256: "",
             limits: &limits,
             options: &Options::NONE,
+            around: &Around::NONE,
             out: None,
         };
         let mut bytes = Vec::new();

@@ -9,6 +9,7 @@ use docent_search::Document;
 use super::wire::{self, Chunks, Frame, Received};
 use super::{MAX_ANSWER_BYTES, believe, confine, reasons};
 use crate::digest::sha256;
+use crate::elsewhere::Around;
 use crate::error::Reason;
 use crate::format::{Input, Parsed, by_name};
 use crate::limits::Limits;
@@ -138,6 +139,7 @@ impl Request {
             sha256: "",
             limits: &self.limits,
             options: &self.options,
+            around: &Around::NONE,
             out: Some(&out),
         };
         if let Some(stream) = stream {

@@ -4,6 +4,7 @@
 
 mod columns;
 mod connection;
+mod zotero;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
@@ -42,6 +43,11 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
     }
     let tables = columns::tables(&connection, options.table.as_deref())
         .map_err(|error| broken(&error, "list of tables"))?;
+    if options.table.is_none() && zotero::is_library(&tables) {
+        connection::lock(&mut connection).map_err(|_| damaged("database"))?;
+        read_query(&connection, zotero::WORKS, input, &mut records)?;
+        return records.finish();
+    }
     if let (Some(name), true) = (&options.table, tables.is_empty()) {
         return Err(Reason::Query {
             why: clean_line(&format!("there is no table `{name}`")),

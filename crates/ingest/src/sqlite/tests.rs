@@ -1,6 +1,7 @@
 //! What databases become, and what a hostile one cannot do.
 
 use super::*;
+use crate::elsewhere::Around;
 use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 use crate::options::{Options, SqliteOptions};
@@ -39,6 +40,7 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
     let parsed = with_input("b.db", bytes, &limits, |input| {
         let input = Input {
             options: &options,
+            around: &Around::NONE,
             out: None,
             ..*input
         };

@@ -141,7 +141,7 @@ fn archive_files() {
     check("archive");
 }
 
-fn shown(read: Result<Reading, Reason>) -> Json {
+pub(crate) fn shown(read: Result<Reading, Reason>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
         Err(reason) => return json!({"skipped": reason.code()}),

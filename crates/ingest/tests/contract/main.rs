@@ -9,6 +9,7 @@
 mod anything;
 mod bounds;
 mod damaged;
+mod elsewhere;
 mod folder;
 mod golden;
 mod mutated;

@@ -97,6 +97,12 @@ impl Caller {
         self.get().map(|known| known.issuer.as_str())
     }
 
+    /// True for whoever has an API key. Its name was given by the owner and is at no issuer.
+    #[must_use]
+    pub fn is_api_key(&self) -> bool {
+        self.issuer() == Some(super::api_key::ISSUER)
+    }
+
     /// The caller's name at the issuer. It means nothing at another issuer.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
@@ -244,7 +250,15 @@ mod tests {
             assert_eq!(caller.has_scope("docs.read"), owner);
             assert_eq!(caller.is_owner(), owner);
             assert_eq!(caller.is_anonymous(), !owner);
+            assert!(!caller.is_api_key());
         }
+    }
+
+    #[test]
+    fn an_api_key_is_told_from_an_issuer() {
+        let of = |issuer| Caller::known(issuer, "u1", None, BTreeSet::new(), Map::new());
+        assert!(of("key").is_api_key());
+        assert!(!of("https://a.example").is_api_key() && !of("Key").is_api_key());
     }
 
     #[test]

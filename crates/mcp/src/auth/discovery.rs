@@ -80,6 +80,36 @@ mod tests {
         assert!(places("a.example").is_empty());
     }
 
+    #[tokio::test]
+    async fn what_is_wrong_with_the_last_place_is_told() {
+        struct Says(Result<&'static str, super::super::web::FetchError>);
+        type Answer = futures::future::BoxFuture<'static, Result<Vec<u8>, FetchError>>;
+        use super::super::web::{FetchError, Form};
+        impl Fetch for Says {
+            fn get(&self, _: String) -> Answer {
+                let says = self.0.map(|text| text.as_bytes().to_vec());
+                Box::pin(async { says })
+            }
+            fn post(&self, _: String, _: Form) -> Answer {
+                Box::pin(async { Err(FetchError::Unreachable) })
+            }
+        }
+        let other = r#"{"issuer":"https://b.example"}"#;
+        for (says, why) in [
+            (Err(FetchError::TooLong), "the answer is too long"),
+            (Ok("junk"), "its metadata is not JSON"),
+            (Ok(other), "its metadata names another issuer"),
+            (Ok("{}"), "its metadata names another issuer"),
+        ] {
+            let told = metadata("https://a.example", &Says(says)).await;
+            assert_eq!(told, Err(why.to_owned()));
+        }
+        let nowhere = metadata("a.example", &Says(Ok(other))).await;
+        assert_eq!(nowhere, Err("its name is not an address".to_owned()));
+        let found = metadata("https://b.example", &Says(Ok(other))).await;
+        assert!(found.unwrap().contains_key("issuer"));
+    }
+
     #[test]
     fn addresses_have_a_bound() {
         let of = |size: usize| {

@@ -7,7 +7,7 @@ use super::introspection::Introspection;
 use super::jwk::{Algorithm, Key, LocalKeys};
 use super::keyring::Keyring;
 use super::web::{Fetch, web};
-use super::{Caller, Denied};
+use super::{Authorities, Caller, Denied};
 
 type Unless = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;
 
@@ -19,6 +19,24 @@ pub enum Network {
     Public,
     /// Those of private networks too, and http on this machine.
     Private,
+}
+
+/// How issuers are reached: at which addresses, and who vouches for those.
+#[derive(Debug, Clone, Default)]
+pub struct Reach {
+    /// Which addresses they may have.
+    pub network: Network,
+    /// The authorities whose certificates count, and no others; without any, those that browsers trust.
+    pub authorities: Option<Authorities>,
+}
+
+impl From<Network> for Reach {
+    fn from(network: Network) -> Self {
+        Self {
+            network,
+            authorities: None,
+        }
+    }
 }
 
 /// Somebody whose tokens count. The name is the issuer's address, to the letter as it stands in `iss`.
@@ -62,8 +80,12 @@ impl Issuer {
 
     /// An issuer that publishes its keys: at `jwks_uri`, or where its metadata says.
     #[must_use]
-    pub fn remote(name: impl Into<String>, jwks_uri: Option<String>, network: Network) -> Self {
-        Self::fetched(name.into(), jwks_uri, web(network == Network::Private))
+    pub fn remote(
+        name: impl Into<String>,
+        jwks_uri: Option<String>,
+        reach: impl Into<Reach>,
+    ) -> Self {
+        Self::fetched(name.into(), jwks_uri, web(&reach.into()))
     }
 
     pub(crate) fn fetched(name: String, jwks_uri: Option<String>, web: Arc<dyn Fetch>) -> Self {
@@ -78,10 +100,9 @@ impl Issuer {
         name: impl Into<String>,
         endpoint: &str,
         client: (&str, &str),
-        network: Network,
+        reach: impl Into<Reach>,
     ) -> Self {
-        let web = web(network == Network::Private);
-        Self::asked(name.into(), endpoint, client, web)
+        Self::asked(name.into(), endpoint, client, web(&reach.into()))
     }
 
     pub(crate) fn asked(

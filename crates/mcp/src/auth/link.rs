@@ -120,6 +120,36 @@ mod tests {
     }
 
     #[test]
+    fn many_who_begin_at_once_have_one_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("link.key");
+        let begin = std::sync::Barrier::new(16);
+        let all: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
+            let open = || {
+                begin.wait();
+                LinkKey::open(&path).unwrap().sign("x", 10)
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(all.len(), 1);
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "no draft is left"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_made_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let opened = LinkKey::open(&file.join("link.key"));
+        assert!(matches!(opened, Err(AuthError::LinkFile(..))));
+    }
+
+    #[test]
     fn the_secret_lasts() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/link.key");

@@ -28,6 +28,7 @@
 //! [`Issuer::unless`] is asked for every token, so that a revoked sign-in ends at once.
 
 mod api_key;
+mod authorities;
 mod caller;
 mod challenge;
 mod claims;
@@ -52,9 +53,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::descriptor::Security;
 pub use api_key::{ApiKey, ApiKeys, Grant};
+pub use authorities::{Authorities, BadAuthorities, MAX_AUTHORITIES_BYTES};
 pub use caller::Caller;
 pub(crate) use challenge::{PLACES, WELL_KNOWN};
-pub use issuer::{Issuer, Network};
+pub use issuer::{Issuer, Network, Reach};
 pub use jwk::{Algorithm, LocalKeys};
 pub use link::LinkKey;
 
@@ -347,7 +349,8 @@ impl AuthBuilder {
         if self.scopes.len() > MAX_SCOPES {
             return Err(AuthError::TooMany("scopes"));
         }
-        let mut names = BTreeSet::new();
+        // Nobody may pass for an API key.
+        let mut names = BTreeSet::from([api_key::ISSUER]);
         for issuer in &self.issuers {
             if !names.insert(issuer.name()) {
                 return Err(AuthError::Twice(issuer.name().to_owned()));

@@ -1,5 +1,7 @@
 //! The lock as a whole: what builds, what is lacking, and which way a credential goes.
 
+mod telling;
+
 use std::sync::Mutex;
 
 use http::{HeaderMap, HeaderValue, header};
@@ -28,6 +30,11 @@ fn a_lock_that_nobody_could_open_does_not_build() {
     ));
     assert!(matches!(
         fails(builder().issuer(local("https://a.example"))),
+        AuthError::Twice(_)
+    ));
+    // Who is called as API keys are could pass for one.
+    assert!(matches!(
+        fails(builder().issuer(local("key"))),
         AuthError::Twice(_)
     ));
     let none: [&str; 0] = [];

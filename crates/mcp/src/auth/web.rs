@@ -16,6 +16,8 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
+use super::{Authorities, Network, Reach};
+
 /// How long one fetch may take, from the name to the last byte.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of an answer. Key sets of real providers have 2 to 20 KiB.
@@ -32,6 +34,8 @@ pub(crate) enum FetchError {
     Status(u16),
     #[error("the answer is too long")]
     TooLong,
+    #[error("nobody who is trusted vouches for the server's certificate")]
+    Untrusted,
     #[error("the server could not be reached in time")]
     Unreachable,
 }
@@ -59,13 +63,20 @@ pub(crate) struct Web {
 
 impl Web {
     /// `private` allows addresses of private networks, and http on this machine.
+    #[cfg(test)]
     pub(crate) fn new(private: bool) -> Self {
+        Self::trusting(private, None)
+    }
+
+    /// The same with authorities of the owner's own.
+    pub(crate) fn trusting(private: bool, authorities: Option<&Authorities>) -> Self {
         let config = Config::builder()
             .timeout_global(Some(PATIENCE))
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
             .proxy(None)
+            .tls_config(Authorities::tls(authorities))
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
             .build();
         let resolver = Public {
@@ -128,6 +139,7 @@ fn blocking(
 fn received(sent: Result<http::Response<ureq::Body>, ureq::Error>) -> Result<Vec<u8>, FetchError> {
     let mut response = sent.map_err(|error| match error {
         ureq::Error::Other(cause) if cause.is::<FetchError>() => FetchError::Private,
+        error if is_of_tls(&error) => FetchError::Untrusted,
         _ => FetchError::Unreachable,
     })?;
     if response.status() != 200 {
@@ -142,6 +154,18 @@ fn received(sent: Result<http::Response<ureq::Body>, ureq::Error>) -> Result<Vec
         ureq::Error::BodyExceedsLimit(_) => FetchError::TooLong,
         _ => FetchError::Unreachable,
     })
+}
+
+/// Whether a server answered in a way that TLS does not trust.
+fn is_of_tls(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Rustls(_) => true,
+        ureq::Error::Io(error) => {
+            let cause = error.get_ref();
+            cause.is_some_and(|cause| cause.is::<tokio_rustls::rustls::Error>())
+        }
+        _ => false,
+    }
 }
 
 /// Names into addresses, none of them private unless that is allowed.
@@ -214,8 +238,9 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// The network, ready to be shared.
-pub(crate) fn web(private: bool) -> Arc<dyn Fetch> {
-    Arc::new(Web::new(private))
+pub(crate) fn web(reach: &Reach) -> Arc<dyn Fetch> {
+    let private = reach.network == Network::Private;
+    Arc::new(Web::trusting(private, reach.authorities.as_ref()))
 }
 
 #[cfg(test)]

@@ -60,8 +60,8 @@ impl IntoResponse for BodyError {
     fn into_response(self) -> Response {
         let message = self.to_string();
         let mut response = refusal::answer(self.status(), INVALID_REQUEST, &message, self.hint());
-        // The rest of the body is not read, so the connection cannot be used again. HTTP/2 knows
-        // no such header, and hyper leaves it out there.
+        // The rest of the body may not have been read, so the connection cannot be used again. HTTP/2
+        // knows no such header, and hyper leaves it out there.
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -71,14 +71,16 @@ impl IntoResponse for BodyError {
 
 /// Reads a whole body of at most `max` bytes within the time and above the rate of `limits`.
 ///
-/// A body that is complete already, as small ones are, costs no timer and no copy.
+/// A body that is complete already, as small ones are, costs no timer and no copy. One that is a
+/// little too large is heard out before it is refused: who is still sending when the connection
+/// ends, such as a proxy, never sees the reason.
 ///
 /// # Errors
 ///
 /// Says which bound was passed; nothing of the body is kept then.
 pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, BodyError> {
     // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
-    if body.size_hint().lower() > max as u64 {
+    if body.size_hint().lower() > heard_out(max) as u64 {
         return Err(BodyError::TooLarge { max });
     }
     let received = AtomicUsize::new(0);
@@ -108,6 +110,11 @@ pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, Body
     }
 }
 
+/// How many bytes are taken off the network for a body that may have `max`.
+fn heard_out(max: usize) -> usize {
+    max.saturating_mul(2)
+}
+
 /// How often the rate of a slow body is judged; once a second is what a rate per second means.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -126,11 +133,15 @@ async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<By
             continue;
         };
         total = total.saturating_add(data.len());
-        if total > max {
+        if total > heard_out(max) {
             return Err(BodyError::TooLarge { max });
         }
         received.store(total, Ordering::Relaxed);
-        if first.is_empty() {
+        if total > max {
+            // It is refused at its end, and nothing of it is kept until then.
+            first = Bytes::new();
+            rest = BytesMut::new();
+        } else if first.is_empty() {
             first = data;
         } else {
             // The buffer grows with what arrived, never with what was announced.
@@ -139,6 +150,9 @@ async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<By
             }
             rest.extend_from_slice(&data);
         }
+    }
+    if total > max {
+        return Err(BodyError::TooLarge { max });
     }
     Ok(if rest.is_empty() {
         first
@@ -149,7 +163,9 @@ async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<By
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
+    use std::sync::Arc;
+
+    use futures::{FutureExt, TryStreamExt};
 
     use super::*;
 
@@ -166,6 +182,30 @@ mod tests {
     fn one_byte_too_many_is_refused() {
         let read = read(Body::from(vec![b'x'; 1001]), 1000, &Limits::default()).now_or_never();
         assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
+    }
+
+    /// Twice as much as allowed is heard out, and no byte more.
+    #[test]
+    fn what_is_far_too_large_is_refused_before_its_end() {
+        for (bytes, expected) in [(2000, 3), (2001, 2)] {
+            let pieces = Arc::new(AtomicUsize::new(0));
+            let counted = pieces.clone();
+            let stream = futures::stream::iter(
+                [1000, bytes - 1000, 0]
+                    .map(move |size| Ok::<_, std::convert::Infallible>((size, counted.clone()))),
+            );
+            let stream = stream.map_ok(|(size, counted)| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Bytes::from(vec![b'x'; size])
+            });
+            let read = read(Body::from_stream(stream), 1000, &Limits::default()).now_or_never();
+            assert_eq!(read.unwrap(), Err(BodyError::TooLarge { max: 1000 }));
+            assert_eq!(pieces.load(Ordering::Relaxed), expected);
+        }
+        let limits = Limits::default();
+        let announced = read(Body::from(vec![b'x'; 2001]), 1000, &limits);
+        let refused = announced.now_or_never().unwrap();
+        assert_eq!(refused, Err(BodyError::TooLarge { max: 1000 }));
     }
 
     #[test]

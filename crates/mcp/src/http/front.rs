@@ -11,15 +11,18 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::answer::{self, Form};
 use super::{body, era};
 use crate::auth::Caller;
+use crate::call::Asker;
 use crate::era::{is_bare_discover, with_metadata};
 use crate::exchange::{Exchange, Reply, Stream};
 use crate::message::{self, Message, Params, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
+use crate::trace::{self, TraceParent};
 
 /// What every POST shares.
 #[derive(Clone)]
@@ -183,6 +186,9 @@ impl Front {
         }
         let name = Params::string(request.params.name)?;
         let lack = self.exchange.lack(sender.caller, &name)?;
+        let trace = TraceParent::of(sender.headers);
+        let asker = self.exchange.asker(sender.caller, Revision::ASSUMED, trace);
+        self.exchange.refused(&request.params, &asker);
         Some(auth.refuse_lack(&lack, sender.headers, sender.path))
     }
 
@@ -205,17 +211,29 @@ impl Front {
         let (headers, caller) = (sender.headers, sender.caller);
         let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
             .map_err(|error| refused(headers, request, &error))?;
+        let trace = TraceParent::of(headers);
+        let asker = self.exchange.asker(caller, revision, trace);
+        let span = trace::request(&request.method, trace, request.params.meta);
+        let work = self.work(request, asker).instrument(span.clone());
+        let reply = work.await;
+        if let Reply::Whole(_, Some(code)) = &reply {
+            span.record("code", code);
+        }
+        Ok(Done::Reply(reply, revision))
+    }
+
+    /// The answer to a request whose revision is known.
+    async fn work(&self, request: &Request<'_>, asker: Asker) -> Reply {
         let cancel = CancellationToken::new();
-        let needs_metadata = is_bare_discover(request) || (self.lenient && revision.is_modern());
+        let is_modern = asker.revision.is_modern();
+        let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
         if needs_metadata {
             let text = with_metadata(request.raw);
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                let work = self.exchange.answer(&request, revision, caller, cancel);
-                return Ok(Done::Reply(work.await, revision));
+                return self.exchange.answer(&request, asker, cancel).await;
             }
         }
-        let work = self.exchange.answer(request, revision, caller, cancel);
-        Ok(Done::Reply(work.await, revision))
+        self.exchange.answer(request, asker, cancel).await
     }
 
     /// A batch, for the one revision that had them.

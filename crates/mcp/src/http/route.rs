@@ -20,6 +20,7 @@ use crate::call::guarded;
 use crate::error::{Failure, Fault};
 use crate::resource::{Vars, match_pattern};
 use crate::result::internal;
+use crate::trace::TraceParent;
 
 type Handler = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<Page, Failure>> + Send + Sync>;
 
@@ -121,6 +122,12 @@ impl Visit {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
         value.to_str().ok()
+    }
+
+    /// The `traceparent` of the request, if it is one.
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceParent> {
+        TraceParent::of(&self.headers)
     }
 
     /// The body.

@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use super::answer;
 use super::front::{Front, receive};
 use crate::auth::Caller;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Sender};
 use crate::rpc::RpcError;
+use crate::trace::TraceParent;
 
 /// Answers that may wait for a reader; one that falls further behind blocks only itself.
 const QUEUE: usize = 64;
@@ -117,7 +118,9 @@ pub(crate) async fn message(
     let (parts, body) = request.into_parts();
     match receive(&streams.front, &parts.headers, body).await {
         Ok(bytes) => {
-            conversation.receive(&bytes, &caller).await;
+            let trace = TraceParent::of(&parts.headers);
+            let sender = Sender { caller, trace };
+            conversation.receive(&bytes, &sender).await;
             StatusCode::ACCEPTED.into_response()
         }
         Err(refusal) => refusal,

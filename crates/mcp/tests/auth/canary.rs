@@ -1,12 +1,19 @@
-//! A token goes nowhere: not into logs, not into answers, not into requests of ours.
+//! A token goes nowhere: not into logs, not into answers, not onto the disk, not into requests of ours. The whole
+//! program is held to the same in `crates/docent/tests/it/canary`.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use docent_mcp::Demand;
+use docent_mcp::{ApiKeys, Grant, Issuer, Network};
 use serde_json::json;
 
-use crate::world::{Sent, World};
+use crate::mint::Signer;
+use crate::needles::found;
+use crate::world::{Provider, Sent, Server, builder, claims};
+
+/// How often everything is sent: with what follows, ten thousand requests.
+const ROUNDS: usize = 200;
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -32,57 +39,131 @@ async fn no_part_of_a_token_is_seen_again() {
         .with_writer(move || writer.clone())
         .finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
-    let world = World::with(Demand::Always).await;
-    let mut claims = world.claims();
-    claims["canary"] = "CANARYCLAIM".into();
-    let good = world.ed.token(&claims);
-    let mut expired = claims.clone();
+    let signer = Signer::ed25519("canary");
+    let provider = Provider::start(&[&signer]).await;
+    let asked = Provider::start(&[]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let keys = ApiKeys::open(dir.path().join("keys.json")).unwrap();
+    let grant = Grant {
+        name: "nightly".to_owned(),
+        scopes: vec!["docs.read".to_owned()],
+        ..Grant::default()
+    };
+    let key = keys.add(grant, 1).unwrap();
+    let secret = "CANARY-secret-of-our-own".to_owned();
+    let endpoint = format!("{}/introspect", asked.name);
+    let client = ("docent", secret.as_str());
+    let auth = builder()
+        .issuer(Issuer::remote(&provider.name, None, Network::Private).cooldown(Duration::ZERO))
+        .issuer(Issuer::introspected(
+            &asked.name,
+            &endpoint,
+            client,
+            Network::Private,
+        ))
+        .keys(keys);
+    let server = Server::start(auth.build().unwrap()).await;
+
+    let mut claimed = claims(&provider.name);
+    claimed["canary"] = "CANARY-of-a-claim-0123456789".into();
+    let good = signer.token(&claimed);
+    let mut expired = claimed.clone();
     expired["exp"] = 1.into();
-    let unknown = world.ed.token_with(&json!({"kid": "CANARYKID"}), &claims);
+    let opaque = [
+        "good-CANARY-opaque-0123456789",
+        "CANARY-opaque-that-is-unknown",
+    ];
+    // What is sent, and how it is answered.
     let tokens = [
-        good.clone(),
-        world.ed.token(&expired),
-        unknown,
-        format!("{good}x"),
-        "CANARYOPAQUE".to_owned(),
-        "docent_CANARYK1_CANARYKEYCANARYKEYCANARYKEYCANARYKEYCANARYK".to_owned(),
+        (good.clone(), 200),
+        (signer.token(&expired), 401),
+        (
+            signer.token_with(&json!({"kid": "CANARY-kid-0123456789"}), &claimed),
+            401,
+        ),
+        (format!("{good}x"), 401),
+        (opaque[0].to_owned(), 200),
+        (opaque[1].to_owned(), 401),
+        (key.clone(), 200),
+        (format!("{}CANARYCANARY", &key[..key.len() - 12]), 401),
+        (
+            "docent_CANARYK1_CANARYKEYCANARYKEYCANARYKEYCANARYKEYCANARYK".to_owned(),
+            401,
+        ),
+        ("CANARY.but.not-a-token-at-all".to_owned(), 401),
     ];
     let mut answers = String::new();
-    for token in &tokens {
-        for sent in [
-            Sent::call("whoami").bearer(token),
-            Sent::call("nothing").bearer(token),
-            Sent::call("whoami").with("x-api-key", token.as_str()),
-            Sent::call("whoami").bearer(token).at("/other"),
-        ] {
-            let answered = world.server.send(&sent).await;
-            answers.push_str(&answered.head);
-            answers.push_str(&answered.body);
+    let mut count = 0;
+    for _ in 0..ROUNDS {
+        for (token, status) in &tokens {
+            let query = format!("/mcp?access_token={token}");
+            for (sent, expected) in [
+                (Sent::call("whoami").bearer(token), Some(*status)),
+                (Sent::call("nothing").bearer(token), None),
+                (Sent::call("whoami").with("x-api-key", token.as_str()), None),
+                (Sent::call("whoami").bearer(token).at("/other"), Some(404)),
+                (Sent::call("whoami").at(&query), Some(401)),
+            ] {
+                let answered = server.send(&sent).await;
+                if let Some(expected) = expected {
+                    assert_eq!(answered.status, expected, "{token}: {}", answered.body);
+                }
+                answers.push_str(&answered.head);
+                answers.push_str(&answered.body);
+                count += 1;
+            }
         }
     }
+    assert_eq!(count, 10_000);
     for path in ["/readyz", "/healthz"] {
-        answers.push_str(&world.server.get(path).await.body);
+        answers.push_str(&server.get(path).await.body);
     }
+
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let heard = world.provider.heard.lock().unwrap().clone();
+    assert!(log.contains("refused a caller"), "the log is looked at");
+    let disk = std::fs::read_to_string(dir.path().join("keys.json")).unwrap();
+    assert!(disk.contains("nightly"), "so is the disk");
+    let told = provider.heard.lock().unwrap().clone();
     assert!(
-        log.contains("refused a caller"),
-        "the log is looked at: {log}"
-    );
-    assert!(
-        heard.contains("jwks") || world.provider.fetched() > 0,
+        provider.fetched() > 0 && !told.is_empty(),
         "so is the issuer"
     );
-    let mut canaries: Vec<&str> = tokens.iter().flat_map(|token| token.split('.')).collect();
-    canaries.retain(|part| part.len() > 10);
-    canaries.extend(["CANARY", "authorization: Bearer"]);
+    let introspected = asked.heard.lock().unwrap().clone();
+    assert!(
+        introspected.contains(opaque[0]),
+        "so is who is asked about tokens"
+    );
+    // The first part of a token says how it is signed, as that of any other does.
+    let mut secrets: Vec<String> = tokens
+        .iter()
+        .flat_map(|(token, _)| match token.matches('.').count() {
+            2 => token.split('.').skip(1).map(str::to_owned).collect(),
+            _ => vec![token.clone()],
+        })
+        .filter(|part| part.len() >= 16)
+        .collect();
+    secrets.extend(["CANARY-of-a-claim-0123456789", "CANARY-kid-0123456789"].map(str::to_owned));
+    let own = [&secrets[..], std::slice::from_ref(&secret)].concat();
     for (place, text) in [
         ("the log", &log),
         ("answers", &answers),
-        ("the issuer", &heard),
+        ("the disk", &disk),
+        ("the issuer", &told),
     ] {
-        for canary in &canaries {
-            assert!(!text.contains(canary), "{place} has {canary}");
-        }
+        assert_eq!(found(text, &own), None, "{place}");
+        assert!(
+            !text.to_ascii_lowercase().contains("authorization: bearer"),
+            "{place}"
+        );
     }
+    // Who is asked about a token is told that token, and proved to who asks; nothing else.
+    // What is no JWT may be somebody's opaque token.
+    let [known, unknown] = opaque;
+    let asked_about = [known, unknown, "CANARY.but.not-a-token-at-all"];
+    let is_asked = |secret: &String| asked_about.iter().any(|one| one.contains(secret.as_str()));
+    let of_others: Vec<String> = secrets
+        .into_iter()
+        .filter(|secret| !is_asked(secret))
+        .collect();
+    assert_eq!(found(&introspected, &of_others), None);
 }

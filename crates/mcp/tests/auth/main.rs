@@ -10,12 +10,15 @@
     reason = "what stands beside a test fails with it, and a table is as long as it is"
 )]
 
+mod authorities;
+mod authority;
 mod canary;
 mod challenge;
 mod isolation;
 #[path = "../../src/auth/mint.rs"]
 #[allow(dead_code, reason = "shared with the tests of the module itself")]
 mod mint;
+mod needles;
 mod scopes;
 mod table;
 mod world;

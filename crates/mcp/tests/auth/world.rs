@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use docent_mcp::http::limits::Limits;
-use docent_mcp::http::{Options, Page, Route, Visit, serve, serve_routes};
+use docent_mcp::http::{Options, Page, Route, Tls, Visit, serve, serve_routes};
 use docent_mcp::{
     Answer, App, Auth, AuthBuilder, Context, Demand, Descriptor, Failure, Hints, Issuer, LocalKeys,
     Network, Security, Tool,
@@ -100,14 +100,24 @@ pub(crate) struct Provider {
 
 impl Provider {
     pub(crate) async fn start(signers: &[&Signer]) -> Self {
+        Self::start_with(signers, None).await
+    }
+
+    /// The same over TLS, where a certificate is given for it: it is called `localhost` then.
+    pub(crate) async fn start_with(signers: &[&Signer], tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let name = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let name = match tls {
+            Some(_) => format!("https://localhost:{}", address.port()),
+            None => format!("http://{address}"),
+        };
         let keys = Arc::new(Mutex::new(jwks(signers)));
         let (fetches, heard) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let routes = routes(&name, keys.clone(), fetches.clone(), Arc::clone(&heard));
         let stop = CancellationToken::new();
         let options = Options {
             routes,
+            tls,
             ..Options::default()
         };
         tokio::spawn(serve_routes(options, listener, stop.clone()));
@@ -144,6 +154,17 @@ fn routes(
             note.lock().unwrap().push_str(&format!("{visit:?}\n"));
             let metadata = metadata.clone();
             async move { Ok(Page::json(&metadata)) }
+        }),
+        Route::post("/introspect", {
+            let heard = heard.clone();
+            let issuer = name.to_owned();
+            move |visit: Visit| {
+                let body = String::from_utf8_lossy(visit.body()).into_owned();
+                heard.lock().unwrap().push_str(&format!("{visit:?}\n"));
+                let mut word = claims(&issuer);
+                word["active"] = body.contains("token=good").into();
+                async move { Ok(Page::json(&word)) }
+            }
         }),
         Route::get("/jwks", move |visit: Visit| {
             heard.lock().unwrap().push_str(&format!("{visit:?}\n"));

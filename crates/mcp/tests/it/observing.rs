@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use docent_mcp::http::Options;
 use docent_mcp::http::limits::Limits;
 use docent_mcp::{
-    Answer, App, Called, Context, Descriptor, Failure, Hints, MAX_TOUCHED, Observer, Outcome, Tool,
+    Answer, App, Auth, Called, Context, Demand, Descriptor, Failure, Hints, Issuer, LocalKeys,
+    MAX_TOUCHED, Observer, Outcome, Tool, What,
 };
 use serde_json::{Value, json};
 
@@ -48,12 +49,14 @@ impl Observer for Ear {
     fn called(&self, call: &Called<'_>) {
         assert!(call.arguments.starts_with('{') && call.caller.is_anonymous());
         let said = |text: Option<&str>| text.map(str::to_owned);
+        let is_read = call.tool == "resources/read";
+        assert_eq!(call.what == What::Resource, is_read);
         self.0.lock().unwrap().push((
             call.tool.to_owned(),
             call.outcome,
             call.touched.len(),
             said(call.client),
-            said(call.trace),
+            call.trace.map(|trace| trace.to_string()),
         ));
     }
 }
@@ -111,4 +114,86 @@ async fn every_call_is_heard_of_once() {
     let heard = ear.0.lock().unwrap();
     let ended: Vec<_> = heard.iter().map(|(_, ended, ..)| *ended).collect();
     assert_eq!(ended, [Outcome::Abandoned, Outcome::Done, Outcome::TooSoon]);
+}
+
+const ONE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+
+#[tokio::test]
+async fn a_trace_is_named_by_the_request_or_else_by_its_header() {
+    let ear = Arc::new(Ear::default());
+    let server = watched(&ear, 0);
+    for (meta, header, heard) in [
+        (Some(ONE), Some(TWO), Some(ONE)),
+        (None, Some(TWO), Some(TWO)),
+        (Some("CANARY"), Some(TWO), Some(TWO)),
+        (Some(ONE), Some("CANARY"), Some(ONE)),
+        (Some("CANARY"), None, None),
+        (None, Some("CANARY"), None),
+        (None, None, None),
+    ] {
+        let mut params = json!({"name": "ending", "arguments": {"way": "well"}, "_meta": {}});
+        if let Some(meta) = meta {
+            params["_meta"]["traceparent"] = meta.into();
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let mut headers = vec![("mcp-protocol-version", "2025-11-25")];
+        headers.extend(header.map(|header| ("traceparent", header)));
+        server.post("/mcp", &headers, body.to_string()).await;
+        let told = std::mem::take(&mut *ear.0.lock().unwrap());
+        let [(.., trace)] = told.as_slice() else {
+            panic!("{told:?}");
+        };
+        assert_eq!(trace.as_deref(), heard, "{meta:?} {header:?}");
+    }
+}
+
+#[tokio::test]
+async fn resources_that_are_read_are_heard_of_too() {
+    let ear = Arc::new(Ear::default());
+    let app = crate::server::builder(Arc::default()).observer(ear.clone());
+    let server = Server::new(app.build().unwrap());
+    for (uri, outcome, touched) in [
+        ("test://page", Outcome::Done, 1),
+        ("test://panic/1", Outcome::Failed, 0),
+        ("test://nothing", Outcome::Mistaken, 0),
+    ] {
+        for revision in [MODERN, "2025-11-25"] {
+            server
+                .ask(revision, "resources/read", json!({"uri": uri}))
+                .await;
+            let heard = std::mem::take(&mut *ear.0.lock().unwrap());
+            let [(name, ended, things, ..)] = heard.as_slice() else {
+                panic!("{uri}: {heard:?}");
+            };
+            let expected = ("resources/read", outcome, touched);
+            assert_eq!((name.as_str(), *ended, *things), expected, "{uri}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
+    let ear = Arc::new(Ear::default());
+    let app = App::builder("a", "1").tool(Ending).observer(ear.clone());
+    let auth = Auth::builder(["http://localhost"])
+        .issuer(Issuer::local("http://localhost", LocalKeys::default()))
+        .demand(Demand::ByTool);
+    let options = Options {
+        auth: Some(auth.build().unwrap()),
+        ..Options::default()
+    };
+    let server = Server::with(app.build().unwrap(), options);
+    let params = json!({"name": "ending", "arguments": {"way": "well"}});
+    for (meta, status) in [(json!({}), 401), (json!({"openai/locale": "en"}), 200)] {
+        let mut params = params.clone();
+        params["_meta"] = meta;
+        let answered = server.ask("2025-11-25", "tools/call", params).await;
+        assert_eq!(answered.status, status, "{}", answered.text);
+        let heard = std::mem::take(&mut *ear.0.lock().unwrap());
+        let [(name, ended, ..)] = heard.as_slice() else {
+            panic!("{heard:?}");
+        };
+        assert_eq!((name.as_str(), *ended), ("ending", Outcome::Forbidden));
+    }
 }

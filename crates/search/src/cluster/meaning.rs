@@ -17,7 +17,7 @@ use super::view::View;
 use super::wire::{Groups, Point, Points};
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
-use crate::engine::{PartState, Settled, Status, Vectored};
+use crate::engine::{PartState, SPANS, Settled, Status, Vectored};
 use crate::error::Error;
 use crate::hit::MAX_EXCERPTS;
 use crate::passage::{MAX_PASSAGES, embedded_text, passages};
@@ -349,7 +349,11 @@ impl View<'_> {
     /// answer than both, and a better one than none.
     pub(super) fn question(&self, text: &str) -> Option<Arc<Vec<f32>>> {
         let embedder = self.inner.embedder.as_ref()?;
-        match self.inner.questions.get(text, || embedder.query(text)) {
+        let embed = || {
+            let _span = tracing::info_span!(target: SPANS, "embed").entered();
+            embedder.query(text)
+        };
+        match self.inner.questions.get(text, embed) {
             Ok(question) => Some(question),
             Err(error) => {
                 tracing::warn!(%error, "a question could not be turned into a vector");

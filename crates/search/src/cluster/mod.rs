@@ -35,7 +35,9 @@ use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embed::Remembered;
 use crate::embedder::Embedder;
-use crate::engine::{self, Change, Engine, Generation, Held, Holding, Settled, Status, Vectored};
+use crate::engine::{
+    self, Change, Engine, Generation, Held, Holding, SPANS, Settled, Status, Vectored,
+};
 use crate::error::Error;
 use crate::hit::Found;
 use crate::query::Query;
@@ -146,7 +148,8 @@ impl Cluster {
         async move {
             match Handle::try_current() {
                 Ok(runtime) => {
-                    let task = runtime.spawn_blocking(move || work(&inner));
+                    let span = tracing::Span::current();
+                    let task = runtime.spawn_blocking(move || span.in_scope(|| work(&inner)));
                     task.await.map_err(Error::engine)?
                 }
                 Err(_) => work(&inner),
@@ -158,7 +161,12 @@ impl Cluster {
 
 impl Engine for Cluster {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
-        self.run(move |inner| inner.view(query.reader().clone())?.search(&query))
+        self.run(move |inner| {
+            let span = tracing::info_span!(target: SPANS, "search", hits = tracing::field::Empty);
+            let found = span.in_scope(|| inner.view(query.reader().clone())?.search(&query))?;
+            span.record("hits", found.hits.len());
+            Ok(found)
+        })
     }
 
     fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
@@ -174,7 +182,10 @@ impl Engine for Cluster {
         id: DocId,
         reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
-        self.run(move |inner| inner.view(reader)?.fetch(&id))
+        self.run(move |inner| {
+            let _span = tracing::info_span!(target: SPANS, "fetch").entered();
+            inner.view(reader)?.fetch(&id)
+        })
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {

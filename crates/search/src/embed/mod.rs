@@ -3,6 +3,8 @@
 mod endpoint;
 #[cfg(feature = "granite")]
 mod granite;
+#[cfg(any(feature = "granite", feature = "table"))]
+mod packed;
 mod remember;
 #[cfg(feature = "table")]
 mod table;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::embed::Remembered;
 use crate::embedder::Embedder;
+use crate::engine::SPANS;
 use crate::error::Error;
 use crate::vectors::{Live, Model, Question, Store, View};
 
@@ -29,8 +30,10 @@ impl Asker {
 
     /// A text as a question to the vectors of `view`.
     pub(super) fn question(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
-        self.questions
-            .get(text, || view.question(&self.embedder.query(text)?))
+        self.questions.get(text, || {
+            let _span = tracing::info_span!(target: SPANS, "embed").entered();
+            view.question(&self.embedder.query(text)?)
+        })
     }
 }
 

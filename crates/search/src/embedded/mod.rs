@@ -46,7 +46,7 @@ use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
 use crate::engine::{
-    self, Change, Engine, Generation, Held, Holding, PartState, Settled, Status, Vectored,
+    self, Change, Engine, Generation, Held, Holding, PartState, SPANS, Settled, Status, Vectored,
 };
 use crate::error::Error;
 use crate::hit::Found;
@@ -212,7 +212,8 @@ impl Embedded {
         async move {
             match Handle::try_current() {
                 Ok(runtime) if !is_short => {
-                    let task = runtime.spawn_blocking(move || work(&inner));
+                    let span = tracing::Span::current();
+                    let task = runtime.spawn_blocking(move || span.in_scope(|| work(&inner)));
                     task.await.map_err(Error::engine)?
                 }
                 _ => work(&inner),
@@ -230,7 +231,12 @@ impl Engine for Embedded {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
         // A question that was not asked before costs milliseconds, which another thread can spend.
         let is_short = self.is_small() && self.0.is_known(&query);
-        self.run(is_short, move |inner| inner.search(&query))
+        self.run(is_short, move |inner| {
+            let span = tracing::info_span!(target: SPANS, "search", hits = tracing::field::Empty);
+            let found = span.in_scope(|| inner.search(&query))?;
+            span.record("hits", found.hits.len());
+            Ok(found)
+        })
     }
 
     fn days(
@@ -258,7 +264,10 @@ impl Engine for Embedded {
         id: DocId,
         reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
-        self.run(self.is_small(), move |inner| inner.fetch(&id, &reader))
+        self.run(self.is_small(), move |inner| {
+            let _span = tracing::info_span!(target: SPANS, "fetch").entered();
+            inner.fetch(&id, &reader)
+        })
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use docent_mcp::{ApiKeys, Auth, Demand, Issuer, LinkKey, Network};
+use docent_mcp::{ApiKeys, Auth, Demand, Issuer, LinkKey, Network, Reach};
 
-use super::{Desk, sign_in};
+use super::{Desk, authorities, sign_in};
 use crate::output;
 use crate::pages::Seal;
 use crate::place;
@@ -100,13 +100,16 @@ fn unusable(error: docent_mcp::AuthError) -> Problem {
 }
 
 fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
-    let network = if settings.private_network {
-        Network::Private
-    } else {
-        Network::Public
+    let reach = Reach {
+        network: if settings.private_network {
+            Network::Private
+        } else {
+            Network::Public
+        },
+        authorities: authorities::of_issuers(settings)?,
     };
     let remote = settings.issuers.iter().map(|name| {
-        Issuer::remote(name, None, network)
+        Issuer::remote(name, None, reach.clone())
             .algorithms(settings.algorithms.clone())
             .access_tokens_only(settings.access_tokens_only)
     });
@@ -121,7 +124,7 @@ fn issuers(settings: &settings::Auth) -> Result<Vec<Issuer>, Problem> {
             );
         };
         let client = (asked.client_id.as_str(), asked.client_secret.reveal());
-        all.push(Issuer::introspected(name, url, client, network));
+        all.push(Issuer::introspected(name, url, client, reach));
     }
     Ok(all)
 }

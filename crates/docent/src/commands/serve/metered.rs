@@ -33,7 +33,8 @@ impl Counts {
         stop: CancellationToken,
     ) -> AppBuilder {
         let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
-        let meter = Meter::new(&title, &app.tool_names(), standing.clone());
+        let spans = desk.traces.as_ref().map(|traces| traces.counts.clone());
+        let meter = Meter::new(&title, &app.tool_names(), standing.clone()).with_spans(spans);
         let meter = Arc::new(meter);
         let options = http::Options {
             allowed_hosts: desk.settings.server.allow_hosts.clone(),

@@ -9,15 +9,13 @@ use docent_mcp::sign_in::{
 };
 use url::Host;
 
-use super::Desk;
+use super::{Desk, authorities};
 use crate::place;
 use crate::problem::Problem;
 use crate::settings::{By, Server, SignIn};
 
 /// What a token has to allow.
 const SCOPE: &str = "docs.read";
-/// The most bytes of a file of certificates.
-const MAX_CA_BYTES: u64 = 1024 * 1024;
 
 /// Whose tokens open the lock, and the pages where people get them.
 pub(super) struct Opened {
@@ -51,6 +49,7 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
         login,
         more_addresses: addresses.clone(),
         scope: SCOPE.to_owned(),
+        provider_authorities: authorities::of_issuers(&desk.settings.auth)?,
         own_hosts: own_hosts(settings)?,
         ..Options::new(&address, &title, &dir)
     })
@@ -122,18 +121,10 @@ fn upstream(settings: &SignIn) -> Result<Upstream, Problem> {
 }
 
 fn own_hosts(settings: &SignIn) -> Result<OwnHosts, Problem> {
-    use std::io::Read as _;
-    let mut authorities = None;
-    if let Some(path) = &settings.client_ca {
-        let mut text = String::new();
-        std::fs::File::open(path)
-            .and_then(|file| file.take(MAX_CA_BYTES).read_to_string(&mut text))
-            .map_err(|error| Problem::io("read", path, error))?;
-        authorities = Some(text);
-    }
+    let file = settings.client_ca.as_ref();
     Ok(OwnHosts {
         names: settings.client_hosts.clone(),
-        authorities,
+        authorities: file.map(|path| authorities::read(path)).transpose()?,
     })
 }
 

@@ -285,7 +285,7 @@ struct Got {
 
 async fn get(desk: &Desk, path: &str, tag: Option<&str>) -> Got {
     let options = Options {
-        routes: vec![pages::route(desk.knowledge.clone())],
+        routes: vec![pages::route(desk.knowledge.clone(), None)],
         ..Options::default()
     };
     let guard = options.guard(([127, 0, 0, 1], 8787).into()).unwrap();

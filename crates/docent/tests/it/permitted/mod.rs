@@ -9,7 +9,7 @@ use std::sync::Arc;
 use docent::audit::{Audit, Wish};
 use serde_json::{Value, json};
 
-use self::world::{ASKS, Ask, Client, GROUPS, NOBODY, PLAIN, World};
+use self::world::{ASKS, Ask, Client, GROUPS, NOBODY, PLAIN, TRACE, World};
 use crate::process::{Dir, Server, until};
 
 const CALLS: usize = 10_000;
@@ -96,6 +96,7 @@ async fn who_has_not_signed_in_sees_what_is_for_everyone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "each kind of line is looked at")]
 async fn every_call_is_written_down_without_names_or_questions() {
     let dir = Dir::new();
     let path = dir.path().join("audit.jsonl");
@@ -116,6 +117,18 @@ async fn every_call_is_written_down_without_names_or_questions() {
             None,
         )
         .await;
+    for (ask, key) in [
+        (PLAIN[7], Some("pear")),
+        (
+            Ask::Rpc("resources/read", r#"{"uri":"docent://fields/ferry"}"#),
+            None,
+        ),
+        (Ask::Page("/d/open-001?q=ferry"), None),
+        (Ask::Page("/d/pear-003?exp=1&sig=canary"), None),
+    ] {
+        let key = key.map(|group| world.keys[group].as_str());
+        client.ask(ask, "", key).await;
+    }
     tokio::task::spawn_blocking(move || audit.close())
         .await
         .unwrap();
@@ -144,10 +157,36 @@ async fn every_call_is_written_down_without_names_or_questions() {
         .collect();
     assert_eq!(statuses[..7], ["done"; 7]);
     assert_eq!(statuses[7..], ["mistaken"; 2]);
+    assert!(calls.iter().all(|call| call["trace"] == TRACE), "{text}");
+    let told: Vec<_> = lines[10..]
+        .iter()
+        .map(|line| {
+            (
+                &line["event"],
+                &line["results"],
+                &line["status"],
+                &line["tool"],
+            )
+        })
+        .collect();
+    let (done, mistaken, none) = (&json!("done"), &json!("mistaken"), &Value::Null);
+    let expected = [
+        (&json!("read"), &json!(["docent://corpus"]), done, none),
+        (&json!("read"), &json!([]), mistaken, none),
+        (&json!("page"), &json!(["open-001"]), done, none),
+        (&json!("page"), &json!([]), mistaken, none),
+    ];
+    assert_eq!(told, expected, "{text}");
+    assert!(
+        lines[10..].iter().all(|line| line["trace"] == TRACE),
+        "{text}"
+    );
+    assert_eq!(lines[10]["caller"], calls[0]["caller"]);
+    assert_eq!(lines[12]["caller"], "anonymous");
     let verified = dir.run(&["audit", "verify", "audit.jsonl"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert!(
-        verified.stdout.starts_with("whole: 10 lines"),
+        verified.stdout.starts_with("whole: 14 lines"),
         "{verified:?}"
     );
     std::fs::write(&path, text.replacen("\"fetch\"", "\"fetsh\"", 1)).unwrap();

@@ -20,6 +20,9 @@ use crate::contract;
 pub(super) const GROUPS: [&str; 2] = ["pear", "plum"];
 pub(super) const NOBODY: &str = "figs";
 
+/// The trace that every request says to belong to.
+pub(super) const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 pub(super) struct World {
     address: String,
     pub(super) keys: BTreeMap<&'static str, String>,
@@ -78,6 +81,9 @@ impl World {
         let knowledge = Arc::new(Knowledge::new(Arc::new(engine), &settings, "world"));
         knowledge.count().await.unwrap();
         let mut app = app::builder(&knowledge, DualFormat::Auto, TextForm::Json);
+        let observer = audit
+            .clone()
+            .map(|audit| audit as Arc<dyn docent_mcp::Observer>);
         if let Some(audit) = audit {
             app = app.observer(audit);
         }
@@ -100,7 +106,7 @@ impl World {
                 calls_per_minute: 0,
                 ..Limits::default()
             },
-            routes: vec![pages::route(knowledge)],
+            routes: vec![pages::route(knowledge, observer)],
             auth: Some(auth.build().unwrap()),
             ..Options::default()
         };
@@ -276,7 +282,7 @@ impl Client {
         });
         format!(
             "{line} HTTP/1.1\r\nhost: {}\r\naccept: application/json\r\ncontent-type: application/json\r\n\
-             mcp-protocol-version: 2025-11-25\r\n{key}content-length: {}\r\n\r\n{body}",
+             mcp-protocol-version: 2025-11-25\r\ntraceparent: {TRACE}\r\n{key}content-length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         )

@@ -12,6 +12,9 @@ use seccompiler::{
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// The number of the limit on time, which has another type in each C library.
+const RLIMIT_CPU: u64 = libc::RLIMIT_CPU as u64;
+
 /// Calls without conditions.
 const LEFT: &[i64] = &[
     libc::SYS_close,
@@ -129,7 +132,7 @@ fn left(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
     // The time for the next file, and no other limit.
     let time = vec![
         argument(0, SeccompCmpOp::Eq, 0)?,
-        argument(1, SeccompCmpOp::Eq, libc::RLIMIT_CPU.into())?,
+        argument(1, SeccompCmpOp::Eq, RLIMIT_CPU)?,
     ];
     rules.insert(libc::SYS_prlimit64, vec![rule(time)?]);
     Ok(rules)

@@ -233,3 +233,86 @@ fn there_is_a_most_of_keys() {
     };
     assert_eq!(why, "it is too long");
 }
+
+#[test]
+fn a_look_lasts_for_a_second() {
+    let (dir, keys) = keys();
+    let path = dir.path().join("in/api-keys.json");
+    let key = keys.add(grant("a"), NOW).unwrap();
+    keys.state().looked = Instant::now().checked_sub(LOOK).unwrap();
+    assert!(keys.identify(&key, NOW).is_ok());
+    fs::remove_file(&path).unwrap();
+    assert!(keys.identify(&key, NOW).is_ok(), "it was just looked at");
+}
+
+#[test]
+fn a_file_that_comes_back_is_seen() {
+    let (dir, keys) = keys();
+    let path = dir.path().join("in/api-keys.json");
+    let aside = dir.path().join("aside");
+    keys.add(grant("a"), NOW).unwrap();
+    fs::rename(&path, &aside).unwrap();
+    assert!(keys.list().is_empty());
+    // With the very time and size that it had before.
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(keys.list().len(), 1);
+}
+
+#[test]
+fn a_file_ends_at_its_bound() {
+    let (dir, keys) = keys();
+    keys.add(grant("a"), NOW).unwrap();
+    let path = dir.path().join("in/api-keys.json");
+    let text = fs::read_to_string(&path).unwrap();
+    // Its last byte is what makes it whole.
+    let fill = |size: usize| {
+        let head = text.trim_end().trim_end_matches('}');
+        let room = " ".repeat(size - head.len() - 1);
+        fs::write(&path, format!("{head}{room}}}")).unwrap();
+    };
+    fill(4 * 1024 * 1024);
+    assert_eq!(ApiKeys::open(&path).unwrap().list().len(), 1);
+    fill(4 * 1024 * 1024 + 1);
+    assert!(ApiKeys::open(&path).is_err());
+}
+
+#[test]
+fn what_cannot_be_put_in_place_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = dir.path().join("taken");
+    fs::create_dir(&taken).unwrap();
+    let written = file::write(&taken, &BTreeMap::new());
+    assert!(matches!(written, Err(AuthError::KeyFile(..))));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let opened = ApiKeys::open(&taken);
+    assert!(matches!(opened, Err(AuthError::KeyFile(..))));
+}
+
+#[test]
+fn a_file_needs_no_folder_in_its_name() {
+    assert_eq!(folder(Path::new("keys.json")), Path::new("."));
+    assert_eq!(folder(Path::new("a/keys.json")), Path::new("a"));
+    assert_eq!(folder(Path::new("/")), Path::new("."));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (dir, keys) = keys();
+    keys.add(grant("a"), NOW).unwrap();
+    let folder = fs::metadata(dir.path().join("in")).unwrap();
+    assert_eq!(folder.permissions().mode() & 0o777, 0o700);
+    let deep = dir.path().join("a/b/c");
+    make_folder(&deep).unwrap();
+    assert!(deep.parent().unwrap().is_dir());
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_not_one_that_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let opened = ApiKeys::open(file.join("keys.json"));
+    assert!(matches!(opened, Err(AuthError::KeyFile(..))));
+}

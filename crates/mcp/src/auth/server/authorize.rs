@@ -52,7 +52,7 @@ impl AuthorizationServer {
                 Ok(person) => self.allow(request, person).await,
                 Err(trouble) => self.asking(&visit, &sent.query, &request, Some(trouble)),
             },
-            SignIn::Upstream(provider) => self.depart(provider, &sent.query).await,
+            SignIn::Upstream(provider) => self.depart(provider, &sent.query, &request).await,
         }
     }
 
@@ -85,6 +85,7 @@ impl AuthorizationServer {
             sees_email: request.scopes.iter().any(|scope| scope == "email"),
             query,
             token: &format!("{until}.{token}"),
+            hint: request.hint.as_deref(),
             at,
             trouble,
         });
@@ -124,8 +125,10 @@ impl AuthorizationServer {
         if name.is_empty() || name.len() > MAX_NAME || password.is_empty() {
             return Ok(Err(Trouble::Wrong));
         }
+        // Keyed, because people type passwords into the wrong field, and a plain hash can be guessed on.
+        let shown = self.0.seal.make("log", &[&name]);
         if let Err(wait) = throttle.take(&name, Instant::now()) {
-            tracing::warn!(user = %seal::digest(&name), "too many wrong passwords");
+            tracing::warn!(user = %shown, "too many wrong passwords");
             return Ok(Err(Trouble::TooOften(wait)));
         }
         let (list, asked) = (users.clone(), name.clone());
@@ -135,7 +138,7 @@ impl AuthorizationServer {
             return Ok(Err(Trouble::Busy));
         };
         let Some(user) = user.filter(|_| right) else {
-            tracing::info!(user = %seal::digest(&name), "a wrong name or password");
+            tracing::info!(user = %shown, "a wrong name or password");
             return Ok(Err(Trouble::Wrong));
         };
         throttle.forgive(&name);

@@ -182,6 +182,29 @@ mod tests {
     }
 
     #[test]
+    fn a_client_must_be_able_to_do_without_a_secret() {
+        let with = |one: Value, all: Value| {
+            metadata(json!({
+                "redirect_uris": ["https://a.example/cb"],
+                "token_endpoint_auth_method": one, "token_endpoint_auth_methods_supported": all,
+            }))
+            .checked("x")
+            .is_ok()
+        };
+        let (none, basic) = (json!("none"), json!("client_secret_basic"));
+        for (one, all, taken) in [
+            (json!(null), json!(null), true),
+            (none.clone(), json!(null), true),
+            (basic.clone(), json!(null), false),
+            (basic.clone(), json!(["none"]), true),
+            (none.clone(), json!(["client_secret_basic"]), false),
+            (none, json!([]), false),
+        ] {
+            assert_eq!(with(one.clone(), all.clone()), taken, "{one} {all}");
+        }
+    }
+
+    #[test]
     fn refresh_tokens_are_for_those_who_want_them() {
         let with = |grants: Value| {
             metadata(json!({"redirect_uris": ["https://a.example/cb"], "grant_types": grants}))

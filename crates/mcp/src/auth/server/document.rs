@@ -239,6 +239,77 @@ mod tests {
         assert!(read_json(&chatgpt).is_ok());
     }
 
+    #[test]
+    fn what_is_over_makes_room_and_then_what_is_over_soonest() {
+        let documents = documents();
+        let busy = Err(DocumentError::Busy);
+        let at = |n: usize| format!("https://a.example/{n}");
+        for n in 0..MAX_KEPT {
+            let until = if n < 10 { 200 } else { 1_000 + n as u64 };
+            documents.keep(&at(n), until, 100, &busy);
+        }
+        let count = || documents.kept.lock().unwrap().len();
+        documents.keep("https://b.example/1", 900, 199, &busy);
+        assert_eq!(count(), MAX_KEPT, "nothing is over, so the soonest goes");
+        documents.keep("https://b.example/2", 2_000, 200, &busy);
+        assert_eq!(
+            count(),
+            MAX_KEPT - 8,
+            "ten were over, of which one had gone"
+        );
+        assert_eq!(documents.kept(&at(0), 199), None);
+        for n in 0..8 {
+            documents.keep(&format!("https://c.example/{n}"), 2_000, 200, &busy);
+        }
+        documents.keep("https://d.example/", 2_000, 200, &busy);
+        assert_eq!(documents.kept("https://b.example/1", 201), None);
+        assert!(documents.kept(&at(10), 201).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_is_not_even_called() {
+        let documents = documents();
+        let of = |size: usize| {
+            let head = "https://nowhere.invalid/";
+            format!("{head}{}", "x".repeat(size - head.len()))
+        };
+        for bad in ["https://nowhere.invalid", &of(MAX_ADDRESS + 1)] {
+            let told = documents.client(bad, 100).await;
+            assert_eq!(told, Err(DocumentError::Address), "{bad}");
+            assert_eq!(documents.kept(bad, 100), None);
+        }
+        let told = documents.client(&of(MAX_ADDRESS), 100).await;
+        assert_eq!(told, Err(DocumentError::Fetch(FetchError::Failed)));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_an_answer_has_bounded_room() {
+        let documents = documents();
+        for n in 0..MAX_KEPT - 1 {
+            let address = format!("https://a.example/{n}");
+            documents
+                .turns
+                .lock()
+                .unwrap()
+                .insert(address, Arc::default());
+        }
+        let told = |address: &'static str| documents.client(address, 100);
+        let fetched = Err(DocumentError::Fetch(FetchError::Failed));
+        assert_eq!(told("https://nowhere.invalid/1").await, fetched);
+        let address = "https://nowhere.invalid/2".to_owned();
+        documents
+            .turns
+            .lock()
+            .unwrap()
+            .insert(address, Arc::default());
+        assert_eq!(
+            told("https://nowhere.invalid/3").await,
+            Err(DocumentError::Busy)
+        );
+        assert_eq!(told("https://nowhere.invalid/2").await, fetched);
+        assert_eq!(documents.turns.lock().unwrap().len(), MAX_KEPT - 1);
+    }
+
     #[tokio::test]
     async fn failures_are_kept_for_a_while_and_room_is_bounded() {
         let documents = documents();

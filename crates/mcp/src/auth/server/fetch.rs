@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ureq::config::Config;
 use ureq::http::Uri;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Error};
 
 use crate::auth::web::is_public;
+use crate::auth::{Authorities, BadAuthorities};
 
 /// How long one document may take, from its name to its last byte. Hosts wait ten seconds for all of a sign-in.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,25 +55,17 @@ pub(crate) enum FetchError {
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     own: Arc<OwnHosts>,
-    authorities: Arc<[Certificate<'static>]>,
+    authorities: Option<Authorities>,
 }
 
 impl Fetcher {
     /// # Errors
     /// When the authorities are not certificates.
     pub(crate) fn new(own: OwnHosts) -> Result<Self, BadAuthorities> {
-        let mut authorities = Vec::new();
-        for item in parse_pem(own.authorities.as_deref().unwrap_or_default().as_bytes()) {
-            if let PemItem::Certificate(one) = item.map_err(|_| BadAuthorities)? {
-                authorities.push(one.to_owned());
-            }
-        }
-        if own.authorities.is_some() && authorities.is_empty() {
-            return Err(BadAuthorities);
-        }
+        let authorities = own.authorities.as_deref().map(Authorities::parse);
         Ok(Self {
+            authorities: authorities.transpose()?,
             own: Arc::new(own),
-            authorities: authorities.into(),
         })
     }
 
@@ -114,10 +106,11 @@ impl Fetcher {
             return Err(FetchError::NotJson);
         }
         let fresh_for = header("cache-control").and_then(fresh_for);
+        // The reader takes a body of exactly its limit for one that is too long.
         let body = response
             .body_mut()
             .with_config()
-            .limit(MAX_BYTES)
+            .limit(MAX_BYTES + 1)
             .read_to_vec();
         let body = body.map_err(|error| match error {
             Error::BodyExceedsLimit(_) => FetchError::TooLarge,
@@ -127,11 +120,7 @@ impl Fetcher {
     }
 
     fn agent(&self, own: bool) -> Agent {
-        let roots = if own && !self.authorities.is_empty() {
-            RootCerts::Specific(Arc::new(self.authorities.to_vec()))
-        } else {
-            RootCerts::WebPki
-        };
+        let authorities = self.authorities.as_ref().filter(|_| own);
         let config = Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
@@ -140,17 +129,12 @@ impl Fetcher {
             .https_only(true)
             // A proxy would look names up for itself.
             .proxy(None)
-            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .tls_config(Authorities::tls(authorities))
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")))
             .build();
         Agent::with_parts(config, DefaultConnector::new(), Guarded { own })
     }
 }
-
-/// The authorities of the owner's hosts are not certificates.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("not a certificate in PEM")]
-pub struct BadAuthorities;
 
 #[derive(Debug, thiserror::Error)]
 #[error("not an address of the internet")]
@@ -195,6 +179,8 @@ fn fresh_for(header: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use ureq::tls::RootCerts;
+
     use super::*;
 
     #[test]
@@ -221,6 +207,30 @@ mod tests {
             })
         };
         assert!(with("").is_err() && with("hello").is_err());
+    }
+
+    #[test]
+    fn the_owners_authorities_vouch_for_the_owners_hosts_alone() {
+        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let with = |authorities: Option<String>| {
+            let names = vec!["A.example:8443".to_owned()];
+            Fetcher::new(OwnHosts { names, authorities }).unwrap()
+        };
+        let web = |fetcher: &Fetcher, own: bool| {
+            let agent = fetcher.agent(own);
+            matches!(agent.config().tls_config().root_certs(), RootCerts::WebPki)
+        };
+        let fetcher = with(Some(made.cert.pem()));
+        assert!(!web(&fetcher, true) && web(&fetcher, false));
+        assert!(web(&with(None), true) && web(&with(None), false));
+        assert!(fetcher.is_own("a.example:8443"));
+        for other in ["a.example", "a.example:8444", "b.example:8443", ""] {
+            assert!(!fetcher.is_own(other), "{other}");
+        }
+        // A key among the certificates is not one of them.
+        let key = made.signing_key.serialize_pem();
+        let both = with(Some(format!("{key}{}", made.cert.pem())));
+        assert_eq!(format!("{:?}", both.authorities), "Some(Authorities(1))");
     }
 
     #[test]

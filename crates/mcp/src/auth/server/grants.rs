@@ -417,3 +417,6 @@ impl Grants {
         self.store.change(|rows| rows.count(table)).unwrap()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -243,6 +243,87 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_key_signs_to_its_last_second_and_is_shown_to_its_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let keys = open(store.clone(), 1000).unwrap();
+        let kid = |token: &str| {
+            let head = seal::decode(token.split('.').next().unwrap()).unwrap();
+            serde_json::from_slice::<Value>(&head).unwrap()["kid"].clone()
+        };
+        let sign = |keys: &Keys, now: u64| kid(&keys.sign("at+jwt", &json!({}), now).unwrap());
+        let first = sign(&keys, 1000);
+        assert_eq!(sign(&keys, 1000 + SIGNS_FOR - 1), first);
+        let second = sign(&keys, 1000 + SIGNS_FOR);
+        assert_ne!(second, first);
+        // A clock that goes back changes nothing.
+        assert_eq!(sign(&keys, 1), second);
+        let shown = |now: u64| {
+            let keys = open(store.clone(), now).unwrap();
+            keys.jwks()["keys"].as_array().unwrap().len()
+        };
+        assert_eq!(shown(1000 + SIGNS_FOR + SHOWN_FOR - 1), 2);
+        assert_eq!(shown(1000 + SIGNS_FOR + SHOWN_FOR), 1);
+        let rows = store.change(|rows| rows.count(KEYS)).unwrap();
+        assert_eq!(rows, 1, "what is not shown is not kept either");
+    }
+
+    #[test]
+    fn every_server_has_a_secret_of_its_own() {
+        let made = || {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::open(dir.path()).unwrap();
+            let first = secret(&store).unwrap();
+            assert_eq!(secret(&store).unwrap(), first);
+            first
+        };
+        let (one, two) = (made(), made());
+        assert!(one.len() == 32 && two.len() == 32 && one != two);
+    }
+
+    #[test]
+    fn there_is_a_most_of_keys_and_the_oldest_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let now = 100 * 86_400;
+        store
+            .change(|rows| {
+                for n in 0..12 {
+                    let pair = EcdsaKeyPair::generate_pkcs8(&ES256, &SystemRandom::new()).unwrap();
+                    let row = Row {
+                        made: now - SIGNS_FOR - n,
+                        private: seal::encode(pair.as_ref()),
+                    };
+                    rows.put(KEYS, &format!("k{n:02}"), &row)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let keys = open(store.clone(), now).unwrap();
+        let jwks = keys.jwks();
+        let all = jwks["keys"].as_array().unwrap();
+        let ids: Vec<_> = all.iter().map(|key| key["kid"].as_str().unwrap()).collect();
+        assert_eq!(ids[1..], ["k00", "k01", "k02", "k03", "k04", "k05", "k06"]);
+        assert_eq!(store.change(|rows| rows.count(KEYS)).unwrap(), MAX_KEYS);
+        let token = keys.sign("at+jwt", &json!({}), now).unwrap();
+        assert!(verify(&jwks, &token));
+    }
+
+    #[test]
+    fn a_key_that_is_damaged_is_told() {
+        for private in ["!", "AAAA"] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::open(dir.path()).unwrap();
+            let row = Row {
+                made: 1000,
+                private: private.to_owned(),
+            };
+            store.change(|rows| rows.put(KEYS, "k", &row)).unwrap();
+            assert!(matches!(open(store, 1000), Err(KeyError::Damaged)));
+        }
+    }
+
+    #[test]
     fn only_the_public_half_is_shown() {
         let dir = tempfile::tempdir().unwrap();
         let keys = open(Store::open(dir.path()).unwrap(), 0).unwrap();

@@ -52,11 +52,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use super::BadAuthorities;
 use super::challenge::{base, names};
-use super::{Algorithm, AuthError, Issuer, LocalKeys, is_scope};
+use super::{Algorithm, AuthError, Authorities, Issuer, LocalKeys, is_scope};
 use crate::error::Failure;
 use crate::http::{Page, Route, Visit};
-pub use fetch::{BadAuthorities, OwnHosts};
+pub use fetch::OwnHosts;
 pub use password::hash as hash_password;
 pub use password::{
     BadPassword, MAX_BYTES as MAX_PASSWORD_BYTES, MIN_CHARS as MIN_PASSWORD_CHARS, new_password,
@@ -101,6 +102,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// How people prove who they are.
     pub login: Login,
+    /// The authorities that vouch for the provider of [`Login::Upstream`], if not those that browsers trust.
+    pub provider_authorities: Option<Authorities>,
     /// Hosts of the owner's own network that may hold documents of clients.
     pub own_hosts: OwnHosts,
     /// The clock.
@@ -119,6 +122,7 @@ impl Options {
             scope: "docs.read".to_owned(),
             dir: dir.as_ref().to_owned(),
             login: Login::Password,
+            provider_authorities: None,
             own_hosts: OwnHosts::default(),
             clock: Arc::new(move || seconds().map_or(0, |passed| passed.as_secs())),
         }
@@ -203,7 +207,10 @@ impl AuthorizationServer {
                 verifier: Verifier::new()?,
                 throttle: Throttle::default(),
             },
-            Login::Upstream(upstream) => SignIn::Upstream(upstream::Provider::new(upstream)?),
+            Login::Upstream(upstream) => {
+                let trusted = options.provider_authorities;
+                SignIn::Upstream(upstream::Provider::new(upstream, trusted)?)
+            }
         };
         let fetcher = Fetcher::new(options.own_hosts)?;
         let state = State::open(&dir, (options.clock)()).map_err(|error| match error {

@@ -24,6 +24,8 @@ pub(crate) struct Asking<'a> {
     /// The request, and the seal under it.
     pub(crate) query: &'a str,
     pub(crate) token: &'a str,
+    /// Who will sign in, as far as the app knows.
+    pub(crate) hint: Option<&'a str>,
     /// The provider where people sign in; without one they type a password here.
     pub(crate) at: Option<&'a str>,
     pub(crate) trouble: Option<Trouble>,
@@ -116,11 +118,17 @@ fn form(asking: &Asking<'_>) -> String {
     );
     let allow = match asking.at {
         None => {
-            form.push_str(
+            // Who is named already has only the password to type.
+            let (first, second) = match asking.hint {
+                None => (" autofocus".to_owned(), ""),
+                Some(name) => (format!(" value=\"{}\"", escape(name)), " autofocus"),
+            };
+            let _ = write!(
+                form,
                 "<label>Name<input name=\"name\" autocomplete=\"username\" autocapitalize=\"none\" \
-                 spellcheck=\"false\" maxlength=\"200\" required autofocus></label>\n\
+                 spellcheck=\"false\" maxlength=\"200\" required{first}></label>\n\
                  <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" \
-                 maxlength=\"512\" required></label>\n",
+                 maxlength=\"512\" required{second}></label>\n",
             );
             "Sign in and allow".to_owned()
         }

@@ -128,6 +128,8 @@ mod tests {
     #[test]
     fn passwords_have_bounds_and_salt() {
         assert_eq!(hash("ninechars"), Err(BadPassword::Short));
+        assert!(hash(&"ä".repeat(MIN_CHARS)).is_ok());
+        assert_eq!(hash(&"ä".repeat(MIN_CHARS - 1)), Err(BadPassword::Short));
         assert_eq!(hash(&"a".repeat(MAX_BYTES + 1)), Err(BadPassword::Long));
         let longest = "a".repeat(MAX_BYTES);
         let (one, two) = (hash(&longest).unwrap(), hash(&longest).unwrap());
@@ -142,6 +144,25 @@ mod tests {
         assert_eq!(one.len(), 23);
         assert_ne!(one, two);
         assert!(one.split('-').all(|group| group.len() == 5), "{one}");
+    }
+
+    #[test]
+    fn new_passwords_use_every_letter() {
+        let all: String = (0..50).map(|_| new_password().unwrap()).collect();
+        let used: std::collections::BTreeSet<u8> = all.bytes().filter(|b| *b != b'-').collect();
+        assert_eq!(used, LETTERS.iter().copied().collect());
+    }
+
+    #[tokio::test]
+    async fn the_longest_password_counts_and_a_longer_one_is_not_even_hashed() {
+        let verifier = Verifier::new().unwrap();
+        let longest = "a".repeat(MAX_BYTES);
+        let kept = hash(&longest).unwrap();
+        assert_eq!(verifier.check(&longest, Some(&kept)).await, Ok(true));
+        verifier.turns.close();
+        let over = "a".repeat(MAX_BYTES + 1);
+        assert_eq!(verifier.check(&over, Some(&kept)).await, Ok(false));
+        assert_eq!(verifier.check(&longest, Some(&kept)).await, Err(Busy));
     }
 
     #[tokio::test]

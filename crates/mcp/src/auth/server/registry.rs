@@ -180,6 +180,73 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_those_who_were_allowed_something_the_first_to_end_makes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let row = |ends: u64| Row {
+            client: client(),
+            made: 1000,
+            ends,
+        };
+        // The first to end is not the first by name.
+        let most = MAX_KEPT as u64;
+        store
+            .change(|rows| {
+                for n in 0..most {
+                    rows.put(CLIENTS, &format!("{n:022}"), &row(1_000_000 + most - n))?;
+                }
+                rows.put(NEWCOMERS, "new", &row(1000 + NEW_FOR))
+            })
+            .unwrap();
+        let there = |id: &str| {
+            let there = store.change(|rows| rows.get::<Row>(CLIENTS, id));
+            there.unwrap().is_some()
+        };
+        let id = |n: u64| format!("{:022}", most - n);
+        // One that is known already needs no room.
+        store.change(|rows| keep(rows, &id(2), 2_000_000)).unwrap();
+        assert!(there(&id(1)));
+        store.change(|rows| keep(rows, "new", 1000)).unwrap();
+        assert!(!there(&id(1)) && there(&id(2)) && there("new"));
+        assert_eq!(store.change(|rows| rows.count(CLIENTS)).unwrap(), MAX_KEPT);
+        assert_eq!(store.change(|rows| rows.count(NEWCOMERS)).unwrap(), 0);
+        // A client that did not register is not kept.
+        store
+            .change(|rows| keep(rows, "stranger", 9_000_000))
+            .unwrap();
+        assert!(!there("stranger"));
+        store.change(|rows| sweep(rows, 1_000_003)).unwrap();
+        assert!(!there(&id(3)) && there(&id(4)));
+    }
+
+    #[tokio::test]
+    async fn of_those_who_are_new_the_oldest_makes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store
+            .change(|rows| {
+                for n in 0..MAX_NEW as u64 {
+                    let row = Row {
+                        client: client(),
+                        made: 5000 - n,
+                        ends: 90_000,
+                    };
+                    rows.put(NEWCOMERS, &format!("{n:022}"), &row)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let registry = Registry::new(store);
+        registry.add(client(), 6000).await.unwrap().unwrap();
+        let there = async |n: usize| {
+            let found = registry.find(&format!("{n:022}"), 6000).await;
+            found.unwrap().is_some()
+        };
+        assert!(!there(MAX_NEW - 1).await, "it came first");
+        assert!(there(MAX_NEW - 2).await && there(0).await);
+    }
+
+    #[tokio::test]
     async fn who_is_never_used_is_forgotten_after_a_day_and_who_is_used_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();

@@ -15,6 +15,8 @@ use crate::error::Failure;
 
 /// The most bytes of what a client wants back unchanged.
 const MAX_STATE: usize = 2_048;
+/// The most bytes of what a client knows of the person, as the form takes a name.
+const MAX_HINT: usize = 200;
 /// What an S256 challenge is: 32 bytes in base64.
 const CHALLENGE_CHARS: usize = 43;
 
@@ -28,6 +30,8 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) resource: String,
     pub(crate) scopes: Vec<String>,
     pub(crate) nonce: Option<String>,
+    /// Who the client thinks will sign in.
+    pub(crate) hint: Option<String>,
 }
 
 /// Why a request is not granted.
@@ -85,6 +89,7 @@ impl AuthorizationServer {
             .ok_or_else(|| back("invalid_scope", "none of these scopes can be granted"))?;
         Ok(AuthorizationRequest {
             nonce: form.get("nonce").map(str::to_owned),
+            hint: form.get("login_hint").and_then(hint),
             client,
             redirect,
             state,
@@ -152,6 +157,13 @@ impl AuthorizationServer {
     }
 }
 
+/// Who the client thinks will sign in, if that can be a name. It is a help, so a bad one is no error.
+fn hint(text: &str) -> Option<String> {
+    let text = text.trim();
+    let fits = (1..=MAX_HINT).contains(&text.len()) && !text.chars().any(char::is_control);
+    fits.then(|| text.to_owned())
+}
+
 type Why = (&'static str, &'static str);
 
 /// Everything about a request that depends on nothing but itself.
@@ -205,4 +217,20 @@ fn check_shape(form: &Form) -> Result<(), Why> {
         return Err(("login_required", "the user has to sign in"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_a_name_or_nothing() {
+        let longest = "n".repeat(MAX_HINT);
+        for good in ["anna", "anna@port.example", "Zoë", longest.as_str()] {
+            assert_eq!(hint(&format!(" {good} ")).as_deref(), Some(good));
+        }
+        for bad in ["", "  ", "a\nb", "a\u{0}", &format!("{longest}n")] {
+            assert_eq!(hint(bad), None, "{bad}");
+        }
+    }
 }

@@ -3,6 +3,10 @@
 mod attacks;
 mod bounds;
 mod dance;
+mod details;
+mod documents;
+mod opening;
+mod pages;
 mod providers;
 mod refreshing;
 
@@ -59,6 +63,7 @@ struct World {
     dir: tempfile::TempDir,
     clock: Arc<AtomicU64>,
     login: Login,
+    own_hosts: OwnHosts,
     server: Option<AuthorizationServer>,
     router: Router,
 }
@@ -135,12 +140,22 @@ impl World {
     }
 
     fn with(login: Login) -> Self {
+        Self::made(login, OwnHosts::default())
+    }
+
+    /// With hosts of the owner's own.
+    fn at_home(own_hosts: OwnHosts) -> Self {
+        Self::made(Login::Password, own_hosts)
+    }
+
+    fn made(login: Login, own_hosts: OwnHosts) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let now = (Options::new("", "", "").clock)();
         let mut world = Self {
             dir,
             clock: Arc::new(AtomicU64::new(now)),
             login,
+            own_hosts,
             server: None,
             router: Router::new(),
         };
@@ -165,6 +180,7 @@ impl World {
         let clock = self.clock.clone();
         let server = AuthorizationServer::open(Options {
             login: self.login.clone(),
+            own_hosts: self.own_hosts.clone(),
             clock: Arc::new(move || clock.load(Ordering::SeqCst)),
             ..Options::new(ADDRESS, "Harbour <archive>", self.dir.path())
         })

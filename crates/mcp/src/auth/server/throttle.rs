@@ -99,6 +99,65 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn half_of_the_wait_is_half_of_it() {
+        let (throttle, now) = (Throttle::default(), Instant::now());
+        while throttle.take("anna", now).is_ok() {}
+        assert_eq!(throttle.take("anna", now + EACH / 2), Err(EACH / 2));
+        assert_eq!(throttle.take("anna", now + EACH), Ok(()));
+        // However long somebody stays away, ten guesses are all there are.
+        let later = now + EACH * 1_000;
+        assert_eq!(
+            (0..20)
+                .filter(|_| throttle.take("anna", later).is_ok())
+                .count(),
+            10
+        );
+    }
+
+    fn names(throttle: &Throttle) -> usize {
+        throttle.0.lock().unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn room_is_made_by_those_who_have_everything_left() {
+        let (throttle, now) = (Throttle::default(), Instant::now());
+        for n in 0..MAX_NAMES {
+            throttle.take(&n.to_string(), now).unwrap();
+        }
+        // Somebody who is known needs no room.
+        throttle.take("0", now + EACH).unwrap();
+        assert_eq!(names(&throttle), MAX_NAMES);
+        throttle.take("one more", now + EACH).unwrap();
+        assert_eq!(names(&throttle), 2);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_less_left_stays_while_others_have_everything() {
+        let (throttle, now) = (Throttle::default(), Instant::now());
+        for n in 0..MAX_NAMES {
+            let late = if n < 6_000 { EACH } else { Duration::ZERO };
+            throttle.take(&n.to_string(), now + late).unwrap();
+        }
+        throttle.take("one more", now + EACH).unwrap();
+        assert_eq!(names(&throttle), 6_001);
+    }
+
+    #[tokio::test]
+    async fn where_nobody_has_the_half_that_has_most_makes_room() {
+        let (throttle, now) = (Throttle::default(), Instant::now());
+        for n in 0..MAX_NAMES {
+            throttle.take(&n.to_string(), now).unwrap();
+            if n % 2 == 0 {
+                throttle.take(&n.to_string(), now).unwrap();
+            }
+        }
+        throttle.take("one more", now).unwrap();
+        assert_eq!(names(&throttle), MAX_NAMES / 2 + 1);
+        let left = |name: &str| throttle.0.lock().unwrap().contains_key(&key(name));
+        assert!(left("0") && !left("1") && left("one more"));
+    }
+
+    #[tokio::test]
     async fn the_right_password_ends_the_wait() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         while throttle.take("anna", now).is_ok() {}

@@ -19,9 +19,10 @@ use super::authorize::back;
 use super::cookie::Cookie;
 use super::form::{Form, with_query};
 use super::grants::Person;
+use super::request::AuthorizationRequest;
 use super::{AuthorizationServer, SignIn, page, seal};
 use crate::auth::web::{self, Fetch, web};
-use crate::auth::{Issuer, claims, discovery, token};
+use crate::auth::{Authorities, Issuer, Network, Reach, claims, discovery, token};
 use crate::error::Failure;
 use crate::http::{Page, Visit};
 
@@ -84,7 +85,10 @@ pub(super) struct Provider {
 struct Unknown(&'static str);
 
 impl Provider {
-    pub(super) fn new(upstream: Upstream) -> Result<Self, BadUpstream> {
+    pub(super) fn new(
+        upstream: Upstream,
+        authorities: Option<Authorities>,
+    ) -> Result<Self, BadUpstream> {
         let bad = || BadUpstream(upstream.issuer.clone());
         let url = Url::parse(&upstream.issuer).map_err(|_| bad())?;
         let here = match url.host() {
@@ -97,7 +101,11 @@ impl Provider {
             return Err(bad());
         }
         // The owner chose the provider, so it may be in their own network.
-        let web = web(true);
+        let network = Network::Private;
+        let web = web(&Reach {
+            network,
+            authorities,
+        });
         Ok(Self {
             host: url.host_str().ok_or_else(bad)?.to_owned(),
             issuer: Issuer::fetched(upstream.issuer.clone(), None, web.clone()),
@@ -313,7 +321,12 @@ impl AuthorizationServer {
     }
 
     /// Sends the browser to the provider, on behalf of a request that has been checked and consented to.
-    pub(super) async fn depart(&self, provider: &Provider, query: &str) -> Result<Page, Failure> {
+    pub(super) async fn depart(
+        &self,
+        provider: &Provider,
+        query: &str,
+        request: &AuthorizationRequest,
+    ) -> Result<Page, Failure> {
         let endpoint = match provider.address("authorization_endpoint").await {
             Ok(endpoint) => endpoint,
             Err(Unknown(why)) => return Ok(page::stopped(why).status(502)),
@@ -326,19 +339,19 @@ impl AuthorizationServer {
         if cookie.len() > MAX_COOKIE {
             return Ok(page::stopped("the app's request is too long").status(400));
         }
-        let to = with_query(
-            &endpoint,
-            &[
-                ("response_type", "code"),
-                ("client_id", &provider.upstream.client_id),
-                ("redirect_uri", &self.callback()),
-                ("scope", "openid email profile"),
-                ("state", &trip.id),
-                ("nonce", &trip.nonce),
-                ("code_challenge", &seal::digest(&trip.verifier)),
-                ("code_challenge_method", "S256"),
-            ],
-        );
+        let (callback, challenge) = (self.callback(), seal::digest(&trip.verifier));
+        let mut values = vec![
+            ("response_type", "code"),
+            ("client_id", provider.upstream.client_id.as_str()),
+            ("redirect_uri", &callback),
+            ("scope", "openid email profile"),
+            ("state", &trip.id),
+            ("nonce", &trip.nonce),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        values.extend(request.hint.as_deref().map(|hint| ("login_hint", hint)));
+        let to = with_query(&endpoint, &values);
         let cookie = self.trip_cookie().set(&cookie, TRIP_FOR);
         Ok(page::hand_over(&to).header("set-cookie", cookie))
     }
@@ -390,3 +403,6 @@ impl AuthorizationServer {
         (fresh && ours && same).then(|| self.trip(id, &query))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -306,6 +306,70 @@ mod tests {
     }
 
     #[test]
+    fn the_file_is_lines_that_a_person_can_read_and_has_a_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        users.add(user("anna")).unwrap();
+        let path = dir.path().join(NAME);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().count() > 5 && text.ends_with("}\n"), "{text}");
+        // Its last byte is what makes it whole.
+        let fill = |size: u64| {
+            let room = usize::try_from(size).unwrap() - text.trim_end().len();
+            let head = text.trim_end().trim_end_matches('}');
+            std::fs::write(&path, format!("{head}{}}}", " ".repeat(room))).unwrap();
+        };
+        fill(MAX_FILE_BYTES);
+        assert_eq!(users.list().unwrap().len(), 1);
+        fill(MAX_FILE_BYTES + 1);
+        assert!(matches!(users.list(), Err(UserError::Damaged(_, None))));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_not_an_empty_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(matches!(Users::at(&file).list(), Err(UserError::Io(..))));
+        assert!(matches!(
+            Users::at(&file).add(user("anna")),
+            Err(UserError::Io(..))
+        ));
+    }
+
+    #[test]
+    fn names_addresses_and_groups_have_bounds() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = Users::at(dir.path());
+        let (most, over) = ("ä".repeat(MAX_CHARS), "ä".repeat(MAX_CHARS + 1));
+        users.add(user(&most)).unwrap();
+        for (group, taken) in [(&most, true), (&over, false), (&String::new(), false)] {
+            let done = users.update(&most, |user| user.groups = vec![group.clone()]);
+            assert_eq!(done.is_ok(), taken, "{group}");
+        }
+        for (email, taken) in [("a@b", true), ("@b", false), ("a@", false), (" a@b", false)] {
+            let done = users.update(&most, |user| user.email = Some(email.to_owned()));
+            assert_eq!(done.is_ok(), taken, "{email}");
+        }
+        let kept = users.find(&most).unwrap().unwrap();
+        assert_eq!(
+            (kept.email.as_deref(), &kept.groups[..]),
+            (Some("a@b"), &[most.clone()][..])
+        );
+        // Whoever changes somebody cannot give them another name.
+        users
+            .update(&most, |user| user.name = "nils".to_owned())
+            .unwrap();
+        assert!(users.find("nils").unwrap().is_none());
+        assert!(matches!(
+            users.update("nils", |_| ()),
+            Err(UserError::Unknown(_))
+        ));
+        let told = users.add(user("\u{7}a\n")).unwrap_err().to_string();
+        assert_eq!(told, "`a` is not a name");
+    }
+
+    #[test]
     fn damage_is_told_and_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let users = Users::at(dir.path());
@@ -323,7 +387,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let made = dir.path().join("state");
         let users = Users::at(&made);
-        std::fs::create_dir(&made).unwrap();
+        make_private(&made).unwrap();
+        let folder = std::fs::metadata(&made).unwrap().permissions().mode();
+        assert_eq!(folder & 0o777, 0o700);
         std::fs::write(made.join("users.json.new"), "left by somebody").unwrap();
         users.add(user("anna")).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -381,3 +381,60 @@ fn jwts_are_told_from_opaque_tokens() {
         assert_eq!(is_jwt(token), expected, "{token}");
     }
 }
+
+#[tokio::test]
+async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
+    let bench = Bench::new();
+    let issuer = &bench.issuers[1];
+    let good = json!({"iss": ISSUER, "sub": "u", "aud": "me", "exp": NOW + 60, "nonce": "n"});
+    let check = async |signer: &Signer, header: Value, changes: Value| {
+        let mut claims = good.clone();
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        let token = signer.token_with(&header, &claims);
+        signed_in(&token, issuer, "me", "n", NOW).await
+    };
+    let jwt = || json!({"typ": "JWT"});
+    for header in [jwt(), json!({"typ": "jwt"}), json!({"typ": null})] {
+        let caller = check(&bench.signer, header, json!({})).await.unwrap();
+        assert_eq!(
+            (caller.issuer(), caller.subject()),
+            (Some(ISSUER), Some("u"))
+        );
+    }
+    assert!(
+        check(&bench.signer, jwt(), json!({"azp": "me"}))
+            .await
+            .is_ok()
+    );
+    assert!(
+        check(&bench.signer, jwt(), json!({"aud": ["me", "b"]}))
+            .await
+            .is_ok()
+    );
+    for (changes, expected) in [
+        (json!({"nonce": "other"}), "another request"),
+        (json!({"nonce": 1}), "another request"),
+        (json!({"azp": "other"}), "another client"),
+        (json!({"azp": 1}), "another client"),
+        (json!({"aud": "other"}), "not meant for"),
+        (json!({"exp": NOW - 31}), "expired"),
+        (json!({"iss": "https://b.example"}), "not one of ours"),
+        (json!({"sub": ""}), "whose it is"),
+    ] {
+        let found = why(check(&bench.signer, jwt(), changes).await);
+        assert!(found.contains(expected), "{found}");
+    }
+    let access = check(&bench.signer, json!({"typ": "at+jwt"}), json!({})).await;
+    assert!(why(access).contains("not an ID token"));
+    let forged = check(&Signer::ed25519("k"), jwt(), json!({})).await;
+    assert!(why(forged).contains("signature"));
+    let unnamed = check(&bench.signer, json!({"typ": "JWT", "kid": ""}), json!({})).await;
+    assert!(why(unnamed).contains("name of the key"));
+    // A key that would do is of no use where the issuer does not sign that way.
+    let other = Bench::with(|issuer| issuer.algorithms([Algorithm::Es256]));
+    let token = other.signer.token_with(&jwt(), &good);
+    let refused = signed_in(&token, &other.issuers[1], "me", "n", NOW).await;
+    assert!(why(refused).contains("algorithm"));
+}

@@ -1,6 +1,9 @@
-//! The packed file into the model's tables and matrices. The large ones stay where the program was
-//! loaded; only the small vectors of numbers are copied.
+//! The packed file into the model's tables and matrices. Most of it is unpacked once, for the whole program; the
+//! vectors of words, which are the larger half of it, as texts need them.
 
+use std::sync::OnceLock;
+
+use super::super::packed::Packed;
 use super::kernels::{Matrix, Norm, PANEL};
 use super::tokenizer::{MAX_TOKENS, Tokenizer};
 
@@ -13,13 +16,32 @@ const VOCABULARY: usize = 50265;
 
 const MAGIC: &[u8] = b"DOCENTGR\x01\0\0\0";
 
-/// Starts the file on a cache line, so that no load of the kernels straddles two.
-#[repr(C, align(64))]
-struct Aligned<T: ?Sized>(T);
+/// Where the vectors of words start in the file.
+const ROWS: usize = 702_848;
+/// Where the sections behind them start.
+const BEHIND: usize = (ROWS + VOCABULARY * HIDDEN).next_multiple_of(64);
 
-static PACKED: &Aligned<[u8]> = &Aligned(*include_bytes!(
-    "../../../models/granite-embedding-30m-english/granite.bin"
-));
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/granite.bin.packed"));
+/// Unpacked once, however many models are made of it.
+static FILE: OnceLock<Option<File>> = OnceLock::new();
+
+/// The file, but for the vectors of words in the middle of it.
+struct File {
+    before: &'static [u8],
+    words: Packed,
+    behind: &'static [u8],
+}
+
+impl File {
+    fn open(bytes: &'static [u8]) -> Option<Self> {
+        let file = Packed::new(bytes)?;
+        Some(Self {
+            before: file.stretch(0..ROWS)?,
+            behind: file.stretch(BEHIND..file.len())?,
+            words: file,
+        })
+    }
+}
 
 /// The whole model.
 pub(super) struct Weights {
@@ -32,7 +54,7 @@ pub(super) struct Weights {
 /// What each token and each place in the text contributes before the first layer.
 pub(super) struct Words {
     scales: &'static [[u8; 4]],
-    rows: &'static [u8],
+    rows: &'static Packed,
     positions: &'static [[u8; 4]],
 }
 
@@ -49,24 +71,36 @@ pub(super) struct Layer {
 impl Weights {
     /// Reads the file inside the program; nothing if it is not the one this code was written for.
     pub(super) fn load() -> Option<Self> {
-        Self::read(&PACKED.0)
+        let file = FILE.get_or_init(|| File::open(PACKED));
+        file.as_ref().and_then(Self::read)
     }
 
-    fn read(bytes: &'static [u8]) -> Option<Self> {
-        let mut sections = Sections { bytes, at: 0 };
+    fn read(file: &'static File) -> Option<Self> {
+        let mut sections = Sections {
+            bytes: file.before,
+            at: 0,
+        };
         if sections.take(MAGIC.len())? != MAGIC {
             return None;
         }
         let tokenizer = sections.tokenizer()?;
+        let scales = sections.take(4 * VOCABULARY)?.as_chunks().0;
+        if sections.at.next_multiple_of(64) != ROWS {
+            return None;
+        }
+        let mut sections = Sections {
+            bytes: file.behind,
+            at: 0,
+        };
         let words = Words {
-            scales: sections.take(4 * VOCABULARY)?.as_chunks().0,
-            rows: sections.take(VOCABULARY * HIDDEN)?,
+            scales,
+            rows: &file.words,
             positions: sections.take(4 * MAX_TOKENS * HIDDEN)?.as_chunks().0,
         };
         let norm = sections.norm()?;
         let layers = (0..LAYERS).map(|_| sections.layer());
         let layers = layers.collect::<Option<Vec<_>>>()?;
-        let whole = sections.at == bytes.len();
+        let whole = sections.at == file.behind.len();
         whole.then_some(Self {
             tokenizer,
             words,
@@ -81,7 +115,8 @@ impl Words {
     pub(super) fn write(&self, token: u16, place: usize, row: &mut [f32]) -> Option<()> {
         let token = usize::from(token);
         let scale = f32::from_le_bytes(*self.scales.get(token)?);
-        let word = self.rows.get(token * HIDDEN..)?;
+        let mut word = [0; HIDDEN];
+        self.rows.read(ROWS + token * HIDDEN, &mut word)?;
         let position = self.positions.get(place * HIDDEN..)?;
         for ((number, word), position) in row.iter_mut().zip(word).zip(position) {
             *number = scale * f32::from(word.cast_signed()) + f32::from_le_bytes(*position);
@@ -153,13 +188,20 @@ impl Sections {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::packed::tests::pack;
     use super::*;
     use sha2::{Digest, Sha256};
+
+    /// The file as it was before it was packed.
+    fn unpacked() -> &'static [u8] {
+        let file = Packed::new(PACKED).unwrap();
+        file.stretch(0..file.len()).unwrap()
+    }
 
     #[test]
     fn the_packed_file_is_the_one_its_readme_names() {
         let readme = include_str!("../../../models/granite-embedding-30m-english/README.md");
-        let sum: String = Sha256::digest(&PACKED.0)
+        let sum: String = Sha256::digest(unpacked())
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
@@ -168,11 +210,35 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_or_longer_is_refused() {
-        assert!(Weights::read(&PACKED.0).is_some());
-        assert!(Weights::read(&PACKED.0[..PACKED.0.len() - 1]).is_none());
-        assert!(Weights::read(&PACKED.0[64..]).is_none());
-        assert!(Weights::read(&[]).is_none());
-        let longer: &'static [u8] = [&PACKED.0, &[0]].concat().leak();
-        assert!(Weights::read(longer).is_none());
+        let read = |bytes: &[u8]| {
+            let file: &'static _ = Box::leak(Box::new(File::open(pack(bytes, 1 << 20))));
+            file.as_ref().and_then(Weights::read).is_some()
+        };
+        let whole = unpacked();
+        assert!(read(whole));
+        assert!(!read(&whole[..whole.len() - 1]));
+        assert!(!read(&whole[64..]));
+        assert!(!read(&whole[..ROWS]));
+        assert!(!read(&[]));
+        assert!(!read(&[whole, &[0]].concat()));
+    }
+
+    #[test]
+    fn a_word_is_the_row_of_its_number_and_there_are_no_others() {
+        let weights = Weights::load().unwrap();
+        let whole = unpacked();
+        let mut found = [0.0; HIDDEN];
+        // Rows within a block of the packed file, over its edge, and the last one.
+        for token in [0, 1, 255, 256, 50_264] {
+            weights.words.write(token, 0, &mut found).unwrap();
+            let token = usize::from(token);
+            let scale = f32::from_le_bytes(weights.words.scales[token]);
+            let row = &whole[ROWS + token * HIDDEN..][..HIDDEN];
+            for ((found, row), position) in found.iter().zip(row).zip(weights.words.positions) {
+                let expected = scale * f32::from(row.cast_signed()) + f32::from_le_bytes(*position);
+                assert_eq!(*found, expected);
+            }
+        }
+        assert!(weights.words.write(50_265, 0, &mut found).is_none());
     }
 }

@@ -3,6 +3,9 @@
 
 mod words;
 
+use std::sync::OnceLock;
+
+use super::packed::Packed;
 use crate::embedder::Embedder;
 use crate::error::Error;
 use crate::fuse::Scale;
@@ -25,9 +28,11 @@ const SCALE: Scale = Scale {
 };
 
 /// One line a row: words, then the tails of words, which begin with two number signs.
-static ROWS: &str = include_str!("../../../models/table-256/rows.txt");
+static ROWS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rows.txt.packed"));
 /// The scale of every row as a little-endian float, then the rows, a signed byte a number.
-static TABLE: &[u8] = include_bytes!("../../../models/table-256/table.bin");
+static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/table.bin.packed"));
+/// Both of them, unpacked once, however many tables are made of them.
+static FILES: OnceLock<Option<(&'static str, &'static [u8])>> = OnceLock::new();
 
 /// The built-in table of word vectors.
 ///
@@ -42,7 +47,8 @@ pub struct Table {
 impl Table {
     /// Makes the built-in table ready, which takes some milliseconds.
     pub fn new() -> Result<Self, Error> {
-        Self::read(ROWS, TABLE)
+        let (rows, table) = FILES.get_or_init(files).ok_or_else(damaged)?;
+        Self::read(rows, table)
     }
 
     fn read(lines: &'static str, table: &'static [u8]) -> Result<Self, Error> {
@@ -138,6 +144,12 @@ fn cut(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+fn files() -> Option<(&'static str, &'static [u8])> {
+    let (rows, table) = (Packed::new(ROWS)?, Packed::new(TABLE)?);
+    let rows = str::from_utf8(rows.stretch(0..rows.len())?).ok()?;
+    Some((rows, table.stretch(0..table.len())?))
+}
+
 fn damaged() -> Error {
     Error::Embedder {
         what: "the built-in table of word vectors is damaged".to_owned(),
@@ -160,7 +172,8 @@ mod tests {
     #[test]
     fn the_files_are_those_of_the_readme() {
         let readme = include_str!("../../../models/table-256/README.md");
-        for (name, bytes) in [("rows.txt", ROWS.as_bytes()), ("table.bin", TABLE)] {
+        let (rows, table) = files().unwrap();
+        for (name, bytes) in [("rows.txt", rows.as_bytes()), ("table.bin", table)] {
             let sum: String = Sha256::digest(bytes)
                 .iter()
                 .map(|b| format!("{b:02x}"))

@@ -146,3 +146,100 @@ async fn one_person_has_a_hundred_grants_and_the_oldest_goes_first() {
     let live = world.server().0.grants_on_disk(store::GRANTS);
     assert_eq!(live, grants::MAX_OWN);
 }
+
+#[tokio::test]
+async fn a_name_that_nobody_can_have_is_not_counted() {
+    let world = World::new();
+    let client = world.client().await;
+    let page = world.ask(&world.request(&client)).await;
+    let (most, over) = ("a".repeat(1_024), "a".repeat(1_025));
+    for name in ["", over.as_str()] {
+        for _ in 0..12 {
+            assert_eq!(world.sign_in(&page, name, PASSWORD).await.status, 403);
+        }
+    }
+    for n in 0..12 {
+        let expected = if n < 10 { 403 } else { 429 };
+        assert_eq!(
+            world.sign_in(&page, &most, PASSWORD).await.status,
+            expected,
+            "{n}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_browser_keeps_its_cookie_and_a_strange_one_is_replaced() {
+    let world = World::new();
+    let client = world.client().await;
+    let target = format!("/authorize?{}", encoded(&world.request(&client)));
+    let given = async |cookie: &str| {
+        let request = Request::get(&target).header("cookie", cookie);
+        let got = world.send(request, String::new()).await;
+        got.header("set-cookie")
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let first = given("").await;
+    assert_eq!(given(&first).await, first);
+    for strange in ["", "short", &"x".repeat(44)] {
+        let cookie = format!("__Host-docent-form={strange}");
+        let new = given(&cookie).await;
+        assert!(new != cookie && new.len() == first.len(), "{new}");
+    }
+}
+
+#[tokio::test]
+async fn registration_takes_what_is_just_not_too_much() {
+    let world = World::new();
+    let fill = |size: usize| {
+        let empty = json!({"redirect_uris": [CALLBACK], "logo": ""}).to_string();
+        json!({"redirect_uris": [CALLBACK], "logo": "x".repeat(size - empty.len())})
+    };
+    assert_eq!(world.register(fill(65_536)).await.status, 201);
+    assert_eq!(world.register(fill(65_537)).await.status, 413);
+    for (asked, told) in [
+        (json!(["authorization_code"]), json!(["authorization_code"])),
+        (json!(null), json!(["authorization_code", "refresh_token"])),
+    ] {
+        let made = world
+            .register(json!({"redirect_uris": [CALLBACK], "grant_types": asked}))
+            .await;
+        assert_eq!(made.json()["grant_types"], told);
+        assert_eq!(made.header("cache-control"), "no-store");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_wants_back_has_a_bound() {
+    let world = World::new();
+    let client = world.client().await;
+    let (most, over) = ("s".repeat(2_048), "s".repeat(2_049));
+    let with = |name: &'static str, value: String| {
+        let (world, client) = (&world, client.clone());
+        async move {
+            let mut asked = world.request(&client);
+            asked.retain(|(key, _)| *key != name);
+            asked.push((name, value.as_str()));
+            world.ask(&asked).await
+        }
+    };
+    for name in ["state", "nonce"] {
+        assert_eq!(with(name, most.clone()).await.status, 200, "{name}");
+        let long = with(name, over.clone()).await;
+        assert_eq!(long.sent("error").as_deref(), Some("invalid_request"));
+    }
+    // What is refused comes with the state, unless that is what is too long.
+    assert_eq!(with("state", over).await.sent("state"), None);
+    let mut asked = world.request(&client);
+    asked.retain(|(key, _)| !["state", "response_type"].contains(key));
+    asked.extend([("state", most.as_str()), ("response_type", "token")]);
+    let refused = world.ask(&asked).await;
+    assert_eq!(
+        refused.sent("error").as_deref(),
+        Some("unsupported_response_type")
+    );
+    assert_eq!(refused.sent("state"), Some(most));
+}

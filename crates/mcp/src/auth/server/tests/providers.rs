@@ -359,6 +359,25 @@ async fn what_a_provider_says_is_taken_with_care() {
 }
 
 #[tokio::test]
+async fn the_provider_learns_who_will_sign_in() {
+    let place = Place::new().await;
+    let client = place.world.client().await;
+    let long = "n".repeat(201);
+    for (hint, passed_on) in [
+        ("anna@port.example", Some("anna@port.example")),
+        ("a&prompt=none", Some("a&prompt=none")),
+        (long.as_str(), None),
+    ] {
+        let mut request = place.world.request(&client);
+        request.push(("login_hint", hint));
+        let page = place.world.ask(&request).await;
+        let gone = place.world.answer(&page, &[("decision", "allow")]).await;
+        assert_eq!(gone.sent("login_hint").as_deref(), passed_on);
+        assert_eq!(gone.sent("prompt"), None);
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_is_away_is_told_to_the_person() {
     let world = World::with(Login::Upstream(Upstream {
         issuer: "http://127.0.0.1:9".to_owned(),
@@ -387,5 +406,25 @@ async fn a_provider_that_is_away_is_told_to_the_person() {
             ..Options::new(ADDRESS, "x", dir.path())
         });
         assert!(matches!(opened, Err(OpenError::Upstream(_))), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_no_cookie_can_hold_is_refused() {
+    let place = Place::new().await;
+    let client = place.world.client().await;
+    let empty = encoded(&[&place.world.request(&client)[..], &[("pad", "")]].concat());
+    // As many bytes as make a cookie of 3,800 with its id, its end and its seal; then one more.
+    for (size, status) in [(2_791, 200), (2_792, 400)] {
+        let pad = "x".repeat(size - empty.len());
+        let mut asked = place.world.request(&client);
+        asked.push(("pad", &pad));
+        let page = place.world.ask(&asked).await;
+        let gone = place.world.answer(&page, &[("decision", "allow")]).await;
+        assert_eq!(gone.status, status, "{size}");
+        if status == 200 {
+            let cookie = gone.header("set-cookie").split(';').next().unwrap();
+            assert_eq!(cookie.split_once('=').unwrap().1.len(), 3_800);
+        }
     }
 }

@@ -96,3 +96,41 @@ async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed
     // None of that was the token, so it still works.
     assert_eq!(world.refresh(&client, &token).await.status, 200);
 }
+
+#[tokio::test]
+async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
+    let world = World::new();
+    let client = world.client().await;
+    let mut asked = world.request(&client);
+    asked.retain(|(name, _)| *name != "scope");
+    asked.push(("scope", "docs.read openid email"));
+    let page = world.ask(&asked).await;
+    let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
+    let mut tokens = world.spend(&client, &code.unwrap()).await.json();
+    let mut seen = std::collections::BTreeSet::new();
+    for (scope, granted) in [
+        ("docs.read", "docs.read"),
+        ("openid  docs.read ", "openid docs.read"),
+        ("docs.read openid email", "docs.read openid email"),
+    ] {
+        let refresh = text(&tokens, "refresh_token");
+        let nothing = [
+            ("grant_type", "refresh_token"),
+            ("client_id", &client),
+            ("refresh_token", &refresh),
+            ("scope", " "),
+        ];
+        let refused = world.post("/token", &nothing).await.json();
+        assert_eq!(refused["error"], "invalid_scope");
+        let values = [&nothing[..3], &[("scope", scope)]].concat();
+        tokens = world.post("/token", &values).await.json();
+        assert_eq!(tokens["scope"], granted);
+        let said = claims(&text(&tokens, "access_token"));
+        assert_eq!(said["scope"], granted);
+        assert!(
+            seen.insert(text(&said, "jti")),
+            "a token is another each time"
+        );
+        assert_eq!(tokens.get("id_token").is_some(), granted.contains("openid"));
+    }
+}

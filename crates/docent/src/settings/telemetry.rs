@@ -1,0 +1,61 @@
+//! Where traces go, as settings say it, and the names that OpenTelemetry has for the same in the environment.
+
+use super::value::{Given, Wrong};
+use crate::telemetry::Headers;
+
+/// Variables that mean a setting under a name that is not ours; ours wins.
+pub(super) const STANDARD: [(&str, &str); 3] = [
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "telemetry.headers"),
+    ("OTEL_SERVICE_NAME", "telemetry.service_name"),
+];
+
+/// The most headers.
+const MAX_HEADERS: usize = 16;
+
+/// `name=value`, several of them. What is wrong about one is not shown: it may be a key.
+pub(super) fn headers(given: &Given) -> Result<Headers, Wrong> {
+    let wrong = || {
+        let hint = "write `name=value`, up to 16 of them";
+        Given::Text(String::new()).wrong("is not a list of headers", hint)
+    };
+    let list = given.list().map_err(|_| wrong())?;
+    let is_name = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        !name.is_empty() && name.chars().all(plain)
+    };
+    let is_value = |value: &str| value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        (is_name(name) && is_value(value)).then(|| (name.to_owned(), value.to_owned()))
+    };
+    let pairs: Option<Vec<_>> = list.iter().map(pair).collect();
+    let pairs = pairs.filter(|pairs| pairs.len() <= MAX_HEADERS);
+    pairs.map(Headers).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<usize> {
+        let read = headers(&Given::Text(text.to_owned()));
+        read.ok().map(|headers| headers.0.len())
+    }
+
+    #[test]
+    fn headers_are_pairs() {
+        assert_eq!(read("api-key=hush=1, x_tenant=harbour"), Some(2));
+        for text in ["api-key", "=hush", "a b=c", "a=\u{7}", "a=é"] {
+            assert_eq!(read(text), None, "{text}");
+            let wrong = headers(&Given::Text(text.to_owned())).unwrap_err();
+            assert!(!format!("{wrong:?}").contains("hush"), "{wrong:?}");
+        }
+        let many = |count: usize| vec!["a=b"; count].join(",");
+        assert_eq!(
+            (read(&many(MAX_HEADERS)), read(&many(MAX_HEADERS + 1))),
+            (Some(MAX_HEADERS), None)
+        );
+    }
+}

@@ -1,0 +1,416 @@
+//! Secrets of all kinds through the real program, ten thousand times; then they are looked for in its log, its answers,
+//! its counts, its audit log, every file that it has written, and everything that it has said to others.
+
+#![expect(
+    clippy::too_many_lines,
+    reason = "each test is one story, from the first secret to the last place where it is not"
+)]
+
+mod browser;
+mod peers;
+mod provider;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use docent_mcp::http::{Page, Visit};
+use serde_json::{Value, json};
+
+use self::browser::{Browser, CALLBACK, Got};
+use self::peers::{Peer, nothing};
+use crate::authority::Authority;
+use crate::mint::{Signer, jwks};
+use crate::needles::found;
+use crate::process::{Dir, Server};
+
+const PUBLIC: &str = "https://docs.example.org";
+const REQUESTS: usize = 10_000;
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_secs()
+}
+
+/// Every file below a folder, as text.
+fn everything_in(folder: &Path, out: &mut String) -> usize {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            count += everything_in(&path, out);
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            out.push_str(&String::from_utf8_lossy(&bytes));
+            count += 1;
+        }
+    }
+    count
+}
+
+fn text(value: &Value, name: &str) -> String {
+    let found = value[name].as_str();
+    found
+        .unwrap_or_else(|| panic!("{name}: {value}"))
+        .to_owned()
+}
+
+/// The parts of a token that are its own. The first says how it is signed, as that of any other does.
+fn parts(token: &str) -> Vec<String> {
+    token.split('.').skip(1).map(str::to_owned).collect()
+}
+
+/// A server with a log of everything, and all that it leaves behind.
+struct Watched {
+    dir: Dir,
+    server: Option<Server>,
+    browser: Browser,
+    metrics: String,
+    /// What came back, where no secret may.
+    answers: String,
+}
+
+impl Watched {
+    fn start(dir: Dir, mode: &str, secret: (&str, &str)) -> Self {
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        let mut command = dir.docent(&[
+            "serve",
+            "docs",
+            "--listen",
+            "127.0.0.1:0",
+            "--auth",
+            mode,
+            "--public-url",
+            PUBLIC,
+            "--metrics",
+            "127.0.0.1:0",
+            "--audit-log",
+            "audit.jsonl",
+            "--log",
+            "trace",
+        ]);
+        command.env(secret.0, secret.1);
+        command.env("TMPDIR", dir.path().join("tmp"));
+        let server = Server::of(command);
+        server.wait_until_synced();
+        let line = server.wait_for("  metrics      http://");
+        let metrics = line.split("http://").nth(1).unwrap();
+        let metrics = metrics.split('/').next().unwrap().to_owned();
+        let address = server.address.clone();
+        Self {
+            dir,
+            server: Some(server),
+            browser: Browser { address },
+            metrics,
+            answers: String::new(),
+        }
+    }
+
+    /// Keeps an answer in which no secret may stand.
+    fn keep(&mut self, got: &Got) {
+        self.answers.push_str(&got.head);
+        self.answers.push_str(&got.body);
+    }
+
+    /// Looks for secrets wherever they might be by now.
+    fn search(mut self, secrets: &[String]) {
+        let numbers = Browser {
+            address: self.metrics.clone(),
+        };
+        let mut counted = String::new();
+        for path in ["/metrics", "/"] {
+            let got = numbers.get(path, "");
+            assert_eq!(got.status, 200, "{}", got.body);
+            counted.push_str(&got.body);
+        }
+        assert!(counted.contains("docent_tool_calls_total"), "{counted}");
+        let mut server = self.server.take().unwrap();
+        server.signal("-TERM");
+        assert_eq!(server.wait(), Some(0), "{}", server.said());
+        let log = server.said();
+        assert!(log.contains("refused a caller"), "the log tells everything");
+        let audit = std::fs::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
+        assert!(audit.contains("\"event\":\"call\""), "{audit}");
+        let mut disk = String::new();
+        let mut files = 0;
+        for folder in ["docs/.docent", "tmp"] {
+            files += everything_in(&self.dir.path().join(folder), &mut disk);
+        }
+        assert!(files > 5 && disk.contains("sails at nine"), "{files} files");
+        for (place, text) in [
+            ("the log", &log),
+            ("answers", &self.answers),
+            ("counts", &counted),
+            ("the audit log", &audit),
+            ("the disk", &disk),
+        ] {
+            assert_eq!(found(text, secrets), None, "{place}");
+        }
+    }
+}
+
+/// An issuer that publishes a key.
+fn issuer(signer: &Signer) -> Peer {
+    let keys = jwks(&[signer]);
+    Peer::start(None, |name| {
+        let metadata = json!({"issuer": name, "jwks_uri": format!("{name}/jwks")});
+        move |path: &str, _: &Visit| match path {
+            ".well-known/openid-configuration" => Page::json(&metadata),
+            "jwks" => Page::json(&keys),
+            _ => nothing(),
+        }
+    })
+}
+
+fn claims(issuer: &str) -> Value {
+    json!({
+        "iss": issuer, "sub": "user-1", "aud": format!("{PUBLIC}/mcp"), "exp": now() + 3_600, "iat": now(),
+        "scope": "docs.read", "canary": "CANARY-of-a-claim-0123456789",
+    })
+}
+
+/// An issuer that is asked about tokens; it knows those that begin with `good`.
+fn asked() -> Peer {
+    Peer::start(None, |name| {
+        let name = name.to_owned();
+        move |_: &str, visit: &Visit| {
+            let body = String::from_utf8_lossy(visit.body()).into_owned();
+            let mut word = claims(&name);
+            word["active"] = body.contains("token=good").into();
+            Page::json(&word)
+        }
+    })
+}
+
+/// The host of an app that publishes a document about itself.
+fn app(authority: &Authority) -> Peer {
+    Peer::start(Some(authority.vouch("localhost")), |name| {
+        let document = json!({
+            "client_id": format!("{name}/client.json"), "client_name": "Chart room",
+            "redirect_uris": [CALLBACK], "token_endpoint_auth_method": "none",
+        });
+        move |_: &str, _: &Visit| Page::json(&document)
+    })
+}
+
+/// A password for somebody, from standard input.
+fn add_user(dir: &Dir, name: &str, password: &str) {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = dir
+        .docent(&["user", "add", name, "--path", "docs", "--stdin"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{password}").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn ten_thousand_requests_leave_no_secret_behind() {
+    let (signer, authority) = (Signer::ed25519("k1"), Authority::new());
+    let (issuer, asked, app) = (issuer(&signer), asked(), app(&authority));
+    let dir = Dir::small();
+    dir.write("ca.pem", &authority.pem);
+    let settings = format!(
+        "search.mode = \"lexical\"\nlimits.calls_per_minute = 0\n[auth]\nissuers = [\"{}\"]\n\
+         private_network = true\nclient_hosts = [\"{}\"]\nclient_ca = \"../ca.pem\"\n\
+         [auth.introspection]\nissuer = \"{}\"\nurl = \"{}/introspect\"\nclient_id = \"docent\"\n",
+        issuer.name,
+        app.host(),
+        asked.name,
+        asked.name
+    );
+    dir.write("docs/docent.toml", &settings);
+    let passwords = [
+        "CANARY right password",
+        "CANARY wrong password",
+        "CANARY other password",
+    ];
+    add_user(&dir, "anna", passwords[0]);
+    let key = dir.run(&["key", "add", "nightly", "--path", "docs"]);
+    let key = key.stdout.trim().to_owned();
+    let client_secret = "CANARY-secret-of-our-own";
+    let variable = "DOCENT_AUTH_INTROSPECTION_CLIENT_SECRET";
+    let mut world = Watched::start(dir, "password", (variable, client_secret));
+    let browser = world.browser.clone();
+
+    // People sign in, through an app that registers and through one that has a document; not all of them get in.
+    let document = format!("{}/client.json", app.name);
+    let clients = [browser.register(), document];
+    let (mut codes, mut refreshing, mut access) = (Vec::new(), Vec::new(), Vec::new());
+    for client in &clients {
+        let page = browser.ask(client);
+        assert_eq!(page.status, 200, "{}", page.body);
+        for wrong in &passwords[1..] {
+            let got = browser.answer(&page, &[("name", "anna"), ("password", wrong)]);
+            assert_eq!(got.status, 403, "{}", got.body);
+            world.keep(&got);
+        }
+        let got = browser.answer(&page, &[("name", "anna"), ("password", passwords[0])]);
+        let code = got.handed("code");
+        let got = browser.spend(client, &code);
+        assert_eq!(got.status, 200, "{}", got.body);
+        let first = text(&got.json(), "refresh_token");
+        access.push(text(&got.json(), "access_token"));
+        let got = browser.refresh(client, &first);
+        assert_eq!(got.status, 200, "{}", got.body);
+        access.push(text(&got.json(), "access_token"));
+        refreshing.extend([first, text(&got.json(), "refresh_token")]);
+        codes.push(code);
+    }
+    let good = signer.token(&claims(&issuer.name));
+    let mut expired = claims(&issuer.name);
+    expired["exp"] = 1.into();
+    let mut elsewhere = claims(&issuer.name);
+    elsewhere["aud"] = "https://other.example".into();
+    let opaque = [
+        "good-CANARY-opaque-0123456789",
+        "CANARY-opaque-that-is-unknown",
+    ];
+    let bearers = [
+        (access[0].clone(), 200),
+        (good.clone(), 200),
+        (opaque[0].to_owned(), 200),
+        (key.clone(), 200),
+        (signer.token(&expired), 401),
+        (signer.token(&elsewhere), 401),
+        (
+            signer.token_with(
+                &json!({"kid": "CANARY-kid-0123456789"}),
+                &claims(&issuer.name),
+            ),
+            401,
+        ),
+        (format!("{good}x"), 401),
+        (opaque[1].to_owned(), 401),
+        (format!("{}CANARYCANARY", &key[..key.len() - 12]), 401),
+    ];
+    let arguments = json!({"name": "search", "arguments": {"query": "ferry"}});
+    let mut link = String::new();
+    for (token, status) in &bearers {
+        let header = format!("Authorization: Bearer {token}\r\n");
+        let got = browser.rpc("/mcp", &header, "tools/call", &arguments);
+        assert_eq!(got.status, *status, "{token}: {}", got.body);
+        world.keep(&got);
+        if *status == 200 {
+            let url = &got.json()["result"]["structuredContent"]["results"][0]["url"];
+            link = url.as_str().unwrap().replace(PUBLIC, "");
+        }
+    }
+    // Who follows a link shows what opens it; the answers above had to tell it.
+    let opens = link.split("sig=").nth(1).unwrap();
+    let opens = opens.split(['&', '#']).next().unwrap().to_owned();
+    assert_eq!(browser.get(&link, "").status, 200);
+
+    let client = clients[0].as_str();
+    let mut count = 0;
+    while count < REQUESTS {
+        let mut all = Vec::new();
+        for (token, _) in &bearers {
+            let header = format!("Authorization: Bearer {token}\r\n");
+            all.extend([
+                browser.rpc("/mcp", &header, "tools/call", &arguments),
+                browser.rpc("/", &header, "tools/list", &json!({})),
+                browser.rpc(
+                    "/mcp",
+                    &format!("X-Api-Key: {token}\r\n"),
+                    "tools/list",
+                    &json!({}),
+                ),
+                browser.rpc(
+                    &format!("/mcp?access_token={token}"),
+                    "",
+                    "tools/list",
+                    &json!({}),
+                ),
+                browser.get("/userinfo", &header),
+                browser.get("/d/ferry.md", &header),
+                browser.get("/nowhere", &header),
+            ]);
+        }
+        for code in &codes {
+            all.push(browser.spend(client, code));
+        }
+        for secret in [client_secret, passwords[1]] {
+            let values = [
+                ("grant_type", "authorization_code"),
+                ("client_id", client),
+                ("code", codes[0].as_str()),
+                ("code_verifier", "CANARY-verifier-0123456789"),
+                ("client_secret", secret),
+            ];
+            all.push(browser.post("/token", &values, ""));
+            let values = [("token", "a.b"), ("password", secret), ("name", "anna")];
+            all.push(browser.post("/authorize", &values, ""));
+            all.push(browser.rpc(
+                "/mcp",
+                &format!("Authorization: Basic {secret}\r\n"),
+                "ping",
+                &json!({}),
+            ));
+        }
+        all.push(browser.get(&format!("/d/slate.txt?exp=9999999999&sig={opens}"), ""));
+        for got in &all {
+            world.keep(got);
+        }
+        count += all.len();
+    }
+    // In the end everything is given back, more than once.
+    for token in refreshing.iter().chain(&access).chain([&key]) {
+        for _ in 0..2 {
+            let got = browser.post("/revoke", &[("client_id", client), ("token", token)], "");
+            world.keep(&got);
+        }
+        let got = browser.refresh(client, token);
+        assert_eq!(got.status, 400, "{}", got.body);
+        world.keep(&got);
+    }
+
+    let mut secrets: Vec<String> = passwords.map(str::to_owned).to_vec();
+    secrets.extend(
+        bearers
+            .iter()
+            .map(|(token, _)| token)
+            .chain(&access)
+            .flat_map(|token| {
+                let is_jwt = token.matches('.').count() == 2;
+                if is_jwt {
+                    parts(token)
+                } else {
+                    vec![token.clone()]
+                }
+            }),
+    );
+    secrets.extend(codes.into_iter().chain(refreshing));
+    secrets.extend(
+        [
+            "CANARY-of-a-claim-0123456789",
+            "CANARY-kid-0123456789",
+            "CANARY-verifier-0123456789",
+        ]
+        .map(str::to_owned),
+    );
+    // Who is asked about a token is told that token, and shown our own secret; nobody is told anything else.
+    let of_others = |secret: &&String| !opaque.contains(&secret.as_str());
+    assert!(asked.heard().contains(opaque[0]) && asked.heard().contains(opaque[1]));
+    assert_eq!(
+        found(&asked.heard(), secrets.iter().filter(of_others)),
+        None,
+        "who is asked"
+    );
+    secrets.push(client_secret.to_owned());
+    for (place, peer) in [("the issuer", &issuer), ("the app's host", &app)] {
+        assert!(!peer.heard().is_empty(), "{place} is asked");
+        assert_eq!(found(&peer.heard(), &secrets), None, "{place}");
+    }
+    // A link was shown to those who may read the document; in no other place is it.
+    assert_eq!(found(&asked.heard(), [&opens]), None);
+    let mut elsewhere = std::mem::take(&mut world.answers);
+    elsewhere = elsewhere.replace(&opens, "");
+    world.answers = elsewhere;
+    secrets.push(opens);
+    world.search(&secrets);
+}

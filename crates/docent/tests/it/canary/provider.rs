@@ -1,0 +1,105 @@
+//! What the provider hears at which people sign in.
+
+use super::*;
+
+#[test]
+fn a_provider_learns_nothing_but_what_is_its_own() {
+    let (signer, authority) = (Signer::p256("k1"), Authority::new());
+    let upstream_token = "CANARY-access-token-of-the-provider";
+    let id_token = Arc::new(Mutex::new(String::new()));
+    let provider = Peer::start(Some(authority.vouch("localhost")), |name| {
+        let metadata = json!({
+            "issuer": name, "authorization_endpoint": format!("{name}/authorize"),
+            "token_endpoint": format!("{name}/token"), "userinfo_endpoint": format!("{name}/userinfo"),
+            "jwks_uri": format!("{name}/jwks"),
+        });
+        let (keys, id_token) = (jwks(&[&signer]), id_token.clone());
+        move |path: &str, _: &Visit| match path {
+            ".well-known/openid-configuration" => Page::json(&metadata),
+            "jwks" => Page::json(&keys),
+            "token" => {
+                let id = id_token.lock().unwrap().clone();
+                Page::json(
+                    &json!({"id_token": id, "access_token": upstream_token, "token_type": "Bearer"}),
+                )
+            }
+            "userinfo" => Page::json(&json!({"sub": "up-1", "groups": ["crew"]})),
+            _ => nothing(),
+        }
+    });
+    let dir = Dir::small();
+    dir.write("ca.pem", &authority.pem);
+    let settings = format!(
+        "search.mode = \"lexical\"\n[auth]\nissuer_ca = \"../ca.pem\"\n[auth.upstream]\nissuer = \"{}\"\n\
+         client_id = \"docent\"\n",
+        provider.name
+    );
+    dir.write("docs/docent.toml", &settings);
+    let client_secret = "CANARY-secret-of-our-own";
+    let variable = "DOCENT_AUTH_UPSTREAM_CLIENT_SECRET";
+    let mut world = Watched::start(dir, "upstream", (variable, client_secret));
+    let browser = world.browser.clone();
+    let client = browser.register();
+    let (mut own, mut theirs) = (
+        Vec::new(),
+        vec![client_secret.to_owned(), upstream_token.to_owned()],
+    );
+    for n in 0..20 {
+        let page = browser.ask(&client);
+        let gone = browser.answer(&page, &[]);
+        let (state, nonce) = (gone.handed("state"), gone.handed("nonce"));
+        let claims = json!({
+            "iss": provider.name, "aud": "docent", "sub": "up-1", "iat": now(), "exp": now() + 60, "nonce": nonce,
+        });
+        let token = signer.token_with(&json!({"typ": "JWT"}), &claims);
+        *id_token.lock().unwrap() = token.clone();
+        let code = format!("CANARY-code-of-the-provider-{n}");
+        let target = format!("/callback?code={code}&state={state}");
+        // Without the cookie of the browser that went there, nobody comes back.
+        world.keep(&browser.get(&target, ""));
+        let cookie = format!("Cookie: {}\r\n", gone.cookie());
+        let back = browser.get(&target, &cookie);
+        let ours = back.handed("code");
+        let got = browser.spend(&client, &ours);
+        assert_eq!(got.status, 200, "{}", got.body);
+        let (access, first) = (
+            text(&got.json(), "access_token"),
+            text(&got.json(), "refresh_token"),
+        );
+        let header = format!("Authorization: Bearer {access}\r\n");
+        let arguments = json!({"name": "search", "arguments": {"query": "ferry"}});
+        let got = browser.rpc("/mcp", &header, "tools/call", &arguments);
+        assert_eq!(got.status, 200, "{}", got.body);
+        world.keep(&got);
+        let got = browser.refresh(&client, &first);
+        let second = text(&got.json(), "refresh_token");
+        // What was used up, or is somebody else's, is refused.
+        for got in [
+            browser.spend(&client, &ours),
+            browser.rpc(
+                "/mcp",
+                &format!("Authorization: Bearer {token}\r\n"),
+                "tools/list",
+                &json!({}),
+            ),
+            browser.rpc(
+                "/mcp",
+                &format!("Authorization: Bearer {second}\r\n"),
+                "tools/list",
+                &json!({}),
+            ),
+        ] {
+            assert!((400..=401).contains(&got.status), "{}", got.body);
+            world.keep(&got);
+        }
+        own.extend([ours, first, second]);
+        own.extend(parts(&access));
+        theirs.extend(parts(&token));
+        theirs.push(code);
+    }
+    let heard = provider.heard();
+    assert!(heard.contains("CANARY-code-of-the-provider-19"), "{heard}");
+    assert_eq!(found(&heard, &own), None, "the provider");
+    own.extend(theirs);
+    world.search(&own);
+}

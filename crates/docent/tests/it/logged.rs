@@ -1,0 +1,144 @@
+//! The log of a real server at its most verbose, in which nobody's words may stand.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::process::{Dir, Server};
+
+/// Words that stand nowhere else, one for each thing that must not be in a log.
+const TEXT: &str = "kelpwright";
+const TITLE: &str = "Mossgallon";
+const QUERY: &str = "thistledrum";
+const TOKEN: &str = "pebblequill";
+
+fn corpus() -> Dir {
+    let dir = Dir::small();
+    let note =
+        format!("---\ntitle: {TITLE}\nsecret: {TEXT}field\n---\nThe {TEXT} sails at noon.\n");
+    dir.write("docs/note.md", &note);
+    dir.write(
+        "docs/page.html",
+        &format!("<html><title>{TITLE} two</title><p>{TEXT}</p></html>"),
+    );
+    dir.write(
+        "docs/rows.csv",
+        &format!("title,text\n{TITLE} three,{TEXT} rows\n"),
+    );
+    dir.write(
+        "docs/broken.json",
+        &format!("[{{\"title\": \"{TITLE}\", \"text\": \"{TEXT}"),
+    );
+    dir.write(
+        "docs/broken.md",
+        &format!("---\ntitle: {TITLE}: {TEXT}: x\n---\n{TEXT}\n"),
+    );
+    dir
+}
+
+fn calls() -> Vec<Value> {
+    let call = |name: &str, arguments: Value, meta: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+               "params": {"name": name, "arguments": arguments, "_meta": meta}})
+    };
+    let none = json!({});
+    vec![
+        call(
+            "search",
+            json!({"query": format!("{QUERY} {TEXT}")}),
+            none.clone(),
+        ),
+        call(
+            "search",
+            json!({"query": format!("{QUERY} secret:{QUERY} date:{QUERY}")}),
+            none.clone(),
+        ),
+        call(
+            "search",
+            json!({"query": QUERY}),
+            json!({"progressToken": QUERY}),
+        ),
+        call("search", json!({"query": [QUERY]}), none.clone()),
+        call("fetch", json!({"id": "note.md"}), none.clone()),
+        call("fetch", json!({"id": QUERY}), none.clone()),
+        call(
+            "find",
+            json!({"query": QUERY, "secret": QUERY, "limit": 3}),
+            none.clone(),
+        ),
+        call("show_results", json!({"query": QUERY}), none.clone()),
+        call(
+            "show_document",
+            json!({"id": "note.md", "query": QUERY}),
+            none.clone(),
+        ),
+        call(QUERY, json!({"query": QUERY}), none),
+        json!({"jsonrpc": "2.0", "id": QUERY, "method": "resources/read", "params": {"uri": format!("docent://{QUERY}")}}),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "prompts/get", "params": {"name": "research", "arguments": {"question": QUERY}}}),
+        json!({"jsonrpc": "2.0", "id": 4, "method": "completion/complete", "params": {"ref": {"type": "ref/prompt", "name": QUERY}, "argument": {"name": "a", "value": QUERY}}}),
+    ]
+}
+
+fn assert_silent(log: &str) {
+    for line in log.lines() {
+        for word in [TEXT, TITLE, QUERY, TOKEN] {
+            assert!(!line.contains(word), "`{word}` in: {line}");
+        }
+    }
+}
+
+#[test]
+fn nobodys_words_are_in_the_log_of_a_server() {
+    let dir = corpus();
+    let server = Server::start(&dir, &["docs", "--log", "trace"]);
+    server.wait_until_synced();
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    for call in calls() {
+        let (head, _) = server.raw("POST", "/mcp", Some(&call), &token);
+        assert!(head.starts_with("HTTP/1.1 "), "{head}");
+    }
+    server.raw("POST", "/mcp", Some(&json!(QUERY)), &token);
+    server.raw("GET", &format!("/d/{QUERY}"), None, &token);
+    server.raw("GET", "/d/note.md", None, &token);
+    let modern = format!("MCP-Protocol-Version: {QUERY}\r\n{token}");
+    server.raw("POST", "/mcp", calls().first(), &modern);
+    let said = server.said();
+    // It did log, at this level.
+    assert!(said.contains("DEBUG") || said.contains("TRACE"), "{said}");
+    assert_silent(&said);
+}
+
+#[test]
+fn nobodys_words_are_in_the_log_over_stdio() {
+    let dir = corpus();
+    let mut command = dir.docent(&["serve", "docs", "--stdio", "--log", "trace"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for call in calls() {
+        writeln!(stdin, "{call}").unwrap();
+    }
+    writeln!(stdin, "{QUERY}").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert!(answers.lines().count() > 5, "{answers}");
+    assert_silent(&String::from_utf8(output.stderr).unwrap());
+}
+
+/// The report of a run names files and reasons, and repeats nothing of what is in them.
+#[test]
+fn nobodys_words_are_in_the_report_of_a_run() {
+    let dir = corpus();
+    let ran = dir.run(&["index", "docs", "--log", "trace"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("broken.json"), "{ran:?}");
+    assert_silent(&ran.stderr);
+    assert_silent(&ran.stdout);
+}

@@ -1,0 +1,418 @@
+//! BibTeX and BibLaTeX files, as Zotero and others export a library, into one document an entry. An entry that
+//! cannot be read costs only itself.
+
+mod latex;
+
+use serde_json::Value as Raw;
+
+use crate::digest::sha256;
+use crate::elsewhere::reference::{Work, file_name, split, turned};
+use crate::error::Reason;
+use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::records::{Place, Records};
+use crate::text::characters;
+use latex::plain;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "bibtex",
+    extensions: &["bib", "bibtex"],
+    begins: begins_with_anything,
+    parse,
+};
+
+/// Fields of one entry, and shorthands of one file; more are passed over.
+const MAX_FIELDS: usize = 200;
+const MAX_STRINGS: usize = 1_000;
+
+/// Bytes of one shorthand, so that a few of them cannot make a long text of a short file.
+const MAX_STRING_BYTES: usize = 4_096;
+
+/// Where months stand in a year; BibTeX has these words as shorthands.
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+
+fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+    let text = characters(input.bytes)?;
+    let mut records = Records::new(input);
+    let mut reader = Reader::new(&text, input.limits.max_line_bytes);
+    while let Some((line, entry)) = reader.next() {
+        let place = Place::Line(line);
+        if !records.begin(place) {
+            break;
+        }
+        match entry {
+            Ok(entry) if entry.fields.is_empty() => records.skip(place, Reason::Empty),
+            Ok(entry) => {
+                let hash = sha256(entry.source.as_bytes());
+                records.add(place, entry.work().into_keys(), Some(hash));
+            }
+            Err(reason) => records.skip(place, reason),
+        }
+    }
+    records.finish()
+}
+
+/// One entry: `@article{key, name = value, …}`.
+#[derive(Debug, Default)]
+struct Entry<'t> {
+    kind: String,
+    key: String,
+    fields: Vec<(String, String)>,
+    source: &'t str,
+}
+
+/// Goes through a text from one `@` to the next.
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    line: u64,
+    counted: usize,
+    strings: Vec<(String, String)>,
+    most: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str, most: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            line: 1,
+            counted: 0,
+            strings: Vec::new(),
+            most,
+        }
+    }
+
+    /// The next entry and the line it begins at; what stands between entries is a comment.
+    fn next(&mut self) -> Option<(u64, Result<Entry<'t>, Reason>)> {
+        loop {
+            let rest = self.text.get(self.at..)?;
+            let start = self.at + rest.find('@')?;
+            let passed = self.text.get(self.counted..start).unwrap_or_default();
+            self.line += passed.matches('\n').count() as u64;
+            self.counted = start;
+            self.at = start + 1;
+            let Some((kind, open)) = self.head() else {
+                continue;
+            };
+            let end = match self.end(open) {
+                Ok(end) => end,
+                Err(reason) => return Some((self.line, Err(reason))),
+            };
+            let inside = self.text.get(open + 1..end).unwrap_or_default();
+            self.at = end + 1;
+            match kind.as_str() {
+                "comment" | "preamble" => {}
+                "string" => self.shorthand(inside),
+                _ => {
+                    let mut entry = self.entry(inside);
+                    entry.kind = kind;
+                    entry.source = self.text.get(start..=end).unwrap_or_default();
+                    return Some((self.line, Ok(entry)));
+                }
+            }
+        }
+    }
+
+    /// The word behind the `@`, and where the bracket behind that stands.
+    fn head(&self) -> Option<(String, usize)> {
+        let rest = self.text.get(self.at..)?;
+        let length = rest.find(|c: char| !c.is_ascii_alphabetic())?;
+        let gap = rest.get(length..)?;
+        let bracket = gap.len() - gap.trim_start().len();
+        let is_open = gap.trim_start().starts_with(['{', '(']);
+        let word = rest.get(..length).filter(|word| !word.is_empty())?;
+        is_open.then(|| (word.to_ascii_lowercase(), self.at + length + bracket))
+    }
+
+    /// Where the bracket at `open` is closed. Brackets are counted, never followed, so nesting costs nothing.
+    fn end(&mut self, open: usize) -> Result<usize, Reason> {
+        let bytes = self.text.as_bytes();
+        let is_round = bytes.get(open) == Some(&b'(');
+        let (mut depth, mut escaped) = (0_u64, false);
+        for (at, byte) in bytes.iter().enumerate().skip(open) {
+            if at - open > self.most {
+                let ends = at..=self.text.len();
+                self.at = ends
+                    .into_iter()
+                    .find(|end| self.text.is_char_boundary(*end))
+                    .unwrap_or(at);
+                return Err(Reason::LineTooLong { limit: self.most });
+            }
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'{' => depth += 1,
+                b'}' => depth = depth.saturating_sub(1),
+                b')' if is_round && depth == 0 => return Ok(at),
+                // The next entry begins: this one was never closed.
+                b'@' if begins_line(bytes, at) => {
+                    self.at = at;
+                    return Err(unclosed());
+                }
+                _ => {}
+            }
+            if depth == 0 && !is_round {
+                return Ok(at);
+            }
+        }
+        self.at = bytes.len();
+        Err(unclosed())
+    }
+
+    fn shorthand(&mut self, inside: &str) {
+        let mut fields = self.fields(inside);
+        if let Some((name, value)) = fields.pop().filter(|_| self.strings.len() < MAX_STRINGS)
+            && value.len() <= MAX_STRING_BYTES
+        {
+            self.strings.push((name, value));
+        }
+    }
+
+    fn entry(&self, inside: &str) -> Entry<'t> {
+        let (key, rest) = inside.split_once(',').unwrap_or((inside, ""));
+        Entry {
+            key: key.trim().to_owned(),
+            fields: self.fields(rest),
+            ..Entry::default()
+        }
+    }
+
+    /// `name = {value}, name = "value" # shorthand, name = 2021`.
+    fn fields(&self, text: &str) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        let mut rest = text;
+        while let Some((name, after)) = rest.split_once('=') {
+            if fields.len() >= MAX_FIELDS {
+                break;
+            }
+            let name = name.trim().trim_start_matches(',').trim();
+            let (value, after) = self.value(after);
+            if !name.is_empty() && !name.contains(char::is_whitespace) {
+                fields.push((name.to_ascii_lowercase(), value));
+            }
+            rest = after;
+        }
+        fields
+    }
+
+    /// The parts of a value put together, and what follows the comma behind it.
+    fn value<'v>(&self, text: &'v str) -> (String, &'v str) {
+        let mut value = String::new();
+        let mut rest = text.trim_start();
+        loop {
+            let (part, after) = match rest.as_bytes().first() {
+                Some(b'{') => enclosed(rest, b'}'),
+                Some(b'"') => enclosed(rest, b'"'),
+                _ => {
+                    let end = rest.find([',', '#']).unwrap_or(rest.len());
+                    let (word, after) = rest.split_at(end);
+                    (self.word(word.trim()), after)
+                }
+            };
+            if value.len() + part.len() <= self.most {
+                value.push_str(&part);
+            }
+            let after = after.trim_start();
+            match after.strip_prefix('#') {
+                Some(more) => rest = more.trim_start(),
+                None => {
+                    let next = after.find(',').map_or(after.len(), |at| at + 1);
+                    return (value, after.get(next..).unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// What a shorthand stands for; a number stands for itself.
+    fn word(&self, word: &str) -> String {
+        let known = self
+            .strings
+            .iter()
+            .rev()
+            .find(|(name, _)| name.eq_ignore_ascii_case(word));
+        known.map_or_else(|| word.to_owned(), |(_, value)| value.clone())
+    }
+}
+
+fn unclosed() -> Reason {
+    Reason::Damaged {
+        what: "an entry is never closed".into(),
+    }
+}
+
+/// Whether a word begins a line with the mark at `at`.
+fn begins_line(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    before == Some(&b'\n') && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic)
+}
+
+/// What stands between the mark at the start of a text and the one that closes it, and what follows.
+fn enclosed(text: &str, close: u8) -> (String, &str) {
+    let (mut depth, mut escaped) = (0_u64, false);
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            byte if byte == close && depth == 0 => {
+                let inside = text.get(1..at).unwrap_or_default();
+                return (inside.to_owned(), text.get(at + 1..).unwrap_or_default());
+            }
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    (text.get(1..).unwrap_or_default().to_owned(), "")
+}
+
+impl Entry<'_> {
+    fn work(self) -> Work {
+        let mut work = Work {
+            id: (!self.key.is_empty()).then_some(Raw::String(self.key)),
+            kind: Some(self.kind),
+            ..Work::default()
+        };
+        let (mut year, mut month) = (None, None);
+        for (name, value) in self.fields {
+            let words = plain(&value);
+            if words.is_empty() {
+                continue;
+            }
+            match name.as_str() {
+                "title" => work.title = Some(words),
+                "author" => work.authors = people(&value),
+                "editor" => work.editors = people(&value),
+                "abstract" => work.summary = Some(words),
+                "date" => work.date = Some(words),
+                "year" => year = Some(words),
+                "month" => month = month_number(&words),
+                "journal" | "journaltitle" | "booktitle" => work.publication = Some(words),
+                "doi" => work.doi = Some(words),
+                "url" => work.url = Some(words),
+                "keywords" => work.tags = split(&words, &[',', ';']),
+                "file" => work.attachments = files(&value),
+                _ => work.rest.push((name, Raw::String(words))),
+            }
+        }
+        work.date = work.date.or_else(|| {
+            let year = year?;
+            Some(month.map_or_else(|| year.clone(), |month| format!("{year}-{month:02}")))
+        });
+        work
+    }
+}
+
+fn month_number(word: &str) -> Option<usize> {
+    let lower = word.to_lowercase();
+    let at = MONTHS.iter().position(|month| lower.starts_with(month));
+    at.map(|at| at + 1)
+        .or_else(|| lower.parse().ok().filter(|month| (1..=12).contains(month)))
+}
+
+/// `Reis, Ana and {Tide Office}`.
+fn people(value: &str) -> Vec<String> {
+    let names = value.split(" and ").map(|name| {
+        let whole = name.trim().starts_with('{') && name.trim().ends_with('}');
+        let name = plain(name);
+        if whole { name } else { turned(&name) }
+    });
+    names.filter(|name| !name.is_empty()).take(256).collect()
+}
+
+/// `Full Text:files/12/tides.pdf:application/pdf`, several of them with semicolons between.
+fn files(value: &str) -> Vec<String> {
+    let files = value.replace("\\;", " ").replace("\\:", ":");
+    let path = |file: &str| {
+        let parts: Vec<&str> = file.split(':').collect();
+        let path = match parts.as_slice() {
+            [_, path @ .., kind] if kind.contains('/') && !path.is_empty() => path.join(":"),
+            _ => file.to_owned(),
+        };
+        file_name(&path)
+    };
+    let names = files.split(';').map(path);
+    names.filter(|name| !name.is_empty()).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::{shown, with_input};
+    use crate::limits::Limits;
+
+    fn check(text: &str, expect: &[&str]) {
+        let limits = Limits {
+            max_line_bytes: 400,
+            ..Limits::default()
+        };
+        let parsed = with_input("lib.bib", text.as_bytes(), &limits, parse).unwrap();
+        assert_eq!(shown(&parsed), expect, "{text}");
+    }
+
+    #[test]
+    fn entries_are_read() {
+        check(
+            "@string{hs = \"Harbour Studies\"}\n% a comment\n@Article{reis2021,\n  title = {The {Tides} of Corrowin},\n  author = {Reis, Ana and {Tide Office}},\n  journal = hs # \" B\",\n  year = 2021, month = mar,\n}\n@comment{@book{no, title={No}}}\n@book(slate, title = \"Slate \\\"{u}ber {\\'e}\", editor = {Tom Harrow})",
+            &[
+                "reis2021|The Tides of Corrowin|Ana Reis, Tide Office (2021). The Tides of Corrowin. Harbour Studies B",
+                "slate|Slate über é|Tom Harrow. Slate über é",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_bad_entry_costs_only_itself() {
+        check(
+            "@article{open, title = {Never closed\n\n@book{good, title = {Good}}\n@nothing\n@misc{, }",
+            &["good|Good|Good", "lib.bib:1:damaged", "lib.bib:5:empty"],
+        );
+    }
+
+    #[test]
+    fn an_entry_ends_at_its_bound() {
+        let entry = |chars: usize| format!("@misc{{a, title = {{{}}}}}", "t".repeat(chars));
+        // Counted from the first brace to the last.
+        let frame = entry(0).len() - "@misc{".len();
+        let read = |chars: usize| {
+            let limits = Limits {
+                max_line_bytes: 400,
+                ..Limits::default()
+            };
+            let text = entry(chars);
+            let parsed = with_input("lib.bib", text.as_bytes(), &limits, parse).unwrap();
+            parsed.documents.len()
+        };
+        assert_eq!((read(400 - frame), read(401 - frame)), (1, 0));
+    }
+
+    #[test]
+    fn what_follows_a_long_entry_is_read() {
+        for shift in 0..3 {
+            let long = format!(
+                "@misc{{a, title = {{{}{}}}}}",
+                "x".repeat(shift),
+                "é".repeat(400)
+            );
+            check(
+                &format!("{long}\n@misc{{b, title = {{B}}}}"),
+                &["b|B|B", "lib.bib:1:line-too-long"],
+            );
+        }
+    }
+
+    #[test]
+    fn deep_and_broken_texts_are_read_in_good_time() {
+        for text in ["{", "@a{", "@a{b,c=", "\"", "=", "#", "@string{a="] {
+            let text = text.repeat(100_000);
+            let _ = with_input("lib.bib", text.as_bytes(), &Limits::default(), parse);
+        }
+    }
+
+    #[test]
+    fn files_have_names() {
+        let names = files("Full Text:files/12/tides.pdf:application/pdf;C\\:\\\\lib\\\\b.pdf");
+        assert_eq!(names, ["tides.pdf", "b.pdf"]);
+    }
+}

@@ -1,0 +1,24 @@
+//! What other programs leave in the files they export, into what it means: names, properties, tags, links.
+
+pub(crate) mod apple;
+pub(crate) mod clutter;
+pub(crate) mod notion;
+pub(crate) mod reference;
+pub(crate) mod vault;
+
+/// What the folder around a file tells about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// Whether it is a folder of notes whose `#tags` are tags.
+    pub vault: bool,
+    /// The day on which a list beside it says that the file was written.
+    pub day: Option<String>,
+}
+
+impl Around {
+    /// Nothing is known.
+    pub(crate) const NONE: Self = Self {
+        vault: false,
+        day: None,
+    };
+}

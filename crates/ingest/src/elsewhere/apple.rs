@@ -1,0 +1,109 @@
+//! The list that Apple puts beside an export of notes (`Notes Details.csv`) into the day on which each was written;
+//! the notes themselves are texts that do not tell it.
+
+use std::collections::BTreeMap;
+
+use crate::clean::clean_line;
+use crate::dates::{Order, read};
+
+/// The most bytes of a list that are read; a row has about a hundred.
+pub(crate) const MAX_LIST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The most notes of a list.
+const MAX_NOTES: usize = 50_000;
+
+/// The days by the names of the notes. Two notes of one name have none, and no note has one where the days can be
+/// read in two ways: months come first in some accounts, and nothing says which.
+pub(crate) fn days(list: &str) -> BTreeMap<String, String> {
+    let mut rows = list.lines().map(cells);
+    let head = rows.next().unwrap_or_default();
+    let column = |name: &str| head.iter().position(|cell| cell.eq_ignore_ascii_case(name));
+    let (Some(title), Some(created)) = (column("Title"), column("Created On")) else {
+        return BTreeMap::new();
+    };
+    let mut found: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for row in rows.take(MAX_NOTES) {
+        let (Some(name), Some(day)) = (row.get(title), row.get(created)) else {
+            continue;
+        };
+        let known = found.contains_key(name) || day.is_empty();
+        found.insert(name.clone(), (!known).then(|| day.clone()));
+    }
+    let written: Vec<&str> = found.values().flatten().map(String::as_str).collect();
+    let Some(order) = Order::of(&written) else {
+        return BTreeMap::new();
+    };
+    let known = found.into_iter().filter_map(|(name, day)| {
+        let day = read(day.as_deref()?, order)?.day;
+        Some((name, day))
+    });
+    known.collect()
+}
+
+/// The cells of a row; a comma between quotes parts nothing.
+fn cells(line: &str) -> Vec<String> {
+    /// More than the list has columns.
+    const MOST: usize = 16;
+    let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted && cells.len() < MOST => {
+                cells.push(clean_line(&std::mem::take(&mut cell)));
+            }
+            c => cell.push(c),
+        }
+    }
+    cells.push(clean_line(&cell));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "Title, Created On, Modified On, Pinned\n";
+
+    fn check(rows: &str, expect: &[(&str, &str)]) {
+        let found = days(&format!("{HEAD}{rows}"));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(n, d)| (n.as_str(), d.as_str()))
+            .collect();
+        assert_eq!(found, expect, "{rows}");
+    }
+
+    #[test]
+    fn notes_have_the_day_they_were_written() {
+        check(
+            "Ferry,01-14-2026 08:00:00,01-15-2026 08:00:00,No\n\"Salt, and bread\",02-03-2026 19:00:00,,No\n",
+            &[("Ferry", "2026-01-14"), ("Salt, and bread", "2026-02-03")],
+        );
+        check(
+            "Ferry,14-01-2026 08:00:00,,No\n",
+            &[("Ferry", "2026-01-14")],
+        );
+    }
+
+    #[test]
+    fn what_is_unclear_has_no_day() {
+        check("Ferry,02-03-2026 08:00:00,,No\n", &[]);
+        check(
+            "A,01-14-2026 08:00:00,,\nA,01-15-2026 08:00:00,,\nB,01-16-2026 08:00:00,,\n",
+            &[("B", "2026-01-16")],
+        );
+        check("Ferry\nSalt,,,\n", &[]);
+        let other = "Created On,Title\n01-14-2026 08:00:00,Ferry\n";
+        assert_eq!(days(other).len(), 1);
+        assert!(days("Name,Day\nFerry,01-14-2026\n").is_empty());
+        assert!(days("").is_empty());
+    }
+
+    #[test]
+    fn a_list_ends_at_its_bound() {
+        let rows: String = (0..=MAX_NOTES)
+            .map(|n| format!("N{n},01-14-2026 08:00:00,,\n"))
+            .collect();
+        assert_eq!(days(&format!("{HEAD}{rows}")).len(), MAX_NOTES);
+    }
+}

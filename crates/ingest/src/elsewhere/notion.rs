@@ -1,0 +1,159 @@
+//! A page that Notion exported as Markdown into its name, its properties and its address.
+//!
+//! Such a file is called `Winter timetable 1f0c….md`, with the 32 digits of the page's id behind its name, begins
+//! with its name as a heading, and goes on with a line for each property.
+
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::clean_line;
+use crate::lists::Lists;
+use crate::spelled_day::spelled_day;
+
+/// Digits of an id.
+const ID_CHARS: usize = 32;
+
+/// The most lines that are read as properties, and the most characters of the name of one.
+const MAX_PROPERTIES: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
+
+/// The words before the id in the name of a file, and the id. A list of all rows of a table ends in `_all`.
+pub(crate) fn name_and_id(stem: &str) -> Option<(&str, &str)> {
+    let stem = stem.strip_suffix("_all").unwrap_or(stem);
+    let (name, id) = stem.rsplit_once(' ')?;
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_id = id.len() == ID_CHARS && id.bytes().all(is_hex);
+    (is_id && !name.trim().is_empty()).then_some((name.trim(), id))
+}
+
+/// The address of the page that a file was exported from, if its name and its heading agree that it was.
+pub(crate) fn address(stem: &str, heading: &str) -> Option<String> {
+    let (name, id) = name_and_id(stem)?;
+    let letters = |text: &str| -> String {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    // Long names are cut, and characters that files cannot have are left out.
+    let (name, heading) = (letters(name), letters(heading));
+    let agree = !name.is_empty() && heading.starts_with(&name);
+    agree.then(|| format!("https://www.notion.so/{id}"))
+}
+
+/// The properties of a page: the lines `Name: value` that follow its heading, if nothing else stands among them.
+pub(crate) fn properties(body: &str) -> Map<String, Raw> {
+    let mut lines = body.lines().skip_while(|line| line.trim().is_empty());
+    let mut found = Map::new();
+    if !lines.next().is_some_and(|line| line.starts_with("# ")) {
+        return found;
+    }
+    let block = lines
+        .skip_while(|line| line.trim().is_empty())
+        .take_while(|line| !line.trim().is_empty());
+    for (number, line) in block.enumerate() {
+        let Some((name, value)) = property(line).filter(|_| number < MAX_PROPERTIES) else {
+            return Map::new();
+        };
+        found.entry(name).or_insert(value);
+    }
+    found
+}
+
+fn property(line: &str) -> Option<(String, Raw)> {
+    let (name, value) = line
+        .split_once(": ")
+        .or(line.strip_suffix(':').zip(Some("")))?;
+    let plain = |c: char| c.is_alphanumeric() || " -_/&?#()'".contains(c);
+    let is_name = name.starts_with(char::is_alphanumeric)
+        && name.chars().all(plain)
+        && name.chars().nth(MAX_NAME_CHARS).is_none();
+    is_name.then(|| (clean_line(name), typed(name, value.trim())))
+}
+
+/// What a value is, by how Notion writes it.
+fn typed(name: &str, value: &str) -> Raw {
+    if let Some(day) = spelled_day(value) {
+        return Raw::String(day);
+    }
+    if let Some(list) = Lists::of(name, &[value]).and_then(|lists| lists.read(value)) {
+        return list;
+    }
+    match value {
+        "Yes" => true.into(),
+        "No" => false.into(),
+        _ => match serde_json::from_str(value) {
+            Ok(Raw::Number(number)) => Raw::Number(number),
+            _ => Raw::String(value.to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const ID: &str = "1f0c9e2b7d5a4c3e8b6f0a1d2c3b4e5f";
+
+    #[test]
+    fn names_lose_their_id() {
+        let stem = |name: &str| format!("{name} {ID}");
+        assert_eq!(name_and_id(&stem("Winter plan")), Some(("Winter plan", ID)));
+        let all = format!("{}_all", stem("Tasks"));
+        assert_eq!(name_and_id(&all), Some(("Tasks", ID)));
+        for stem in [
+            ID,
+            "Winter plan",
+            "Winter plan 1f0c",
+            &stem(" "),
+            &stem("Plan").to_uppercase(),
+            &format!("Plan-{ID}"),
+        ] {
+            assert_eq!(name_and_id(stem), None, "{stem}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_known_by_name_and_heading() {
+        let address = |heading: &str| address(&format!("Ferry Who pays {ID}"), heading);
+        let found = format!("https://www.notion.so/{ID}");
+        assert_eq!(address("Ferry: Who pays?"), Some(found.clone()));
+        assert_eq!(address("Ferry: Who pays for winter?"), Some(found));
+        assert_eq!(address("Something else"), None);
+        assert_eq!(address(""), None);
+    }
+
+    #[test]
+    fn properties_are_typed() {
+        let body = "# Ferry\n\nStatus: In progress\nDue: January 14, 2026 3:00 PM\nTags: ferry, winter\nCost: 1200\nDone: No\nURL: https://ferry.example/a\nEmpty:\n\nText: no property\n";
+        assert_eq!(
+            Raw::Object(properties(body)),
+            json!({"Status": "In progress", "Due": "2026-01-14", "Tags": ["ferry", "winter"], "Cost": 1200,
+                   "Done": false, "URL": "https://ferry.example/a", "Empty": ""})
+        );
+    }
+
+    #[test]
+    fn prose_is_no_property() {
+        for body in [
+            "",
+            "No heading\n\nStatus: Done\n",
+            "# Ferry\n\nA sentence. And: another\n",
+            "# Ferry\n\nStatus: Done\nand a line of prose\n",
+            "# Ferry\n\n- Status: Done\n",
+        ] {
+            assert_eq!(properties(body).len(), 0, "{body}");
+        }
+    }
+
+    #[test]
+    fn properties_end_at_their_bounds() {
+        let lines = |count: usize| -> String {
+            let lines = (0..count).map(|n| format!("P{n}: {n}\n"));
+            format!("# Ferry\n\n{}", lines.collect::<String>())
+        };
+        assert_eq!(properties(&lines(MAX_PROPERTIES)).len(), MAX_PROPERTIES);
+        assert_eq!(properties(&lines(MAX_PROPERTIES + 1)).len(), 0);
+        let named = |chars: usize| format!("# Ferry\n\n{}: x\n", "n".repeat(chars));
+        assert_eq!(properties(&named(MAX_NAME_CHARS)).len(), 1);
+        assert_eq!(properties(&named(MAX_NAME_CHARS + 1)).len(), 0);
+    }
+}

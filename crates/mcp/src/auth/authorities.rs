@@ -1,0 +1,103 @@
+//! Certificates in PEM into the authorities that vouch for servers of the owner's own network.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls_pki_types::CertificateDer;
+use tokio_rustls::rustls::RootCertStore;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// The most bytes of a list of authorities. Those of a whole browser have a fifth of that.
+pub const MAX_AUTHORITIES_BYTES: usize = 1024 * 1024;
+
+/// Authorities that vouch for servers: one or more certificates.
+#[derive(Clone)]
+pub struct Authorities(Arc<Vec<Certificate<'static>>>);
+
+impl Authorities {
+    /// Reads certificates in PEM; what else stands between them does not matter.
+    ///
+    /// # Errors
+    /// When there is none, when one of them is no certificate, or when they have more than
+    /// [`MAX_AUTHORITIES_BYTES`].
+    pub fn parse(pem: &str) -> Result<Self, BadAuthorities> {
+        if pem.len() > MAX_AUTHORITIES_BYTES {
+            return Err(BadAuthorities);
+        }
+        let mut found = Vec::new();
+        // What cannot be an authority would be left out later, and nobody would know why nothing is trusted.
+        let mut store = RootCertStore::empty();
+        for item in parse_pem(pem.as_bytes()) {
+            if let PemItem::Certificate(one) = item.map_err(|_| BadAuthorities)? {
+                let added = store.add(CertificateDer::from(one.der()));
+                added.map_err(|_| BadAuthorities)?;
+                found.push(one);
+            }
+        }
+        if found.is_empty() {
+            return Err(BadAuthorities);
+        }
+        Ok(Self(Arc::new(found)))
+    }
+
+    /// How connections are made to whom they vouch for; without any, those that browsers trust do.
+    pub(crate) fn tls(authorities: Option<&Self>) -> TlsConfig {
+        let roots = match authorities {
+            Some(Self(some)) => RootCerts::Specific(some.clone()),
+            None => RootCerts::WebPki,
+        };
+        TlsConfig::builder().root_certs(roots).build()
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Authorities({})", self.0.len())
+    }
+}
+
+/// What was given is no list of certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a list of certificates in PEM, or one of more than a megabyte")]
+pub struct BadAuthorities;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate() -> String {
+        let made = rcgen::generate_simple_self_signed(["login.example".to_owned()]).unwrap();
+        made.cert.pem()
+    }
+
+    #[test]
+    fn certificates_are_read_among_anything() {
+        let one = certificate();
+        let read = |text: &str| Authorities::parse(text).map(|all| all.0.len());
+        assert_eq!(read(&one), Ok(1));
+        assert_eq!(read(&format!("# ours\n{one}\n\n{}", certificate())), Ok(2));
+        let not_one = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+        let broken = "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n";
+        let key = "-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n";
+        for bad in [
+            "",
+            "hello",
+            key,
+            not_one,
+            broken,
+            &format!("{one}{not_one}"),
+        ] {
+            assert_eq!(read(bad), Err(BadAuthorities), "{bad}");
+        }
+        let shown = format!("{:?}", Authorities::parse(&one).unwrap());
+        assert_eq!(shown, "Authorities(1)");
+    }
+
+    #[test]
+    fn they_have_a_bound() {
+        let one = certificate();
+        let padded = |size: usize| format!("{}{one}", "\n".repeat(size - one.len()));
+        assert!(Authorities::parse(&padded(MAX_AUTHORITIES_BYTES)).is_ok());
+        assert!(Authorities::parse(&padded(MAX_AUTHORITIES_BYTES + 1)).is_err());
+    }
+}

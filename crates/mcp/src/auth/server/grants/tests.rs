@@ -1,0 +1,306 @@
+//! Grants at their bounds: how many, how long, and in whose name.
+
+use super::super::store::CLIENTS;
+use super::*;
+
+const NOW: u64 = 1_800_000_000;
+
+fn person(subject: &str) -> Person {
+    Person {
+        subject: subject.to_owned(),
+        email: None,
+        email_verified: false,
+        groups: Vec::new(),
+        stamp: None,
+    }
+}
+
+fn allowed(subject: &str) -> Allowed {
+    Allowed {
+        client: "https://app.example/client.json".to_owned(),
+        resource: "https://docs.example.org/mcp".to_owned(),
+        scopes: vec!["docs.read".to_owned()],
+        person: person(subject),
+        refreshes: true,
+        at: NOW,
+        until: NOW + LIVES_FOR,
+    }
+}
+
+fn code(subject: &str) -> Code {
+    Code {
+        allowed: allowed(subject),
+        redirect: "https://app.example/cb".to_owned(),
+        challenge: seal::digest(&verifier()),
+        nonce: None,
+        ends: NOW + CODE_FOR,
+        spent: None,
+    }
+}
+
+fn verifier() -> String {
+    "v".repeat(43)
+}
+
+fn spending(code: String) -> Spending {
+    Spending {
+        code,
+        client: allowed("").client,
+        redirect: None,
+        verifier: verifier(),
+        resource: None,
+    }
+}
+
+fn grant(subject: &str, used: u64) -> Grant {
+    Grant {
+        allowed: allowed(subject),
+        present: String::new(),
+        before: None,
+        turned: used,
+        used,
+    }
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    (dir, store)
+}
+
+fn fill(store: &Store, grants: impl Iterator<Item = (String, Grant)>) {
+    store
+        .change(|rows| {
+            for (id, grant) in grants {
+                rows.put(GRANTS, &id, &grant)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+async fn granted(grants: &Grants, subject: &str, now: u64) -> Granted {
+    let text = grants.allow(code(subject), now).await.unwrap().unwrap();
+    grants.spend(spending(text), now).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn one_more_than_there_is_room_for_takes_the_place_of_the_longest_unused() {
+    let (_dir, store) = store();
+    let each = |n: usize| (format!("g{n}"), grant(&format!("u{n}"), NOW - n as u64));
+    fill(&store, (0..MAX_GRANTS - 1).map(each));
+    let grants = Grants::open(store.clone(), NOW).unwrap();
+    assert_eq!(grants.count(GRANTS), MAX_GRANTS - 1);
+    let last = format!("g{}", MAX_GRANTS - 2);
+    granted(&grants, "new", NOW).await;
+    assert_eq!(grants.count(GRANTS), MAX_GRANTS);
+    assert!(grants.is_live(&last, NOW));
+    let newest = granted(&grants, "newer", NOW).await;
+    assert_eq!(grants.count(GRANTS), MAX_GRANTS);
+    assert!(!grants.is_live(&last, NOW), "it was used longest ago");
+    assert!(grants.is_live("g0", NOW) && grants.is_live(&newest.id, NOW));
+}
+
+#[tokio::test]
+async fn the_bound_of_one_person_is_nobody_elses() {
+    let (_dir, store) = store();
+    let own = (0..MAX_OWN).map(|n| (format!("a{n:03}"), grant("anna", NOW - n as u64)));
+    let others = (0..MAX_OWN).map(|n| (format!("n{n:03}"), grant("nils", NOW - n as u64)));
+    fill(&store, own.chain(others));
+    let grants = Grants::open(store, NOW).unwrap();
+    assert_eq!(
+        grants.count(GRANTS),
+        2 * MAX_OWN,
+        "opening drops none that live"
+    );
+    granted(&grants, "anna", NOW).await;
+    assert_eq!(grants.count(GRANTS), 2 * MAX_OWN);
+    assert!(!grants.is_live("a099", NOW) && grants.is_live("a098", NOW));
+    assert!(grants.is_live("n099", NOW));
+}
+
+#[tokio::test]
+async fn codes_that_wait_have_a_bound() {
+    let (_dir, store) = store();
+    let grants = Grants::open(store.clone(), NOW).unwrap();
+    let waiting = Code {
+        ends: NOW + 10,
+        ..code("anna")
+    };
+    store
+        .change(|rows| {
+            for n in 0..MAX_CODES - 1 {
+                rows.put(CODES, &format!("c{n}"), &waiting)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let one_more = grants.allow(code("anna"), NOW).await.unwrap();
+    assert!(one_more.is_ok());
+    let too_many = grants.allow(code("anna"), NOW).await.unwrap();
+    assert_eq!(too_many, Err(NotGranted::TooMany));
+    // A code that is over makes room, and goes.
+    assert!(grants.allow(code("anna"), NOW + 10).await.unwrap().is_ok());
+    assert_eq!(grants.count(CODES), 2);
+}
+
+#[tokio::test]
+async fn what_has_ended_is_not_there_after_opening_again() {
+    let (_dir, store) = store();
+    let idle = |n: u64| grant("anna", NOW - n);
+    let ending = |until: u64| {
+        let mut grant = grant("anna", NOW);
+        grant.allowed.until = until;
+        grant
+    };
+    let all = [
+        ("idle", idle(IDLE_FOR)),
+        ("nearly", idle(IDLE_FOR - 1)),
+        ("over", ending(NOW)),
+        ("last", ending(NOW + 1)),
+    ];
+    fill(
+        &store,
+        all.into_iter().map(|(id, grant)| (id.to_owned(), grant)),
+    );
+    let late = Code {
+        ends: NOW,
+        ..code("anna")
+    };
+    store.change(|rows| rows.put(CODES, "late", &late)).unwrap();
+    store
+        .change(|rows| rows.put(CODES, "waits", &code("anna")))
+        .unwrap();
+    let grants = Grants::open(store, NOW).unwrap();
+    for (id, lives) in [
+        ("idle", false),
+        ("nearly", true),
+        ("over", false),
+        ("last", true),
+    ] {
+        assert_eq!(grants.is_live(id, NOW), lives, "{id}");
+    }
+    assert_eq!((grants.count(GRANTS), grants.count(CODES)), (2, 1));
+    assert!(!grants.is_live("last", NOW + 1) && !grants.is_live("unknown", NOW));
+}
+
+#[tokio::test]
+async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
+    let (_dir, store) = store();
+    let grants = Grants::open(store, NOW).unwrap();
+    let granted = granted(&grants, "anna", NOW).await;
+    let (token, client) = (granted.refresh.unwrap(), granted.allowed.client);
+    let refresh = |token: String, client: String, now: u64| {
+        let grants = &grants;
+        async move {
+            let done = grants.refresh(&token, &client, person("anna"), now);
+            done.await.unwrap().map(|granted| granted.refresh.unwrap())
+        }
+    };
+    let other = refresh(token.clone(), "other".to_owned(), NOW).await;
+    assert_eq!(other, Err(NotGranted::OtherClient));
+    assert!(grants.is_live(&granted.id, NOW), "a stranger ends nothing");
+    let at = NOW + IDLE_FOR - 1;
+    let next = refresh(token, client.clone(), at).await.unwrap();
+    assert!(
+        grants.is_live(&granted.id, at + IDLE_FOR - 1),
+        "it was used"
+    );
+    let late = refresh(next.clone(), client.clone(), at + IDLE_FOR).await;
+    assert_eq!(late, Err(NotGranted::Expired));
+    assert_eq!(grants.count(GRANTS), 0);
+    let gone = refresh(next, client, at).await;
+    assert_eq!(gone, Err(NotGranted::Unknown));
+}
+
+#[tokio::test]
+async fn a_grant_is_ended_by_its_own_client() {
+    let (_dir, store) = store();
+    let grants = Grants::open(store, NOW).unwrap();
+    let granted = granted(&grants, "anna", NOW).await;
+    grants.end(&granted.id, Some("other")).await.unwrap();
+    grants.end("unknown", None).await.unwrap();
+    assert!(grants.is_live(&granted.id, NOW) && grants.count(GRANTS) == 1);
+    let own = granted.allowed.client;
+    grants.end(&granted.id, Some(&own)).await.unwrap();
+    assert!(!grants.is_live(&granted.id, NOW) && grants.count(GRANTS) == 0);
+}
+
+#[test]
+fn verifiers_are_long_and_plain() {
+    let long = "a".repeat(129);
+    for (text, good) in [
+        (&long[..42], false),
+        (&long[..43], true),
+        (&long[..128], true),
+        (&long, false),
+        ("azAZ09-._~azAZ09-._~azAZ09-._~azAZ09-._~azA", true),
+        ("azAZ09-._~azAZ09-._~azAZ09-._~azAZ09-._~az+", false),
+    ] {
+        assert_eq!(is_verifier(text), good, "{text}");
+    }
+}
+
+#[test]
+fn refresh_tokens_have_two_parts_of_their_size() {
+    let (id, secret) = (seal::encode(&[1; ID_BYTES]), seal::secret().unwrap());
+    let expected = (seal::digest(&id), seal::digest(&secret));
+    assert_eq!(parts(&format!("{id}.{secret}")), Some(expected));
+    for bad in [
+        format!("{id}{secret}"),
+        format!("{secret}.{secret}"),
+        format!("{id}.{id}"),
+        format!("{id}.{secret}."),
+        format!("!.{secret}"),
+    ] {
+        assert_eq!(parts(&bad), None, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn the_client_of_a_grant_stays_registered_with_it() {
+    let (_dir, store) = store();
+    let registry = registry::Registry::new(store.clone());
+    let client = super::super::client::Client {
+        id: String::new(),
+        name: String::new(),
+        redirects: vec!["https://app.example/cb".to_owned()],
+        refreshes: true,
+    };
+    let id = registry.add(client, NOW).await.unwrap().unwrap().id;
+    let grants = Grants::open(store, NOW).unwrap();
+    let mut code = code("anna");
+    code.allowed.client.clone_from(&id);
+    let text = grants.allow(code, NOW).await.unwrap().unwrap();
+    let spending = Spending {
+        client: id.clone(),
+        ..spending(text)
+    };
+    let granted = grants.spend(spending, NOW).await.unwrap().unwrap();
+    assert_eq!(grants.count(CLIENTS), 1);
+    // A client outlives its last grant by thirty days.
+    let known = async |now: u64| registry.find(&id, now).await.unwrap().is_some();
+    let month = 30 * 86_400;
+    assert!(known(NOW + IDLE_FOR + month - 1).await);
+    assert!(!known(NOW + IDLE_FOR + month).await);
+    let later = NOW + 86_400;
+    let token = granted.refresh.unwrap();
+    let turned = grants.refresh(&token, &id, person("anna"), later).await;
+    assert!(turned.unwrap().is_ok());
+    assert!(known(later + IDLE_FOR + month - 1).await);
+    assert!(!known(later + IDLE_FOR + month).await);
+}
+
+#[test]
+fn a_repetition_is_forgiven_from_the_last_turn_on() {
+    let mut grant = grant("anna", NOW);
+    grant.present = "one".to_owned();
+    let mut turn = |secret: &str, next: &str, now: u64| grant.turn(secret, next.to_owned(), now);
+    let turned = NOW + 1_000;
+    assert!(turn("one", "two", turned));
+    assert!(turn("one", "three", turned + FORGIVEN_FOR - 1));
+    assert!(!turn("one", "four", turned + FORGIVEN_FOR));
+    assert!(!turn("two", "four", turned + 1), "the lost one is void");
+    assert!(turn("three", "four", turned + 5_000));
+    assert!(turn("three", "five", turned + 5_001));
+}

@@ -1,0 +1,81 @@
+//! What clients may add to their requests: who will sign in, and ways to prove themselves that are not known here.
+
+use super::*;
+
+#[tokio::test]
+async fn who_will_sign_in_stands_in_the_form_already() {
+    let world = World::new();
+    let client = world.client().await;
+    let asked = |hint: &'static str| {
+        let mut request = world.request(&client);
+        request.push(("login_hint", hint));
+        let world = &world;
+        async move { world.ask(&request).await }
+    };
+    let page = asked("anna@port.example").await;
+    let form = page.body.split_once("<form").unwrap().1;
+    assert!(
+        form.contains(" required value=\"anna@port.example\">"),
+        "{form}"
+    );
+    assert!(
+        form.contains("maxlength=\"512\" required autofocus>"),
+        "{form}"
+    );
+    // It is the app's word: it is shown, and opens nothing by itself.
+    let got = world.sign_in(&page, "nils", PASSWORD).await;
+    assert!(got.sent("code").is_some(), "{}", got.body);
+    let page = asked("\"><script>alert(1)</script>").await;
+    assert!(!page.body.contains("<script"), "{}", page.body);
+    assert!(
+        page.body.contains("value=\"&quot;&gt;&lt;script&gt;"),
+        "{}",
+        page.body
+    );
+    let long: &'static str = "n".repeat(201).leak();
+    for none in ["", long, "a\nb"] {
+        let page = asked(none).await;
+        let name = page.body.split_once("<label>Name").unwrap().1;
+        let name = name.split_once("</label>").unwrap().0;
+        assert!(!name.contains("value="), "{name}");
+        assert!(
+            name.ends_with("maxlength=\"200\" required autofocus>"),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_signs_for_itself_is_told_that_nobody_asks_for_it() {
+    let world = World::new();
+    let metadata = world.get("/.well-known/oauth-authorization-server").await;
+    let methods = &metadata.json()["token_endpoint_auth_methods_supported"];
+    assert_eq!(*methods, json!(["none"]));
+    let client = world.client().await;
+    let code = world.code(&client).await;
+    let assertion = [
+        ("grant_type", "authorization_code"),
+        ("client_id", client.as_str()),
+        ("code", &code),
+        ("redirect_uri", CALLBACK),
+        ("code_verifier", VERIFIER),
+        (
+            "client_assertion_type",
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        ),
+        ("client_assertion", "a.b.c"),
+    ];
+    let got = world.post("/token", &assertion).await;
+    assert_eq!(got.status, 401);
+    assert_eq!(got.json()["error"], "invalid_client");
+    let why = text(&got.json(), "error_description");
+    assert!(why.contains("send `client_id` alone"), "{why}");
+    // The code was not spent by it.
+    assert_eq!(world.spend(&client, &code).await.status, 200);
+    let registered = world
+        .register(
+            json!({"redirect_uris": [CALLBACK], "token_endpoint_auth_method": "private_key_jwt"}),
+        )
+        .await;
+    assert_eq!(registered.json()["token_endpoint_auth_method"], "none");
+}

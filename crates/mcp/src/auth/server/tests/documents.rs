@@ -1,0 +1,336 @@
+//! Clients that publish a document: fetched over TLS from a host of the owner's own, kept for a while, and taken with
+//! care. The host is a small one on this machine that says what each test wants.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::auth::server::document::{DocumentError, Documents};
+use crate::auth::server::fetch::{FetchError, Fetched, Fetcher, MAX_BYTES};
+use crate::http::{Page, Route, Tls};
+
+struct Host {
+    /// The name and port by which it is called.
+    authority: String,
+    /// Its certificate.
+    pem: String,
+    page: Arc<Mutex<Page>>,
+    /// How many came, and the `Accept` of the last.
+    came: Arc<AtomicUsize>,
+    accept: Arc<Mutex<String>>,
+    /// Whoever comes is answered when there is room.
+    open: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Host {
+    async fn new() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let authority = listener.local_addr().unwrap().to_string();
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, key) = (dir.path().join("cert"), dir.path().join("key"));
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let host = Self {
+            authority,
+            pem: made.cert.pem(),
+            page: Arc::new(Mutex::new(Page::json(&json!({})))),
+            came: Arc::default(),
+            accept: Arc::default(),
+            open: Arc::new(Semaphore::new(1_000)),
+            stop: CancellationToken::new(),
+        };
+        let (page, came, accept) = (host.page.clone(), host.came.clone(), host.accept.clone());
+        let open = host.open.clone();
+        let route = Route::get("/{+name}", move |visit| {
+            came.fetch_add(1, Ordering::SeqCst);
+            visit
+                .header("accept")
+                .unwrap_or_default()
+                .clone_into(&mut accept.lock().unwrap());
+            let (page, open) = (page.clone(), open.clone());
+            async move {
+                let _room = open.acquire().await.unwrap();
+                let page = page.lock().unwrap().clone();
+                Ok(page)
+            }
+        });
+        let options = crate::http::Options {
+            routes: vec![route],
+            tls: Some(Tls::load(cert, key).unwrap()),
+            ..crate::http::Options::default()
+        };
+        tokio::spawn(crate::http::serve_routes(
+            options,
+            listener,
+            host.stop.clone(),
+        ));
+        host
+    }
+
+    fn address(&self) -> String {
+        format!("https://{}/client.json", self.authority)
+    }
+
+    fn own(&self) -> OwnHosts {
+        OwnHosts {
+            names: vec![self.authority.clone()],
+            authorities: Some(self.pem.clone()),
+        }
+    }
+
+    fn says(&self, page: Page) {
+        *self.page.lock().unwrap() = page;
+    }
+
+    /// A good document, with this `cache-control`.
+    fn describes(&self, address: &str, control: &str) {
+        let page = Page::json(&json!({
+            "client_id": address, "client_name": "Chart room", "redirect_uris": [CALLBACK],
+        }));
+        self.says(page.header("cache-control", control));
+    }
+
+    fn came(&self) -> usize {
+        self.came.load(Ordering::SeqCst)
+    }
+
+    async fn fetch(&self, own: OwnHosts) -> Result<Fetched, FetchError> {
+        let (fetcher, address) = (Fetcher::new(own).unwrap(), self.address());
+        tokio::task::spawn_blocking(move || fetcher.json(&address))
+            .await
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_document_is_json_of_some_size_behind_a_plain_200() {
+    let host = Host::new().await;
+    host.says(Page::new(200, "application/json", "{\"a\":1}").header("cache-control", "max-age=7"));
+    let expected = Fetched {
+        body: b"{\"a\":1}".to_vec(),
+        fresh_for: Some(7),
+    };
+    assert_eq!(host.fetch(host.own()).await, Ok(expected));
+    assert_eq!(*host.accept.lock().unwrap(), "application/json");
+    for (kind, taken) in [
+        ("application/json; charset=utf-8", true),
+        ("Application/JSON", true),
+        ("application/ld+json", true),
+        ("text/json", false),
+        ("text/ld+json", false),
+        ("application/jsonp", false),
+        ("text/html", false),
+        ("", false),
+    ] {
+        host.says(Page::new(200, kind, "{}"));
+        let got = host.fetch(host.own()).await;
+        match taken {
+            true => assert_eq!(got.unwrap().body, b"{}", "{kind}"),
+            false => assert_eq!(got, Err(FetchError::NotJson), "{kind}"),
+        }
+    }
+    for status in [201, 302, 404, 500] {
+        let elsewhere = format!("https://{}/other", host.authority);
+        host.says(Page::new(status, "application/json", "{}").header("location", elsewhere));
+        let came = host.came();
+        assert_eq!(
+            host.fetch(host.own()).await,
+            Err(FetchError::Status(status))
+        );
+        assert_eq!(host.came(), came + 1, "no redirect is followed");
+    }
+    let most = usize::try_from(MAX_BYTES).unwrap();
+    for (size, taken) in [(most, true), (most + 1, false)] {
+        host.says(Page::new(200, "application/json", " ".repeat(size)));
+        let got = host.fetch(host.own()).await.map(|found| found.body.len());
+        let expected = if taken {
+            Ok(size)
+        } else {
+            Err(FetchError::TooLarge)
+        };
+        assert_eq!(got, expected);
+    }
+}
+
+#[tokio::test]
+async fn only_hosts_that_the_owner_named_are_called_at_home() {
+    let host = Host::new().await;
+    host.says(Page::json(&json!({})));
+    assert!(host.fetch(host.own()).await.is_ok());
+    let stranger = OwnHosts {
+        names: vec!["127.0.0.1:1".to_owned(), "127.0.0.1".to_owned()],
+        ..host.own()
+    };
+    assert_eq!(host.fetch(stranger).await, Err(FetchError::NotPublic));
+    let unvouched = OwnHosts {
+        authorities: None,
+        ..host.own()
+    };
+    assert_eq!(host.fetch(unvouched).await, Err(FetchError::Failed));
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let misled = OwnHosts {
+        authorities: Some(other.cert.pem()),
+        ..host.own()
+    };
+    assert_eq!(host.fetch(misled).await, Err(FetchError::Failed));
+    assert_eq!(host.came(), 1);
+}
+
+#[tokio::test]
+async fn a_document_is_kept_as_long_as_it_says_within_reason() {
+    let host = Host::new().await;
+    let address = host.address();
+    for (control, kept) in [
+        ("max-age=3600", 3_600),
+        ("max-age=1", 60),
+        ("no-store", 60),
+        ("max-age=999999", 86_400),
+        ("public", 300),
+    ] {
+        let documents = Documents::new(Fetcher::new(host.own()).unwrap());
+        host.describes(&address, control);
+        let came = host.came();
+        for (now, fetches) in [(1_000, 1), (1_000 + kept - 1, 1), (1_000 + kept, 2)] {
+            let client = documents.client(&address, now).await.unwrap();
+            assert_eq!(
+                (client.id.as_str(), client.name.as_str()),
+                (&*address, "Chart room")
+            );
+            assert_eq!(host.came() - came, fetches, "{control} at {now}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_document_is_remembered_for_half_a_minute() {
+    let host = Host::new().await;
+    let (address, documents) = (
+        host.address(),
+        Documents::new(Fetcher::new(host.own()).unwrap()),
+    );
+    host.describes("https://app.example/other.json", "max-age=3600");
+    let wrong = Err(DocumentError::Content("names another client"));
+    assert_eq!(documents.client(&address, 100).await, wrong);
+    host.describes(&address, "max-age=3600");
+    assert_eq!(documents.client(&address, 129).await, wrong);
+    assert!(documents.client(&address, 130).await.is_ok());
+    assert_eq!(host.came(), 2);
+    host.says(Page::new(200, "application/json", "[]"));
+    let broken = Err(DocumentError::Content("is not a client's"));
+    assert_eq!(documents.client(&address, 10_000).await, broken);
+}
+
+#[tokio::test]
+async fn many_who_ask_at_once_are_one_fetch_and_strangers_have_four() {
+    let host = Host::new().await;
+    let documents = Arc::new(Documents::new(Fetcher::new(host.own()).unwrap()));
+    host.describes(&host.address(), "max-age=3600");
+    let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
+    let ask = |address: String| {
+        let documents = documents.clone();
+        tokio::spawn(async move { documents.client(&address, 100).await })
+    };
+    let same: Vec<_> = (0..8).map(|_| ask(host.address())).collect();
+    let others: Vec<_> = (0..3)
+        .map(|n| ask(format!("https://{}/{n}", host.authority)))
+        .collect();
+    while host.came() < 4 {
+        tokio::task::yield_now().await;
+    }
+    let fifth = format!("https://{}/fifth", host.authority);
+    assert_eq!(
+        documents.client(&fifth, 100).await,
+        Err(DocumentError::Busy)
+    );
+    drop(shut);
+    for one in same {
+        assert!(one.await.unwrap().is_ok());
+    }
+    for other in others {
+        let told = other.await.unwrap();
+        assert_eq!(told, Err(DocumentError::Content("names another client")));
+    }
+    assert_eq!(host.came(), 4);
+    // Whoever was turned away comes back without waiting.
+    assert_ne!(
+        documents.client(&fifth, 100).await,
+        Err(DocumentError::Busy)
+    );
+}
+
+#[tokio::test]
+async fn a_client_with_a_document_signs_somebody_in() {
+    let host = Host::new().await;
+    let address = host.address();
+    host.describes(&address, "max-age=60");
+    let world = World::at_home(host.own());
+    let mut asked = world.request(&address);
+    let page = world.ask(&asked).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(
+        page.body.contains("Identified by 127.0.0.1"),
+        "{}",
+        page.body
+    );
+    let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
+    let got = world.spend(&address, &code.unwrap()).await;
+    assert_eq!(got.status, 200, "{}", got.body);
+    let token = text(&got.json(), "access_token");
+    assert_eq!(claims(&token)["client_id"], *address);
+    assert_eq!(world.call(&token).await.status, 200);
+
+    asked.retain(|(name, _)| *name != "redirect_uri");
+    asked.push(("redirect_uri", "https://app.example/other"));
+    assert_eq!(world.ask(&asked).await.status, 400);
+    host.says(Page::new(404, "text/plain", ""));
+    world.pass(61);
+    let page = world.ask(&world.request(&address)).await;
+    assert_eq!(page.status, 400);
+    assert!(
+        page.body.contains("it was not found: status 404"),
+        "{}",
+        page.body
+    );
+}
+
+#[tokio::test]
+async fn where_too_many_documents_are_fetched_the_person_is_told_to_wait() {
+    let host = Host::new().await;
+    let world = World::at_home(host.own());
+    let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
+    let ask = |n: usize| {
+        let (world, address) = (&world, format!("https://{}/{n}", host.authority));
+        async move { world.ask(&world.request(&address)).await }
+    };
+    let four = futures::future::join_all((0..4).map(ask));
+    tokio::pin!(four);
+    while host.came() < 4 {
+        tokio::select! {
+            biased;
+            _ = &mut four => panic!("nobody was answered yet"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    let fifth = ask(5).await;
+    assert_eq!(fifth.status, 400);
+    assert!(
+        fifth.body.contains("Too many apps are signing in at once"),
+        "{}",
+        fifth.body
+    );
+    drop(shut);
+    for got in four.await {
+        assert!(got.body.contains("names another client") || got.body.contains("is not a client"));
+    }
+}

@@ -1,0 +1,239 @@
+//! What people and clients are shown: pages that say what they mean, cookies that are read whole, answers in the words
+//! of the standards.
+
+use std::time::Duration;
+
+use super::*;
+use crate::auth::server::client::Client;
+use crate::auth::server::cookie::Cookie;
+use crate::auth::server::page::{self, Asking, Trouble};
+use crate::http::{Page, Route};
+
+fn body(page: &Page) -> String {
+    String::from_utf8(page.body().to_vec()).unwrap()
+}
+
+/// What a page is as an answer.
+async fn answered(page: Page) -> Got {
+    let route = Route::get("/p", move |_| {
+        let page = page.clone();
+        async move { Ok(page) }
+    });
+    visited(route, Request::get("/p")).await
+}
+
+async fn visited(route: Route, request: http::request::Builder) -> Got {
+    let options = crate::http::Options {
+        routes: vec![route],
+        ..crate::http::Options::default()
+    };
+    let app = App::builder("t", "1.0.0").tool(Who).build().unwrap();
+    let guard = Guard::new(&["docs.example.org"], &[ADDRESS]).unwrap();
+    let request = request.header("host", "docs.example.org");
+    let router = crate::http::router(app, options, guard);
+    let response = router.oneshot(request.body(Body::empty()).unwrap()).await;
+    let (parts, body) = response.unwrap().into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Got {
+        status: parts.status,
+        headers: parts.headers,
+        body: String::from_utf8(bytes.to_vec()).unwrap(),
+    }
+}
+
+fn asking(client: &Client, at: Option<&str>, trouble: Option<Trouble>) -> Page {
+    page::asking(&Asking {
+        server: "Harbour & sons",
+        client,
+        redirect: "https://app.example/cb",
+        sees_email: false,
+        query: "a=1&b=\"2\"",
+        token: "t",
+        hint: None,
+        at,
+        trouble,
+    })
+}
+
+fn client(id: &str, name: &str) -> Client {
+    Client {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        redirects: vec![CALLBACK.to_owned()],
+        refreshes: true,
+    }
+}
+
+#[tokio::test]
+async fn every_sign_of_markup_is_written_out() {
+    let page = body(&page::stopped("ab & <c> \"d\" 'e'"));
+    assert!(
+        page.contains("<p>Ab &amp; &lt;c&gt; &quot;d&quot; &#39;e&#39;.</p>"),
+        "{page}"
+    );
+    assert!(body(&page::stopped("äb")).contains("<p>äb.</p>"));
+    let page = body(&page::hand_over("https://app.example/cb?a=1&b='2'"));
+    let to = "https://app.example/cb?a=1&amp;b=&#39;2&#39;";
+    assert!(page.contains(&format!("content=\"0; url={to}\"")), "{page}");
+    assert!(
+        page.contains(&format!("<a href=\"{to}\">Go on</a>")),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn the_page_says_who_asks_and_what_is_wrong() {
+    let named = client("abc", "Chart <room>");
+    let page = body(&asking(&named, None, None));
+    assert!(
+        page.contains("Let <b>Chart &lt;room&gt;</b> read <b>Harbour &amp; sons</b>?"),
+        "{page}"
+    );
+    assert!(page.contains("<title>Sign in to Harbour &amp; sons</title>"));
+    assert!(page.contains("Nobody but the app vouches for its name"));
+    assert!(!page.contains("e-mail") && !page.contains("role=\"alert\""));
+    assert!(page.contains("name=\"password\"") && page.contains("Sign in and allow"));
+    assert!(page.contains("value=\"a=1&amp;b=&quot;2&quot;\""));
+    assert!(page.contains("just started this in that app"));
+
+    let nameless = client("https://app.example/client.json", "");
+    let page = body(&asking(&nameless, Some("login.example"), None));
+    assert!(
+        page.contains("Let <b>an app at app.example</b> read"),
+        "{page}"
+    );
+    assert!(page.contains("Identified by app.example"));
+    assert!(page.contains("Continue at login.example") && !page.contains("name=\"password\""));
+
+    for (trouble, status, wait, text) in [
+        (Trouble::Wrong, 403, "", "do not go together"),
+        (Trouble::Busy, 503, "10", "Many people sign in"),
+        (
+            Trouble::TooOften(Duration::from_secs(17)),
+            429,
+            "17",
+            "in 17 seconds",
+        ),
+        (
+            Trouble::TooOften(Duration::from_millis(9)),
+            429,
+            "1",
+            "in 1 seconds",
+        ),
+    ] {
+        let got = answered(asking(&named, None, Some(trouble))).await;
+        assert_eq!(got.status, status, "{trouble:?}");
+        assert_eq!(got.header("retry-after"), wait, "{trouble:?}");
+        assert!(
+            got.body.contains("role=\"alert\"") && got.body.contains(text),
+            "{trouble:?}"
+        );
+        assert_eq!(got.header("cache-control"), "no-store");
+        assert_eq!(got.header("x-frame-options"), "DENY");
+    }
+    let got = answered(page::redirect("https://app.example/cb?x=1")).await;
+    assert_eq!(
+        (got.status.as_u16(), got.header("location")),
+        (302, "https://app.example/cb?x=1")
+    );
+    assert_eq!(got.header("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn a_cookie_is_read_whole_and_once() {
+    let read = async |address: &'static str, header: String| {
+        let route = Route::get("/c", move |visit| async move {
+            let found = Cookie::new("docent-form", address).read(&visit);
+            Ok(Page::new(
+                200,
+                "text/plain",
+                found.unwrap_or("none".to_owned()),
+            ))
+        });
+        visited(route, Request::get("/c").header("cookie", header))
+            .await
+            .body
+    };
+    let (most, over) = ("v".repeat(4_096), "v".repeat(4_097));
+    for (address, header, expected) in [
+        (ADDRESS, "__Host-docent-form=a".to_owned(), "a"),
+        (ADDRESS, "x=1; __Host-docent-form=a; y=2".to_owned(), "a"),
+        (ADDRESS, "docent-form=a".to_owned(), "none"),
+        (
+            ADDRESS,
+            "__Host-docent-form=a; __Host-docent-form=b".to_owned(),
+            "none",
+        ),
+        (ADDRESS, String::new(), "none"),
+        ("http://127.0.0.1:8787", "docent-form=a".to_owned(), "a"),
+        (
+            "http://127.0.0.1:8787",
+            "__Host-docent-form=a".to_owned(),
+            "none",
+        ),
+        (ADDRESS, format!("__Host-docent-form={most}"), most.as_str()),
+        (ADDRESS, format!("__Host-docent-form={over}"), "none"),
+    ] {
+        assert_eq!(read(address, header.clone()).await, expected, "{header}");
+    }
+    let set = Cookie::new("docent-form", ADDRESS).set("v", 9);
+    let rest = "Path=/; Max-Age=9; HttpOnly; SameSite=Lax";
+    assert_eq!(set, format!("__Host-docent-form=v; {rest}; Secure"));
+    let plain = Cookie::new("docent-form", "http://127.0.0.1").set("v", 9);
+    assert_eq!(plain, format!("docent-form=v; {rest}"));
+}
+
+#[tokio::test]
+async fn who_a_token_speaks_for_is_told_as_far_as_it_may_be() {
+    let world = World::new();
+    let client = world.client().await;
+    let mut asked = world.request(&client);
+    asked.retain(|(name, _)| *name != "scope");
+    asked.push(("scope", "openid docs.read"));
+    let page = world.ask(&asked).await;
+    assert!(
+        !page.body.contains("e-mail"),
+        "it did not ask for the address"
+    );
+    let code = world.sign_in(&page, "anna", PASSWORD).await.sent("code");
+    let tokens = world.spend(&client, &code.unwrap()).await.json();
+    let said = claims(&text(&tokens, "id_token"));
+    for name in ["email", "email_verified", "groups", "nonce"] {
+        assert!(said.get(name).is_none(), "{name}");
+    }
+    assert_eq!(said["auth_time"], said["iat"]);
+    let tell = async |authorization: String| {
+        let request = Request::post("/userinfo").header("authorization", authorization);
+        world.send(request, String::new()).await
+    };
+    let token = text(&tokens, "access_token");
+    let got = tell(format!("bearer {token}")).await;
+    assert_eq!(got.json(), json!({"sub": "anna"}));
+    assert_eq!(got.header("cache-control"), "no-store");
+    for bad in [format!("Basic {token}"), token.clone(), String::new()] {
+        let got = tell(bad.clone()).await;
+        assert_eq!(
+            (got.status.as_u16(), got.header("www-authenticate")),
+            (401, "Bearer"),
+            "{bad}"
+        );
+        assert_eq!(got.json()["error"], "invalid_request");
+    }
+    let got = tell(format!("Bearer {token}x")).await;
+    assert_eq!(got.status, 401);
+    assert_eq!(
+        got.header("www-authenticate"),
+        "Bearer error=\"invalid_token\""
+    );
+    let (_, plain) = world.tokens().await;
+    assert!(plain.get("id_token").is_none(), "it did not ask for one");
+    let got = tell(format!("Bearer {}", text(&plain, "access_token"))).await;
+    assert_eq!(got.status, 403);
+    assert_eq!(
+        got.header("www-authenticate"),
+        "Bearer error=\"insufficient_scope\""
+    );
+    // A token opens this page for as long as it opens the others.
+    world.pass(900 + 31);
+    assert_eq!(tell(format!("Bearer {token}")).await.status, 401);
+}

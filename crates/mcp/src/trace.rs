@@ -1,0 +1,223 @@
+//! The text of a `traceparent` into the trace and the span that a request belongs to, as W3C's Trace Context
+//! writes them, and requests into spans. Whatever is not exactly that is as good as nothing: a trace is a help, never
+//! a condition.
+
+use std::fmt;
+
+use http::HeaderMap;
+use serde_json::value::RawValue;
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::request::Meta;
+
+/// The target of the spans that are made here and by tools, for whoever keeps traces. Where nobody listens to it they
+/// cost an atomic read.
+pub const SPANS: &str = "docent_span";
+
+/// The name of the span of a request, under which all others of it lie.
+pub const REQUEST_SPAN: &str = "request";
+
+/// What clients ask for; a method that is none of these is not named.
+const METHODS: [&str; 14] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// The length of version 00, and the least of any later one.
+const LENGTH: usize = 55;
+
+/// A later version may say more at the end; nothing needs more than this.
+const MAX_LENGTH: usize = 256;
+
+/// Where a request stands in somebody's trace: in an HTTP header or in `_meta`, each called `traceparent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace, never zero.
+    pub trace_id: u128,
+    /// The span that the request came out of, never zero.
+    pub parent_id: u64,
+    /// Whether the sender keeps its own part of the trace.
+    pub sampled: bool,
+}
+
+impl TraceParent {
+    /// The name of the header, and of the member of `_meta`.
+    pub const NAME: &'static str = "traceparent";
+
+    /// Reads what a client sent; `None` for all that is not well formed.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if !(LENGTH..=MAX_LENGTH).contains(&text.len()) {
+            return None;
+        }
+        let mut parts = text.split('-');
+        let mut part = |digits: usize| {
+            let part = parts.next()?;
+            let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            let fits = part.len() == digits && part.bytes().all(plain);
+            fits.then_some(part)
+        };
+        let version = part(2)?;
+        let trace_id = u128::from_str_radix(part(32)?, 16).ok()?;
+        let parent_id = u64::from_str_radix(part(16)?, 16).ok()?;
+        let flags = u8::from_str_radix(part(2)?, 16).ok()?;
+        let is_known = match version {
+            "ff" => false,
+            "00" => text.len() == LENGTH,
+            // Of a later version the beginning is read, which has to end where ours does.
+            _ => text.len() == LENGTH || text.as_bytes().get(LENGTH) == Some(&b'-'),
+        };
+        (is_known && trace_id != 0 && parent_id != 0).then_some(Self {
+            trace_id,
+            parent_id,
+            sampled: flags & 1 == 1,
+        })
+    }
+}
+
+impl TraceParent {
+    /// The one that a request's headers name. Of two neither counts.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut values = headers.get_all(Self::NAME).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        Self::parse(value.to_str().ok()?)
+    }
+}
+
+/// As it is sent on: in version 00.
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = u8::from(self.sampled);
+        write!(
+            f,
+            "00-{:032x}-{:016x}-{flags:02x}",
+            self.trace_id, self.parent_id
+        )
+    }
+}
+
+/// The span of a request, in the trace that its `_meta` or its header names.
+pub(crate) fn request(method: &str, header: Option<TraceParent>, meta: Option<&RawValue>) -> Span {
+    // What stands here is worked out only where somebody listens.
+    tracing::info_span!(
+        target: SPANS,
+        REQUEST_SPAN,
+        method = METHODS.iter().find(|known| **known == method).unwrap_or(&"other"),
+        traceparent = above(header, meta).as_deref(),
+        code = Empty,
+    )
+}
+
+fn above(header: Option<TraceParent>, meta: Option<&RawValue>) -> Option<String> {
+    let meta = Meta::new(meta.map(ToOwned::to_owned));
+    let told = meta.get(TraceParent::NAME).and_then(|value| value.as_str());
+    let parent = told.and_then(TraceParent::parse).or(header);
+    parent.map(|parent| parent.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_good_one_is_read_and_written_alike() {
+        let read = TraceParent::parse(GOOD).unwrap();
+        assert_eq!(read.trace_id, 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
+        assert_eq!(read.parent_id, 0xb7ad_6b71_6920_3331);
+        assert!(read.sampled);
+        assert_eq!(read.to_string(), GOOD);
+        let quiet = GOOD.replace("-01", "-00");
+        assert!(!TraceParent::parse(&quiet).unwrap().sampled);
+    }
+
+    #[test]
+    fn what_the_body_says_wins_over_the_header() {
+        let other = GOOD.replace("0af7", "1111");
+        let meta = |text: &str| {
+            let text = format!(r#"{{"traceparent":"{text}"}}"#);
+            RawValue::from_string(text).unwrap()
+        };
+        let above = |header: Option<&str>, meta: Option<&RawValue>| {
+            above(header.and_then(TraceParent::parse), meta)
+        };
+        let found = |header: Option<&str>, told: &str| above(header, Some(&meta(told)));
+        assert_eq!(found(Some(GOOD), &other), Some(other.clone()));
+        assert_eq!(found(Some(GOOD), "00-nonsense"), Some(GOOD.to_owned()));
+        assert_eq!(found(Some("nonsense"), "00-0-0-01"), None);
+        assert_eq!(above(Some(GOOD), None).as_deref(), Some(GOOD));
+        assert_eq!(above(None, None), None);
+    }
+
+    #[test]
+    fn a_later_version_is_read_as_far_as_it_is_known() {
+        let later = GOOD.replacen("00-", "cc-", 1);
+        for text in [later.clone(), format!("{later}-what-ever")] {
+            assert_eq!(
+                TraceParent::parse(&text),
+                TraceParent::parse(GOOD),
+                "{text}"
+            );
+        }
+        let long = |more: usize| format!("{later}-{}", "x".repeat(more));
+        assert!(TraceParent::parse(&long(MAX_LENGTH - LENGTH - 1)).is_some());
+        assert!(TraceParent::parse(&long(MAX_LENGTH - LENGTH)).is_none());
+    }
+
+    #[test]
+    fn everything_else_is_nothing() {
+        let zero_trace = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
+        let zero_span = format!("00-0af7651916cd43dd8448eb211c80319c-{}-01", "0".repeat(16));
+        let upper = GOOD.to_uppercase();
+        let longer = format!("{GOOD}-");
+        let later = format!("{}x", GOOD.replacen("00-", "cc-", 1));
+        let unknown = GOOD.replacen("00-", "ff-", 1);
+        let spaced = format!(" {GOOD}");
+        let signed = GOOD.replacen("-0a", "-+a", 1);
+        let foreign = GOOD.replacen("0af", "éf", 1);
+        for text in [
+            "",
+            "00",
+            "00-",
+            "----------------------------------------------------------",
+            &GOOD[..54],
+            &zero_trace,
+            &zero_span,
+            &upper,
+            &longer,
+            &later,
+            &unknown,
+            &spaced,
+            &signed,
+            &foreign,
+        ] {
+            assert_eq!(TraceParent::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_headers_neither_counts() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(TraceParent::of(&headers), None);
+        headers.append(TraceParent::NAME, HeaderValue::from_static(GOOD));
+        assert_eq!(TraceParent::of(&headers), TraceParent::parse(GOOD));
+        headers.append(TraceParent::NAME, HeaderValue::from_static(GOOD));
+        assert_eq!(TraceParent::of(&headers), None);
+    }
+}

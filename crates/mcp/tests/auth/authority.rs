@@ -1,0 +1,33 @@
+//! An authority of somebody's own, whose certificates only those trust who were told to.
+
+use docent_mcp::http::Tls;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+pub(crate) struct Authority {
+    issuer: rcgen::Issuer<'static, KeyPair>,
+    /// Its own certificate, in PEM.
+    pub(crate) pem: String,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        let issuer = rcgen::Issuer::new(params, key);
+        Self { issuer, pem }
+    }
+
+    /// A certificate for a server of this name.
+    pub(crate) fn vouch(&self, name: &str) -> Tls {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, private) = (dir.path().join("cert"), dir.path().join("key"));
+        std::fs::write(&cert, certificate.pem()).unwrap();
+        std::fs::write(&private, key.serialize_pem()).unwrap();
+        Tls::load(cert, private).unwrap()
+    }
+}
