@@ -191,10 +191,7 @@ fn bounded(ids: &[String]) -> (&[String], bool) {
 }
 
 fn start(text: &str) -> &str {
-    let mut end = text.len().min(MAX_QUERY_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_QUERY_BYTES);
     text.get(..end).unwrap_or_default()
 }
 

@@ -17,6 +17,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 
+pub(crate) use self::html::escape;
 pub(crate) use self::seal::Seal;
 use crate::knowledge::Knowledge;
 use crate::links::Template;

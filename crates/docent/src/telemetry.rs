@@ -189,10 +189,7 @@ impl Visit for Seen {
             self.above = TraceParent::parse(text);
             return;
         }
-        let mut end = text.len().min(MAX_TEXT_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
+        let end = text.floor_char_boundary(MAX_TEXT_BYTES);
         let text = text.get(..end).unwrap_or_default();
         self.keep(field, Said::Text(text.to_owned()));
     }

@@ -152,10 +152,7 @@ fn said(value: Option<&Value>) -> Option<&str> {
 
 /// As much of a text as is passed on.
 fn start(text: &str) -> &str {
-    let mut end = text.len().min(MAX_SAID_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_SAID_BYTES);
     text.get(..end).unwrap_or_default()
 }
 

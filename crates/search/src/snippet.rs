@@ -121,10 +121,7 @@ pub(crate) struct Shown<'a> {
 /// The beginning of a text with each stretch of white space and control characters as one blank,
 /// or as one line feed where it held one: the end of a line may end a sentence.
 fn flat(text: &str) -> String {
-    let mut end = text.len().min(MAX_MAPPED_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_MAPPED_BYTES);
     let text = text.get(..end).unwrap_or_default();
     let mut flat = String::with_capacity(text.len());
     let mut gap = None;

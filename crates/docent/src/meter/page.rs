@@ -7,6 +7,7 @@ use docent_mcp::http::Page;
 
 use super::process::Process;
 use super::{Meter, ToolMeter, of};
+use crate::pages::escape;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -29,7 +30,7 @@ pub(super) fn write(meter: &Meter) -> Page {
 
 fn html(meter: &Meter) -> String {
     let mut out = String::with_capacity(4 * 1024);
-    let title = escaped(&meter.title);
+    let title = escape(&meter.title);
     let _ = write!(
         out,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -83,7 +84,7 @@ fn row(tool: &ToolMeter) -> String {
     let mean = of(&tool.micros) as f64 / 1e3 / calls.max(1) as f64;
     format!(
         "<tr><td>{}</td><td>{calls}</td><td>{}</td><td>{}</td><td>{refused}</td><td>{mean:.1} ms</td></tr>",
-        escaped(&tool.name),
+        escape(&tool.name),
         tool.ended(Outcome::Mistaken),
         tool.ended(Outcome::Failed),
     )
@@ -97,20 +98,6 @@ fn span(seconds: u64) -> String {
         7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -128,6 +115,6 @@ mod tests {
         ] {
             assert_eq!(span(seconds), said);
         }
-        assert_eq!(escaped("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+        assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 }

@@ -159,7 +159,7 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
 }
 
 /// A text that can stand between tags and in a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {

@@ -189,10 +189,7 @@ impl Embedder for Endpoint {
 
 /// What is sent for a text. Most endpoints refuse an empty input, so a lone full stop stands for it.
 fn input(prefix: &str, text: &str) -> String {
-    let mut end = text.len().min(MAX_TEXT_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     let text = text.get(..end).unwrap_or_default();
     if text.trim().is_empty() {
         format!("{prefix}.")

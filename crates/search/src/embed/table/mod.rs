@@ -137,10 +137,7 @@ fn wordless() -> Vec<f32> {
 }
 
 fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MAX_TEXT_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     text.get(..end).unwrap_or_default()
 }
 
