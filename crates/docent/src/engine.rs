@@ -1,10 +1,12 @@
 //! Settings into the engine that holds the index: one on this machine, or one on a cluster.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use docent_search::{ApiKey, Cluster, ClusterSettings, Embedder, Error};
 
+use crate::model;
 use crate::problem::Problem;
 
 /// Which engine holds the index.
@@ -26,6 +28,8 @@ pub struct Engine {
     pub addresses: Vec<String>,
     /// What the nodes want to see as an API key.
     pub key: Option<ApiKey>,
+    /// A file with the authorities that signed the certificates of the nodes.
+    pub ca_file: Option<PathBuf>,
     /// What the names of all collections begin with.
     pub collection: String,
     /// Into how many parts the index is cut; as many as there are addresses without it.
@@ -45,6 +49,7 @@ impl Default for Engine {
             kind: Kind::default(),
             addresses: usual.addresses,
             key: usual.key,
+            ca_file: usual.ca_file,
             collection: usual.collection,
             shards: usual.shards,
             replicas: usual.replicas,
@@ -70,6 +75,7 @@ impl Engine {
         }
         Ok(ClusterSettings {
             key: self.key.clone(),
+            ca_file: self.ca_file.clone(),
             collection: self.collection.clone(),
             shards: self.shards,
             replicas: self.replicas,
@@ -84,7 +90,8 @@ impl Engine {
     /// # Errors
     /// When the settings cannot be used or the cluster does not answer.
     pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
-        Ok(Cluster::open(self.settings()?, embedder)?)
+        let settings = self.settings()?;
+        Ok(Cluster::open_after(settings, embedder, model::built_in)?)
     }
 
     /// The index on the cluster, to be searched.
@@ -92,7 +99,9 @@ impl Engine {
     /// # Errors
     /// The same, and when there is none.
     pub fn open_read_only(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
-        Cluster::open_read_only(self.settings()?, embedder).map_err(|error| match error {
+        let settings = self.settings()?;
+        let opened = Cluster::open_read_only_after(settings, embedder, model::built_in);
+        opened.map_err(|error| match error {
             Error::Missing { .. } => Problem::failed(format!(
                 "there is no index `{}` on the cluster",
                 self.collection

@@ -5,6 +5,7 @@
 mod page;
 mod process;
 mod text;
+mod traffic;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use docent_mcp::http::{Page, Route, Visit};
 use docent_mcp::{Called, Failure, Observer, Outcome, What};
+use docent_search::Engine;
 
 use crate::standing::Standing;
 use crate::telemetry::Counts;
@@ -43,6 +45,7 @@ pub(crate) struct Meter {
     title: String,
     started: Instant,
     standing: Arc<Standing>,
+    engine: Arc<dyn Engine>,
     /// The tools, and last what is none.
     tools: Vec<ToolMeter>,
     /// What became of spans, where traces are kept.
@@ -100,12 +103,18 @@ fn of(counter: &AtomicU64) -> u64 {
 
 impl Meter {
     /// Begins to count calls of these tools.
-    pub(crate) fn new(title: &str, tools: &[String], standing: Arc<Standing>) -> Self {
+    pub(crate) fn new(
+        title: &str,
+        tools: &[String],
+        standing: Arc<Standing>,
+        engine: Arc<dyn Engine>,
+    ) -> Self {
         let names = tools.iter().take(MAX_TOOLS).map(String::as_str);
         Self {
             title: title.to_owned(),
             started: Instant::now(),
             standing,
+            engine,
             tools: names.chain([OTHER]).map(ToolMeter::new).collect(),
             spans: None,
         }

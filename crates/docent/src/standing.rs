@@ -92,7 +92,7 @@ impl Standing {
     /// The answer for `/readyz`.
     pub(crate) fn ready(&self) -> Ready {
         self.with(|inner| Ready {
-            ready: inner.ready,
+            ready: inner.is_ready(),
             parts: inner.parts(),
         })
     }
@@ -112,9 +112,15 @@ pub(crate) struct Numbers {
 }
 
 impl Inner {
+    /// Whether it can answer. While an index is made in the place of an older one it cannot: whoever has
+    /// the older one answers.
+    fn is_ready(&self) -> bool {
+        self.ready && !matches!(self.status.lexical, PartState::Building(_))
+    }
+
     fn numbers(&self) -> Numbers {
         Numbers {
-            ready: self.ready,
+            ready: self.is_ready(),
             documents: self.status.documents,
             with_vectors: self.with_vectors(self.status.vectors),
             generation: self.status.generation.0,

@@ -7,6 +7,7 @@ use futures::future::{BoxFuture, FutureExt as _, ready};
 
 use crate::calendar::Day;
 use crate::catalog::Catalog;
+use crate::cluster::Traffic;
 use crate::document::{DocId, Document};
 use crate::error::Error;
 use crate::filter::{Filter, Test};
@@ -120,6 +121,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// How the engine is.
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>>;
+
+    /// What it has asked of other machines so far; nothing where it needs none.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
 }
 
 /// One change to what an engine holds.

@@ -44,7 +44,10 @@ pub use catalog::{
     Bound, Catalog, CatalogBuilder, Field, Kind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
     MAX_KEYWORDS, MAX_TRACKED,
 };
-pub use cluster::{CallCounts, Cluster, ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
+pub use cluster::{
+    CALL_BUCKETS, CallTraffic, Cluster, ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS,
+    NodeTraffic, Traffic,
+};
 pub use document::{
     DocId, Document, MAX_DOCUMENT_BYTES, MAX_FIELDS, MAX_HASH_BYTES, MAX_ID_BYTES,
     MAX_SOURCE_BYTES, MAX_URL_BYTES, Value,

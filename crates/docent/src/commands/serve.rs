@@ -134,7 +134,8 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         app = app.observer(audit.clone());
     }
     if let Some(counts) = counts {
-        app = counts.start(desk, app, &standing, stop.clone());
+        let engine = knowledge.engine.clone();
+        app = counts.start(desk, app, (&standing, engine), stop.clone());
     }
     let app = app
         .build()

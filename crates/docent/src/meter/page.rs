@@ -48,9 +48,11 @@ fn html(meter: &Meter) -> String {
     for tool in meter.tools.iter().filter(|tool| tool.calls() > 0) {
         out.push_str(&row(tool));
     }
-    out.push_str(
-        "</table><p><a href=\"/metrics\">/metrics</a> has the same for Prometheus.</p></html>",
-    );
+    out.push_str("</table>");
+    if let Some(traffic) = meter.engine.traffic() {
+        out.push_str(&super::traffic::page(&traffic));
+    }
+    out.push_str("<p><a href=\"/metrics\">/metrics</a> has the same for Prometheus.</p></html>");
     out
 }
 

@@ -1,6 +1,6 @@
 //! What is counted, and what no call can make of it.
 
-use docent_search::{Generation, PartState, Status};
+use docent_search::{Generation, Memory, PartState, Status};
 
 use super::*;
 use crate::standing::Sync;
@@ -14,7 +14,8 @@ fn meter(tools: &[&str]) -> Meter {
     };
     let names: Vec<_> = tools.iter().map(|&name| name.to_owned()).collect();
     let standing = Standing::new(status, Sync::Done);
-    Meter::new("Notes & <more>", &names, Arc::new(standing))
+    let engine = Arc::new(Memory::new());
+    Meter::new("Notes & <more>", &names, Arc::new(standing), engine)
 }
 
 fn call(meter: &Meter, tool: &str, outcome: Outcome, micros: u64) {
@@ -47,6 +48,10 @@ fn calls_are_counted_by_tool_outcome_and_time() {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
     assert!(!text.contains("evil"));
+    assert!(
+        !text.contains("docent_engine"),
+        "an engine in this process asks nobody"
+    );
 }
 
 #[test]

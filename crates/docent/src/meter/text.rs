@@ -43,6 +43,9 @@ pub(super) fn write(meter: &Meter) -> String {
     calls(&mut out, &meter.tools);
     times(&mut out, &meter.tools);
     spans(&mut out, meter);
+    if let Some(traffic) = meter.engine.traffic() {
+        super::traffic::write(&mut out, &traffic);
+    }
     process(&mut out, meter);
     out
 }

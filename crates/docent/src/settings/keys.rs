@@ -241,6 +241,10 @@ pub const KEYS: &[Key] = &[
     Key::new("engine.key", "none", |s, v| {
         secret(v).map(|key| s.engine.key = Some(key))
     }),
+    Key::new("engine.ca_file", "none", |s, v| {
+        v.line(4_096)
+            .map(|file| s.engine.ca_file = Some(file.into()))
+    }),
     Key::new("engine.collection", "docent", |s, v| {
         collection(v).map(|name| s.engine.collection = name)
     }),

@@ -16,6 +16,7 @@ mod canary;
 mod cli;
 mod connect;
 mod contract;
+mod deploy;
 mod docs;
 mod doctor;
 mod eval;

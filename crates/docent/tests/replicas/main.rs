@@ -40,9 +40,14 @@ struct Replica {
 
 impl Replica {
     fn start(folder: &Path, port: u16) -> Self {
+        Self::start_with(folder, port, &[])
+    }
+
+    fn start_with(folder: &Path, port: u16, env: &[(&str, &str)]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_docent"))
             .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
             .arg(folder)
+            .envs(env.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -57,8 +62,35 @@ impl Replica {
     }
 
     fn is_ready(&self) -> bool {
-        let state = get(&format!("http://127.0.0.1:{}", self.port), "/readyz");
-        state.get("ready") == Some(&serde_json::Value::Bool(true))
+        self.state().get("ready") == Some(&serde_json::Value::Bool(true))
+    }
+
+    fn state(&self) -> serde_json::Value {
+        get(&format!("http://127.0.0.1:{}", self.port), "/readyz")
+    }
+
+    /// How many documents have the vectors of its model.
+    fn with_vectors(&self) -> u64 {
+        let state = self.state();
+        let counted = state.pointer("/vectors/documents");
+        counted
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_default()
+    }
+
+    /// Whether it is the one of all servers that changes the index.
+    fn writes(&self) -> bool {
+        let state = self.state();
+        let sync = state
+            .pointer("/sync/state")
+            .and_then(serde_json::Value::as_str);
+        sync.is_some_and(|state| state != "read-only")
+    }
+
+    /// Ends it with a signal that it cannot catch.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Asks it to end, and waits until it has.
@@ -84,8 +116,12 @@ impl Drop for Replica {
 
 /// A folder of documents whose index is on these nodes.
 fn folder(servers: &Servers) -> tempfile::TempDir {
+    folder_of(servers, DOCUMENTS)
+}
+
+fn folder_of(servers: &Servers, documents: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for n in 0..DOCUMENTS {
+    for n in 0..documents {
         let text = format!("# Ferry {n}\n\nThe ferry to isle number {n} was late again.\n");
         std::fs::write(folder.path().join(format!("ferry-{n}.md")), text).unwrap();
     }
@@ -293,5 +329,117 @@ fn wait_for(answers: &AtomicU64, wanted: u64) {
     while answers.load(Ordering::Relaxed) < wanted {
         assert!(start.elapsed() < Duration::from_secs(120), "nobody answers");
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// How many documents get vectors of another model: so many that it takes some seconds.
+const MANY: usize = 300;
+
+/// The collection whose passages answer, as other programs see it.
+fn answering(servers: &Servers) -> Option<String> {
+    let aliases = get(&servers.addresses()[0], "/aliases");
+    let all = aliases.pointer("/result/aliases")?.as_array()?;
+    let one = all
+        .iter()
+        .find(|one| one["alias_name"] == "docent-passages")?;
+    one["collection_name"].as_str().map(str::to_owned)
+}
+
+/// Waits for something that will be.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(180), "never: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_model_is_replaced_while_servers_answer_and_die() {
+    if !is_there() {
+        return;
+    }
+    let servers = Servers::start(3);
+    let folder = folder_of(&servers, MANY);
+    let balancer = Balancer::start(3);
+    let places = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let start = |at: usize, model: &str, metrics: &str| {
+        let env = [
+            ("DOCENT_MODEL_NAME", model),
+            ("DOCENT_SERVER_METRICS", metrics),
+        ];
+        Replica::start_with(folder.path(), balancer.backends()[at], &env)
+    };
+    let mut old = start(0, "table", "127.0.0.1:0");
+    until("the first model has all", || {
+        old.with_vectors() == MANY as u64
+    });
+    until("its vectors answer", || answering(&servers).is_some());
+    let before = answering(&servers).unwrap();
+
+    // Two with the new model, of which one will write.
+    let mut new = [(1, &places[0]), (2, &places[1])].map(|(at, place)| start(at, "granite", place));
+    until("there are answers", || {
+        search(&balancer.address()).as_ref().is_ok_and(is_whole)
+    });
+    let (stop, answers) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU64::new(0)),
+    );
+    let asking = ask(balancer.address(), stop.clone(), answers.clone());
+    until("both wait for the old one", || {
+        !new.iter().any(Replica::writes)
+    });
+    old.end();
+    until("one of them writes", || new.iter().any(Replica::writes));
+    let writer = new.iter().position(Replica::writes).unwrap();
+    let made = || new[writer].with_vectors();
+    until("some vectors are made", || made() > 0);
+    assert!(made() < MANY as u64, "killed in the middle");
+    assert_eq!(answering(&servers).as_ref(), Some(&before));
+    new[writer].kill();
+    let left = &new[1 - writer];
+    let metrics = &places[1 - writer];
+    until("the other one writes", || left.writes());
+    until("the new model has all", || {
+        left.with_vectors() == MANY as u64
+    });
+    until("its vectors answer", || {
+        answering(&servers).is_some_and(|now| now != before)
+    });
+    until("the old ones are gone", || {
+        let all = get(&servers.addresses()[0], "/collections");
+        !all.to_string().contains(&before)
+    });
+    let so_far = answers.load(Ordering::Relaxed);
+    wait_for(&answers, so_far + 5);
+    stop.store(true, Ordering::Relaxed);
+    asking.join().unwrap();
+
+    let numbers = ureq::get(format!("http://{metrics}/metrics"))
+        .call()
+        .unwrap();
+    let numbers = numbers.into_body().read_to_string().unwrap();
+    let value = |start: &str| {
+        let line = numbers.lines().find_map(|line| line.strip_prefix(start));
+        line.unwrap_or_else(|| panic!("{start}\n{numbers}"))
+            .trim()
+            .parse::<f64>()
+            .unwrap()
+    };
+    assert!(value("docent_engine_calls_total{call=\"search\",outcome=\"answered\"}") > 0.0);
+    assert!(value("docent_engine_call_seconds_count{call=\"search\"}") > 0.0);
+    for node in servers.addresses() {
+        assert!(
+            value(&format!(
+                "docent_engine_node_requests_total{{node=\"{node}\"}}"
+            )) > 0.0
+        );
+        assert!(value(&format!("docent_engine_node_left_alone{{node=\"{node}\"}}")) == 0.0);
     }
 }

@@ -1,15 +1,16 @@
 //! A query into its answer: both halves, what they say together, and the hits to show.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::cached::Known;
-use super::layout::{DOCUMENT, ID};
+use super::layout::DOCUMENT;
+use super::meaning::Nearest;
 use super::narrow::{self, Conditions, all_terms, any_term};
 use super::view::View;
-use super::wire::Point;
 use super::words::{Weights, Worded};
 use crate::analysis::QueryTerm;
 use crate::error::Error;
@@ -28,6 +29,9 @@ const MAX_LOOKED_INTO: usize = 1_000;
 /// In how many it is looked what words side by side are worth: more than one page shows.
 const MAX_PAIRED: usize = 64;
 
+/// How many of the best are read together with them, because they will be shown.
+const MAX_SHOWN: usize = 32;
+
 /// The most documents of equal worth that are put in the order of their ids.
 const MAX_EQUALS: usize = 4_096;
 
@@ -41,6 +45,8 @@ struct Ranked {
     words: f32,
     pairs: f32,
     semantic: Option<f32>,
+    /// Its nearest passage.
+    nearest: Option<Range<usize>>,
 }
 
 /// What narrows both halves.
@@ -54,6 +60,7 @@ struct Narrowed {
 impl View<'_> {
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
         let mut asked = query.asked(&self.languages()?);
+        self.look_up(&asked.terms)?;
         spelling::correct(&mut asked.terms, self)?;
         let terms = ranking::distinct(&asked.terms);
         let narrowed = self.narrowed(query, &asked)?;
@@ -65,11 +72,9 @@ impl View<'_> {
                 .clone()
                 .and(any_term(&ranking::forms(terms))),
         };
-        let question = if is_list || terms.is_empty() || query.method == Method::Lexical {
-            None
-        } else {
-            self.question(&query.text)
-        };
+        let is_ranked = !is_list && !terms.is_empty() && query.method != Method::Lexical;
+        let model = self.model.as_ref().filter(|_| is_ranked);
+        let question = model.and_then(|model| model.question(&query.text));
         let mut ranked = if is_list {
             self.listed(&matching, query)?
         } else if terms.is_empty() {
@@ -90,13 +95,15 @@ impl View<'_> {
         let versions: Vec<String> = hits.iter().map(|one| one.item.version.clone()).collect();
         let known = self.known(&versions)?;
         let wanted = Wanted::new(&terms);
+        let nearest = match &question {
+            Some(question) if query.excerpts => self.passages(question, &versions)?,
+            _ => Nearest::new(),
+        };
         let shown = hits.iter().filter_map(|one| {
             let known = known.get(&one.item.version)?;
-            let near = || match &question {
-                Some(question) => self
-                    .passages(question, &one.item.version)
-                    .unwrap_or_default(),
-                None => Vec::new(),
+            let near = || match nearest.get(&one.item.version) {
+                Some(near) => near.passages.clone(),
+                None => one.item.nearest.clone().into_iter().collect(),
             };
             Some(known.mapped.hit(&Shown {
                 score: one.parts.score,
@@ -129,6 +136,7 @@ impl View<'_> {
             words: 0.0,
             pairs: 0.0,
             semantic: None,
+            nearest: None,
         });
         Ok(ranked.map(Candidate::listed).collect())
     }
@@ -209,48 +217,49 @@ impl View<'_> {
         let weights = self.weights(&ranking::distinct(&asked.terms))?;
         let most = ranking::candidates(query.depth());
         // Both halves at once: neither needs the other.
-        let (worded, near) = std::thread::scope(|scope| {
-            let near = question.map(|question| {
-                let most = if narrowed.is_checked_late {
-                    most.saturating_mul(4)
-                } else {
-                    most
-                };
-                scope.spawn(move || self.near(question, &narrowed.passages, most))
-            });
-            let worded = self.best_worded(&weights, &narrowed.documents, most);
-            let near = near.map(|near| {
-                near.join()
-                    .unwrap_or_else(|_| Err(Error::engine("a search ended early")))
-            });
-            (worded, near.transpose())
-        });
-        let (worded, near) = (worded?, near?.unwrap_or_default());
+        let (worded, near) = both(
+            || self.best_worded(&weights, &narrowed.documents, most),
+            || match question {
+                Some(question) => self.near_all(question, narrowed, most),
+                None => Ok(Nearest::new()),
+            },
+        );
+        let (worded, near) = (worded?, near?);
         let is_full = worded.len() >= most;
         let mut ranked: Vec<Ranked> = worded.into_iter().map(Ranked::from).collect();
         if let Some(question) = question {
-            self.add_meanings(&mut ranked, question, &near)?;
-            self.add_near(
-                &mut ranked,
-                near,
-                &narrowed.documents,
-                is_full.then_some(&weights),
-            )?;
+            // Each document found by one half is weighed by the other, both at once.
+            let open = ranked.iter().filter(|one| !near.contains_key(&one.version));
+            let far: Vec<String> = open.map(|one| one.version.clone()).collect();
+            let found: HashSet<&str> = ranked.iter().map(|one| one.version.as_str()).collect();
+            let new = near.keys().map(String::as_str);
+            let new: Vec<&str> = new.filter(|one| !found.contains(one)).collect();
+            let (far, new) = both(
+                || self.nearness(question, &far),
+                || self.near_only(&new, &narrowed.documents, is_full.then_some(&weights)),
+            );
+            let (far, new) = (far?, new?);
+            ranked.extend(new.into_iter().map(Ranked::from));
+            for one in &mut ranked {
+                if let Some(near) = near.get(&one.version).or_else(|| far.get(&one.version)) {
+                    one.semantic = Some(near.semantic);
+                    one.nearest = near.passages.first().cloned();
+                }
+            }
         }
         let signals = Signals {
             words: fuse::words(&query.text),
             scale: self
-                .inner
-                .embedder
+                .model
                 .as_ref()
-                .map_or(Scale::GRANITE, |model| model.scale()),
+                .map_or(Scale::GRANITE, |model| model.embedder.scale()),
             weighing: query.method.weighing(),
         };
         let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
         fuse::weigh(&signals, &mut candidates);
         let by_id = |left: &Ranked, right: &Ranked| left.id.cmp(&right.id);
         fuse::best(&mut candidates, usize::MAX, by_id);
-        if self.add_pairs(asked, &weights, &mut candidates)? {
+        if self.add_pairs(asked, &weights, &mut candidates, query.depth())? {
             candidates = candidates
                 .into_iter()
                 .map(|one| one.item.weighed())
@@ -295,75 +304,34 @@ impl View<'_> {
         }
     }
 
-    /// Adds how near the documents are that were found by their words.
-    fn add_meanings(
+    /// The documents nearest to a question.
+    fn near_all(
         &self,
-        ranked: &mut [Ranked],
         question: &[f32],
-        near: &HashMap<String, f32>,
-    ) -> Result<(), Error> {
-        let open: Vec<String> = ranked
-            .iter()
-            .filter(|one| !near.contains_key(&one.version))
-            .map(|one| one.version.clone())
-            .collect();
-        let far = self.nearness(question, &open)?;
-        for one in ranked {
-            one.semantic = near
-                .get(&one.version)
-                .or_else(|| far.get(&one.version))
-                .copied();
-        }
-        Ok(())
+        narrowed: &Narrowed,
+        most: usize,
+    ) -> Result<Nearest, Error> {
+        let most = if narrowed.is_checked_late {
+            most.saturating_mul(4)
+        } else {
+            most
+        };
+        self.near(question, &narrowed.passages, most)
     }
 
-    /// Adds the documents that were found by their meaning alone, with what their words are worth where
-    /// they may have some. The documents themselves say whether they still count.
-    fn add_near(
+    /// The documents that were found by their meaning alone, with what their words are worth where they may
+    /// have some. The documents themselves say whether they still count.
+    fn near_only(
         &self,
-        ranked: &mut Vec<Ranked>,
-        near: HashMap<String, f32>,
+        versions: &[&str],
         conditions: &Conditions,
         weights: Option<&Weights>,
-    ) -> Result<(), Error> {
-        let found: std::collections::HashSet<&str> =
-            ranked.iter().map(|one| one.version.as_str()).collect();
-        let new: Vec<(String, f32)> = near
-            .into_iter()
-            .filter(|(version, _)| !found.contains(version.as_str()))
-            .collect();
-        if new.is_empty() {
-            return Ok(());
+    ) -> Result<Vec<Worded>, Error> {
+        if versions.is_empty() {
+            return Ok(Vec::new());
         }
-        let versions: Vec<&str> = new.iter().map(|(version, _)| version.as_str()).collect();
         let these = conditions.clone().and(json!({"has_id": versions}));
-        let there = self.list(&these.json(), &[ID], versions.len())?;
-        let ids: HashMap<String, String> = there
-            .iter()
-            .map(|point: &Point| (point.name(), point.text(ID).to_owned()))
-            .collect();
-        let words: HashMap<String, f32> = match weights {
-            Some(weights) => {
-                let scored = self.worded(weights, &these, versions.len())?;
-                scored
-                    .into_iter()
-                    .map(|one| (one.version, one.score))
-                    .collect()
-            }
-            None => HashMap::new(),
-        };
-        for (version, semantic) in new {
-            if let Some(id) = ids.get(&version) {
-                ranked.push(Ranked {
-                    id: id.clone(),
-                    words: words.get(&version).copied().unwrap_or_default(),
-                    pairs: 0.0,
-                    semantic: Some(semantic),
-                    version,
-                });
-            }
-        }
-        Ok(())
+        self.valued(weights, &these, versions.len())
     }
 
     /// Adds what words side by side are worth in the best documents; false when that can be nothing.
@@ -372,8 +340,12 @@ impl View<'_> {
         asked: &Asked,
         weights: &Weights,
         candidates: &mut [Candidate<Ranked>],
+        depth: usize,
     ) -> Result<bool, Error> {
         let pairs = ranking::pairs(&asked.terms);
+        // What is shown most likely, so that it need not be read apart.
+        let shown = candidates.iter().take(depth.min(MAX_SHOWN));
+        let mut versions: Vec<String> = shown.map(|one| one.item.version.clone()).collect();
         let best = candidates
             .iter_mut()
             .filter(|one| one.item.words > 0.0)
@@ -382,7 +354,10 @@ impl View<'_> {
         if pairs.is_empty() || best.is_empty() {
             return Ok(false);
         }
-        let versions: Vec<String> = best.iter().map(|one| one.item.version.clone()).collect();
+        let paired = best.iter().map(|one| &one.item.version);
+        let open = paired.filter(|one| !versions.contains(one)).cloned();
+        let open: Vec<String> = open.collect();
+        versions.extend(open);
         let known: HashMap<String, Arc<Known>> = self.known(&versions)?;
         let [mean, _] = self.head.means;
         for one in best {
@@ -420,6 +395,19 @@ impl View<'_> {
     }
 }
 
+/// Does two things at once.
+fn both<A: Send, B: Send>(
+    first: impl FnOnce() -> Result<A, Error> + Send,
+    second: impl FnOnce() -> Result<B, Error> + Send,
+) -> (Result<A, Error>, Result<B, Error>) {
+    std::thread::scope(|scope| {
+        let second = scope.spawn(second);
+        let first = first();
+        let ended = |_| Err(Error::engine("a search ended early"));
+        (first, second.join().unwrap_or_else(ended))
+    })
+}
+
 impl From<Worded> for Ranked {
     fn from(worded: Worded) -> Self {
         Self {
@@ -428,6 +416,7 @@ impl From<Worded> for Ranked {
             words: worded.score,
             pairs: 0.0,
             semantic: None,
+            nearest: None,
         }
     }
 }

@@ -31,6 +31,11 @@ impl Breaker {
         }
     }
 
+    /// Whether the node is left alone.
+    pub(super) fn is_closed(&self, now: Instant) -> bool {
+        self.closed_until.is_some_and(|until| now < until)
+    }
+
     /// When the node may be asked again, if not now.
     pub(super) fn closed_until(&self) -> Option<Instant> {
         self.closed_until

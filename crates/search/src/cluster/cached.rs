@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::analysis::Language;
 use crate::catalog::Catalog;
 use crate::document::Document;
 use crate::postings::Postings;
@@ -15,8 +16,8 @@ const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 /// Of how many terms it is kept how frequent they are.
 const MAX_TERMS: usize = 100_000;
 
-/// How many catalogs are kept, one for each reader.
-const MAX_CATALOGS: usize = 64;
+/// How many catalogs are kept, one for each reader, and lists of languages.
+const MAX_READERS: usize = 64;
 
 /// A document with what is needed to show it and to look into it.
 pub(super) struct Known {
@@ -50,6 +51,9 @@ impl Known {
 pub(super) struct Caches {
     pub documents: Documents,
     pub frequencies: Generational<u32, u64>,
+    /// Whether a reader sees a document with a term, where some documents are not for all.
+    pub seen: Generational<(Reader, u32), bool>,
+    pub languages: Generational<Reader, Vec<Language>>,
     pub catalogs: Generational<Reader, Arc<Catalog>>,
 }
 
@@ -138,9 +142,15 @@ impl Generational<u32, u64> {
     }
 }
 
-impl Generational<Reader, Arc<Catalog>> {
-    pub(super) fn keep(&self, generation: u64, reader: Reader, catalog: &Arc<Catalog>) {
-        self.put(generation, reader, catalog.clone(), MAX_CATALOGS);
+impl Generational<(Reader, u32), bool> {
+    pub(super) fn keep(&self, generation: u64, of: (Reader, u32), is_seen: bool) {
+        self.put(generation, of, is_seen, MAX_TERMS);
+    }
+}
+
+impl<V: Clone> Generational<Reader, V> {
+    pub(super) fn keep(&self, generation: u64, reader: Reader, value: &V) {
+        self.put(generation, reader, value.clone(), MAX_READERS);
     }
 }
 

@@ -1,16 +1,24 @@
 //! The state of an index: which generation counts, who writes, and what is known about all documents.
 //!
-//! There is one point with it. It changes only under the condition that it is still what the writer
-//! read, which the cluster checks where the point lies, so of two writers one succeeds and the other
-//! finds out.
+//! There is one point with it, on three nodes. It changes only under the condition that it is not newer than
+//! what the writer read, which the cluster checks where the point lies, so of two writers one succeeds and
+//! the other finds out.
+//!
+//! Each node takes the first change that it sees, and what two of them say afterwards is what counts. So a
+//! node that is cut off from the others changes nothing, and because older states are replaced too, what it may
+//! have written alone does not stay. Qdrant's own order of writes is not used: `strong` sends all of them
+//! through one node for ever, so that its death would stop all writing, and with every order a node waits for
+//! another that asks it back, which is for minutes where a collection is made or removed meanwhile.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::layout::{FORMAT, Names, point_id};
-use super::nodes::{Ask, Deadline, Nodes};
+use super::ask::{Ask, Deadline};
+use super::layout::{Names, point_id};
+use super::nodes::Nodes;
+use super::traffic::Call;
 use super::wire::Point;
 use crate::analysis::Language;
 use crate::error::Error;
@@ -37,12 +45,32 @@ pub(super) struct Head {
     pub restricted: u64,
     /// How many terms all bodies and all titles have.
     pub lengths: [u64; 2],
-    /// The mean lengths that the weights of terms were worked out with.
+    /// The mean lengths that the weights of terms are worked out with, and how often these were chosen anew.
     pub means: [f32; 2],
+    #[serde(default)]
+    pub weighing: u64,
     /// How many documents are in which language.
     pub languages: BTreeMap<String, u64>,
     /// The names of the fields, each with the marks of the kinds it has indexes for.
     pub fields: BTreeMap<String, String>,
+    /// The model whose vectors answer; empty when there is none. This is what swaps models.
+    #[serde(default)]
+    pub model: String,
+    /// Whether all documents have had its vectors once, so that only what changes lacks some.
+    #[serde(default)]
+    pub whole: bool,
+    /// How many documents an older format had when this one was begun beside it, until all are here too.
+    #[serde(default)]
+    pub awaited: Option<u64>,
+}
+
+/// What can be told of the state of an index in any format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Glance {
+    pub documents: u64,
+    pub epoch: u64,
+    pub beat: u64,
 }
 
 impl Head {
@@ -64,46 +92,80 @@ impl Head {
         names: &Names,
         deadline: Deadline,
     ) -> Result<Option<Self>, Error> {
-        let path = format!("/collections/{}/points", names.head);
-        let body = json!({"ids": [Self::id()], "with_payload": true}).to_string();
-        let ask = Ask::post("read the state of the index", path, body);
-        let reply = nodes.reply(&ask, deadline)?;
-        if reply.status == 404 {
-            return Ok(None);
-        }
-        let unreadable =
-            |source: Option<Box<dyn std::error::Error + Send + Sync>>| Error::Cluster {
-                what: format!("the state of the index in `{}` cannot be read", names.head),
-                hint: "check the cluster's API key, and that no other program uses this collection",
-                source,
-            };
-        if reply.status != 200 {
-            return Err(unreadable(Some(super::nodes::told(&reply.body).into())));
-        }
-        let answer: Value =
-            serde_json::from_slice(&reply.body).map_err(|e| unreadable(Some(e.into())))?;
-        let points = answer.get("result").cloned().unwrap_or_default();
-        let points: Vec<Point> =
-            serde_json::from_value(points).map_err(|e| unreadable(Some(e.into())))?;
-        let Some(point) = points.into_iter().next() else {
+        Self::read_of("", nodes, names, deadline)
+    }
+
+    /// Reads the state that more than half of the nodes have; nothing where those that are asked differ.
+    fn agreed(nodes: &Nodes, names: &Names, deadline: Deadline) -> Result<Option<Self>, Error> {
+        Self::read_of("?consistency=quorum", nodes, names, deadline)
+    }
+
+    fn read_of(
+        whom: &str,
+        nodes: &Nodes,
+        names: &Names,
+        deadline: Deadline,
+    ) -> Result<Option<Self>, Error> {
+        let Some(payload) = Self::payload(whom, nodes, names, deadline)? else {
             return Ok(None);
         };
         let head: Self =
-            serde_json::from_value(point.payload).map_err(|e| unreadable(Some(e.into())))?;
-        if head.format != FORMAT {
+            serde_json::from_value(payload).map_err(|e| unreadable(names, Some(e.into())))?;
+        if head.format != names.format {
             return Err(Error::Format {
                 path: names.head.clone().into(),
                 found: head.format.to_string(),
-                expected: FORMAT,
+                expected: names.format,
             });
         }
         Ok(Some(head))
     }
 
+    /// What can be told of an index in another format.
+    pub(super) fn glance(
+        nodes: &Nodes,
+        names: &Names,
+        deadline: Deadline,
+    ) -> Result<Option<Glance>, Error> {
+        let payload = Self::payload("", nodes, names, deadline)?;
+        let glance = payload.map(|payload| serde_json::from_value(payload).unwrap_or_default());
+        Ok(glance)
+    }
+
+    fn payload(
+        whom: &str,
+        nodes: &Nodes,
+        names: &Names,
+        deadline: Deadline,
+    ) -> Result<Option<Value>, Error> {
+        let path = format!("/collections/{}/points{whom}", names.head);
+        let body = json!({"ids": [Self::id()], "with_payload": true}).to_string();
+        let ask = Ask::read(Call::State, "read the state of the index", path, body);
+        let reply = nodes.reply(&ask, deadline)?;
+        if reply.status == 404 {
+            return Ok(None);
+        }
+        if reply.status != 200 {
+            let said = super::nodes::told(&reply.body);
+            return Err(unreadable(names, Some(said.into())));
+        }
+        let unread = |error: serde_json::Error| unreadable(names, Some(error.into()));
+        let answer: Value = serde_json::from_slice(&reply.body).map_err(unread)?;
+        let points = answer.get("result").cloned().unwrap_or_default();
+        let points: Vec<Point> = serde_json::from_value(points).map_err(unread)?;
+        Ok(points.into_iter().next().map(|point| point.payload))
+    }
+
     /// Writes the state of an empty index, unless there is one.
-    pub(super) fn begin(nodes: &Nodes, names: &Names, deadline: Deadline) -> Result<(), Error> {
+    pub(super) fn begin(
+        nodes: &Nodes,
+        names: &Names,
+        awaited: Option<u64>,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
         let head = Self {
-            format: FORMAT,
+            format: names.format,
+            awaited,
             ..Self::default()
         };
         let never = json!({"must": [{"key": "epoch", "range": {"lt": 0}}]});
@@ -111,11 +173,8 @@ impl Head {
             "points": [{"id": Self::id(), "vector": {}, "payload": head}],
             "update_filter": never,
         });
-        let path = format!(
-            "/collections/{}/points?wait=true&ordering=strong",
-            names.head
-        );
-        let ask = Ask::put("begin an index", path, body.to_string());
+        let path = format!("/collections/{}/points?wait=true", names.head);
+        let ask = Ask::put(Call::State, "begin an index", path, body.to_string());
         nodes.ask::<Value>(&ask, deadline).map(drop)
     }
 
@@ -131,22 +190,21 @@ impl Head {
             "payload": next,
             "filter": {"must": [
                 {"has_id": [Self::id()]},
-                {"key": "epoch", "match": {"value": self.epoch}},
-                {"key": "generation", "match": {"value": self.generation}},
+                {"key": "epoch", "range": {"lte": self.epoch}},
+                {"key": "generation", "range": {"lte": self.generation}},
             ]},
         });
-        let path = format!(
-            "/collections/{}/points/payload?wait=true&ordering=strong",
-            names.head
-        );
-        let ask = Ask::post("commit", path, body.to_string());
+        let path = format!("/collections/{}/points/payload?wait=true", names.head);
+        let ask = Ask::post(Call::State, "commit", path, body.to_string());
         let written = nodes.ask::<Value>(&ask, deadline);
-        // Whatever was said about the writing, what stands there now is the truth.
-        let now = Self::read(nodes, names, deadline)?;
+        // Whatever was said about the writing, what more than half of the nodes have now is the truth.
+        let now = Self::agreed(nodes, names, deadline)?;
         let is_done = now.is_some_and(|now| {
-            now.epoch == next.epoch
-                && now.generation == next.generation
+            let numbers = |head: &Self| (head.epoch, head.generation, head.weighing, head.whole);
+            numbers(&now) == numbers(next)
                 && now.holder == next.holder
+                && now.model == next.model
+                && now.awaited == next.awaited
         });
         match written {
             Err(error) if !is_done => Err(error),
@@ -174,11 +232,8 @@ impl Head {
                 {"key": "epoch", "match": {"value": self.epoch}},
             ]},
         });
-        let path = format!(
-            "/collections/{}/points/payload?wait=true&ordering=strong",
-            names.head
-        );
-        let ask = Ask::post("show life", path, body.to_string());
+        let path = format!("/collections/{}/points/payload?wait=true", names.head);
+        let ask = Ask::post(Call::State, "show life", path, body.to_string());
         nodes.ask::<Value>(&ask, deadline).map(|_| true)
     }
 
@@ -197,11 +252,18 @@ impl Head {
                 {"key": "holder", "match": {"value": self.holder}},
             ]},
         });
-        let path = format!(
-            "/collections/{}/points/payload?wait=true&ordering=strong",
-            names.head
-        );
-        let ask = Ask::post("let go", path, body.to_string());
+        let path = format!("/collections/{}/points/payload?wait=true", names.head);
+        let ask = Ask::post(Call::State, "let go", path, body.to_string());
         nodes.ask::<Value>(&ask, deadline).map(drop)
+    }
+}
+
+type Source = Option<Box<dyn std::error::Error + Send + Sync>>;
+
+fn unreadable(names: &Names, source: Source) -> Error {
+    Error::Cluster {
+        what: format!("the state of the index in `{}` cannot be read", names.head),
+        hint: "check that the addresses are those of Qdrant, and that no other program uses this collection",
+        source,
     }
 }

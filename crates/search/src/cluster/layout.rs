@@ -5,7 +5,10 @@
 //! | `<name>-head-<format>` | the state of the index | always the same |
 //! | `<name>-documents-<format>` | one version of a document | its id and generation |
 //! | `<name>-terms-<format>` | one word of the documents | the word |
-//! | `<name>-passages-<model>` | one passage of a document's version | the version and its place |
+//! | `<name>-passages-<format>-<model>` | one passage of a document's version | the version and its place |
+//!
+//! For other programs there are two names that always stand for what answers, `<name>-documents` and
+//! `<name>-passages`.
 //!
 //! The first three keys below are on every version of a document and on its passages: a change never
 //! touches what a reader sees, but adds versions and gives the old ones an end. All of it counts from
@@ -16,8 +19,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::nodes::{Ask, Deadline, Nodes, told};
+use super::ask::{Ask, Deadline};
+use super::model::Model;
+use super::nodes::{Nodes, told};
 use super::settings::ClusterSettings;
+use super::traffic::Call;
+use super::wire::Collections;
 use crate::error::Error;
 
 /// The format of everything but passages; another one is built beside the old, which the programs that know
@@ -37,8 +44,10 @@ pub(super) const TERMS: &str = "terms";
 pub(super) const DAY: &str = "day";
 /// The code of its language.
 pub(super) const LANGUAGE: &str = "language";
-/// The models that have made its vectors.
-pub(super) const MODELS: &str = "models";
+/// Before the name of a model that has made its vectors: a key for each, so that one can be taken back.
+const MADE: &str = "made";
+/// Which mean lengths its weights were worked out with, by the number that they have in the head.
+pub(super) const WEIGHED: &str = "weighed";
 /// How many terms its body and its title have.
 pub(super) const LENGTHS: &str = "lengths";
 /// The document itself.
@@ -56,29 +65,75 @@ pub(super) const LETTERS: &str = "letters";
 /// The names of the collections of one index.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
+    base: String,
+    pub format: u32,
     pub head: String,
     pub documents: String,
     pub terms: String,
-    /// Nothing without a model.
-    pub passages: Option<String>,
-    /// The short name of the model.
-    pub model: String,
 }
 
 impl Names {
-    pub(super) fn new(base: &str, fingerprint: Option<&str>) -> Self {
-        let model = fingerprint.map(|text| number_of(text.as_bytes()));
-        let model = model.map(|number| format!("{number:016x}"));
+    pub(super) fn new(base: &str, format: u32) -> Self {
         Self {
-            head: format!("{base}-head-{FORMAT}"),
-            documents: format!("{base}-documents-{FORMAT}"),
-            terms: format!("{base}-terms-{FORMAT}"),
-            passages: model
-                .as_ref()
-                .map(|model| format!("{base}-passages-{model}")),
-            model: model.unwrap_or_default(),
+            base: base.to_owned(),
+            format,
+            head: format!("{base}-head-{format}"),
+            documents: format!("{base}-documents-{format}"),
+            terms: format!("{base}-terms-{format}"),
         }
     }
+
+    /// The collection of the passages of a model.
+    pub(super) fn passages(&self, model: &str) -> String {
+        format!("{}-passages-{}-{model}", self.base, self.format)
+    }
+
+    /// The model whose passages a collection has; nothing where it is none of this index.
+    pub(super) fn model_of<'c>(&self, collection: &'c str) -> Option<&'c str> {
+        let rest = collection.strip_prefix(&self.base)?;
+        let model = rest.strip_prefix(&format!("-passages-{}-", self.format))?;
+        let is_name = model.len() == MODEL_DIGITS && model.bytes().all(|c| c.is_ascii_hexdigit());
+        is_name.then_some(model)
+    }
+
+    /// The format of an index whose head a collection has; nothing where it is none of this name.
+    pub(super) fn format_of(&self, collection: &str) -> Option<u32> {
+        let rest = collection.strip_prefix(&self.base)?;
+        rest.strip_prefix("-head-")?.parse().ok()
+    }
+
+    /// Whether a collection of documents or passages is of a program newer than this one.
+    pub(super) fn is_of_a_newer_format(&self, collection: &str) -> bool {
+        let rest = collection.strip_prefix(&self.base).unwrap_or_default();
+        let format = ["-documents-", "-passages-"].iter().find_map(|kind| {
+            let rest = rest.strip_prefix(kind)?;
+            rest.split('-').next()?.parse::<u32>().ok()
+        });
+        format.is_some_and(|format| format > self.format)
+    }
+
+    /// The same index in another format.
+    pub(super) fn other(&self, format: u32) -> Self {
+        Self::new(&self.base, format)
+    }
+
+    /// What other programs find the documents and the passages by that answer.
+    pub(super) fn aliases(&self) -> [String; 2] {
+        ["documents", "passages"].map(|what| format!("{}-{what}", self.base))
+    }
+}
+
+/// How many digits the name of a model has.
+const MODEL_DIGITS: usize = 16;
+
+/// The name of a model that makes vectors of this fingerprint.
+pub(super) fn model_name(fingerprint: &str) -> String {
+    format!("{:016x}", number_of(fingerprint.as_bytes()))
+}
+
+/// The key by which a document says that a model has made its vectors.
+pub(super) fn made_by(model: &str) -> String {
+    format!("{MADE}_{model}")
 }
 
 /// A name for a point that no other parts give.
@@ -130,9 +185,12 @@ pub(super) fn make_head(
     settings: &ClusterSettings,
 ) -> Result<(), Error> {
     let replicas = settings.replicas.max(3);
-    let made = json!({"vectors": {}, "shard_number": 1, "replication_factor": replicas});
+    // What one node alone has written does not count.
+    let made = json!({
+        "vectors": {}, "shard_number": 1, "replication_factor": replicas, "write_consistency_factor": 2,
+    });
     let indexes = indexed(&[("epoch", "integer"), ("generation", "integer")]);
-    collection(nodes, &names.head, &made, &indexes, settings)
+    collection(nodes, &names.head, &made, &indexes, settings).map(drop)
 }
 
 /// Makes what is not there yet, the indexes of these fields included. What is there stays as it is.
@@ -140,61 +198,96 @@ pub(super) fn make(
     nodes: &Nodes,
     names: &Names,
     settings: &ClusterSettings,
-    dimensions: Option<usize>,
     fields: &BTreeMap<String, String>,
+    model: Option<&Model>,
 ) -> Result<(), Error> {
-    let shards = settings
-        .shards
-        .unwrap_or_else(|| u32::try_from(nodes.len()).unwrap_or(1))
-        .max(1);
-    let replicas = settings.replicas.max(1);
+    let (shards, replicas) = spread(nodes, settings);
     let documents = json!({
         "vectors": {},
         "sparse_vectors": {WORDS: {"index": {"on_disk": true}}},
         "shard_number": shards, "replication_factor": replicas, "on_disk_payload": true,
     });
-    let of_fields = fields.iter().flat_map(|(name, kinds)| {
-        let kinds = kinds.chars();
-        kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
-    });
-    let of_fields: Vec<_> = of_fields.collect();
     let mut indexes = indexed(&DOCUMENT_INDEXES);
-    indexes.extend(of_fields.iter().cloned());
+    indexes.extend(of_fields(fields));
+    indexes.extend(model.map(|model| (made_by(&model.name), "bool")));
     collection(nodes, &names.documents, &documents, &indexes, settings)?;
     let terms = json!({
         "vectors": {}, "shard_number": 1, "replication_factor": replicas, "on_disk_payload": true,
     });
-    collection(
-        nodes,
-        &names.terms,
-        &terms,
-        &indexed(&TERM_INDEXES),
-        settings,
-    )?;
-    let (Some(passages), Some(dimensions)) = (&names.passages, dimensions) else {
-        return Ok(());
-    };
+    let indexes = indexed(&TERM_INDEXES);
+    collection(nodes, &names.terms, &terms, &indexes, settings).map(drop)
+}
+
+/// Into how many parts a collection is cut, and on how many nodes each lies.
+fn spread(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
+    let shards = settings
+        .shards
+        .unwrap_or_else(|| u32::try_from(nodes.len()).unwrap_or(1));
+    (shards.max(1), settings.replicas.max(1))
+}
+
+/// The indexes of these fields.
+fn of_fields(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed> {
+    fields.iter().flat_map(|(name, kinds)| {
+        let kinds = kinds.chars();
+        kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
+    })
+}
+
+/// Makes the collection of a model's passages, unless it is there.
+pub(super) fn make_passages(
+    nodes: &Nodes,
+    names: &Names,
+    settings: &ClusterSettings,
+    model: &Model,
+    fields: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let (shards, replicas) = spread(nodes, settings);
     let quantization = settings
         .quantized
         .then(|| json!({"scalar": {"type": "int8", "always_ram": true}}));
     let made = json!({
-        "vectors": {"size": dimensions, "distance": "Dot", "on_disk": settings.quantized},
+        "vectors": {
+            "size": model.embedder.dimensions(), "distance": "Dot", "on_disk": settings.quantized,
+        },
         "quantization_config": quantization,
         "shard_number": shards, "replication_factor": replicas, "on_disk_payload": true,
     });
     let mut indexes = indexed(&PASSAGE_INDEXES);
-    indexes.extend(of_fields);
-    collection(nodes, passages, &made, &indexes, settings)
+    indexes.extend(of_fields(fields));
+    let is_new = collection(nodes, &model.passages, &made, &indexes, settings)?;
+    // Somebody may have removed one by hand.
+    if is_new {
+        let deadline = Deadline::within(settings.write_timeout);
+        unmark(nodes, names, &model.name, deadline)?;
+    }
+    Ok(())
+}
+
+/// Takes back what documents say about having vectors of a model, because these are gone.
+pub(super) fn unmark(
+    nodes: &Nodes,
+    names: &Names,
+    model: &str,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let key = made_by(model);
+    let of = json!({"must": [{"key": key, "match": {"value": true}}]});
+    let body = json!({"keys": [key], "filter": of}).to_string();
+    let documents = &names.documents;
+    let path = format!("/collections/{documents}/points/payload/delete?wait=true");
+    let ask = Ask::post(Call::Write, "take marks back", path, body);
+    nodes.ask::<Value>(&ask, deadline).map(drop)
 }
 
 /// The keys that have an index in each collection, with its kind.
 const DOCUMENT_INDEXES: [(&str, &str); 8] = [
+    (WEIGHED, "integer"),
     (FROM, "integer"),
     (UNTIL, "integer"),
     (WHO, "keyword"),
     (ID, "keyword"),
     (DAY, "integer"),
-    (MODELS, "keyword"),
     (TERMS, "lookup"),
     (LANGUAGE, "keyword"),
 ];
@@ -228,23 +321,24 @@ fn indexed(keys: &[(&str, &'static str)]) -> Vec<Indexed> {
 }
 
 /// Makes a collection, unless it is there, and those of its indexes that are not: whoever made it may have
-/// been interrupted.
+/// been interrupted. Says whether it was not there.
 fn collection(
     nodes: &Nodes,
     name: &str,
     made: &Value,
     indexes: &[Indexed],
     settings: &ClusterSettings,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let deadline = Deadline::within(settings.write_timeout);
     let path = format!("/collections/{name}");
-    let there = nodes.reply(&Ask::get("look for a collection", path), deadline)?;
-    let known: Value = match there.status {
-        200 => serde_json::from_slice(&there.body).unwrap_or_default(),
-        _ => {
-            make_collection(nodes, name, made, deadline)?;
-            Value::Null
-        }
+    let ask = Ask::get(Call::Collections, "look for a collection", path);
+    let there = nodes.reply(&ask, deadline)?;
+    let is_new = there.status != 200;
+    let known: Value = if is_new {
+        make_collection(nodes, name, made, deadline)?;
+        Value::Null
+    } else {
+        serde_json::from_slice(&there.body).unwrap_or_default()
     };
     let present = known.pointer("/result/payload_schema");
     for (key, kind) in indexes {
@@ -253,7 +347,29 @@ fn collection(
             index(nodes, name, (key, kind), false, deadline)?;
         }
     }
-    Ok(())
+    Ok(is_new)
+}
+
+/// Removes a collection. One that is not there is as good as removed.
+pub(super) fn remove(nodes: &Nodes, name: &str, deadline: Deadline) -> Result<(), Error> {
+    let path = format!("/collections/{name}?timeout=30");
+    let ask = Ask::delete(Call::Collections, "remove a collection", path);
+    match nodes.reply(&ask, deadline)? {
+        reply if reply.status == 200 || reply.status == 404 => Ok(()),
+        reply => Err(Error::Cluster {
+            what: format!("the collection `{name}` cannot be removed"),
+            hint: "remove it with the cluster's own tools; nothing reads it any more",
+            source: Some(told(&reply.body).into()),
+        }),
+    }
+}
+
+/// The names of all collections of the cluster.
+pub(super) fn all(nodes: &Nodes, deadline: Deadline) -> Result<Vec<String>, Error> {
+    let path = "/collections".to_owned();
+    let ask = Ask::get(Call::Collections, "list collections", path);
+    let found: Collections = nodes.ask(&ask, deadline)?;
+    Ok(found.collections.into_iter().map(|one| one.name).collect())
 }
 
 fn make_collection(
@@ -263,7 +379,12 @@ fn make_collection(
     deadline: Deadline,
 ) -> Result<(), Error> {
     let path = format!("/collections/{name}?timeout=30");
-    let ask = Ask::put("make a collection", path, made.to_string());
+    let ask = Ask::put(
+        Call::Collections,
+        "make a collection",
+        path,
+        made.to_string(),
+    );
     let reply = nodes.reply(&ask, deadline)?;
     // Somebody else may have made it just now.
     let is_there =
@@ -295,6 +416,7 @@ pub(super) fn index(
     };
     let body = json!({"field_name": key, "field_schema": schema}).to_string();
     let ask = Ask::put(
+        Call::Collections,
         "make an index",
         format!("/collections/{collection}/index?wait={is_waited_for}"),
         body,
@@ -312,6 +434,37 @@ mod tests {
         assert_eq!(id.len(), 36);
         assert_ne!(id, point_id(&["ab", "c"]));
         assert_eq!(id, point_id(&["a", "bc"]));
+    }
+
+    #[test]
+    fn collections_of_an_index_are_known_by_their_names() {
+        let names = Names::new("docs", 2);
+        let model = model_name("topics/1");
+        assert_eq!(
+            names.model_of(&names.passages(&model)),
+            Some(model.as_str())
+        );
+        for other in [
+            "docs-passages-2-1",
+            "docs-passages",
+            "docs-passages-1-0123456789abcdef",
+            "docs-passages-2-0123456789abcdeg",
+            "docs-passages-2-0123456789abcdef-head-1",
+            "other-passages-2-0123456789abcdef",
+        ] {
+            assert_eq!(names.model_of(other), None, "{other}");
+        }
+        assert_eq!(names.format_of(&names.other(1).head), Some(1));
+        assert_eq!(names.format_of("docs-head-x"), None);
+        for (name, is_newer) in [
+            ("docs-documents-3", true),
+            ("docs-passages-3-0123456789abcdef", true),
+            ("docs-documents-2", false),
+            ("other-documents-3", false),
+        ] {
+            assert_eq!(names.is_of_a_newer_format(name), is_newer, "{name}");
+        }
+        assert_eq!(names.aliases(), ["docs-documents", "docs-passages"]);
     }
 
     /// What lies in collections is found again by the next version.

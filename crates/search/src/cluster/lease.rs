@@ -5,14 +5,15 @@
 //! and declares the generation void that the other may have begun. Whatever of that one arrives later
 //! belongs to the void generation, so nobody ever sees it, and its commit fails for its epoch.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Inner;
-use super::head::{Head, MAX_VOID};
-use super::nodes::Deadline;
+use super::ask::Deadline;
+use super::head::{Glance, Head, MAX_VOID};
+use super::layout;
 use crate::error::Error;
 
 /// How long a writer may be silent.
@@ -38,6 +39,10 @@ pub(super) struct Lease {
     pub terms: HashSet<u32>,
     /// Generations of which something may have to be removed, and when they came to count.
     pub commits: VecDeque<(u64, Instant)>,
+    /// Collections of passages that answers no longer come from, and since when.
+    pub retired: Vec<(String, Instant)>,
+    /// Older formats, what was last seen of each, and since when that stands still.
+    pub older: HashMap<u32, (Glance, Instant)>,
 }
 
 /// A name that no other process has.
@@ -79,7 +84,7 @@ impl Inner {
         }
     }
 
-    fn lead_now(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+    pub(super) fn lead_now(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
         let deadline = self.writing();
         let missing = || Error::Missing {
             path: self.names.head.clone().into(),
@@ -93,7 +98,14 @@ impl Inner {
         if !is_free && !lease.is_over(&head) {
             return Err(self.locked());
         }
-        let next = self.taken_over(&head);
+        let mut next = self.taken_over(&head);
+        if let Some(own) = &self.models.own {
+            // Before the head names it.
+            layout::make_passages(&self.nodes, &self.names, &self.settings, own, &head.fields)?;
+            if next.model.is_empty() {
+                next.model.clone_from(&own.name);
+            }
+        }
         if !head.replace(&next, &self.nodes, &self.names, deadline)? {
             return Err(self.locked());
         }
@@ -119,6 +131,8 @@ impl Inner {
             named
                 .spawn(move || keep_alive(&weak))
                 .map_err(Error::engine)?;
+            // Only now, because it may take longer than a writer may be silent.
+            self.look_around(lease, &next);
         }
         Ok(next)
     }

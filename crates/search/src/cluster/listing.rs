@@ -10,6 +10,7 @@ use super::Inner;
 use super::layout::{DAY, ID, VALUES, field_key};
 use super::narrow::Conditions;
 use super::point;
+use super::traffic::Call;
 use super::view::{PAGE, View};
 use super::wire::{Point, Points};
 use crate::catalog::{Catalog, CatalogBuilder};
@@ -104,7 +105,8 @@ impl View<'_> {
             "filter": conditions.json(), "limit": most, "with_payload": [ID, DAY],
             "order_by": {"key": DAY, "direction": direction},
         });
-        let found: Points = self.documents("list by day", "points/scroll", body.to_string())?;
+        let asked = (Call::List, "list by day");
+        let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
         Ok(found.points.iter().map(Listed::from).collect())
     }
 
@@ -176,7 +178,7 @@ impl Inner {
     /// Shows what is held. Runs on the thread that asks.
     pub(super) fn holdings(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
         let first = self.writing();
-        let view = View::new(self, self.head(first)?, Reader::owner(), first)?;
+        let view = View::new(self, self.head(first)?, Reader::owner(), first);
         let live = Conditions::live(&view.head).json();
         let mut offset = Value::Null;
         loop {
@@ -185,10 +187,10 @@ impl Inner {
             });
             let page = View {
                 deadline: self.writing(),
-                ..View::new(self, view.head.clone(), Reader::owner(), first)?
+                ..View::new(self, view.head.clone(), Reader::owner(), first)
             };
-            let page: Points =
-                page.documents("list what is held", "points/scroll", body.to_string())?;
+            let asked = (Call::List, "list what is held");
+            let page: Points = page.documents(asked, "points/scroll", body.to_string())?;
             for point in &page.points {
                 if let Some(holding) = point::holding(&point.payload) {
                     each(holding);

@@ -2,6 +2,8 @@
 //! processes and changed by one of them at a time.
 
 mod answer;
+mod ask;
+mod authority;
 mod breaker;
 mod cached;
 mod head;
@@ -9,11 +11,17 @@ mod layout;
 mod lease;
 mod listing;
 mod meaning;
+mod model;
 mod narrow;
 mod nodes;
+mod older;
 mod point;
+mod reweigh;
 mod settings;
+mod settle;
+mod swap;
 mod sweep;
+mod traffic;
 mod view;
 mod wire;
 mod words;
@@ -25,15 +33,16 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
 
+use self::ask::Deadline;
 use self::cached::Caches;
 use self::head::Head;
 use self::layout::Names;
 use self::lease::Lease;
-use self::nodes::{Deadline, Nodes};
+use self::model::{Former, Models};
+use self::nodes::Nodes;
 use self::view::View;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
-use crate::embed::Remembered;
 use crate::embedder::Embedder;
 use crate::engine::{
     self, Change, Engine, Generation, Held, Holding, SPANS, Settled, Status, Vectored,
@@ -43,8 +52,8 @@ use crate::hit::Found;
 use crate::query::Query;
 use crate::reader::Reader;
 
-pub use self::nodes::CallCounts;
 pub use self::settings::{ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
+pub use self::traffic::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
 
 /// How old the state of the index may be that an answer comes from. What another process has changed is
 /// seen after this long at the latest.
@@ -60,8 +69,7 @@ struct Inner {
     settings: ClusterSettings,
     nodes: Nodes,
     names: Names,
-    embedder: Option<Arc<dyn Embedder>>,
-    questions: Remembered<Vec<f32>>,
+    models: Models,
     caches: Caches,
     /// The state of the index, and when it was read.
     head: RwLock<Option<(Arc<Head>, Instant)>>,
@@ -84,19 +92,34 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, Error> {
-        let cluster = Self::with(settings, embedder, false)?;
+        Self::open_after(settings, embedder, Vec::new)
+    }
+
+    /// The same, where one of the models that `former` makes may have been in use before, or may be from now
+    /// on: whichever model the index answers with, questions are asked with it.
+    pub fn open_after(
+        settings: ClusterSettings,
+        embedder: Option<Arc<dyn Embedder>>,
+        former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let cluster = Self::with(settings, embedder, Box::new(former), false)?;
         let inner = &cluster.0;
-        let dimensions = inner.embedder.as_ref().map(|model| model.dimensions());
         let (nodes, names) = (&inner.nodes, &inner.names);
+        // Within the time of an answer: a cluster that is away, or refuses, is said soon.
+        let there = Head::read(nodes, names, inner.reading())?;
         layout::make_head(nodes, names, &inner.settings)?;
         let deadline = inner.writing();
-        let head = Head::read(nodes, names, deadline)?;
+        let head = match there {
+            None => Head::read(nodes, names, deadline)?,
+            there => there,
+        };
         let fields = head.as_ref().map(|head| head.fields.clone());
-        let fields = fields.unwrap_or_default();
-        layout::make(nodes, names, &inner.settings, dimensions, &fields)?;
+        let (fields, model) = (fields.unwrap_or_default(), inner.models.own.as_deref());
+        layout::make(nodes, names, &inner.settings, &fields, model)?;
         // Last, so that whoever finds a head finds the rest too.
         if head.is_none() {
-            Head::begin(nodes, names, deadline)?;
+            let awaited = inner.awaited(deadline)?;
+            Head::begin(nodes, names, awaited, deadline)?;
         }
         Ok(cluster)
     }
@@ -106,7 +129,16 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, Error> {
-        let cluster = Self::with(settings, embedder, true)?;
+        Self::open_read_only_after(settings, embedder, Vec::new)
+    }
+
+    /// The same, with the models that the index may answer with besides this one.
+    pub fn open_read_only_after(
+        settings: ClusterSettings,
+        embedder: Option<Arc<dyn Embedder>>,
+        former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let cluster = Self::with(settings, embedder, Box::new(former), true)?;
         cluster.0.head(cluster.0.reading())?;
         Ok(cluster)
     }
@@ -114,16 +146,16 @@ impl Cluster {
     fn with(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
+        former: Former,
         is_read_only: bool,
     ) -> Result<Self, Error> {
         settings.check()?;
-        let fingerprint = embedder.as_ref().map(|model| model.fingerprint());
+        let names = Names::new(&settings.collection, settings.format);
         Ok(Self(Arc::new(Inner {
             nodes: Nodes::new(&settings)?,
-            names: Names::new(&settings.collection, fingerprint),
+            models: Models::new(&names, embedder, former),
+            names,
             settings,
-            embedder,
-            questions: Remembered::new(|vector: &Vec<f32>| vector.len() * size_of::<f32>()),
             caches: Caches::default(),
             head: RwLock::new(None),
             lease: Mutex::default(),
@@ -132,11 +164,6 @@ impl Cluster {
             settling: Mutex::new(()),
             is_read_only,
         })))
-    }
-
-    /// How the nodes were asked so far.
-    pub fn calls(&self) -> CallCounts {
-        self.0.nodes.counts()
     }
 
     /// Runs work that waits for the network where it keeps nobody waiting.
@@ -222,6 +249,10 @@ impl Engine for Cluster {
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
         self.run(|inner| inner.status())
     }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(self.0.nodes.traffic())
+    }
 }
 
 impl Inner {
@@ -273,6 +304,6 @@ impl Inner {
     fn view(&self, reader: Reader) -> Result<View<'_>, Error> {
         let deadline = self.reading();
         let head = self.head(deadline)?;
-        View::new(self, head, reader, deadline)
+        Ok(View::new(self, head, reader, deadline))
     }
 }

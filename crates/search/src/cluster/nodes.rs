@@ -13,10 +13,14 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::Agent;
-use ureq::http::{HeaderValue, Method, Request, Uri};
+use ureq::http::{HeaderValue, Request, Uri};
+use ureq::tls::TlsConfig;
 
+use super::ask::{Ask, Deadline};
+use super::authority;
 use super::breaker::Breaker;
 use super::settings::{ClusterSettings, unusable};
+use super::traffic::{Counts, Ended, NodeTraffic, Traffic};
 use crate::error::Error;
 
 /// The most bytes of one answer: the largest document there may be, with every character escaped twice.
@@ -26,76 +30,14 @@ const MAX_ANSWER_BYTES: u64 = 128 * 1024 * 1024;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Less time than this is not worth another request.
-const LEAST: Duration = Duration::from_millis(20);
-
 /// The most characters of what a node says about a failure.
 const MAX_REASON_CHARS: usize = 300;
 
 const DOWN: &str =
     "check that the nodes run and can be reached from here; answers come again by themselves";
-
-/// How long an answer is waited for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline {
-    end: Instant,
-    /// The longest that one node may take.
-    each: Duration,
-}
-
-impl Deadline {
-    /// For something that takes at most `total`. One node gets half of it, so that another one can help.
-    pub(super) fn within(total: Duration) -> Self {
-        Self {
-            end: Instant::now() + total,
-            each: total / 2,
-        }
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let left = self.end.checked_duration_since(Instant::now())?;
-        (left >= LEAST).then_some(left)
-    }
-}
-
-/// One request.
-#[derive(Debug)]
-pub(super) struct Ask {
-    /// What is done, for logs and messages.
-    pub what: &'static str,
-    pub method: Method,
-    pub path: String,
-    pub body: String,
-}
-
-impl Ask {
-    pub(super) fn get(what: &'static str, path: String) -> Self {
-        Self {
-            what,
-            method: Method::GET,
-            path,
-            body: String::new(),
-        }
-    }
-
-    pub(super) fn post(what: &'static str, path: String, body: String) -> Self {
-        Self {
-            what,
-            method: Method::POST,
-            path,
-            body,
-        }
-    }
-
-    pub(super) fn put(what: &'static str, path: String, body: String) -> Self {
-        Self {
-            what,
-            method: Method::PUT,
-            path,
-            body,
-        }
-    }
-}
+const CERTIFICATE: &str = "name the authority that signed the nodes' certificates in `engine.ca_file`, and the nodes in \
+                           `engine.addresses` as their certificates do";
+const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, and their answer is not TLS";
 
 /// What a node said, yes or no.
 pub(super) struct Reply {
@@ -103,37 +45,20 @@ pub(super) struct Reply {
     pub body: Vec<u8>,
 }
 
-/// How often nodes were asked, and how that went.
-#[derive(Debug, Default)]
-struct Calls {
-    asked: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-}
-
-/// How the nodes of a cluster were asked so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallCounts {
-    /// Requests to single nodes.
-    pub asked: u64,
-    /// Those that brought no answer, so that another node was asked or the call failed.
-    pub failed: u64,
-    /// The time that all of them took.
-    pub spent: Duration,
-}
-
 /// All nodes.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     key: Option<HeaderValue>,
     turn: AtomicUsize,
-    calls: Calls,
+    counts: Counts,
 }
 
 struct Node {
     base: String,
     agent: Agent,
     breaker: Mutex<Breaker>,
+    requests: AtomicU64,
+    failures: AtomicU64,
 }
 
 impl Nodes {
@@ -148,15 +73,16 @@ impl Nodes {
             })
         });
         let key = key.transpose()?;
+        let tls = authority::tls(settings.ca_file.as_deref())?;
         let nodes = settings
             .addresses
             .iter()
-            .map(|address| Node::new(address, key.is_some()));
+            .map(|address| Node::new(address, key.is_some(), tls.clone()));
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
             key,
             turn: AtomicUsize::new(0),
-            calls: Calls::default(),
+            counts: Counts::default(),
         })
     }
 
@@ -164,11 +90,18 @@ impl Nodes {
         self.nodes.len()
     }
 
-    pub(super) fn counts(&self) -> CallCounts {
-        CallCounts {
-            asked: self.calls.asked.load(Ordering::Relaxed),
-            failed: self.calls.failed.load(Ordering::Relaxed),
-            spent: Duration::from_micros(self.calls.micros.load(Ordering::Relaxed)),
+    /// How the nodes were asked so far.
+    pub(super) fn traffic(&self) -> Traffic {
+        let now = Instant::now();
+        let nodes = self.nodes.iter().map(|node| NodeTraffic {
+            address: node.base.clone(),
+            requests: node.requests.load(Ordering::Relaxed),
+            failures: node.failures.load(Ordering::Relaxed),
+            is_left_alone: node.breaker().is_closed(now),
+        });
+        Traffic {
+            calls: self.counts.told(),
+            nodes: nodes.collect(),
         }
     }
 
@@ -191,12 +124,30 @@ impl Nodes {
         Ok(answer.result)
     }
 
-    /// What the first node says that says anything but that it failed.
+    /// What the first node says that says anything but that it failed. That a key is refused is an error,
+    /// whatever was asked for.
     pub(super) fn reply(&self, ask: &Ask, deadline: Deadline) -> Result<Reply, Error> {
+        let start = Instant::now();
+        let mut sent = 0;
+        let outcome = self.reply_of(ask, deadline, &mut sent);
+        let ended = match &outcome {
+            Ok(reply) if reply.status < 400 => Ended::Answered,
+            Ok(_) => Ended::Refused,
+            Err(_) => Ended::Failed,
+        };
+        let retries = u64::saturating_sub(sent, 1);
+        self.counts.count(ask.call, ended, retries, start.elapsed());
+        match outcome {
+            Ok(reply) if matches!(reply.status, 401 | 403) => Err(self.refused_key(ask, &reply)),
+            other => other,
+        }
+    }
+
+    fn reply_of(&self, ask: &Ask, deadline: Deadline, sent: &mut u64) -> Result<Reply, Error> {
         let mut wait = FIRST_WAIT;
         let mut last = None;
         loop {
-            let mut asked = 0;
+            let (mut asked, mut hopeless) = (0, 0);
             let first = self.turn.fetch_add(1, Ordering::Relaxed);
             for step in 0..self.nodes.len() {
                 let Some(left) = deadline.left() else {
@@ -209,10 +160,18 @@ impl Nodes {
                     continue;
                 }
                 asked += 1;
+                *sent += 1;
                 match self.once(node, ask, left.min(deadline.each)) {
                     Ok(reply) => return Ok(reply),
-                    Err(reason) => last = Some(reason),
+                    Err(reason) => {
+                        hopeless += usize::from(reason.is_about_tls().is_some());
+                        last = Some(reason);
+                    }
                 }
+            }
+            // No certificate gets better while somebody waits.
+            if hopeless == self.nodes.len() {
+                return Err(self.down(ask, last));
             }
             let now = Instant::now();
             let pause = if asked > 0 {
@@ -243,13 +202,11 @@ impl Nodes {
         let start = Instant::now();
         let outcome = node.send(ask, self.key.as_ref(), timeout);
         let took = start.elapsed();
-        self.calls.asked.fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.calls.micros.fetch_add(micros, Ordering::Relaxed);
+        node.requests.fetch_add(1, Ordering::Relaxed);
         match &outcome {
             Ok(_) => node.breaker().succeeded(),
             Err(reason) => {
-                self.calls.failed.fetch_add(1, Ordering::Relaxed);
+                node.failures.fetch_add(1, Ordering::Relaxed);
                 // One that says that it failed is there, and may do better with another request.
                 if matches!(reason, Reason::Sent(_)) {
                     node.breaker().failed(Instant::now());
@@ -269,11 +226,15 @@ impl Nodes {
 
     fn down(&self, ask: &Ask, last: Option<Reason>) -> Error {
         let nodes = self.nodes.len();
+        let about_tls = last.as_ref().and_then(Reason::is_about_tls);
         let what = match &last {
             Some(Reason::Said(_)) => format!(
                 "the cluster cannot answer for all of the index (`{}`)",
                 ask.what
             ),
+            _ if about_tls.is_some() => {
+                "no secure connection to the cluster can be made".to_owned()
+            }
             _ => format!(
                 "none of the cluster's {nodes} nodes answers in time (`{}`)",
                 ask.what
@@ -281,8 +242,34 @@ impl Nodes {
         };
         Error::Cluster {
             what,
-            hint: DOWN,
+            hint: about_tls.unwrap_or(DOWN),
             source: last.map(|reason| Box::new(reason) as _),
+        }
+    }
+
+    fn refused_key(&self, ask: &Ask, reply: &Reply) -> Error {
+        let status = reply.status;
+        let (what, hint) = match (&self.key, status) {
+            (None, 401) => (
+                "the cluster wants an API key, and there is none".to_owned(),
+                "set `engine.key`, best as `DOCENT_ENGINE_KEY` in the environment",
+            ),
+            (_, 401) => (
+                "the cluster does not know the API key".to_owned(),
+                "check `engine.key`; `DOCENT_ENGINE_KEY` in the environment goes before docent.toml",
+            ),
+            _ => (
+                format!(
+                    "the cluster's API key does not permit to `{}` (status {status})",
+                    ask.what
+                ),
+                "use a key in `engine.key` that may read and write",
+            ),
+        };
+        Error::Cluster {
+            what,
+            hint,
+            source: Some(told(&reply.body).into()),
         }
     }
 }
@@ -296,8 +283,26 @@ enum Reason {
     Said(String),
 }
 
+impl Reason {
+    /// What to do about it where no secure connection could be made.
+    fn is_about_tls(&self) -> Option<&'static str> {
+        let Self::Sent(error) = self else {
+            return None;
+        };
+        // The library gives the same failure in several shapes; its words are the same in all.
+        let text = error.to_string();
+        if text.contains("certificate") {
+            Some(CERTIFICATE)
+        } else if text.contains("corrupt message") {
+            Some(NO_TLS)
+        } else {
+            None
+        }
+    }
+}
+
 impl Node {
-    fn new(address: &str, has_key: bool) -> Result<Self, Error> {
+    fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, Error> {
         let base = address.trim().trim_end_matches('/');
         // The address is not shown: it may hold a password.
         let wrong = || unusable("an address of the cluster cannot be used".to_owned());
@@ -318,6 +323,7 @@ impl Node {
             .max_redirects_will_error(false)
             .max_idle_connections(256)
             .max_idle_connections_per_host(256)
+            .tls_config(tls)
             .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
         if here {
             config = config.proxy(None);
@@ -326,6 +332,8 @@ impl Node {
             base: base.to_owned(),
             agent: config.build().new_agent(),
             breaker: Mutex::default(),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
         })
     }
 
@@ -341,7 +349,7 @@ impl Node {
     ) -> Result<Reply, Reason> {
         let mut request = Request::builder()
             .method(&ask.method)
-            .uri(format!("{}{}", self.base, ask.path))
+            .uri(format!("{}{}", self.base, ask.path_within(timeout)))
             .header("Content-Type", "application/json");
         if let Some(key) = key {
             request = request.header("api-key", key);
@@ -394,7 +402,6 @@ pub(super) fn told(body: &[u8]) -> String {
 fn refused(ask: &Ask, reply: &Reply) -> Error {
     let status = reply.status;
     let hint = match status {
-        401 | 403 => "check the cluster's API key and what it may do",
         404 => "build the index first with `docent index`",
         413 => "raise `service.max_request_size_mb` of the cluster",
         _ => "check that the cluster runs Qdrant 1.16 or newer, and look into its log",
@@ -408,6 +415,7 @@ fn refused(ask: &Ask, reply: &Reply) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::traffic::Call;
     use super::*;
 
     fn nodes(addresses: &[&str]) -> Result<Nodes, Error> {
@@ -442,7 +450,7 @@ mod tests {
     fn a_dead_cluster_is_a_clear_error_in_time_and_left_alone() {
         let (one, two) = (nowhere(), nowhere());
         let nodes = nodes(&[&one, &two]).unwrap();
-        let ask = Ask::get("look", "/".to_owned());
+        let ask = Ask::get(Call::State, "look", "/".to_owned());
         let start = Instant::now();
         let error = nodes
             .reply(&ask, Deadline::within(Duration::from_secs(1)))
@@ -456,13 +464,13 @@ mod tests {
             "{error}"
         );
         // By now both have failed often enough to be left alone.
-        let asked = nodes.counts().asked;
+        let asked = nodes.traffic().requests();
         assert!(asked >= 10, "{asked}");
         assert!(
             nodes
                 .reply(&ask, Deadline::within(Duration::from_secs(1)))
                 .is_err()
         );
-        assert_eq!(nodes.counts().asked, asked);
+        assert_eq!(nodes.traffic().requests(), asked);
     }
 }

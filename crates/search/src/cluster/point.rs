@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use super::head::Head;
 use super::layout::{
-    BEGINNINGS, DAY, DAYS, DOCUMENT, FROM, ID, LANGUAGE, LENGTHS, LETTERS, MODELS, NUMBERS, PAIRS,
-    STORED, TERM, TERMS, TEXTS, VALUES, WHO, field_key, point_id,
+    BEGINNINGS, DAY, DAYS, DOCUMENT, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS, STORED,
+    TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
 };
 use super::narrow::{body_term, finite, readers, title_term};
 use crate::analysis::{Language, detect};
@@ -36,6 +37,15 @@ pub(super) struct Point {
 struct Vectors<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<Sparse<'a>>,
+}
+
+impl<'a> Vectors<'a> {
+    fn of(indices: &'a [u32], values: &'a [f32]) -> Self {
+        let words = Sparse { indices, values };
+        Self {
+            words: Some(words).filter(|words| !words.indices.is_empty()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -74,9 +84,8 @@ impl<'d> Prepared<'d> {
         self.body.counts().map(|(term, _)| term)
     }
 
-    /// The version of a generation, with the weights of its terms for texts of these mean lengths.
-    pub(super) fn point(&self, generation: u64, means: [f32; 2]) -> Result<Point, Error> {
-        let document = self.document;
+    /// The places and weights of its terms, for texts of these mean lengths.
+    fn weighed(&self, means: [f32; 2]) -> (Vec<u32>, Vec<f32>) {
         let mut words: BTreeMap<u32, f32> = BTreeMap::new();
         let [mean_body, mean_title] = means;
         let mut weigh = |place: u32, weight: f32| {
@@ -92,7 +101,22 @@ impl<'d> Prepared<'d> {
                 share(count, self.title.length, mean_title),
             );
         }
-        let (places, weights): (Vec<u32>, Vec<f32>) = words.into_iter().unzip();
+        words.into_iter().unzip()
+    }
+
+    /// The words alone, for texts of these mean lengths; nothing where there are none.
+    pub(super) fn words(&self, means: [f32; 2]) -> Result<Option<Box<RawValue>>, Error> {
+        let (places, weights) = self.weighed(means);
+        let vectors = Vectors::of(&places, &weights);
+        let made = vectors.words.is_some().then(|| to_raw_value(&vectors));
+        made.transpose().map_err(Error::engine)
+    }
+
+    /// The version that comes with the next state of the index.
+    pub(super) fn point(&self, next: &Head) -> Result<Point, Error> {
+        let document = self.document;
+        let generation = next.generation;
+        let (places, weights) = self.weighed(next.means);
         let mut payload = facts(document);
         payload.insert(FROM.to_owned(), json!(generation));
         payload.insert(ID.to_owned(), json!(document.id.as_str()));
@@ -101,7 +125,7 @@ impl<'d> Prepared<'d> {
         payload.insert(TERMS.to_owned(), json!(places));
         payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
         payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
-        payload.insert(MODELS.to_owned(), json!([]));
+        payload.insert(WEIGHED.to_owned(), json!(next.weighing));
         if let Some(day) = document.date.as_deref().and_then(stored::day) {
             payload.insert(DAY.to_owned(), json!(day));
         }
@@ -115,13 +139,7 @@ impl<'d> Prepared<'d> {
                 .or_insert_with(|| json!({}));
             insert(place, VALUES, &name, json!(values));
         }
-        let words = Sparse {
-            indices: &places,
-            values: &weights,
-        };
-        let vectors = Vectors {
-            words: Some(words).filter(|words| !words.indices.is_empty()),
-        };
+        let vectors = Vectors::of(&places, &weights);
         Ok(Point {
             id: version(document.id.as_str(), generation),
             vector: to_raw_value(&vectors).map_err(Error::engine)?,

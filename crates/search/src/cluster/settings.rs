@@ -1,7 +1,9 @@
 //! Where a cluster is, what its collections are called, and how they are made.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::layout::FORMAT;
 use crate::embed::ApiKey;
 use crate::error::Error;
 
@@ -19,6 +21,9 @@ pub struct ClusterSettings {
     pub addresses: Vec<String>,
     /// What the nodes want to see as an API key.
     pub key: Option<ApiKey>,
+    /// A PEM file with the authorities that signed the certificates of the nodes, in place of those that
+    /// browsers know.
+    pub ca_file: Option<PathBuf>,
     /// What the names of all collections of this index begin with.
     pub collection: String,
     /// Into how many parts the index is cut when it is made; as many as there are addresses where this says
@@ -34,6 +39,9 @@ pub struct ClusterSettings {
     pub write_timeout: Duration,
     /// How long what is gone can still be read by answers that began before.
     pub keep: Duration,
+    /// The format of the collections. Tests play an older program with it.
+    #[doc(hidden)]
+    pub format: u32,
 }
 
 impl ClusterSettings {
@@ -42,6 +50,7 @@ impl ClusterSettings {
         Self {
             addresses,
             key: None,
+            ca_file: None,
             collection: "docent".to_owned(),
             shards: None,
             replicas: 2,
@@ -49,6 +58,7 @@ impl ClusterSettings {
             timeout: Duration::from_millis(1_500),
             write_timeout: Duration::from_secs(60),
             keep: Duration::from_secs(10),
+            format: FORMAT,
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, json};
 
 use super::Inner;
+use super::ask::Deadline;
 use super::head::Head;
 use super::layout::{FROM, UNTIL};
 use super::lease::Lease;
-use super::nodes::Deadline;
 use crate::error::Error;
 
 impl Inner {
@@ -31,7 +31,7 @@ impl Inner {
         if !head.void.is_empty() {
             gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
         }
-        if let Err(error) = self.remove(&json!({"must": gone}), self.writing()) {
+        if let Err(error) = self.remove(head, &json!({"must": gone}), self.writing()) {
             tracing::warn!(%error, "what is gone could not be removed yet");
             lease
                 .commits
@@ -45,28 +45,40 @@ impl Inner {
             return Ok(());
         }
         self.remove(
+            head,
             &json!({"must": [{"key": FROM, "match": {"any": head.void}}]}),
             deadline,
         )?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
-        for collection in self.versioned() {
-            self.change(collection, "points/payload/delete", body.clone(), deadline)?;
+        for collection in self.versioned(head) {
+            self.change(&collection, "points/payload/delete", body.clone(), deadline)?;
         }
         Ok(())
     }
 
-    fn remove(&self, filter: &Value, deadline: Deadline) -> Result<(), Error> {
+    fn remove(&self, head: &Head, filter: &Value, deadline: Deadline) -> Result<(), Error> {
         let body = json!({"filter": filter}).to_string();
-        for collection in self.versioned() {
-            self.change(collection, "points/delete", body.clone(), deadline)?;
+        for collection in self.versioned(head) {
+            self.change(&collection, "points/delete", body.clone(), deadline)?;
         }
         Ok(())
     }
 
-    /// The collections whose points are versions.
-    fn versioned(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.names.documents).chain(&self.names.passages)
+    /// The collections whose points are versions: documents, and the passages of each model that counts.
+    pub(super) fn versioned(&self, head: &Head) -> Vec<String> {
+        let mut all = vec![self.names.documents.clone()];
+        all.extend(self.passages(head));
+        all
+    }
+
+    /// The passages of the model that answers, and of the one of this process where that is another one.
+    pub(super) fn passages(&self, head: &Head) -> Vec<String> {
+        let own = self.models.own.as_ref().map(|own| own.passages.clone());
+        let serving = (!head.model.is_empty()).then(|| self.names.passages(&head.model));
+        let mut all: Vec<String> = own.into_iter().chain(serving).collect();
+        all.dedup();
+        all
     }
 
     /// Everything there is to hold is held.
@@ -74,6 +86,8 @@ impl Inner {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.lead(&mut lease)?;
         self.sweep(&mut lease, &head);
-        Ok(())
+        let head = self.outgrow(&mut lease, head)?;
+        drop(lease);
+        self.reweigh(&head)
     }
 }

@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Inner;
+use super::ask::{Ask, Deadline};
 use super::cached::Known;
 use super::head::Head;
-use super::layout::{FROM, ID, LANGUAGE, STORED};
+use super::layout::{ID, LANGUAGE, STORED};
+use super::model::Model;
 use super::narrow::Conditions;
-use super::nodes::{Ask, Deadline};
 use super::point;
-use super::wire::{Count, FacetHits, Point, Points};
+use super::traffic::Call;
+use super::wire::{Batch, Count, FacetHits, Point, Points};
 use crate::analysis::Language;
 use crate::document::{DocId, Document};
 use crate::error::Error;
@@ -29,6 +33,8 @@ pub(super) struct View<'a> {
     pub deadline: Deadline,
     /// What the reader may see.
     pub seen: Conditions,
+    /// The model whose vectors answer, where there is one and this program has it.
+    pub model: Option<Arc<Model>>,
 }
 
 impl<'a> View<'a> {
@@ -37,14 +43,15 @@ impl<'a> View<'a> {
         head: Arc<Head>,
         reader: Reader,
         deadline: Deadline,
-    ) -> Result<Self, Error> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             inner,
             seen: Conditions::seen(&head, &reader),
+            model: inner.models.serving(&head),
             head,
             reader,
             deadline,
-        })
+        }
     }
 
     /// The languages of what the reader sees, those of most documents first.
@@ -52,31 +59,55 @@ impl<'a> View<'a> {
         if self.head.restricted == 0 {
             return Ok(self.head.languages());
         }
+        let (kept, generation) = (&self.inner.caches.languages, self.head.generation);
+        if let Some(languages) = kept.get(generation, &self.reader) {
+            return Ok(languages);
+        }
         let counts = self.facet(LANGUAGE, &self.seen, Language::ALL.len())?;
         let known = |code: &str| Language::ALL.into_iter().find(|one| one.code() == code);
         let counts = counts
             .iter()
             .filter_map(|(code, count)| Some((known(code)?, *count)));
-        Ok(Language::ranked(counts))
+        let languages = Language::ranked(counts);
+        kept.keep(generation, self.reader.clone(), &languages);
+        Ok(languages)
     }
 
     /// Asks about the documents.
     pub(super) fn documents<T: serde::de::DeserializeOwned>(
         &self,
-        what: &'static str,
+        (call, what): (Call, &'static str),
         path: &str,
         body: String,
     ) -> Result<T, Error> {
         let path = format!("/collections/{}/{path}", self.inner.names.documents);
-        self.inner
-            .nodes
-            .ask(&Ask::post(what, path, body), self.deadline)
+        let ask = Ask::read(call, what, path, body);
+        self.inner.nodes.ask(&ask, self.deadline)
+    }
+
+    /// Asks several questions about points in one request, and gives as many answers.
+    pub(super) fn batch(
+        &self,
+        what: &'static str,
+        collection: &str,
+        questions: &[Box<RawValue>],
+    ) -> Result<Batch, Error> {
+        let body = serde_json::to_string(&Questions {
+            searches: questions,
+        });
+        let path = format!("/collections/{collection}/points/query/batch");
+        let ask = Ask::read(Call::Search, what, path, body.map_err(Error::engine)?);
+        let answers: Batch = self.inner.nodes.ask(&ask, self.deadline)?;
+        if answers.len() == questions.len() {
+            return Ok(answers);
+        }
+        Err(Error::engine("the cluster left a question unanswered"))
     }
 
     /// How many documents meet the conditions.
     pub(super) fn count(&self, conditions: &Value, is_exact: bool) -> Result<u64, Error> {
         let body = json!({"filter": conditions, "exact": is_exact}).to_string();
-        let counted: Count = self.documents("count", "points/count", body)?;
+        let counted: Count = self.documents((Call::Count, "count"), "points/count", body)?;
         Ok(counted.count)
     }
 
@@ -88,7 +119,8 @@ impl<'a> View<'a> {
         most: usize,
     ) -> Result<Vec<(String, u64)>, Error> {
         let body = json!({"key": key, "filter": conditions.json(), "limit": most, "exact": true});
-        let found: FacetHits = self.documents("count values", "facet", body.to_string())?;
+        let asked = (Call::Facets, "count values");
+        let found: FacetHits = self.documents(asked, "facet", body.to_string())?;
         let values = found.hits.into_iter();
         let text = |value: Value| value.as_str().map(str::to_owned);
         Ok(values
@@ -110,7 +142,8 @@ impl<'a> View<'a> {
                 "filter": conditions, "limit": PAGE.min(most - found.len()), "offset": offset,
                 "with_payload": keys, "with_vector": false,
             });
-            let page: Points = self.documents("list", "points/scroll", body.to_string())?;
+            let asked = (Call::List, "list");
+            let page: Points = self.documents(asked, "points/scroll", body.to_string())?;
             found.extend(page.points);
             match page.next_page_offset {
                 Some(next) if !next.is_null() => offset = next,
@@ -122,14 +155,28 @@ impl<'a> View<'a> {
 
     pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
         let this = json!({"key": ID, "match": {"value": id.as_str()}});
-        let found = self.list(&self.seen.clone().and(this).json(), &[FROM], 1)?;
-        let Some(version) = found.first().map(Point::name) else {
-            return Ok(None);
-        };
-        let known = self.known(std::slice::from_ref(&version))?;
+        let body = json!({
+            "filter": self.seen.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
+        });
+        let asked = (Call::Fetch, "read a document");
+        let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
+        let known = found.points.first().map(|point| self.keep(point));
         Ok(known
-            .get(&version)
+            .transpose()?
             .map(|known| known.mapped.document.clone()))
+    }
+
+    /// A document that was read, kept for who asks next.
+    fn keep(&self, point: &Point) -> Result<Arc<Known>, Error> {
+        let Some(document) = point::document(&point.payload) else {
+            return Err(Error::corrupt(
+                self.inner.names.documents.as_ref(),
+                "a stored document cannot be read",
+            ));
+        };
+        let known = Arc::new(Known::new(document));
+        self.inner.caches.documents.put(point.name(), &known);
+        Ok(known)
     }
 
     /// Whole documents by the names of their versions, out of the cache or the cluster. A version never
@@ -146,22 +193,21 @@ impl<'a> View<'a> {
         }
         for some in missing.chunks(DOCUMENTS_AT_ONCE) {
             let body = json!({"ids": some, "with_payload": [STORED]}).to_string();
-            let points: Vec<Point> = self.documents("read documents", "points", body)?;
+            let asked = (Call::Fetch, "read documents");
+            let points: Vec<Point> = self.documents(asked, "points", body)?;
             for one in points {
-                let Some(document) = point::document(&one.payload) else {
-                    return Err(Error::corrupt(
-                        self.inner.names.documents.as_ref(),
-                        "a stored document cannot be read",
-                    ));
-                };
-                let known = Arc::new(Known::new(document));
-                cache.put(one.name(), &known);
-                found.insert(one.name(), known);
+                found.insert(one.name(), self.keep(&one)?);
             }
         }
         Ok(found)
     }
 }
 
-/// How many whole documents are asked for at once.
-const DOCUMENTS_AT_ONCE: usize = 32;
+/// Several questions in one request.
+#[derive(Serialize)]
+struct Questions<'a> {
+    searches: &'a [Box<RawValue>],
+}
+
+/// How many whole documents are asked for at once: as many as one answer looks into.
+const DOCUMENTS_AT_ONCE: usize = 96;

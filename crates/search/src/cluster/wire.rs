@@ -70,3 +70,27 @@ pub(super) struct FacetHit {
     pub value: Value,
     pub count: u64,
 }
+
+/// The results of several questions, in their order.
+pub(super) type Batch = Vec<Points>;
+
+#[derive(Deserialize)]
+pub(super) struct Collections {
+    pub collections: Vec<Collection>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Collection {
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Aliases {
+    pub aliases: Vec<Alias>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Alias {
+    pub alias_name: String,
+    pub collection_name: String,
+}

@@ -1,18 +1,17 @@
 //! How frequent words are, which words there are that were probably meant, and what words are worth.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, TERMS, WORDS};
 use super::narrow::{Conditions, any_term, body_term, title_term};
-use super::nodes::Ask;
 use super::point::{LONGEST_BEGINNING, Sparse, pairs};
+use super::traffic::Call;
 use super::view::View;
-use super::wire::Points;
+use super::wire::{Point, Points};
 use crate::analysis::QueryTerm;
 use crate::error::Error;
 use crate::postings::rarity;
@@ -25,11 +24,12 @@ const MAX_ALIKE: usize = 2_000;
 /// Of how many of them it is counted how many documents have them.
 const MAX_COUNTED: usize = 48;
 
-/// How many counts are asked for at once.
-const AT_ONCE: usize = 8;
+/// Up to how many documents with a term are counted; of more it is told from so many how many there are,
+/// which is off by one in twenty.
+const SAMPLE: usize = 512;
 
-/// A term that so many versions have is in a document that counts, whatever was changed lately.
-const SURELY: u64 = 1_000;
+/// The same, where the number only says which of several words is the most frequent.
+const SMALL_SAMPLE: usize = 64;
 
 /// What the terms of a question are worth.
 pub(super) struct Weights {
@@ -44,6 +44,24 @@ impl Weights {
     pub(super) fn rarity(&self, first: &str, second: &str) -> f32 {
         let of = |form| self.rarities.get(form).copied().unwrap_or_default();
         of(first) + of(second)
+    }
+
+    fn asked<'a>(
+        &'a self,
+        conditions: &Conditions,
+        most: usize,
+        with_payload: &'a [&'a str],
+    ) -> Asked<'a> {
+        Asked {
+            query: Sparse {
+                indices: &self.places,
+                values: &self.values,
+            },
+            using: WORDS,
+            filter: conditions.json(),
+            limit: most,
+            with_payload,
+        }
     }
 }
 
@@ -63,6 +81,16 @@ pub(super) struct Worded {
     pub score: f32,
 }
 
+impl From<&Point> for Worded {
+    fn from(point: &Point) -> Self {
+        Self {
+            version: point.name(),
+            id: point.text(ID).to_owned(),
+            score: point.score,
+        }
+    }
+}
+
 impl View<'_> {
     /// The documents whose words fit best, among those that meet the conditions.
     pub(super) fn worded(
@@ -74,26 +102,43 @@ impl View<'_> {
         if weights.places.is_empty() || most == 0 {
             return Ok(Vec::new());
         }
-        let asked = Asked {
-            query: Sparse {
-                indices: &weights.places,
-                values: &weights.values,
-            },
-            using: WORDS,
-            filter: conditions.json(),
-            limit: most,
-            with_payload: &[ID],
-        };
+        let asked = weights.asked(conditions, most, &[ID]);
         let body = serde_json::to_string(&asked).map_err(Error::engine)?;
-        let found: Points = self.documents("search words", "points/query", body)?;
-        let points = found.points.iter();
-        Ok(points
-            .map(|point| Worded {
-                version: point.name(),
-                id: point.text(ID).to_owned(),
-                score: point.score,
-            })
-            .collect())
+        let what = (Call::Search, "search words");
+        let found: Points = self.documents(what, "points/query", body)?;
+        Ok(found.points.iter().map(Worded::from).collect())
+    }
+
+    /// Those of some documents that meet the conditions, with what their words are worth where these are
+    /// asked for.
+    pub(super) fn valued(
+        &self,
+        weights: Option<&Weights>,
+        conditions: &Conditions,
+        most: usize,
+    ) -> Result<Vec<Worded>, Error> {
+        let there = json!({
+            "filter": conditions.json(), "limit": most, "with_payload": [ID],
+        });
+        let mut questions = vec![to_raw_value(&there).map_err(Error::engine)?];
+        if let Some(weights) = weights.filter(|weights| !weights.places.is_empty()) {
+            let asked = weights.asked(conditions, most, &[]);
+            questions.push(to_raw_value(&asked).map_err(Error::engine)?);
+        }
+        let documents = &self.inner.names.documents;
+        let mut answers = self
+            .batch("search words", documents, &questions)?
+            .into_iter();
+        let there = answers.next().map(|found| found.points).unwrap_or_default();
+        let scored = answers.next().map(|found| found.points).unwrap_or_default();
+        let scores: HashMap<String, f32> =
+            scored.iter().map(|one| (one.name(), one.score)).collect();
+        let with_score = there.iter().map(|point| {
+            let found = Worded::from(point);
+            let score = scores.get(&found.version).copied().unwrap_or_default();
+            Worded { score, ..found }
+        });
+        Ok(with_score.collect())
     }
 
     /// What these terms are worth, by how many documents have them. A word that languages write in
@@ -133,93 +178,112 @@ impl View<'_> {
         })
     }
 
-    /// How many documents have each of these terms. Versions that are gone count until they are removed.
+    /// Finds out everything about the words of a question that will be needed, in one request.
+    pub(super) fn look_up(&self, terms: &[QueryTerm]) -> Result<(), Error> {
+        let forms = terms.iter().flat_map(|term| &term.forms);
+        let numbers: Vec<u32> = forms
+            .flat_map(|form| [body_term(form), title_term(form)])
+            .collect();
+        self.frequencies(&numbers).map(drop)
+    }
+
+    /// How many documents have each of these terms. Where documents are not for all it is found out at the
+    /// same time whether the reader sees one of them.
     fn frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
-        let generation = self.head.generation;
-        let cache = &self.inner.caches.frequencies;
+        let (generation, caches) = (self.head.generation, &self.inner.caches);
+        let is_shared = self.head.restricted == 0;
         let mut known = HashMap::new();
         let mut open = Vec::new();
         for number in numbers {
-            match cache.get(generation, number) {
-                Some(count) => drop(known.insert(*number, count)),
-                None => open.push(*number),
+            let of = (self.reader.clone(), *number);
+            let is_told = is_shared || caches.seen.get(generation, &of).is_some();
+            match caches.frequencies.get(generation, number) {
+                Some(count) if is_told => drop(known.insert(*number, count)),
+                _ if open.contains(number) => {}
+                _ => open.push(*number),
             }
         }
-        let counts = self.at_once(&open, |number| {
-            let with = json!({"must": [{"key": TERMS, "match": {"value": number}}]});
-            self.count(&with, false)
-        })?;
-        for (number, count) in open.iter().zip(counts) {
-            cache.keep(generation, *number, count);
-            known.insert(*number, count);
+        if open.is_empty() {
+            return Ok(known);
+        }
+        let live = Conditions::live(&self.head);
+        let mut questions = Vec::new();
+        for number in &open {
+            let with = json!({"key": TERMS, "match": {"value": number}});
+            questions.push(sample(&live.clone().and(with.clone()), SAMPLE)?);
+            if !is_shared {
+                questions.push(sample(&self.seen.clone().and(with), 1)?);
+            }
+        }
+        let documents = &self.inner.names.documents;
+        let mut answers = self
+            .batch("look words up", documents, &questions)?
+            .into_iter();
+        for number in open {
+            let found = answers.next().map(|found| found.points).unwrap_or_default();
+            let count = estimate(&found, SAMPLE).min(self.head.documents);
+            caches.frequencies.keep(generation, number, count);
+            known.insert(number, count);
+            if !is_shared {
+                let is_seen = answers.next().is_some_and(|found| !found.points.is_empty());
+                let of = (self.reader.clone(), number);
+                caches.seen.keep(generation, of, is_seen);
+            }
         }
         Ok(known)
     }
 
-    /// Does the same for each, some of them at once.
-    fn at_once<K: Sync, T: Send>(
-        &self,
-        keys: &[K],
-        each: impl Fn(&K) -> Result<T, Error> + Sync,
-    ) -> Result<Vec<T>, Error> {
-        if keys.len() <= 1 {
-            return keys.iter().map(each).collect();
-        }
-        let done: Mutex<Vec<(usize, Result<T, Error>)>> = Mutex::default();
-        let next = std::sync::atomic::AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(keys.len()) {
-                scope.spawn(|| {
-                    loop {
-                        let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                        let Some(key) = keys.get(at) else { return };
-                        let outcome = each(key);
-                        done.lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push((at, outcome));
-                    }
-                });
-            }
+    /// Words that meet conditions, for each of them.
+    fn alike(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, Error> {
+        let questions = filters.iter().map(|filter| {
+            let asked = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
+            to_raw_value(&asked).map_err(Error::engine)
         });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(at, _)| *at);
-        done.into_iter().map(|(_, outcome)| outcome).collect()
+        let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
+        let answers = self.batch("look for words", &self.inner.names.terms, &questions)?;
+        let words = |found: Points| {
+            let points = found.points.iter();
+            points.map(|point| point.text(TERM).to_owned()).collect()
+        };
+        Ok(answers.into_iter().map(words).collect())
     }
+}
 
-    /// How many documents that the reader sees have a term.
-    fn seen_with(&self, term: &str) -> Result<u64, Error> {
-        self.count(&self.seen.clone().and(any_term(&[term])).json(), true)
-    }
+/// The first documents that meet conditions, in the order of their names.
+fn sample(conditions: &Conditions, most: usize) -> Result<Box<RawValue>, Error> {
+    let asked = json!({"filter": conditions.json(), "limit": most, "with_payload": false});
+    to_raw_value(&asked).map_err(Error::engine)
+}
 
-    /// The words that meet a condition.
-    fn alike(&self, filter: &Value) -> Result<Vec<String>, Error> {
-        let body = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
-        let path = format!("/collections/{}/points/scroll", self.inner.names.terms);
-        let ask = Ask::post("look for words", path, body.to_string());
-        let found: Points = self.inner.nodes.ask(&ask, self.deadline)?;
-        Ok(found
-            .points
-            .iter()
-            .map(|point| point.text(TERM).to_owned())
-            .collect())
-    }
+/// How many documents there are of which these are the first `most` in the order of their names. Names are
+/// sums of what they name, and so as good as drawn at random: where the first of them take up a part of all
+/// names, all of them are as many times more.
+fn estimate(first: &[Point], most: usize) -> u64 {
+    let Some(last) = first.last().filter(|_| first.len() >= most) else {
+        return first.len() as u64;
+    };
+    let digits: String = last.name().chars().filter(|c| *c != '-').take(16).collect();
+    let place = u64::from_str_radix(&digits, 16).unwrap_or(u64::MAX).max(1);
+    let share = place as f64 / u64::MAX as f64;
+    ((first.len() - 1) as f64 / share).round() as u64
 }
 
 impl Dictionary for View<'_> {
     type Error = Error;
 
     fn knows(&self, term: &str) -> Result<bool, Error> {
-        let is_open = self.head.restricted == 0;
         let number = body_term(term);
-        let count = self
-            .frequencies(&[number])?
-            .get(&number)
-            .copied()
-            .unwrap_or_default();
-        if count == 0 || (is_open && count >= SURELY) {
-            return Ok(count > 0);
+        let count = self.frequencies(&[number])?.get(&number).copied();
+        if self.head.restricted == 0 {
+            return Ok(count.unwrap_or_default() > 0);
         }
-        Ok(self.seen_with(term)? > 0)
+        let seen = &self.inner.caches.seen;
+        let is_seen = seen.get(self.head.generation, &(self.reader.clone(), number));
+        match is_seen {
+            Some(is_seen) => Ok(is_seen),
+            // The table was full and begun anew, or another generation came.
+            None => Ok(self.count(&self.seen.clone().and(any_term(&[term])).json(), true)? > 0),
+        }
     }
 
     fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Error> {
@@ -232,16 +296,28 @@ impl Dictionary for View<'_> {
         let letters: Vec<char> = word.chars().collect();
         let beginning: String = letters.iter().take(LONGEST_BEGINNING).collect();
         let begins = json!({"must": [{"key": BEGINNINGS, "match": {"value": beginning}}]});
-        let mut found = self.alike(&begins)?;
+        let mut answers = self.alike(&[begins, almost(&letters)])?.into_iter();
+        let mut found = answers.next().unwrap_or_default();
         found.retain(|term| term.starts_with(word));
         shortest(&mut found, letters.len());
-        let mut near = self.alike(&almost(&letters))?;
+        let mut near = answers.next().unwrap_or_default();
         near.retain(|term| crate::spelling::is_near(word, term));
         shortest(&mut near, letters.len());
         found.extend(near);
         found.sort_unstable();
         found.dedup();
-        let counts = self.at_once(&found, |term| self.seen_with(term))?;
+        if found.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let questions = found.iter().map(|term| {
+            let with = self.seen.clone().and(any_term(&[term.as_str()]));
+            sample(&with, SMALL_SAMPLE)
+        });
+        let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
+        let counts = self.batch("look words up", &self.inner.names.documents, &questions)?;
+        let counts = counts
+            .iter()
+            .map(|found| estimate(&found.points, SMALL_SAMPLE));
         Ok(found
             .into_iter()
             .zip(counts)
@@ -277,4 +353,31 @@ fn almost(letters: &[char]) -> Value {
         must.push(json!({"min_should": {"conditions": shared, "min_count": least}}));
     }
     json!({"must": must})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::point::version;
+    use super::*;
+
+    #[test]
+    fn many_documents_are_told_from_the_first_of_them() {
+        let first = |all: usize, most: usize| {
+            let mut names: Vec<String> = (0..all).map(|n| version(&n.to_string(), 1)).collect();
+            names.sort_unstable();
+            let points = names.iter().take(most).map(|name| Point {
+                id: json!(name),
+                score: 0.0,
+                payload: Value::Null,
+            });
+            estimate(&points.collect::<Vec<_>>(), most)
+        };
+        assert_eq!((first(0, SAMPLE), first(200, SAMPLE)), (0, 200));
+        assert_eq!(first(SAMPLE - 1, SAMPLE), SAMPLE as u64 - 1);
+        for all in [1_000, 4_000, 20_000] {
+            let told = first(all, SAMPLE) as f64;
+            let off = (told / all as f64 - 1.0).abs();
+            assert!(off < 0.15, "{told} of {all}");
+        }
+    }
 }

@@ -9,12 +9,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Inner;
+use super::ask::{Ask, Deadline};
 use super::head::Head;
 use super::layout::{self, DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
 use super::lease::Lease;
 use super::narrow::{Conditions, body_term};
-use super::nodes::{Ask, Deadline};
 use super::point::{self, Prepared};
+use super::traffic::Call;
 use super::view::View;
 use super::wire;
 use crate::document::{DocId, Document};
@@ -105,13 +106,12 @@ impl Inner {
         }
         next.choose_means();
         self.write_terms(lease, &prepared)?;
-        let (generation, means) = (next.generation, next.means);
         self.put_points(
             &self.names.documents,
-            prepared.iter().map(|one| one.point(generation, means)),
+            prepared.iter().map(|one| one.point(&next)),
         )?;
         let versions: Vec<&str> = present.iter().map(|one| one.version.as_str()).collect();
-        self.end_versions(&versions, generation)?;
+        self.end_versions(&versions, &next)?;
         Ok(next)
     }
 
@@ -132,7 +132,7 @@ impl Inner {
                 Arc::new(head.clone()),
                 Reader::owner(),
                 self.writing(),
-            )?;
+            );
             let these = Conditions::live(head).and(json!({"key": ID, "match": {"any": some}}));
             let found = view.list(&these.json(), &[LENGTHS, LANGUAGE, WHO], usize::MAX)?;
             present.extend(found.iter().map(Present::from));
@@ -148,6 +148,7 @@ impl Inner {
                 wanted.entry(name).or_default().extend(kinds);
             }
         }
+        let collections = self.versioned(next);
         for (name, kinds) in wanted {
             let is_full = next.fields.len() >= MAX_INDEXED_FIELDS;
             if is_full && !next.fields.contains_key(&name) {
@@ -158,17 +159,12 @@ impl Inner {
                 if known.contains(kind) {
                     continue;
                 }
-                self.make_index(&name, kind)?;
+                for collection in &collections {
+                    let (key, index) = (field_key(kind, &name), layout::field_index(kind));
+                    layout::index(&self.nodes, collection, (&key, index), true, self.writing())?;
+                }
                 known.push(kind);
             }
-        }
-        Ok(())
-    }
-
-    fn make_index(&self, name: &str, kind: char) -> Result<(), Error> {
-        let (key, index) = (field_key(kind, name), layout::field_index(kind));
-        for collection in std::iter::once(&self.names.documents).chain(&self.names.passages) {
-            layout::index(&self.nodes, collection, (&key, index), true, self.writing())?;
         }
         Ok(())
     }
@@ -195,7 +191,8 @@ impl Inner {
     }
 
     /// Gives versions and their passages an end.
-    fn end_versions(&self, versions: &[&str], generation: u64) -> Result<(), Error> {
+    fn end_versions(&self, versions: &[&str], next: &Head) -> Result<(), Error> {
+        let generation = next.generation;
         for some in versions.chunks(NAMES_AT_ONCE) {
             let body = json!({"payload": {UNTIL: generation}, "points": some}).to_string();
             self.change(
@@ -204,10 +201,10 @@ impl Inner {
                 body,
                 self.writing(),
             )?;
-            if let Some(passages) = &self.names.passages {
+            for passages in self.passages(next) {
                 let of = json!({"must": [{"key": DOCUMENT, "match": {"any": some}}]});
                 let body = json!({"payload": {UNTIL: generation}, "filter": of}).to_string();
-                self.change(passages, "points/payload", body, self.writing())?;
+                self.change(&passages, "points/payload", body, self.writing())?;
             }
         }
         Ok(())
@@ -222,6 +219,7 @@ impl Inner {
         deadline: Deadline,
     ) -> Result<(), Error> {
         let ask = Ask::post(
+            Call::Write,
             "change points",
             format!("/collections/{collection}/{path}?wait=true"),
             body,
@@ -268,7 +266,7 @@ impl Inner {
             // After a failure the rest is only taken off the hands of whoever sends it.
             if outcome.is_ok() {
                 let path = format!("/collections/{collection}/points?wait=true");
-                let ask = Ask::put("write points", path, body);
+                let ask = Ask::put(Call::Write, "write points", path, body);
                 outcome = self.nodes.ask::<Value>(&ask, self.writing()).map(drop);
             }
         }
@@ -360,12 +358,11 @@ impl Head {
             .or_default() += 1;
     }
 
-    /// The mean lengths of the first batch are those that weights are worked out with from then on.
+    /// The mean lengths of the first batch are those that weights are worked out with, until they no longer
+    /// fit.
     fn choose_means(&mut self) {
         if self.means.iter().any(|mean| *mean <= 0.0) && self.documents > 0 {
-            self.means = self
-                .lengths
-                .map(|sum| (sum as f32 / self.documents as f32).max(1.0));
+            self.means = self.means_now();
         }
     }
 }

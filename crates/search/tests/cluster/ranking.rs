@@ -20,7 +20,7 @@ pub(crate) fn trial(servers: &Shared) -> Trial {
     let servers = servers.clone();
     Trial::test("ranking::as_good_as_on_this_machine", move || {
         let model: Arc<dyn Embedder> = Arc::new(Table::new().unwrap());
-        let fresh = Fresh::shared(servers.get(), Some(model.clone()));
+        let fresh = Fresh::named("ranking", servers.get(), Some(model.clone()));
         let dir = tempfile::tempdir().unwrap();
         let embedded = Embedded::open_with(dir.path(), model).unwrap();
         runtime().block_on(compare(&embedded, fresh.engine()));

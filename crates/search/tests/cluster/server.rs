@@ -38,6 +38,7 @@ pub(crate) struct Servers {
     dir: tempfile::TempDir,
     program: PathBuf,
     nodes: Vec<Mutex<Node>>,
+    env: Vec<(String, String)>,
 }
 
 struct Node {
@@ -50,6 +51,11 @@ struct Node {
 impl Servers {
     /// Starts so many, from nothing.
     pub(crate) fn start(count: usize) -> Self {
+        Self::start_with(count, &[])
+    }
+
+    /// The same, with more in their environment.
+    pub(crate) fn start_with(count: usize, env: &[(&str, &str)]) -> Self {
         let program = program().expect("a program to start");
         // All are taken before one is given back, so that no two are the same.
         let taken: Vec<_> = (0..count * 3)
@@ -72,6 +78,10 @@ impl Servers {
             dir: tempfile::tempdir().unwrap(),
             program,
             nodes: nodes.collect(),
+            env: env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
         };
         for at in 0..count {
             servers.revive(at);
@@ -98,6 +108,7 @@ impl Servers {
             .env("QDRANT__SERVICE__HOST", "127.0.0.1")
             .env("QDRANT__SERVICE__HTTP_PORT", node.http.to_string())
             .env("QDRANT__SERVICE__GRPC_PORT", node.grpc.to_string())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .env("QDRANT__STORAGE__STORAGE_PATH", dir.join("storage"))
             .env("QDRANT__STORAGE__SNAPSHOTS_PATH", dir.join("snapshots"))
             .stdout(Stdio::from(log.try_clone().unwrap()))
@@ -115,7 +126,11 @@ impl Servers {
         let address = node.address();
         drop(node);
         let start = Instant::now();
-        while !is_ready(&address) {
+        let speaks_tls = self
+            .env
+            .iter()
+            .any(|(name, _)| name.ends_with("ENABLE_TLS"));
+        while !is_ready(&address, speaks_tls) {
             assert!(
                 start.elapsed() < START,
                 "node {at} is not ready: {}",
@@ -186,6 +201,19 @@ impl Servers {
         }
     }
 
+    /// Waits until every part of every collection has all its copies again.
+    pub(crate) fn wait_for_replicas(&self) {
+        let start = Instant::now();
+        while !self.addresses().iter().all(|one| has_all_replicas(one)) {
+            assert!(
+                start.elapsed() < START,
+                "a copy is missing: {}",
+                self.log(0)
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     fn log(&self, at: usize) -> String {
         let path = self.dir.path().join(at.to_string()).join("log");
         let log = std::fs::read_to_string(path).unwrap_or_default();
@@ -212,8 +240,30 @@ impl Node {
     }
 }
 
-fn is_ready(address: &str) -> bool {
-    ureq::get(format!("{address}/readyz")).call().is_ok()
+/// Whether it answers. One that speaks TLS does not answer this, but takes the connection.
+fn is_ready(address: &str, speaks_tls: bool) -> bool {
+    match ureq::get(format!("{address}/readyz")).call() {
+        Ok(_) => true,
+        Err(ureq::Error::StatusCode(_) | ureq::Error::ConnectionFailed) => false,
+        Err(ureq::Error::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            false
+        }
+        Err(_) => speaks_tls,
+    }
+}
+
+fn has_all_replicas(address: &str) -> bool {
+    let all = get(address, "/collections");
+    let names = all["result"]["collections"].as_array();
+    let is_whole = |name: &serde_json::Value| {
+        let name = name["name"].as_str().unwrap_or_default();
+        let state = get(address, &format!("/collections/{name}/cluster"));
+        let parts =
+            ["local_shards", "remote_shards"].map(|key| state["result"][key].as_array().cloned());
+        let mut parts = parts.into_iter().flatten().flatten();
+        !state["result"].is_null() && parts.all(|part| part["state"] == "Active")
+    };
+    names.is_some_and(|names| names.iter().all(is_whole))
 }
 
 pub(crate) fn get(address: &str, path: &str) -> serde_json::Value {

@@ -2,9 +2,8 @@
 
 use docent_search::{
     Change, Engine, Error, Generation, Held, MAX_LIMIT, MAX_SNIPPET_CHARS, MAX_SOURCE_BYTES,
-    MAX_TITLE_CHARS, PartState, Query, Reader, Value,
+    MAX_TITLE_CHARS, PartState, Reader, Value,
 };
-use futures::FutureExt;
 
 use crate::shelf::{document, fill, find, find_all, hits, id, put, put_with, remove};
 
@@ -468,29 +467,6 @@ pub(crate) async fn status_counts(engine: &dyn Engine) {
         (status.lexical, status.vectors),
         (PartState::Ready, PartState::Absent)
     );
-}
-
-pub(crate) async fn an_answer_shows_one_generation(engine: &dyn Engine) {
-    let changes = |generation: u64| {
-        let text = format!("ferry v{generation}");
-        (0..5).map(|n| put(&format!("d{n}"), "T", &text)).collect()
-    };
-    engine.apply(changes(1)).await.unwrap();
-    let write = |generation| {
-        let applied = engine.apply(changes(generation)).now_or_never();
-        applied.unwrap().unwrap();
-    };
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(|| (2..=15).for_each(write));
-        while !writer.is_finished() {
-            let query = Query::new("ferry", 10, Reader::everyone());
-            let found = engine.search(query).now_or_never().unwrap().unwrap().hits;
-            assert_eq!(found.len(), 5);
-            let first = &found[0].snippet;
-            assert!(found.iter().all(|hit| hit.snippet == *first), "{found:?}");
-        }
-    });
-    assert_eq!(hits(engine, "ferry", 1).await[0].snippet, "ferry v15");
 }
 
 pub(crate) async fn work_not_waited_for_is_not_begun(engine: &dyn Engine) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use docent_mcp::{AppBuilder, http};
+use docent_search::Engine;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -29,12 +30,13 @@ impl Counts {
         self,
         desk: &Desk,
         app: AppBuilder,
-        standing: &Arc<Standing>,
+        (standing, engine): (&Arc<Standing>, Arc<dyn Engine>),
         stop: CancellationToken,
     ) -> AppBuilder {
         let title = desk.settings.title.clone().unwrap_or_else(|| desk.name());
         let spans = desk.traces.as_ref().map(|traces| traces.counts.clone());
-        let meter = Meter::new(&title, &app.tool_names(), standing.clone()).with_spans(spans);
+        let meter =
+            Meter::new(&title, &app.tool_names(), standing.clone(), engine).with_spans(spans);
         let meter = Arc::new(meter);
         let options = http::Options {
             allowed_hosts: desk.settings.server.allow_hosts.clone(),

@@ -294,7 +294,8 @@ mod tests {
                         made: now - SIGNS_FOR - n,
                         private: seal::encode(pair.as_ref()),
                     };
-                    rows.put(KEYS, &format!("k{n:02}"), &row)?;
+                    // The oldest come first.
+                    rows.put(KEYS, &format!("k{:02}", 50 - n), &row)?;
                 }
                 Ok(())
             })
@@ -303,7 +304,7 @@ mod tests {
         let jwks = keys.jwks();
         let all = jwks["keys"].as_array().unwrap();
         let ids: Vec<_> = all.iter().map(|key| key["kid"].as_str().unwrap()).collect();
-        assert_eq!(ids[1..], ["k00", "k01", "k02", "k03", "k04", "k05", "k06"]);
+        assert_eq!(ids[1..], ["k50", "k49", "k48", "k47", "k46", "k45", "k44"]);
         assert_eq!(store.change(|rows| rows.count(KEYS)).unwrap(), MAX_KEYS);
         let token = keys.sign("at+jwt", &json!({}), now).unwrap();
         assert!(verify(&jwks, &token));

@@ -1,0 +1,202 @@
+//! What an engine on a cluster asks of its nodes, as Prometheus reads it and as people do.
+
+use std::fmt::Write as _;
+
+use docent_search::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
+
+use crate::pages::escape;
+
+/// The lines of an engine; none for one that asks nobody.
+pub(super) fn write(out: &mut String, traffic: &Traffic) {
+    calls(out, &traffic.calls);
+    times(out, &traffic.calls);
+    nodes(out, &traffic.nodes);
+}
+
+fn head(out: &mut String, name: &str, help: &str, kind: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn calls(out: &mut String, calls: &[CallTraffic]) {
+    const NAME: &str = "docent_engine_calls_total";
+    head(
+        out,
+        NAME,
+        "Calls of the cluster, by how they ended.",
+        "counter",
+    );
+    for one in calls {
+        let ended = [
+            ("answered", one.answered),
+            ("refused", one.refused),
+            ("failed", one.failed),
+        ];
+        for (outcome, count) in ended {
+            let call = one.call;
+            let _ = writeln!(
+                out,
+                "{NAME}{{call=\"{call}\",outcome=\"{outcome}\"}} {count}"
+            );
+        }
+    }
+    const RETRIES: &str = "docent_engine_retries_total";
+    head(
+        out,
+        RETRIES,
+        "Requests that had to be sent again, most to another node.",
+        "counter",
+    );
+    for one in calls {
+        let _ = writeln!(out, "{RETRIES}{{call=\"{}\"}} {}", one.call, one.retries);
+    }
+}
+
+fn times(out: &mut String, calls: &[CallTraffic]) {
+    const NAME: &str = "docent_engine_call_seconds";
+    head(
+        out,
+        NAME,
+        "How long calls of the cluster took, retries included.",
+        "histogram",
+    );
+    for one in calls {
+        let call = one.call;
+        let mut so_far = 0;
+        for (end, count) in CALL_BUCKETS.iter().zip(&one.took) {
+            so_far += count;
+            let end = *end as f64 / 1e6;
+            let _ = writeln!(
+                out,
+                "{NAME}_bucket{{call=\"{call}\",le=\"{end}\"}} {so_far}"
+            );
+        }
+        let (all, sum) = (one.count(), one.spent.as_secs_f64());
+        let _ = writeln!(
+            out,
+            "{NAME}_bucket{{call=\"{call}\",le=\"+Inf\"}} {all}\n\
+             {NAME}_sum{{call=\"{call}\"}} {sum}\n{NAME}_count{{call=\"{call}\"}} {all}"
+        );
+    }
+}
+
+/// A name, what it means, its kind, and what of a node it is.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&NodeTraffic) -> u64,
+);
+
+fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
+    let rows: [Row; 3] = [
+        (
+            "docent_engine_node_requests_total",
+            "Requests sent to a node.",
+            "counter",
+            |node| node.requests,
+        ),
+        (
+            "docent_engine_node_failures_total",
+            "Requests that a node did not answer.",
+            "counter",
+            |node| node.failures,
+        ),
+        (
+            "docent_engine_node_left_alone",
+            "1 while a node that failed too often is not asked.",
+            "gauge",
+            |node| u64::from(node.is_left_alone),
+        ),
+    ];
+    for (name, help, kind, value) in rows {
+        head(out, name, help, kind);
+        for node in nodes {
+            // A quote or a backslash cannot be in an address; a line that could lie must not depend on that.
+            let address: String = node.address.replace(['"', '\\', '\n'], "_");
+            let _ = writeln!(out, "{name}{{node=\"{address}\"}} {}", value(node));
+        }
+    }
+}
+
+/// The nodes as rows of a table; nothing where there are none.
+pub(super) fn page(traffic: &Traffic) -> String {
+    let mut out = String::from(
+        "<table><tr><th>node</th><th>requests</th><th>failures</th><th>asked now</th></tr>",
+    );
+    for node in &traffic.nodes {
+        let asked = if node.is_left_alone { "no" } else { "yes" };
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{asked}</td></tr>",
+            escape(&node.address),
+            node.requests,
+            node.failures
+        );
+    }
+    out.push_str("</table><table><tr><th>cluster</th><th>calls</th><th>retries</th><th>refused</th><th>failed</th><th>mean</th></tr>");
+    for one in traffic.calls.iter().filter(|one| one.count() > 0) {
+        let mean = one.spent.as_secs_f64() * 1e3 / one.count() as f64;
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{mean:.1} ms</td></tr>",
+            one.call,
+            one.count(),
+            one.retries,
+            one.refused,
+            one.failed
+        );
+    }
+    out.push_str("</table>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn calls_and_nodes_are_told() {
+        let mut took = [0; CALL_BUCKETS.len() + 1];
+        (took[0], took[1]) = (2, 1);
+        let traffic = Traffic {
+            calls: vec![CallTraffic {
+                call: "search",
+                answered: 2,
+                refused: 0,
+                failed: 1,
+                retries: 4,
+                took,
+                spent: Duration::from_millis(5),
+            }],
+            nodes: vec![NodeTraffic {
+                address: "http://a:6333".to_owned(),
+                requests: 7,
+                failures: 5,
+                is_left_alone: true,
+            }],
+        };
+        let mut out = String::new();
+        write(&mut out, &traffic);
+        for line in [
+            "docent_engine_calls_total{call=\"search\",outcome=\"answered\"} 2",
+            "docent_engine_calls_total{call=\"search\",outcome=\"failed\"} 1",
+            "docent_engine_retries_total{call=\"search\"} 4",
+            "docent_engine_call_seconds_bucket{call=\"search\",le=\"0.001\"} 2",
+            "docent_engine_call_seconds_bucket{call=\"search\",le=\"10\"} 3",
+            "docent_engine_call_seconds_bucket{call=\"search\",le=\"+Inf\"} 3",
+            "docent_engine_call_seconds_sum{call=\"search\"} 0.005",
+            "docent_engine_node_requests_total{node=\"http://a:6333\"} 7",
+            "docent_engine_node_failures_total{node=\"http://a:6333\"} 5",
+            "docent_engine_node_left_alone{node=\"http://a:6333\"} 1",
+        ] {
+            assert!(out.lines().any(|found| found == line), "{line}\n{out}");
+        }
+        let page = page(&traffic);
+        assert!(
+            page.contains("<td>http://a:6333</td><td>7</td><td>5</td><td>no</td>"),
+            "{page}"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The weights of words worked out anew where documents have become longer or shorter than those that the
+//! weights were made for.
+//!
+//! A weight holds the mean length of all documents, so it cannot follow every change. It is left as it is
+//! while that mean stays about the same, and made again for all documents when it does not.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Inner;
+use super::ask::Ask;
+use super::head::Head;
+use super::layout::{STORED, WEIGHED};
+use super::narrow::Conditions;
+use super::point::{self, Prepared};
+use super::traffic::Call;
+use super::view::View;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// How much longer or shorter documents may become. A fifth moves the weight of a word in a document of
+/// the usual length by less than a tenth.
+const DRIFT: f32 = 1.2;
+
+/// How many documents are weighed at a time.
+const AT_ONCE: usize = 64;
+
+/// The words of a document, weighed.
+#[derive(Serialize)]
+struct Weighed {
+    id: String,
+    vector: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct Points {
+    points: Vec<Weighed>,
+}
+
+impl Head {
+    /// The mean lengths of body and title now.
+    pub(super) fn means_now(&self) -> [f32; 2] {
+        let documents = self.documents.max(1) as f32;
+        self.lengths.map(|sum| (sum as f32 / documents).max(1.0))
+    }
+
+    /// Whether the weights were made for documents of another length.
+    fn has_drifted(&self) -> bool {
+        let far = |(now, then): (&f32, &f32)| {
+            let (less, more) = if now < then { (now, then) } else { (then, now) };
+            *more > *less * DRIFT
+        };
+        self.documents > 0 && self.means_now().iter().zip(&self.means).any(far)
+    }
+}
+
+impl Inner {
+    /// Weighs all documents again where their lengths have changed, and those that an interrupted run has
+    /// left. What readers see meanwhile has the one or the other weight.
+    pub(super) fn reweigh(self: &Arc<Self>, head: &Head) -> Result<(), Error> {
+        if head.has_drifted() {
+            let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+            let head = self.lead(&mut lease)?;
+            let next = Head {
+                means: head.means_now(),
+                weighing: head.weighing + 1,
+                ..head.clone()
+            };
+            if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
+                return Err(self.locked());
+            }
+            tracing::info!(means = ?next.means, "words are weighed for documents of another length");
+            self.show(next, Instant::now());
+        } else if head.weighing == 0 {
+            return Ok(());
+        }
+        while self.reweigh_some()? > 0 {}
+        Ok(())
+    }
+
+    /// Weighs some documents, and says how many.
+    fn reweigh_some(self: &Arc<Self>) -> Result<usize, Error> {
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = self.lead(&mut lease)?;
+        let (means, weighing) = (head.means, head.weighing);
+        let view = View::new(self, Arc::new(head), Reader::owner(), self.writing());
+        let open =
+            Conditions::live(&view.head).not(json!({"key": WEIGHED, "match": {"value": weighing}}));
+        let found = view.list(&open.json(), &[STORED], AT_ONCE)?;
+        let mut points = Vec::new();
+        for one in &found {
+            let Some(document) = point::document(&one.payload) else {
+                return Err(Error::engine("a stored document cannot be read"));
+            };
+            let vector = Prepared::new(&document).words(means)?;
+            let id = one.name();
+            points.extend(vector.map(|vector| Weighed { id, vector }));
+        }
+        let documents = &self.names.documents;
+        if !points.is_empty() {
+            let path = format!("/collections/{documents}/points/vectors?wait=true");
+            let body = serde_json::to_string(&Points { points }).map_err(Error::engine)?;
+            let ask = Ask::put(Call::Write, "weigh words", path, body);
+            self.nodes.ask::<serde_json::Value>(&ask, self.writing())?;
+        }
+        let names: Vec<String> = found.iter().map(super::wire::Point::name).collect();
+        if !names.is_empty() {
+            let body = json!({"payload": {WEIGHED: weighing}, "points": names}).to_string();
+            self.change(documents, "points/payload", body, self.writing())?;
+        }
+        Ok(names.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_follow_when_documents_become_longer_or_shorter_by_a_fifth() {
+        let head = |body: u64, title: u64| Head {
+            documents: 10,
+            lengths: [body, title],
+            means: [100.0, 5.0],
+            ..Head::default()
+        };
+        for (body, title, is_far) in [
+            (1_000, 50, false),
+            (1_190, 50, false),
+            (1_210, 50, true),
+            (840, 50, false),
+            (830, 50, true),
+            (1_000, 61, true),
+        ] {
+            assert_eq!(head(body, title).has_drifted(), is_far, "{body} {title}");
+        }
+        assert!(!Head::default().has_drifted(), "nothing to weigh");
+    }
+}

@@ -1,0 +1,136 @@
+//! How often the nodes are asked for one answer: held, because every request is a round trip.
+
+use docent_search::{Cluster, DocId, Engine, Principal, Query, Reader, Readers, Traffic, Value};
+use libtest_mimic::Trial;
+
+use crate::meanings::{settle, topics};
+use crate::shelf::{document, put, put_facts};
+use crate::{Fresh, Shared, runtime};
+
+/// More than both halves of a search bring, so that each has to be asked about what the other found.
+const DOCUMENTS: usize = 240;
+
+/// The words, both halves, what each half says about the other's documents, and the documents.
+const FIRST: u64 = 7;
+
+/// Words and documents are known by then.
+const AGAIN: u64 = 5;
+
+pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
+    let (first, second) = (servers.clone(), servers.clone());
+    vec![
+        Trial::test("traffic::an_answer_takes_few_requests", move || {
+            let fresh = Fresh::shared(first.get(), Some(topics()));
+            runtime().block_on(few_requests(&fresh));
+            Ok(())
+        }),
+        Trial::test("traffic::calls_are_counted_by_kind", move || {
+            let fresh = Fresh::shared(second.get(), None);
+            runtime().block_on(by_kind(&fresh));
+            Ok(())
+        }),
+    ]
+}
+
+/// Half of them have the words of the question, all are about something.
+async fn fill(engine: &Cluster) {
+    let texts = [
+        "A ferry sails to the island.",
+        "The ship of the harbour.",
+        "A levy.",
+        "A home.",
+    ];
+    let changes = (0..DOCUMENTS).map(|n| {
+        // Each of another length, so that no two are worth the same.
+        let rest = "Nothing of note. ".repeat(n);
+        let text = format!("{} {rest}", texts[n % texts.len()]);
+        let kind = Value::Text(format!("kind {}", n % 3));
+        put_facts(&format!("d{n}"), &text, "", &[("kind", kind)])
+    });
+    engine.apply(changes.collect()).await.unwrap();
+    settle(engine).await;
+}
+
+fn calls(traffic: &Traffic, kind: &str) -> u64 {
+    let found = traffic.calls.iter().find(|one| one.call == kind);
+    found.unwrap().answered
+}
+
+/// How many requests something took, apart from those for the state, which is asked for again after a while.
+async fn taken<T>(engine: &Cluster, work: impl Future<Output = T>) -> u64 {
+    let count = || {
+        let traffic = engine.traffic().unwrap();
+        let calls = traffic.calls.iter().filter(|one| one.call != "state");
+        calls.map(|one| one.answered).sum::<u64>()
+    };
+    let before = count();
+    work.await;
+    count() - before
+}
+
+async fn few_requests(fresh: &Fresh) {
+    fill(fresh.engine()).await;
+    // One that has nothing in memory, and no writer's requests among its own.
+    let engine = Cluster::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
+    let asked = &engine;
+    let search = move |text: &'static str, facets: &'static [&'static str]| {
+        let facets = facets.iter().map(|name| (*name).to_owned()).collect();
+        let query = Query::new(text, 10, Reader::everyone()).facets(facets);
+        async move {
+            let found = asked.search(query).await.unwrap();
+            assert_eq!(found.hits.len(), 10);
+        }
+    };
+    let first = taken(&engine, search("ferry to an island", &[])).await;
+    assert!(first <= FIRST, "{first}");
+    // The nodes may still put their segments in order, and then find others among equals.
+    let mut again = u64::MAX;
+    for _ in 0..5 {
+        again = again.min(taken(&engine, search("ferry to an island", &[])).await);
+    }
+    assert!(again <= AGAIN, "{again}");
+    // The words are new, most documents are not.
+    let other = taken(&engine, search("ship in a harbour", &[])).await;
+    assert!(other <= FIRST, "{other}");
+    let slip = taken(&engine, search("harbuor", &[])).await;
+    assert!(slip <= FIRST + 3, "{slip}");
+    let fetched = engine.fetch(DocId::parse("d7").unwrap(), Reader::everyone());
+    let fetched = taken(&engine, async { assert!(fetched.await.unwrap().is_some()) }).await;
+    assert!(fetched <= 1, "{fetched}");
+    assert_eq!(calls(&engine.traffic().unwrap(), "facets"), 0);
+    assert_eq!(calls(&engine.traffic().unwrap(), "count"), 0);
+    search("ferry", &["kind"]).await;
+    assert_eq!(calls(&engine.traffic().unwrap(), "facets"), 1);
+
+    // Who may not read everything costs no more than a look at the languages.
+    let mut secret = document("secret", "T", "A ferry for some.");
+    secret.readers = Readers::Only([Principal::parse("group:crew").unwrap()].into());
+    let changes = vec![docent_search::Change::Put(secret)];
+    fresh.engine().apply(changes).await.unwrap();
+    settle(fresh.engine()).await;
+    let engine = Cluster::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
+    let query = Query::new("ferry to an island", 10, Reader::everyone());
+    let narrowed = taken(&engine, async { drop(engine.search(query).await.unwrap()) }).await;
+    assert!(narrowed <= FIRST + 1, "{narrowed}");
+}
+
+async fn by_kind(fresh: &Fresh) {
+    let engine = fresh.engine();
+    engine.apply(vec![put("a", "T", "A ferry.")]).await.unwrap();
+    let query = Query::new("ferry", 10, Reader::everyone()).counted();
+    engine.search(query).await.unwrap();
+    let traffic = engine.traffic().unwrap();
+    for kind in ["search", "count", "fetch", "write", "state", "collections"] {
+        assert!(calls(&traffic, kind) > 0, "{kind}: {traffic:?}");
+    }
+    let search = &traffic.calls[0];
+    assert_eq!(search.took.iter().sum::<u64>(), search.count());
+    assert!(!search.spent.is_zero() && search.failed == 0);
+    assert_eq!(traffic.nodes.len(), 3);
+    for node in &traffic.nodes {
+        assert!(
+            node.requests > 0 && node.failures == 0 && !node.is_left_alone,
+            "{node:?}"
+        );
+    }
+}
