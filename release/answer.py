@@ -57,15 +57,15 @@ def call(url, tool, arguments):
 
 
 def wait(url, query):
-    """The results of a search, as soon as there are any: a new folder is being indexed."""
+    """The results of a search, as soon as there are any that can be cited: a new folder is being indexed."""
     end = time.monotonic() + PATIENCE
     why = "nobody answers"
     while time.monotonic() < end:
         try:
             results = call(url, "search", {"query": query})["results"]
-            if results:
+            if results and results[0]["url"]:
                 return results
-            why = "nothing is found"
+            why = f"nothing that can be cited is found: {results[:1]}"
         except (OSError, http.client.HTTPException) as error:
             why = str(error)
         time.sleep(0.01)

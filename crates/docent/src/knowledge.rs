@@ -138,6 +138,13 @@ impl Knowledge {
         Some(parts.to_string().into())
     }
 
+    /// Whether documents that are there may not be found yet, because the folder is read for the first time.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.standing
+            .get()
+            .is_some_and(|standing| standing.is_reading())
+    }
+
     /// Takes out of what the engine says of itself how many documents there are, where not everyone may know
     /// of all.
     pub(crate) fn keep_counts(&self, told: &mut Value) {

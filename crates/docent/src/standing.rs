@@ -84,6 +84,11 @@ impl Standing {
         })
     }
 
+    /// Whether the folder is being read for the first time, so that what is there may not be found yet.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.with(|inner| !inner.looked && matches!(inner.sync, Sync::Running { .. }))
+    }
+
     /// What is counted of the index.
     pub(crate) fn numbers(&self) -> Numbers {
         self.with(|inner| inner.numbers())
@@ -226,6 +231,7 @@ mod tests {
             ..status(64, 1)
         });
         let files = json!({"done": 3, "total": 9});
+        assert!(standing.is_reading());
         assert_eq!(
             standing.unready(),
             Some(json!({
@@ -239,6 +245,7 @@ mod tests {
         // Later looks are short and show what was there before.
         standing.sync(Sync::Running { done: 0, total: 9 });
         assert_eq!(standing.unready(), None);
+        assert!(!standing.is_reading());
         standing.sync(Sync::Failed);
         assert_eq!(
             standing.unready(),

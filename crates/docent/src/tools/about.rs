@@ -95,15 +95,41 @@ pub fn fields(catalog: &Catalog) -> Arc<str> {
     list(fields).into()
 }
 
+/// How many documents were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// At least one.
+    Some,
+    /// None of those that there are.
+    None,
+    /// None of those that have been read so far.
+    NoneYet,
+}
+
+impl Outcome {
+    pub(super) fn of(found: usize, knowledge: &Knowledge) -> Self {
+        match found {
+            0 if knowledge.is_reading() => Self::NoneYet,
+            0 => Self::None,
+            _ => Self::Some,
+        }
+    }
+}
+
 /// What the model should know when a filter was ignored or nothing was found; nothing when all
 /// went well.
 #[must_use]
-pub fn remarks(parsed: &Parsed, catalog: &Catalog, found: usize) -> Option<String> {
-    if found > 0 && parsed.ignored.is_empty() {
+pub fn remarks(parsed: &Parsed, catalog: &Catalog, outcome: Outcome) -> Option<String> {
+    if outcome == Outcome::Some && parsed.ignored.is_empty() {
         return None;
     }
     let mut text = String::new();
-    if found == 0 {
+    if outcome == Outcome::NoneYet {
+        text.push_str(
+            "Nothing was found so far: the documents are still being read. Ask again in a moment. ",
+        );
+    }
+    if outcome == Outcome::None {
         text.push_str("Nothing was found. ");
         if !parsed.applied.is_empty() {
             let filters: Vec<_> = parsed
@@ -230,12 +256,14 @@ mod tests {
 
     #[test]
     fn remarks_are_made_only_when_something_is_off() {
-        let remark = |text: &str, found| remarks(&parse(text), &catalog(), found);
-        assert_eq!(remark("housing party:labor", 3), None);
-        let ignored = remark("housing party:Labour", 3).unwrap();
+        let remark = |text: &str, outcome| remarks(&parse(text), &catalog(), outcome);
+        assert_eq!(remark("housing party:labor", Outcome::Some), None);
+        let early = remark("housing", Outcome::NoneYet).unwrap();
+        assert!(early.contains("still being read. Ask again"), "{early}");
+        let ignored = remark("housing party:Labour", Outcome::Some).unwrap();
         assert!(ignored.starts_with("Ignored `party:Labour`"), "{ignored}");
         assert!(ignored.contains("write `party:Labor`"), "{ignored}");
-        let nothing = remark("housing party:labor", 0).unwrap();
+        let nothing = remark("housing party:labor", Outcome::None).unwrap();
         assert!(nothing.contains("Applied: party is Labor."), "{nothing}");
         assert!(
             nothing.ends_with(

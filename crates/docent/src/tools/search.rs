@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::about;
+use super::about::{self, Outcome};
 use crate::knowledge::Knowledge;
 
 /// The `search` tool.
@@ -61,7 +61,7 @@ impl Search {
             .method(self.0.method)
             .diversity(self.0.diversity);
         let hits = self.0.engine.search(query).await?.hits;
-        let remarks = about::remarks(&parsed, &catalog, hits.len());
+        let remarks = about::remarks(&parsed, &catalog, Outcome::of(hits.len(), &self.0));
         let mut results: Vec<_> = hits.into_iter().map(|hit| self.found(hit)).collect();
         results.extend(remarks.map(|text| Found {
             id: about::ID.to_owned(),

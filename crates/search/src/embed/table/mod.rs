@@ -12,7 +12,7 @@ use crate::fuse::Scale;
 use words::Words;
 
 /// Names the table; another table gets another name.
-const FINGERPRINT: &str = "docent-table-256-v1";
+const FINGERPRINT: &str = "docent-table-256-v2";
 /// How many numbers a vector has.
 const DIMENSIONS: usize = 256;
 /// What is looked at of a text; whatever cuts passages stays far below.
@@ -184,18 +184,18 @@ mod tests {
     fn vectors_are_those_of_the_program_that_made_the_table() {
         let table = Table::new().unwrap();
         for (text, expected) in [
-            ("How do vaccines work?", [0.0215, -0.0162, -0.0178, -0.0259]),
+            ("How do vaccines work?", [0.0259, -0.0264, -0.0156, -0.0192]),
             (
                 "def parseHTTPResponse(raw_bytes, max_len=4096):",
-                [-0.0294, -0.0131, 0.0031, -0.0175],
+                [-0.0401, -0.0144, -0.0010, -0.0288],
             ),
             (
                 "Naïve Bayes in Zürich, β-catenin and IL6",
-                [-0.0029, -0.1897, -0.0744, 0.0223],
+                [-0.0055, -0.1839, -0.0617, 0.0200],
             ),
             (
                 "antidisestablishmentarianism",
-                [0.0706, 0.0704, 0.0068, 0.0382],
+                [0.0743, 0.0697, 0.0111, 0.0308],
             ),
         ] {
             for (found, expected) in table.vector(text).iter().zip(expected) {
