@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::{Index, IndexWriter, TantivyError, Term};
 
 use super::disk::Disk;
@@ -201,6 +201,10 @@ fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<Ind
         .memory_budget_per_thread(budget)
         .build();
     let writer: IndexWriter = index.writer_with_options(options)?;
+    // A new writer gives its first operation the number of the last commit. A merge that starts before the
+    // next commit takes what has that number for done, and a document whose deletion had it would come
+    // back; so nothing gets it.
+    writer.run(std::iter::empty::<UserOperation>())?;
     // A process that was killed may have left a file that no commit names but whose name the next
     // commit would choose again, and tantivy never writes over a file.
     writer.garbage_collect_files().wait()?;
@@ -210,4 +214,68 @@ fn open(index: &Index, is_large: bool, most_bytes: usize) -> tantivy::Result<Ind
     merging.set_del_docs_ratio_before_merge(MAX_DELETED);
     writer.set_merge_policy(Box::new(merging));
     Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::indexer::NoMergePolicy;
+
+    use super::super::schema::schema;
+    use super::super::tokens;
+    use super::*;
+    use crate::document::tests::plain;
+    use crate::document::{DocId, Document};
+
+    const SEGMENTS: usize = SEGMENTS_TO_MERGE + 1;
+
+    fn document(id: &str) -> Document {
+        Document {
+            id: DocId::parse(id).unwrap(),
+            ..plain("A ferry.")
+        }
+    }
+
+    fn delete(writer: &IndexWriter, fields: Fields, id: &str) {
+        writer.delete_term(Term::from_field_text(fields.id, id));
+    }
+
+    /// Segments that a merge is waiting for, of which every other one lost a document in the last commit.
+    fn index() -> (Index, Fields) {
+        let (schema, fields) = schema();
+        let mut index = Index::create_in_ram(schema);
+        index.set_tokenizers(tokens::manager());
+        let mut writer = open(&index, false, MOST_BYTES).unwrap();
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        for segment in 0..SEGMENTS {
+            for n in 0..3 {
+                let one = document(&format!("{segment}-{n}"));
+                writer.add_document(fields.write(&one).unwrap()).unwrap();
+            }
+            writer.commit().unwrap();
+        }
+        for segment in (0..SEGMENTS).step_by(2) {
+            delete(&writer, fields, &format!("{segment}-2"));
+        }
+        writer.commit().unwrap();
+        writer.wait_merging_threads().unwrap();
+        (index, fields)
+    }
+
+    #[test]
+    fn what_a_new_writer_deletes_first_stays_deleted_through_a_merge() {
+        for segment in 0..SEGMENTS {
+            let (index, fields) = index();
+            let before = index.reader().unwrap().searcher().num_docs();
+            let mut writer = open(&index, false, MOST_BYTES).unwrap();
+            let id = format!("{segment}-0");
+            delete(&writer, fields, &id);
+            let new = fields.write(&document(&id)).unwrap();
+            writer.add_document(new).unwrap();
+            writer.commit().unwrap();
+            writer.wait_merging_threads().unwrap();
+            let searcher = index.reader().unwrap().searcher();
+            assert!(searcher.segment_readers().len() < SEGMENTS, "a merge");
+            assert_eq!(searcher.num_docs(), before, "{id}");
+        }
+    }
 }
