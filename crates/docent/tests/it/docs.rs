@@ -275,25 +275,10 @@ fn every_metric_is_explained() {
         .map(|name| name.split('{').next().unwrap().to_owned())
         .collect();
     let dir = Dir::small();
-    let mut command = dir.docent(&[
-        "serve",
-        "docs",
-        "--listen",
-        "127.0.0.1:0",
-        "--metrics",
-        "127.0.0.1:0",
-    ]);
+    let mut command = dir.serve(&["docs", "--metrics", "127.0.0.1:0"]);
     command.env("DOCENT_TELEMETRY_OTLP_ENDPOINT", "http://127.0.0.1:9");
     let server = Server::of(command);
-    let line = server.wait_for("  metrics      http://");
-    let address = line
-        .split("http://")
-        .nth(1)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = server.metrics();
     let numbers = crate::metered::get(&address, "/metrics", &address);
     let shown: BTreeSet<_> = numbers
         .lines()

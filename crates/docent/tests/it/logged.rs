@@ -1,8 +1,5 @@
 //! The log of a real server at its most verbose, in which nobody's words may stand.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::process::{Dir, Server};
@@ -112,24 +109,11 @@ fn nobodys_words_are_in_the_log_of_a_server() {
 #[test]
 fn nobodys_words_are_in_the_log_over_stdio() {
     let dir = corpus();
-    let mut command = dir.docent(&["serve", "docs", "--stdio", "--log", "trace"]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    for call in calls() {
-        writeln!(stdin, "{call}").unwrap();
-    }
-    writeln!(stdin, "{QUERY}").unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let answers = String::from_utf8(output.stdout).unwrap();
-    assert!(answers.lines().count() > 5, "{answers}");
-    assert_silent(&String::from_utf8(output.stderr).unwrap());
+    let calls = calls().into_iter().map(|call| call.to_string());
+    let ran = dir.stdio(&["--log", "trace"], calls.chain([QUERY.to_owned()]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.lines().count() > 5, "{ran:?}");
+    assert_silent(&ran.stderr);
 }
 
 /// The report of a run names files and reasons, and repeats nothing of what is in them.

@@ -24,9 +24,8 @@ fn calls_are_counted_and_shown_apart_from_what_is_public() {
     let dir = Dir::small();
     let server = Server::start(&dir, &["docs", "--metrics", "127.0.0.1:0"]);
     server.wait_until_synced();
-    let line = server.wait_for("  metrics      http://");
-    let address = line.split("http://").nth(1).unwrap();
-    let address = address.split('/').next().unwrap();
+    let address = server.metrics();
+    let address = address.as_str();
     server.call("search", &json!({"query": "ferry"}));
     server.call("fetch", &json!({"id": "no such document"}));
     let numbers = get(address, "/metrics", address);

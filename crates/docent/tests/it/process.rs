@@ -62,6 +62,32 @@ impl Dir {
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.docent(args).output().unwrap())
     }
+
+    /// `docent serve` on a free port.
+    pub(crate) fn serve(&self, args: &[&str]) -> Command {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        self.docent(&all)
+    }
+
+    /// Runs `docent serve --stdio` on these lines until it ends.
+    pub(crate) fn stdio(&self, args: &[&str], lines: impl Iterator<Item = String>) -> Ran {
+        let mut all = vec!["serve", "docs", "--stdio"];
+        all.extend(args);
+        let mut command = self.docent(&all);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        for line in lines {
+            writeln!(stdin, "{line}").unwrap();
+        }
+        drop(stdin);
+        Ran::of(child.wait_with_output().unwrap())
+    }
 }
 
 /// How a run ended.
@@ -96,9 +122,7 @@ pub(crate) struct Server {
 impl Server {
     /// `docent serve` on a free port, once it listens.
     pub(crate) fn start(dir: &Dir, args: &[&str]) -> Self {
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
-        all.extend(args);
-        Self::of(dir.docent(&all))
+        Self::of(dir.serve(args))
     }
 
     /// A command that becomes `docent serve`, once it listens.
@@ -149,6 +173,13 @@ impl Server {
                 .map(str::to_owned)
         })
         .unwrap_or_else(|| panic!("`{words}` was never said: {}", self.said()))
+    }
+
+    /// Where it shows its numbers, once it does.
+    pub(crate) fn metrics(&self) -> String {
+        let line = self.wait_for("  metrics      http://");
+        let address = line.split("http://").nth(1).unwrap();
+        address.split('/').next().unwrap().to_owned()
     }
 
     pub(crate) fn said(&self) -> String {

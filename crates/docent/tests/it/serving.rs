@@ -1,8 +1,5 @@
 //! The real server, over HTTP and stdio.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::process::{Dir, Ran, Server, shown};
@@ -265,23 +262,8 @@ fn our_own_check_has_nothing_to_complain_of() {
     assert!(ran.stdout.contains(summary), "{ran:?}");
 }
 
-/// Runs `docent serve --stdio` on these messages until it ends.
 fn stdio(dir: &Dir, args: &[&str], messages: &[Value]) -> Ran {
-    let mut all = vec!["serve", "docs", "--stdio"];
-    all.extend(args);
-    let mut command = dir.docent(&all);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    for message in messages {
-        writeln!(stdin, "{message}").unwrap();
-    }
-    drop(stdin);
-    Ran::of(child.wait_with_output().unwrap())
+    dir.stdio(args, messages.iter().map(Value::to_string))
 }
 
 fn conversation(version: &str) -> [Value; 4] {

@@ -82,14 +82,7 @@ fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
 }
 
 fn start(dir: &Dir, endpoint: &str) -> Server {
-    let mut command = dir.docent(&[
-        "serve",
-        "docs",
-        "--listen",
-        "127.0.0.1:0",
-        "--metrics",
-        "127.0.0.1:0",
-    ]);
+    let mut command = dir.serve(&["docs", "--metrics", "127.0.0.1:0"]);
     command
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
         .env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=quay")
@@ -217,17 +210,8 @@ fn a_dead_collector_is_counted_and_told_once() {
     let server = start(&dir, &address);
     search(&server, "ferry", &json!({}), "");
     server.wait_for("traces cannot be sent");
-    let line = server.wait_for("  metrics      http://");
-    let metrics = line.split("http://").nth(1).unwrap();
-    let metrics = metrics.split('/').next().unwrap();
-    let mut stream = std::net::TcpStream::connect(metrics).unwrap();
-    write!(
-        stream,
-        "GET /metrics HTTP/1.1\r\nHost: {metrics}\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut numbers = String::new();
-    stream.read_to_string(&mut numbers).unwrap();
+    let metrics = server.metrics();
+    let numbers = crate::metered::get(&metrics, "/metrics", &metrics);
     let dropped = numbers
         .lines()
         .find_map(|line| line.strip_prefix("docent_spans_total{outcome=\"dropped\"} "));
