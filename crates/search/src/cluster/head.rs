@@ -11,6 +11,7 @@
 //! another that asks it back, which is for minutes where a collection is made or removed meanwhile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,6 +26,9 @@ use crate::error::Error;
 
 /// The most generations that are remembered as never finished. Older ones have been swept.
 pub(super) const MAX_VOID: usize = 16;
+
+/// How long nodes get that do not agree, before they are asked again.
+const AGREEING: Duration = Duration::from_millis(20);
 
 /// The state of an index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,9 +99,17 @@ impl Head {
         Self::read_of("", nodes, names, deadline)
     }
 
-    /// Reads the state that more than half of the nodes have; nothing where those that are asked differ.
+    /// Reads the state that more than half of the nodes have. Those that are asked differ while something is
+    /// written, a sign of life perhaps, so this waits until they do not; nothing where they never agree.
     fn agreed(nodes: &Nodes, names: &Names, deadline: Deadline) -> Result<Option<Self>, Error> {
-        Self::read_of("?consistency=quorum", nodes, names, deadline)
+        loop {
+            let found = Self::read_of("?consistency=quorum", nodes, names, deadline)?;
+            let is_over = deadline.left().is_none_or(|left| left <= AGREEING);
+            if found.is_some() || is_over {
+                return Ok(found);
+            }
+            std::thread::sleep(AGREEING);
+        }
     }
 
     fn read_of(

@@ -109,6 +109,12 @@ impl Fresh {
     fn engine(&self) -> &Cluster {
         self.engine.as_ref().unwrap()
     }
+
+    /// The name of one of its collections.
+    fn collection(&self, kind: &str) -> String {
+        let settings = &self.settings;
+        format!("{}-{kind}-{}", settings.collection, settings.format)
+    }
 }
 
 macro_rules! contract {

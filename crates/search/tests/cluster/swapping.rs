@@ -219,7 +219,10 @@ fn another_model(servers: &Servers) {
     let new = only(servers, name);
     assert_ne!(new, old);
     let (_, aliases) = collections(servers, name);
-    let documents = (format!("{name}-documents"), format!("{name}-documents-1"));
+    let documents = (
+        format!("{name}-documents"),
+        format!("{name}-documents-{}", settings.format),
+    );
     assert_eq!(aliases, [documents, (format!("{name}-passages"), new)]);
     // One that was started with the old model, and one that has no other, go on.
     assert_eq!(runtime.block_on(boats(&before)).unwrap().0, BOATS);
@@ -270,6 +273,7 @@ fn another_format(servers: &Servers) {
         format: old.format + 1,
         ..old.clone()
     };
+    let (before, now) = (old.format, new.format);
     let runtime = runtime();
     let older = Cluster::open(old, Some(topics())).unwrap();
     runtime.block_on(fill(&older));
@@ -291,17 +295,17 @@ fn another_format(servers: &Servers) {
         .block_on(newer.apply(vec![put("b00", "T", "A ship.")]))
         .unwrap();
     assert!(is_building(&newer));
-    assert_eq!(collections(servers, name).1[0], documents(1));
+    assert_eq!(collections(servers, name).1[0], documents(before));
     runtime.block_on(fill(&newer));
     runtime.block_on(newer.complete()).unwrap();
     assert!(!is_building(&newer));
-    assert_eq!(collections(servers, name).1[0], documents(2));
+    assert_eq!(collections(servers, name).1[0], documents(now));
     // Those who know the old one go on as long as they live, and do not take the name back.
     runtime
         .block_on(older.apply(vec![put("h00", "T", "A levy.")]))
         .unwrap();
     runtime.block_on(newer.complete()).unwrap();
-    assert_eq!(collections(servers, name).1[0], documents(2));
+    assert_eq!(collections(servers, name).1[0], documents(now));
     stop.store(true, Ordering::Relaxed);
     assert!(runtime.block_on(asking).unwrap() > 3);
     assert_eq!(runtime.block_on(boats(&older)).unwrap().0, BOATS);
@@ -309,7 +313,7 @@ fn another_format(servers: &Servers) {
     let is_there = || {
         let (all, _) = collections(servers, name);
         all.iter()
-            .any(|one| one.contains("-1-") || one.ends_with("-1"))
+            .any(|one| one.contains(&format!("-{before}-")) || one.ends_with(&format!("-{before}")))
     };
     let start = Instant::now();
     while is_there() {

@@ -75,8 +75,8 @@ async fn follow(fresh: &Fresh) {
 
 /// How often the weights were made anew, as the head says it.
 fn weighing(fresh: &Fresh) -> u64 {
-    let (address, name) = (&fresh.settings.addresses[0], &fresh.settings.collection);
-    let url = format!("{address}/collections/{name}-head-1/points/scroll");
+    let (address, head) = (&fresh.settings.addresses[0], fresh.collection("head"));
+    let url = format!("{address}/collections/{head}/points/scroll");
     let request = ureq::post(url).header("content-type", "application/json");
     let mut answer = request.send("{\"with_payload\":true}").unwrap();
     let text = answer.body_mut().read_to_string().unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use docent_search::{Cluster, Engine, Error, Generation, Query, Reader};
 use libtest_mimic::Trial;
+use serde_json::json;
 
 use crate::shelf::{find, put, remove};
 use crate::{Fresh, Shared, runtime};
@@ -13,12 +14,13 @@ use crate::{Fresh, Shared, runtime};
 type Case = fn(&Fresh);
 
 pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let cases: [(&'static str, Case); 5] = [
+    let cases: [(&'static str, Case); 6] = [
         (
             "an_answer_shows_one_generation_on_every_replica",
             one_generation,
         ),
         ("one_of_several_writes", one_writer),
+        ("commits_meet_signs_of_life", signs_of_life),
         ("a_writer_that_ends_lets_go", released),
         ("a_writer_that_was_declared_dead_changes_nothing", fenced),
         ("what_is_gone_is_removed", swept),
@@ -82,6 +84,33 @@ fn one_generation(fresh: &Fresh) {
     });
 }
 
+/// A sign of life is written to the same point as a commit. While it is, nodes differ about that point.
+fn signs_of_life(fresh: &Fresh) {
+    let done = AtomicBool::new(false);
+    let nodes = &fresh.settings.addresses;
+    let head = fresh.collection("head");
+    std::thread::scope(|scope| {
+        for (at, node) in nodes.iter().enumerate() {
+            let url = format!("{node}/collections/{head}/points/payload");
+            let done = &done;
+            scope.spawn(move || {
+                let mut beat = at;
+                while !done.load(Ordering::Relaxed) {
+                    beat += nodes.len();
+                    let body = json!({"payload": {"beat": beat}, "filter": {}}).to_string();
+                    let request = ureq::post(&url).header("content-type", "application/json");
+                    request.send(body).unwrap();
+                }
+            });
+        }
+        let runtime = runtime();
+        let applied = (0..100).map(|n| runtime.block_on(fresh.engine().apply(batch(n))));
+        let failed: Vec<Error> = applied.filter_map(Result::err).collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(failed.is_empty(), "{failed:?}");
+    });
+}
+
 fn one_writer(fresh: &Fresh) {
     let second = another(fresh);
     runtime().block_on(async {
@@ -135,8 +164,8 @@ fn fenced(fresh: &Fresh) {
 /// Makes the second one the writer although the first one lives, as a network that was cut in two would.
 async fn steal(fresh: &Fresh, second: &Cluster) {
     let address = &fresh.settings.addresses[0];
-    let head = format!("{}-head-1", fresh.settings.collection);
-    let body = serde_json::json!({"payload": {"holder": ""}, "filter": {}}).to_string();
+    let head = fresh.collection("head");
+    let body = json!({"payload": {"holder": ""}, "filter": {}}).to_string();
     let url = format!("{address}/collections/{head}/points/payload?wait=true");
     ureq::post(url)
         .header("content-type", "application/json")
@@ -154,15 +183,12 @@ fn swept(fresh: &Fresh) {
         fresh.engine().complete().await.unwrap();
     });
     let address = &fresh.settings.addresses[0];
-    let documents = format!("{}-documents-1", fresh.settings.collection);
+    let documents = fresh.collection("documents");
     let url = format!("{address}/collections/{documents}/points/count");
     let body = ureq::post(url)
         .header("content-type", "application/json")
         .send("{\"exact\":true}");
     let text = body.unwrap().body_mut().read_to_string().unwrap();
     let counted: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        counted.pointer("/result/count"),
-        Some(&serde_json::json!(5))
-    );
+    assert_eq!(counted.pointer("/result/count"), Some(&json!(5)));
 }
