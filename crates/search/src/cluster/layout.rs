@@ -29,7 +29,7 @@ use crate::error::Error;
 
 /// The format of everything but passages; another one is built beside the old, which the programs that know
 /// it go on reading.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// The generation in which a version came, and that in which it went.
 pub(super) const FROM: &str = "from";
@@ -44,16 +44,17 @@ pub(super) const TERMS: &str = "terms";
 pub(super) const DAY: &str = "day";
 /// The code of its language.
 pub(super) const LANGUAGE: &str = "language";
-/// Before the name of a model that has made its vectors: a key for each, so that one can be taken back.
-const MADE: &str = "made";
 /// Which mean lengths its weights were worked out with, by the number that they have in the head.
 pub(super) const WEIGHED: &str = "weighed";
 /// How many terms its body and its title have.
 pub(super) const LENGTHS: &str = "lengths";
-/// The document itself.
+/// The document itself, and how many bytes it takes.
 pub(super) const STORED: &str = "stored";
+pub(super) const SIZE: &str = "size";
 /// The version of a document that a passage belongs to.
 pub(super) const DOCUMENT: &str = "document";
+/// Whether it is the first of its version, which is written after all others.
+pub(super) const FIRST: &str = "first";
 /// The sparse vector of a document.
 pub(super) const WORDS: &str = "words";
 /// A word of the documents, its beginnings, its pairs of letters, and how many letters it has.
@@ -131,11 +132,6 @@ pub(super) fn model_name(fingerprint: &str) -> String {
     format!("{:016x}", number_of(fingerprint.as_bytes()))
 }
 
-/// The key by which a document says that a model has made its vectors.
-pub(super) fn made_by(model: &str) -> String {
-    format!("{MADE}_{model}")
-}
-
 /// A name for a point that no other parts give.
 pub(super) fn point_id(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
@@ -190,7 +186,7 @@ pub(super) fn make_head(
         "vectors": {}, "shard_number": 1, "replication_factor": replicas, "write_consistency_factor": 2,
     });
     let indexes = indexed(&[("epoch", "integer"), ("generation", "integer")]);
-    collection(nodes, &names.head, &made, &indexes, settings).map(drop)
+    collection(nodes, &names.head, &made, &indexes, settings)
 }
 
 /// Makes what is not there yet, the indexes of these fields included. What is there stays as it is.
@@ -199,7 +195,6 @@ pub(super) fn make(
     names: &Names,
     settings: &ClusterSettings,
     fields: &BTreeMap<String, String>,
-    model: Option<&Model>,
 ) -> Result<(), Error> {
     let (shards, replicas) = spread(nodes, settings);
     let documents = json!({
@@ -209,13 +204,12 @@ pub(super) fn make(
     });
     let mut indexes = indexed(&DOCUMENT_INDEXES);
     indexes.extend(of_fields(fields));
-    indexes.extend(model.map(|model| (made_by(&model.name), "bool")));
     collection(nodes, &names.documents, &documents, &indexes, settings)?;
     let terms = json!({
         "vectors": {}, "shard_number": 1, "replication_factor": replicas, "on_disk_payload": true,
     });
     let indexes = indexed(&TERM_INDEXES);
-    collection(nodes, &names.terms, &terms, &indexes, settings).map(drop)
+    collection(nodes, &names.terms, &terms, &indexes, settings)
 }
 
 /// Into how many parts a collection is cut, and on how many nodes each lies.
@@ -237,7 +231,6 @@ fn of_fields(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed>
 /// Makes the collection of a model's passages, unless it is there.
 pub(super) fn make_passages(
     nodes: &Nodes,
-    names: &Names,
     settings: &ClusterSettings,
     model: &Model,
     fields: &BTreeMap<String, String>,
@@ -255,29 +248,7 @@ pub(super) fn make_passages(
     });
     let mut indexes = indexed(&PASSAGE_INDEXES);
     indexes.extend(of_fields(fields));
-    let is_new = collection(nodes, &model.passages, &made, &indexes, settings)?;
-    // Somebody may have removed one by hand.
-    if is_new {
-        let deadline = Deadline::within(settings.write_timeout);
-        unmark(nodes, names, &model.name, deadline)?;
-    }
-    Ok(())
-}
-
-/// Takes back what documents say about having vectors of a model, because these are gone.
-pub(super) fn unmark(
-    nodes: &Nodes,
-    names: &Names,
-    model: &str,
-    deadline: Deadline,
-) -> Result<(), Error> {
-    let key = made_by(model);
-    let of = json!({"must": [{"key": key, "match": {"value": true}}]});
-    let body = json!({"keys": [key], "filter": of}).to_string();
-    let documents = &names.documents;
-    let path = format!("/collections/{documents}/points/payload/delete?wait=true");
-    let ask = Ask::post(Call::Write, "take marks back", path, body);
-    nodes.ask::<Value>(&ask, deadline).map(drop)
+    collection(nodes, &model.passages, &made, &indexes, settings)
 }
 
 /// The keys that have an index in each collection, with its kind.
@@ -291,11 +262,12 @@ const DOCUMENT_INDEXES: [(&str, &str); 8] = [
     (TERMS, "lookup"),
     (LANGUAGE, "keyword"),
 ];
-const PASSAGE_INDEXES: [(&str, &str); 4] = [
+const PASSAGE_INDEXES: [(&str, &str); 5] = [
     (FROM, "integer"),
     (UNTIL, "integer"),
     (WHO, "keyword"),
     (DOCUMENT, "keyword"),
+    (FIRST, "bool"),
 ];
 const TERM_INDEXES: [(&str, &str); 3] = [
     (BEGINNINGS, "keyword"),
@@ -321,20 +293,19 @@ fn indexed(keys: &[(&str, &'static str)]) -> Vec<Indexed> {
 }
 
 /// Makes a collection, unless it is there, and those of its indexes that are not: whoever made it may have
-/// been interrupted. Says whether it was not there.
+/// been interrupted.
 fn collection(
     nodes: &Nodes,
     name: &str,
     made: &Value,
     indexes: &[Indexed],
     settings: &ClusterSettings,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let deadline = Deadline::within(settings.write_timeout);
     let path = format!("/collections/{name}");
     let ask = Ask::get(Call::Collections, "look for a collection", path);
     let there = nodes.reply(&ask, deadline)?;
-    let is_new = there.status != 200;
-    let known: Value = if is_new {
+    let known: Value = if there.status != 200 {
         make_collection(nodes, name, made, deadline)?;
         Value::Null
     } else {
@@ -347,7 +318,7 @@ fn collection(
             index(nodes, name, (key, kind), false, deadline)?;
         }
     }
-    Ok(is_new)
+    Ok(())
 }
 
 /// Removes a collection. One that is not there is as good as removed.

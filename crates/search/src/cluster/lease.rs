@@ -101,7 +101,7 @@ impl Inner {
         let mut next = self.taken_over(&head);
         if let Some(own) = &self.models.own {
             // Before the head names it.
-            layout::make_passages(&self.nodes, &self.names, &self.settings, own, &head.fields)?;
+            layout::make_passages(&self.nodes, &self.settings, own, &head.fields)?;
             if next.model.is_empty() {
                 next.model.clone_from(&own.name);
             }

@@ -140,7 +140,11 @@ impl View<'_> {
             return Ok(Vec::new());
         };
         let body = json!({
-            "filter": {"must": [{"key": DOCUMENT, "match": {"value": version}}]},
+            "filter": {
+                "must": [{"key": DOCUMENT, "match": {"value": version}}],
+                // One that has no passages.
+                "must_not": [{"is_empty": {"key": "start"}}],
+            },
             "limit": MAX_PASSAGES, "with_payload": PLACE, "with_vector": true,
         });
         let path = format!("/collections/{}/points/scroll", own.passages);

@@ -23,10 +23,12 @@ mod swap;
 mod sweep;
 mod traffic;
 mod view;
+mod walk;
 mod wire;
 mod words;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,7 @@ use self::lease::Lease;
 use self::model::{Former, Models};
 use self::nodes::Nodes;
 use self::view::View;
+use self::walk::Walk;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
@@ -58,6 +61,9 @@ pub use self::traffic::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
 /// How old the state of the index may be that an answer comes from. What another process has changed is
 /// seen after this long at the latest.
 const FRESH: Duration = Duration::from_millis(300);
+
+/// For how many times as long as an answer all documents may be counted.
+const COUNTING: u32 = 10;
 
 /// An index on a cluster.
 ///
@@ -78,8 +84,8 @@ struct Inner {
     /// Who this process is among the writers there may be, and the epoch in which it writes.
     me: String,
     leading: Mutex<Option<u64>>,
-    /// Held by who makes vectors.
-    settling: Mutex<()>,
+    /// Held by who makes vectors: how far that is, by the names of models.
+    settling: Mutex<BTreeMap<String, Walk>>,
     is_read_only: bool,
 }
 
@@ -114,8 +120,7 @@ impl Cluster {
             there => there,
         };
         let fields = head.as_ref().map(|head| head.fields.clone());
-        let (fields, model) = (fields.unwrap_or_default(), inner.models.own.as_deref());
-        layout::make(nodes, names, &inner.settings, &fields, model)?;
+        layout::make(nodes, names, &inner.settings, &fields.unwrap_or_default())?;
         // Last, so that whoever finds a head finds the rest too.
         if head.is_none() {
             let awaited = inner.awaited(deadline)?;
@@ -161,7 +166,7 @@ impl Cluster {
             lease: Mutex::default(),
             me: lease::name(),
             leading: Mutex::default(),
-            settling: Mutex::new(()),
+            settling: Mutex::default(),
             is_read_only,
         })))
     }
@@ -197,7 +202,7 @@ impl Engine for Cluster {
     }
 
     fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
-        self.run(move |inner| inner.view(reader)?.catalog())
+        self.run(move |inner| inner.patient_view(reader)?.catalog())
     }
 
     fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
@@ -261,6 +266,12 @@ impl Inner {
         Deadline::within(self.settings.timeout)
     }
 
+    /// How long it may take to count something about all documents: longer than an answer, because no answer needs
+    /// it, and because nodes that put a large index in order are slow meanwhile.
+    fn counting(&self) -> Deadline {
+        Deadline::within(self.settings.timeout * COUNTING)
+    }
+
     /// How long a change may take.
     fn writing(&self) -> Deadline {
         Deadline::within(self.settings.write_timeout)
@@ -305,5 +316,14 @@ impl Inner {
         let deadline = self.reading();
         let head = self.head(deadline)?;
         Ok(View::new(self, head, reader, deadline))
+    }
+
+    /// The same, to count something about all documents. That nobody answers is found out as soon as ever.
+    fn patient_view(&self, reader: Reader) -> Result<View<'_>, Error> {
+        let view = self.view(reader)?;
+        Ok(View {
+            deadline: self.counting(),
+            ..view
+        })
     }
 }

@@ -111,9 +111,25 @@ impl Nodes {
         ask: &Ask,
         deadline: Deadline,
     ) -> Result<T, Error> {
+        Self::result(ask, &self.reply(ask, deadline)?)
+    }
+
+    /// The same, of a collection that may not be there; nothing where it is not.
+    pub(super) fn ask_if_there<T: DeserializeOwned>(
+        &self,
+        ask: &Ask,
+        deadline: Deadline,
+    ) -> Result<Option<T>, Error> {
         let reply = self.reply(ask, deadline)?;
+        if reply.status == 404 {
+            return Ok(None);
+        }
+        Self::result(ask, &reply).map(Some)
+    }
+
+    fn result<T: DeserializeOwned>(ask: &Ask, reply: &Reply) -> Result<T, Error> {
         if !(200..300).contains(&reply.status) {
-            return Err(refused(ask, &reply));
+            return Err(refused(ask, reply));
         }
         let answer: Answer<T> =
             serde_json::from_slice(&reply.body).map_err(|source| Error::Cluster {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::head::Head;
 use super::layout::{
-    BEGINNINGS, DAY, DAYS, DOCUMENT, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS, STORED,
-    TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
+    BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS,
+    SIZE, STORED, TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
 };
 use super::narrow::{body_term, finite, readers, title_term};
 use crate::analysis::{Language, detect};
@@ -131,6 +131,7 @@ impl<'d> Prepared<'d> {
         }
         // As text: numbers and the order of fields come back as they were.
         let stored = serde_json::to_string(&Stored::from(document)).map_err(Error::engine)?;
+        payload.insert(SIZE.to_owned(), json!(stored.len()));
         payload.insert(STORED.to_owned(), Value::String(stored));
         let counted = values(document).into_iter();
         for (name, values) in counted {
@@ -264,11 +265,28 @@ pub(super) fn passage(
     payload.insert(DOCUMENT.to_owned(), json!(version));
     payload.insert("start".to_owned(), json!(passage.range.start));
     payload.insert("end".to_owned(), json!(passage.range.end));
+    if passage.index == 0 {
+        payload.insert(FIRST.to_owned(), json!(true));
+    }
     Ok(Point {
-        id: point_id(&["passage", version, &passage.index.to_string()]),
+        id: passage_id(version, passage.index),
         vector: to_raw_value(vector).map_err(Error::engine)?,
         payload: Value::Object(payload),
     })
+}
+
+/// What stands in the place of the first passage of a version that has none.
+pub(super) fn no_passage((version, from): (&str, u64)) -> Result<Point, Error> {
+    Ok(Point {
+        id: passage_id(version, 0),
+        vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
+        payload: json!({FROM: from, DOCUMENT: version, FIRST: true}),
+    })
+}
+
+/// The name of a passage of a version.
+pub(super) fn passage_id(version: &str, index: usize) -> String {
+    point_id(&["passage", version, &index.to_string()])
 }
 
 /// A word of the documents, to be found by its beginnings and by what is almost it.

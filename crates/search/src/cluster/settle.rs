@@ -1,5 +1,6 @@
 //! Documents into passages with vectors, a slice at a time, and how far that is.
 
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,11 +8,13 @@ use serde_json::json;
 
 use super::Inner;
 use super::head::Head;
-use super::layout::{FROM, STORED, made_by};
+use super::layout::{FROM, STORED};
 use super::model::Model;
 use super::narrow::Conditions;
-use super::point;
+use super::point::{self, passage};
+use super::traffic::Call;
 use super::view::View;
+use super::walk::Walk;
 use super::wire::Point;
 use crate::document::Document;
 use crate::engine::{Generation, PartState, Settled, Status};
@@ -22,15 +25,12 @@ use crate::reader::Reader;
 /// How many passages are turned into vectors before they are written.
 const PASSAGES_AT_ONCE: usize = 256;
 
-/// How many documents are read at once to be turned into vectors.
-const DOCUMENTS_AT_ONCE: usize = 32;
-
 /// How long vectors are made before somebody hears how far it is.
 const SLICE: Duration = Duration::from_millis(500);
 
 impl Inner {
     pub(super) fn status(&self) -> Result<Status, Error> {
-        let view = self.view(Reader::owner())?;
+        let view = self.patient_view(Reader::owner())?;
         let settled = self.settled(&view)?;
         Ok(Status {
             documents: view.head.documents,
@@ -62,15 +62,10 @@ impl Inner {
         }))
     }
 
-    /// How many documents have no vectors of a model.
-    pub(super) fn open_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
-        view.count(&open_documents(&view.head, model).json(), true)
-    }
-
     /// Makes vectors for about `most` documents, or as many as can be made in a while. When none is left,
     /// those of this process's model answer.
     pub(super) fn settle(self: &Arc<Self>, most: usize) -> Result<Settled, Error> {
-        let _one = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut walks = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let mut left = most.max(1);
         let models = if self.is_read_only {
@@ -79,14 +74,17 @@ impl Inner {
             self.unsettled()?
         };
         for model in &models {
+            // Taken out, so that a way that fails is gone again from its beginning.
+            let mut walk = walks.remove(&model.name).unwrap_or_default();
             // Each gets its turn, however slow the one before was.
             while left > 0 {
-                let made = self.settle_some(model, left.min(DOCUMENTS_AT_ONCE))?;
+                let made = self.settle_some(model, &mut walk, left)?;
                 left -= made.min(left);
                 if made == 0 || start.elapsed() >= SLICE {
                     break;
                 }
             }
+            walks.insert(model.name.clone(), walk);
         }
         let view = self.latest()?;
         let (head, mut settled) = (view.head.clone(), self.settled(&view)?);
@@ -126,23 +124,33 @@ impl Inner {
     }
 
     /// Makes vectors for up to `most` documents, and says for how many.
-    fn settle_some(self: &Arc<Self>, model: &Model, most: usize) -> Result<usize, Error> {
+    fn settle_some(
+        self: &Arc<Self>,
+        model: &Model,
+        walk: &mut Walk,
+        most: usize,
+    ) -> Result<usize, Error> {
         let view = self.latest()?;
-        let open = open_documents(&view.head, &model.name).json();
-        let found = view.list(&open, &[STORED, FROM], most)?;
-        let mut made = 0;
+        let taken = walk.take(&view, model, most)?;
+        if taken.versions.is_empty() {
+            return Ok(0);
+        }
+        let start = Instant::now();
+        let body = json!({"ids": taken.versions, "with_payload": [STORED, FROM]}).to_string();
+        let asked = (Call::Fetch, "read documents");
+        let found: Vec<Point> = view.documents(asked, "points", body)?;
         let mut left = found.as_slice();
         while !left.is_empty() {
             let (some, rest) = slice(left)?;
-            self.embed(model, &some)?;
-            made += some.len();
+            self.embed(model, &some, taken.listed)?;
             left = rest;
         }
-        Ok(made)
+        walk.took(start.elapsed());
+        Ok(taken.versions.len())
     }
 
-    /// Makes and writes the vectors of some documents.
-    fn embed(self: &Arc<Self>, model: &Model, some: &[Read<'_>]) -> Result<(), Error> {
+    /// Makes and writes the vectors of some documents that were there in a generation.
+    fn embed(self: &Arc<Self>, model: &Model, some: &[Read<'_>], listed: u64) -> Result<(), Error> {
         let cut: Vec<_> = some
             .iter()
             .map(|(_, document)| passages(document))
@@ -157,37 +165,43 @@ impl Inner {
         // Only now, because making vectors takes longer than anything else.
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.lead(&mut lease)?;
-        let view = View::new(self, Arc::new(head), Reader::owner(), self.writing());
-        let names: Vec<String> = some.iter().map(|(point, _)| point.name()).collect();
-        let still = Conditions::live(&view.head)
-            .and(json!({"has_id": names}))
-            .json();
-        let still: Vec<String> = view
-            .list(&still, &[FROM], names.len())?
-            .iter()
-            .map(Point::name)
-            .collect();
-        let mut points = Vec::new();
-        for ((point, document), cut) in some.iter().zip(&cut) {
-            let (version, from) = (point.name(), point.number(FROM));
-            for (passage, vector) in cut.iter().zip(vectors.by_ref()) {
-                // What went meanwhile needs none any more.
-                if still.contains(&version) {
-                    points.push(point::passage(document, (&version, from), passage, &vector));
-                }
+        let gone = if head.generation == listed {
+            HashSet::new()
+        } else {
+            self.gone(head, some)?
+        };
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        for ((read, document), cut) in some.iter().zip(&cut) {
+            let vectors = vectors.by_ref().take(cut.len());
+            let (name, from) = (read.name(), read.number(FROM));
+            // What went meanwhile needs none any more.
+            if gone.contains(&name) {
+                vectors.for_each(drop);
+                continue;
             }
+            let version = (name.as_str(), from);
+            let mut points = cut
+                .iter()
+                .zip(vectors)
+                .map(|(one, vector)| passage(document, version, one, &vector));
+            first.push(points.next().unwrap_or_else(|| point::no_passage(version)));
+            rest.extend(points);
         }
-        self.put_points(&model.passages, points.into_iter())?;
-        // Only now that they are there, so that whoever goes on after a crash makes them again.
-        let body = json!({"payload": {made_by(&model.name): true}, "points": names}).to_string();
-        let documents = &self.names.documents;
-        self.change(documents, "points/payload", body, self.writing())
+        self.put_points(&model.passages, rest.into_iter())?;
+        // Only now that the others are there, so that whoever goes on after a crash makes them again.
+        self.put_points(&model.passages, first.into_iter())
     }
-}
 
-/// Documents without vectors of a model.
-fn open_documents(head: &Head, model: &str) -> Conditions {
-    Conditions::live(head).not(json!({"key": made_by(model), "match": {"value": true}}))
+    /// Those of some documents that are not there any more.
+    fn gone(&self, head: Head, some: &[Read<'_>]) -> Result<HashSet<String>, Error> {
+        let view = View::new(self, Arc::new(head), Reader::owner(), self.writing());
+        let mut names: HashSet<String> = some.iter().map(|(point, _)| point.name()).collect();
+        let still = Conditions::live(&view.head).and(json!({"has_id": names}));
+        for one in view.list(&still.json(), &[FROM], names.len())? {
+            names.remove(&one.name());
+        }
+        Ok(names)
+    }
 }
 
 /// A document with the point it was read from.

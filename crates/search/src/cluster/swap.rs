@@ -121,9 +121,6 @@ impl Inner {
                 other => other?,
             };
             if !self.passages(&head).contains(&name) {
-                if let Some(model) = self.names.model_of(&name) {
-                    layout::unmark(&self.nodes, &self.names, model, self.writing())?;
-                }
                 layout::remove(&self.nodes, &name, self.writing())?;
                 tracing::info!(collection = name, "removed what answered before");
             }

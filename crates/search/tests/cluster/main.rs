@@ -40,6 +40,7 @@ mod ranking;
 #[path = "../contract/readers.rs"]
 mod readers;
 mod server;
+mod settling;
 #[path = "../contract/shelf.rs"]
 mod shelf;
 #[path = "../contract/spelling.rs"]
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
     every_case![contract trials, servers:];
     every_case_with_a_model![with_a_model trials, servers:];
     trials.extend(writing::trials(&servers));
+    trials.extend(settling::trials(&servers));
     trials.extend(traffic::trials(&servers));
     trials.extend(swapping::trials(&servers));
     trials.push(weighing::trial(&servers));

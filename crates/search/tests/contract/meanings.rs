@@ -195,3 +195,11 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
         hit.snippet
     );
 }
+
+pub(crate) async fn a_document_without_words_needs_no_vectors(engine: &dyn Engine) {
+    fill(engine, &[" ", "A ferry."]).await;
+    let settled = engine.settle(9).await.unwrap();
+    assert_eq!(settled, Settled { done: 2, left: 0 });
+    assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
+    assert_eq!(found(engine, "boat", Method::Semantic).await, ["d1"]);
+}

@@ -1,0 +1,267 @@
+//! The documents that have no vectors of a model yet, found a page at a time.
+//!
+//! A document has its vectors when its first passage is there, because that one is written last. Nothing is
+//! noted at the document itself: where a node changes the least of a point, it writes the whole point anew,
+//! and a document's has all its words.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Inner;
+use super::ask::Ask;
+use super::layout::{FIRST, FROM, SIZE};
+use super::model::Model;
+use super::narrow::Conditions;
+use super::point::passage_id;
+use super::traffic::Call;
+use super::view::{PAGE, View};
+use super::wire::{Count, Point, Points};
+use crate::error::Error;
+
+/// The most bytes that are read at once to be turned into vectors. A larger document is read alone.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many documents are read at once: at first, and where the model is slow or fast.
+const FIRST_DOCUMENTS: usize = 32;
+const MIN_DOCUMENTS: usize = 8;
+const MAX_DOCUMENTS: usize = 512;
+
+/// What takes longer than the one is done in smaller parts, what takes less than the other in larger ones.
+const SLOW: Duration = Duration::from_millis(500);
+const FAST: Duration = Duration::from_millis(200);
+
+/// The ways over the documents for one model, one after another.
+pub(super) struct Walk {
+    /// All documents up to this generation have vectors, so the next way leaves them out.
+    done: u64,
+    way: Option<Way>,
+    /// How many documents are read at once.
+    at_once: usize,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            done: 0,
+            way: None,
+            at_once: FIRST_DOCUMENTS,
+        }
+    }
+}
+
+/// One way over all documents, in the order of their points.
+struct Way {
+    /// The generation in which it began.
+    since: u64,
+    /// Where its next page begins; nothing after the last one.
+    next: Option<Value>,
+    /// The documents of the last page that have no vectors, and the generation that counted then.
+    open: VecDeque<Open>,
+    listed: u64,
+    has_found: bool,
+}
+
+struct Open {
+    version: String,
+    bytes: u64,
+}
+
+/// Some documents without vectors.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub versions: Vec<String>,
+    /// The generation in which all of them were there.
+    pub listed: u64,
+}
+
+impl Walk {
+    /// Up to `most` documents without vectors; none at the end of a way.
+    pub(super) fn take(
+        &mut self,
+        view: &View<'_>,
+        model: &Model,
+        most: usize,
+    ) -> Result<Taken, Error> {
+        let way = match &mut self.way {
+            Some(way) => way,
+            None if view.inner.open_count(view, &model.name)? == 0 => return Ok(Taken::default()),
+            none => none.insert(Way::since(view.head.generation)),
+        };
+        while way.open.is_empty() {
+            let Some(offset) = way.next.take() else {
+                self.end(view, model)?;
+                return Ok(Taken::default());
+            };
+            way.turn(view, model, (self.done, offset))?;
+        }
+        Ok(way.take(most.min(self.at_once)))
+    }
+
+    /// Minds how long it took to make the vectors of what was taken last.
+    pub(super) fn took(&mut self, time: Duration) {
+        if time > SLOW {
+            self.at_once = (self.at_once / 2).max(MIN_DOCUMENTS);
+        } else if time < FAST {
+            self.at_once = (self.at_once * 2).min(MAX_DOCUMENTS);
+        }
+    }
+
+    /// The end of a way.
+    fn end(&mut self, view: &View<'_>, model: &Model) -> Result<(), Error> {
+        let Some(way) = self.way.take() else {
+            return Ok(());
+        };
+        // Another process may have made them meanwhile.
+        let is_lost = !way.has_found
+            && way.since == view.head.generation
+            && view.inner.open_count(view, &model.name)? > 0;
+        if is_lost && self.done == 0 {
+            let documents = &view.inner.names.documents;
+            return Err(Error::Cluster {
+                what: format!("`{documents}` has fewer documents than were written to it"),
+                hint: "somebody has removed points by hand: remove the collections of this index and build it again",
+                source: None,
+            });
+        }
+        // Where some are without vectors and none was found, somebody has removed vectors by hand.
+        self.done = if is_lost { 0 } else { way.since };
+        Ok(())
+    }
+}
+
+impl Way {
+    fn since(generation: u64) -> Self {
+        Self {
+            since: generation,
+            next: Some(Value::Null),
+            open: VecDeque::new(),
+            listed: generation,
+            has_found: false,
+        }
+    }
+
+    /// Turns to the next page.
+    fn turn(
+        &mut self,
+        view: &View<'_>,
+        model: &Model,
+        (done, offset): (u64, Value),
+    ) -> Result<(), Error> {
+        let new = json!({"key": FROM, "range": {"gt": done}});
+        let body = json!({
+            "filter": Conditions::live(&view.head).and(new).json(), "limit": PAGE, "offset": offset,
+            "with_payload": [SIZE],
+        });
+        let asked = (Call::List, "list documents");
+        let page: Points = view.documents(asked, "points/scroll", body.to_string())?;
+        let made = view.made(model, &page.points)?;
+        let open = page.points.iter().map(|point| Open {
+            version: point.name(),
+            bytes: point.number(SIZE),
+        });
+        self.open = open
+            .filter(|one| !made.contains(&passage_id(&one.version, 0)))
+            .collect();
+        self.has_found |= !self.open.is_empty();
+        self.listed = view.head.generation;
+        self.next = page.next_page_offset.filter(|next| !next.is_null());
+        Ok(())
+    }
+
+    fn take(&mut self, most: usize) -> Taken {
+        let mut versions = Vec::new();
+        let mut bytes = 0;
+        while let Some(one) = self.open.front()
+            && versions.len() < most
+            && (versions.is_empty() || bytes + one.bytes <= MAX_BYTES)
+        {
+            bytes += one.bytes;
+            versions.extend(self.open.pop_front().map(|one| one.version));
+        }
+        Taken {
+            versions,
+            listed: self.listed,
+        }
+    }
+}
+
+impl View<'_> {
+    /// The first passages of these documents that are there.
+    fn made(&self, model: &Model, documents: &[Point]) -> Result<HashSet<String>, Error> {
+        let first: Vec<String> = documents
+            .iter()
+            .map(|point| passage_id(&point.name(), 0))
+            .collect();
+        let body = json!({"ids": first, "with_payload": false}).to_string();
+        let path = format!("/collections/{}/points", model.passages);
+        let ask = Ask::read(Call::List, "look for vectors", path, body);
+        let found: Option<Vec<Point>> = self.inner.nodes.ask_if_there(&ask, self.deadline)?;
+        Ok(found.iter().flatten().map(Point::name).collect())
+    }
+}
+
+impl Inner {
+    /// How many documents have no vectors of a model.
+    pub(super) fn open_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
+        let first = json!({"key": FIRST, "match": {"value": true}});
+        let made = Conditions::live(&view.head).and(first).json();
+        let body = json!({"filter": made, "exact": true}).to_string();
+        let path = format!("/collections/{}/points/count", self.names.passages(model));
+        let ask = Ask::read(Call::Count, "count vectors", path, body);
+        let made: Option<Count> = self.nodes.ask_if_there(&ask, view.deadline)?;
+        let made = made.map_or(0, |made| made.count);
+        Ok(view.head.documents.saturating_sub(made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_read_as_fits() {
+        let way = |sizes: &[u64]| Way {
+            open: sizes
+                .iter()
+                .map(|bytes| Open {
+                    version: String::new(),
+                    bytes: *bytes,
+                })
+                .collect(),
+            ..Way::since(1)
+        };
+        for (sizes, most, expected) in [
+            (&[1, 1, 1][..], 2, 2),
+            (&[1, 1, 1], 9, 3),
+            (&[MAX_BYTES - 1, 1, 1], 9, 2),
+            (&[MAX_BYTES, 1], 9, 1),
+            (&[MAX_BYTES + 1, 1], 9, 1),
+            (&[1, MAX_BYTES], 9, 1),
+            (&[], 9, 0),
+        ] {
+            let mut way = way(sizes);
+            assert_eq!(way.take(most).versions.len(), expected);
+            assert_eq!(way.open.len(), sizes.len() - expected);
+        }
+    }
+
+    #[test]
+    fn a_slow_model_gets_less_at_once_and_a_fast_one_more() {
+        let mut walk = Walk::default();
+        for (time, expected) in [
+            (FAST, FIRST_DOCUMENTS),
+            (SLOW, FIRST_DOCUMENTS),
+            (FAST - Duration::from_millis(1), 2 * FIRST_DOCUMENTS),
+            (SLOW + Duration::from_millis(1), FIRST_DOCUMENTS),
+        ] {
+            walk.took(time);
+            assert_eq!(walk.at_once, expected, "{time:?}");
+        }
+        for (time, bound) in [(Duration::ZERO, MAX_DOCUMENTS), (SLOW * 2, MIN_DOCUMENTS)] {
+            (0..20).for_each(|_| walk.took(time));
+            assert_eq!(walk.at_once, bound);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How documents get their vectors: in few requests, once each, and again where vectors are lost.
+
+use docent_search::{Change, Cluster, DocId, Engine, Error, Method, Query, Reader, Settled};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::meanings::topics;
+use crate::server::get;
+use crate::shelf::put;
+use crate::{Fresh, Shared, runtime};
+
+/// More than one page of the documents has, and so many that each costs next to nothing.
+const MANY: usize = 1_100;
+
+/// Twice what it takes: vectors are written 256 at a time, and two pages are looked through.
+const REQUESTS: u64 = 50;
+
+type Case = fn(&Fresh);
+
+pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
+    let cases: [(&'static str, Case); 4] = [
+        ("many_documents_take_few_requests", few_requests),
+        ("all_passages_of_a_long_document", long),
+        ("vectors_that_were_lost_are_made_again", made_again),
+        ("documents_that_were_lost_are_an_error", lost),
+    ];
+    cases
+        .into_iter()
+        .map(|(name, case)| {
+            let servers = servers.clone();
+            Trial::test(format!("settling::{name}"), move || {
+                case(&Fresh::shared(servers.get(), Some(topics())));
+                Ok(())
+            })
+        })
+        .collect()
+}
+
+fn settle(engine: &Cluster, most: usize) -> Result<Settled, Error> {
+    runtime().block_on(engine.settle(most))
+}
+
+fn apply(engine: &Cluster, changes: Vec<Change>) {
+    runtime().block_on(engine.apply(changes)).unwrap();
+}
+
+fn near(engine: &Cluster, text: &str) -> usize {
+    let query = Query::new(text, 100, Reader::everyone()).method(Method::Semantic);
+    let found = runtime().block_on(engine.search(query)).unwrap();
+    let is_near = |near: Option<f32>| near.is_some_and(|near| near > 0.9);
+    let hits = found.hits.iter();
+    hits.filter(|hit| is_near(hit.why.semantic)).count()
+}
+
+/// Removes points of the collections whose names begin so, as somebody might by hand.
+fn remove_points(fresh: &Fresh, kind: &str, filter: &Value) {
+    let address = &fresh.settings.addresses[0];
+    let all = get(address, "/collections");
+    let start = fresh.collection(kind);
+    let names = all["result"]["collections"].as_array().unwrap().iter();
+    for name in names.filter_map(|one| one["name"].as_str()) {
+        if name.starts_with(&start) {
+            let url = format!("{address}/collections/{name}/points/delete?wait=true");
+            let request = ureq::post(url).header("content-type", "application/json");
+            request.send(json!({"filter": filter}).to_string()).unwrap();
+        }
+    }
+}
+
+fn few_requests(fresh: &Fresh) {
+    let engine = fresh.engine();
+    let ships = (0..MANY).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
+    apply(engine, ships.collect());
+    let before = engine.traffic().unwrap().requests();
+    while settle(engine, usize::MAX).unwrap().left > 0 {}
+    let taken = engine.traffic().unwrap().requests() - before;
+    assert!(taken <= REQUESTS, "{taken}");
+    assert_eq!(near(engine, "boat"), 100);
+    // One more is found without a look at all the others.
+    apply(engine, vec![put("one", "T", "A home.")]);
+    let before = engine.traffic().unwrap().requests();
+    let settled = settle(engine, usize::MAX).unwrap();
+    let all = MANY as u64 + 1;
+    assert_eq!((settled.done, settled.left), (all, 0));
+    let taken = engine.traffic().unwrap().requests() - before;
+    assert!(taken <= 12, "{taken}");
+    assert_eq!(near(engine, "house"), 1);
+}
+
+fn long(fresh: &Fresh) {
+    let engine = fresh.engine();
+    let text: Vec<String> = (0..600)
+        .map(|n| format!("# Part {n}\n\n{}\n", "A levy. ".repeat(30)))
+        .collect();
+    let changes = vec![
+        put("long", "T", &text.join("\n")),
+        put("empty", "T", " "),
+        put("short", "T", "A ship."),
+    ];
+    apply(engine, changes);
+    let settled = settle(engine, usize::MAX).unwrap();
+    assert_eq!((settled.done, settled.left), (3, 0));
+    let count = |id: &str| {
+        let vectors = engine.vectors(DocId::parse(id).unwrap());
+        runtime().block_on(vectors).unwrap().len()
+    };
+    assert!(count("long") > 256, "{}", count("long"));
+    assert_eq!((count("empty"), count("short")), (0, 1));
+}
+
+fn made_again(fresh: &Fresh) {
+    let engine = fresh.engine();
+    let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
+    apply(engine, ships.collect());
+    assert_eq!(settle(engine, 9).unwrap().left, 0);
+    assert_eq!(near(engine, "boat"), 3);
+    remove_points(fresh, "passages", &json!({}));
+    assert_eq!(near(engine, "boat"), 0);
+    while settle(engine, 9).unwrap().left > 0 {}
+    assert_eq!(near(engine, "boat"), 3);
+}
+
+fn lost(fresh: &Fresh) {
+    let engine = fresh.engine();
+    let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
+    apply(engine, ships.collect());
+    let one = json!({"must": [{"key": "id", "match": {"value": "d1"}}]});
+    remove_points(fresh, "documents", &one);
+    let mut settled = settle(engine, 9);
+    // The first way makes the vectors of the others.
+    for _ in 0..3 {
+        if settled.as_ref().is_ok_and(|settled| settled.left > 0) {
+            settled = settle(engine, 9);
+        }
+    }
+    let error = settled.unwrap_err();
+    assert!(error.to_string().contains("has fewer documents"), "{error}");
+    assert_eq!(near(engine, "boat"), 2);
+}
