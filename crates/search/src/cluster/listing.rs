@@ -182,23 +182,19 @@ impl Inner {
         let live = Conditions::live(&view.head).json();
         let mut offset = Value::Null;
         loop {
-            let body = json!({
-                "filter": live, "limit": PAGE, "offset": offset, "with_payload": [ID, "source", "hash"],
-            });
             let page = View {
                 deadline: self.writing(),
                 ..View::new(self, view.head.clone(), Reader::owner(), first)
             };
-            let asked = (Call::List, "list what is held");
-            let page: Points = page.documents(asked, "points/scroll", body.to_string())?;
+            let page = page.page(&live, &[ID, "source", "hash"], PAGE, &offset)?;
             for point in &page.points {
                 if let Some(holding) = point::holding(&point.payload) {
                     each(holding);
                 }
             }
             match page.next_page_offset {
-                Some(next) if !next.is_null() => offset = next,
-                _ => return Ok(()),
+                Some(next) => offset = next,
+                None => return Ok(()),
             }
         }
     }

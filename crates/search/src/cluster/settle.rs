@@ -12,7 +12,6 @@ use super::layout::{FROM, STORED};
 use super::model::Model;
 use super::narrow::Conditions;
 use super::point::{self, passage};
-use super::traffic::Call;
 use super::view::View;
 use super::walk::Walk;
 use super::wire::Point;
@@ -136,9 +135,7 @@ impl Inner {
             return Ok(0);
         }
         let start = Instant::now();
-        let body = json!({"ids": taken.versions, "with_payload": [STORED, FROM]}).to_string();
-        let asked = (Call::Fetch, "read documents");
-        let found: Vec<Point> = view.documents(asked, "points", body)?;
+        let found = view.read(&taken.versions, &[STORED, FROM])?;
         let mut left = found.as_slice();
         while !left.is_empty() {
             let (some, rest) = slice(left)?;

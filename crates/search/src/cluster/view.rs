@@ -138,19 +138,40 @@ impl<'a> View<'a> {
         let mut found = Vec::new();
         let mut offset = Value::Null;
         while found.len() < most {
-            let body = json!({
-                "filter": conditions, "limit": PAGE.min(most - found.len()), "offset": offset,
-                "with_payload": keys, "with_vector": false,
-            });
-            let asked = (Call::List, "list");
-            let page: Points = self.documents(asked, "points/scroll", body.to_string())?;
+            let page = self.page(conditions, keys, PAGE.min(most - found.len()), &offset)?;
             found.extend(page.points);
             match page.next_page_offset {
-                Some(next) if !next.is_null() => offset = next,
-                _ => break,
+                Some(next) => offset = next,
+                None => break,
             }
         }
         Ok(found)
+    }
+
+    /// A page of the documents that meet the conditions, in the order of their points, with these keys. The
+    /// first one has no offset.
+    pub(super) fn page(
+        &self,
+        conditions: &Value,
+        keys: &[&str],
+        most: usize,
+        offset: &Value,
+    ) -> Result<Points, Error> {
+        let body = json!({
+            "filter": conditions, "limit": most, "offset": offset, "with_payload": keys,
+            "with_vector": false,
+        });
+        self.documents((Call::List, "list"), "points/scroll", body.to_string())
+    }
+
+    /// Versions by their names, with these keys, as far as they are there.
+    pub(super) fn read(
+        &self,
+        versions: &[impl Serialize],
+        keys: &[&str],
+    ) -> Result<Vec<Point>, Error> {
+        let body = json!({"ids": versions, "with_payload": keys}).to_string();
+        self.documents((Call::Fetch, "read documents"), "points", body)
     }
 
     pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
@@ -192,10 +213,7 @@ impl<'a> View<'a> {
             }
         }
         for some in missing.chunks(DOCUMENTS_AT_ONCE) {
-            let body = json!({"ids": some, "with_payload": [STORED]}).to_string();
-            let asked = (Call::Fetch, "read documents");
-            let points: Vec<Point> = self.documents(asked, "points", body)?;
-            for one in points {
+            for one in self.read(some, &[STORED])? {
                 found.insert(one.name(), self.keep(&one)?);
             }
         }

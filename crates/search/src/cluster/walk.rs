@@ -17,7 +17,7 @@ use super::narrow::Conditions;
 use super::point::passage_id;
 use super::traffic::Call;
 use super::view::{PAGE, View};
-use super::wire::{Count, Point, Points};
+use super::wire::{Count, Point};
 use crate::error::Error;
 
 /// The most bytes that are read at once to be turned into vectors. A larger document is read alone.
@@ -150,12 +150,8 @@ impl Way {
         (done, offset): (u64, Value),
     ) -> Result<(), Error> {
         let new = json!({"key": FROM, "range": {"gt": done}});
-        let body = json!({
-            "filter": Conditions::live(&view.head).and(new).json(), "limit": PAGE, "offset": offset,
-            "with_payload": [SIZE],
-        });
-        let asked = (Call::List, "list documents");
-        let page: Points = view.documents(asked, "points/scroll", body.to_string())?;
+        let new = Conditions::live(&view.head).and(new).json();
+        let page = view.page(&new, &[SIZE], PAGE, &offset)?;
         let made = view.made(model, &page.points)?;
         let open = page.points.iter().map(|point| Open {
             version: point.name(),
@@ -166,7 +162,7 @@ impl Way {
             .collect();
         self.has_found |= !self.open.is_empty();
         self.listed = view.head.generation;
-        self.next = page.next_page_offset.filter(|next| !next.is_null());
+        self.next = page.next_page_offset;
         Ok(())
     }
 

@@ -277,20 +277,23 @@ pub(crate) fn get(address: &str, path: &str) -> serde_json::Value {
 
 /// Removes everything that the collections of an index hold, and leaves the collections.
 pub(crate) fn empty(settings: &ClusterSettings) {
+    let start = format!("{}-", settings.collection);
+    remove_points(settings, &start, &serde_json::json!({}));
+}
+
+/// Removes the points that meet conditions from the collections whose names begin so, as somebody might by hand.
+pub(crate) fn remove_points(settings: &ClusterSettings, start: &str, filter: &serde_json::Value) {
     let address = &settings.addresses[0];
     let all = get(address, "/collections");
-    let all = all
-        .pointer("/result/collections")
-        .and_then(serde_json::Value::as_array);
-    for one in all.into_iter().flatten() {
-        let name = one
-            .get("name")
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or_default();
-        if name.starts_with(&format!("{}-", settings.collection)) {
-            let url = format!("{address}/collections/{name}/points/delete?wait=true");
-            let request = ureq::post(url).header("content-type", "application/json");
-            request.send("{\"filter\":{}}").unwrap();
-        }
+    let all = all["result"]["collections"].as_array();
+    let names = all
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["name"].as_str());
+    for name in names.filter(|name| name.starts_with(start)) {
+        let url = format!("{address}/collections/{name}/points/delete?wait=true");
+        let request = ureq::post(url).header("content-type", "application/json");
+        let body = serde_json::json!({"filter": filter}).to_string();
+        request.send(body).unwrap();
     }
 }

@@ -2,10 +2,10 @@
 
 use docent_search::{Change, Cluster, DocId, Engine, Error, Method, Query, Reader, Settled};
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::meanings::topics;
-use crate::server::get;
+use crate::server::remove_points;
 use crate::shelf::put;
 use crate::{Fresh, Shared, runtime};
 
@@ -50,21 +50,6 @@ fn near(engine: &Cluster, text: &str) -> usize {
     let is_near = |near: Option<f32>| near.is_some_and(|near| near > 0.9);
     let hits = found.hits.iter();
     hits.filter(|hit| is_near(hit.why.semantic)).count()
-}
-
-/// Removes points of the collections whose names begin so, as somebody might by hand.
-fn remove_points(fresh: &Fresh, kind: &str, filter: &Value) {
-    let address = &fresh.settings.addresses[0];
-    let all = get(address, "/collections");
-    let start = fresh.collection(kind);
-    let names = all["result"]["collections"].as_array().unwrap().iter();
-    for name in names.filter_map(|one| one["name"].as_str()) {
-        if name.starts_with(&start) {
-            let url = format!("{address}/collections/{name}/points/delete?wait=true");
-            let request = ureq::post(url).header("content-type", "application/json");
-            request.send(json!({"filter": filter}).to_string()).unwrap();
-        }
-    }
 }
 
 fn few_requests(fresh: &Fresh) {
@@ -114,7 +99,7 @@ fn made_again(fresh: &Fresh) {
     apply(engine, ships.collect());
     assert_eq!(settle(engine, 9).unwrap().left, 0);
     assert_eq!(near(engine, "boat"), 3);
-    remove_points(fresh, "passages", &json!({}));
+    remove_points(&fresh.settings, &fresh.collection("passages"), &json!({}));
     assert_eq!(near(engine, "boat"), 0);
     while settle(engine, 9).unwrap().left > 0 {}
     assert_eq!(near(engine, "boat"), 3);
@@ -125,7 +110,7 @@ fn lost(fresh: &Fresh) {
     let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
     let one = json!({"must": [{"key": "id", "match": {"value": "d1"}}]});
-    remove_points(fresh, "documents", &one);
+    remove_points(&fresh.settings, &fresh.collection("documents"), &one);
     let mut settled = settle(engine, 9);
     // The first way makes the vectors of the others.
     for _ in 0..3 {
