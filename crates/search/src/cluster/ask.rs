@@ -71,6 +71,10 @@ impl Ask {
         Self::with(call, what, Method::PUT, (path, body))
     }
 
+    pub(super) fn patch(call: Call, what: &'static str, path: String, body: String) -> Self {
+        Self::with(call, what, Method::PATCH, (path, body))
+    }
+
     pub(super) fn delete(call: Call, what: &'static str, path: String) -> Self {
         Self::with(call, what, Method::DELETE, (path, String::new()))
     }

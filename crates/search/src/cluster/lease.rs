@@ -41,6 +41,8 @@ pub(super) struct Lease {
     pub commits: VecDeque<(u64, Instant)>,
     /// Collections of passages that answers no longer come from, and since when.
     pub retired: Vec<(String, Instant)>,
+    /// The models whose graphs wait until all vectors are there.
+    pub held: HashSet<String>,
     /// Older formats, what was last seen of each, and since when that stands still.
     pub older: HashMap<u32, (Glance, Instant)>,
 }
@@ -122,6 +124,7 @@ impl Inner {
             .is_some();
         lease.other = None;
         lease.is_dirty = false;
+        lease.held.clear();
         self.sweep_void(&next, deadline)?;
         lease.commits.push_back((next.generation, Instant::now()));
         self.show(next.clone(), Instant::now());

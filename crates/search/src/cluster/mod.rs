@@ -6,6 +6,7 @@ mod ask;
 mod authority;
 mod breaker;
 mod cached;
+mod filling;
 mod head;
 mod layout;
 mod lease;

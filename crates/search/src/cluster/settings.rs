@@ -13,6 +13,9 @@ pub const MAX_ADDRESSES: usize = 64;
 /// The most characters of a collection's name.
 pub const MAX_COLLECTION_CHARS: usize = 100;
 
+/// How many documents are many: searching the passages of fewer takes no longer without graphs.
+const MANY: u64 = 20_000;
+
 /// How an index on a cluster is reached and made.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
@@ -39,6 +42,10 @@ pub struct ClusterSettings {
     pub write_timeout: Duration,
     /// How long what is gone can still be read by answers that began before.
     pub keep: Duration,
+    /// From how many documents on those that have no vectors of a model yet are a long way to go: nodes make its
+    /// graphs at the end of it, and documents are found by their words until then.
+    #[doc(hidden)]
+    pub many: u64,
     /// The format of the collections. Tests play an older program with it.
     #[doc(hidden)]
     pub format: u32,
@@ -58,6 +65,7 @@ impl ClusterSettings {
             timeout: Duration::from_millis(1_500),
             write_timeout: Duration::from_secs(60),
             keep: Duration::from_secs(10),
+            many: MANY,
             format: FORMAT,
         }
     }

@@ -162,6 +162,7 @@ impl Inner {
         // Only now, because making vectors takes longer than anything else.
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.lead(&mut lease)?;
+        self.hold_graphs(&mut lease, &head, &model.name);
         let gone = if head.generation == listed {
             HashSet::new()
         } else {

@@ -29,6 +29,12 @@ impl Inner {
     /// interrupted swap has left are remembered.
     pub(super) fn look_around(&self, lease: &mut Lease, head: &Head) {
         self.name(head);
+        // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
+        if head.whole
+            && let Err(error) = self.make_graphs(lease, &head.model)
+        {
+            tracing::warn!(%error, "it is not known whether nodes make graphs");
+        }
         let kept = self.passages(head);
         let found = layout::all(&self.nodes, Deadline::within(NAMING));
         let found = found.unwrap_or_else(|error| {
@@ -76,6 +82,10 @@ impl Inner {
         });
         if !is_due {
             return Ok(settled);
+        }
+        if is_whole {
+            // Before anybody takes them for whole.
+            self.make_graphs(&mut lease, &own.name)?;
         }
         let mut next = head.clone();
         next.model.clone_from(&own.name);

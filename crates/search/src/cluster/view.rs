@@ -44,10 +44,11 @@ impl<'a> View<'a> {
         reader: Reader,
         deadline: Deadline,
     ) -> Self {
+        let serving = inner.models.serving(&head);
         Self {
             inner,
             seen: Conditions::seen(&head, &reader),
-            model: inner.models.serving(&head),
+            model: serving.filter(|model| !inner.is_filling(&head, &model.name)),
             head,
             reader,
             deadline,

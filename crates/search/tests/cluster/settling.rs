@@ -1,11 +1,13 @@
 //! How documents get their vectors: in few requests, once each, and again where vectors are lost.
 
-use docent_search::{Change, Cluster, DocId, Engine, Error, Method, Query, Reader, Settled};
+use docent_search::{
+    Change, Cluster, ClusterSettings, DocId, Engine, Error, Method, Query, Reader, Settled,
+};
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::meanings::topics;
-use crate::server::remove_points;
+use crate::server::{get, remove_points};
 use crate::shelf::put;
 use crate::{Fresh, Shared, runtime};
 
@@ -18,11 +20,12 @@ const REQUESTS: u64 = 50;
 type Case = fn(&Fresh);
 
 pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let cases: [(&'static str, Case); 4] = [
+    let cases: [(&'static str, Case); 5] = [
         ("many_documents_take_few_requests", few_requests),
         ("all_passages_of_a_long_document", long),
         ("vectors_that_were_lost_are_made_again", made_again),
         ("documents_that_were_lost_are_an_error", lost),
+        ("graphs_wait_for_the_end_of_a_long_way", graphs_wait),
     ];
     cases
         .into_iter()
@@ -121,4 +124,55 @@ fn lost(fresh: &Fresh) {
     let error = settled.unwrap_err();
     assert!(error.to_string().contains("has fewer documents"), "{error}");
     assert_eq!(near(engine, "boat"), 2);
+}
+
+/// From how many kilobytes on nodes make graphs of passages.
+fn graphs_from(fresh: &Fresh) -> Option<u64> {
+    let address = fresh.settings.addresses.first().unwrap();
+    let names = get(address, "/collections");
+    let names = names["result"]["collections"].as_array().unwrap().iter();
+    let start = fresh.collection("passages");
+    let mut names = names.filter_map(|one| one["name"].as_str());
+    let name = names.find(|name| name.starts_with(&start))?;
+    let known = get(address, &format!("/collections/{name}"));
+    known["result"]["config"]["optimizer_config"]["indexing_threshold"].as_u64()
+}
+
+fn graphs_wait(fresh: &Fresh) {
+    const MANY: usize = 20;
+    let settings = ClusterSettings {
+        many: MANY as u64,
+        ..fresh.settings.clone()
+    };
+    let open = || Cluster::open(settings.clone(), Some(topics())).unwrap();
+    let words = |engine: &Cluster| {
+        let query = Query::new("ship", 100, Reader::everyone());
+        runtime().block_on(engine.search(query)).unwrap().hits.len()
+    };
+    let engine = open();
+    let ships = (1..MANY).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
+    apply(&engine, ships.collect());
+    // One less than many.
+    settle(&engine, 5).unwrap();
+    assert_eq!(graphs_from(fresh), Some(10_000));
+    assert_eq!(near(&engine, "boat"), 5);
+    apply(&engine, vec![put("d0", "T", "Ship 0.")]);
+    settle(&engine, 5).unwrap();
+    assert_eq!(graphs_from(fresh), Some(0));
+    assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
+    drop(engine);
+    // Whoever goes on.
+    let engine = open();
+    assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
+    while settle(&engine, 5).unwrap().left > 0 {
+        assert_eq!(graphs_from(fresh), Some(0));
+    }
+    assert_eq!(graphs_from(fresh), Some(10_000));
+    assert_eq!(near(&engine, "boat"), MANY);
+    // What comes later waits for nothing.
+    apply(&engine, vec![put("d20", "T", "Ship 20.")]);
+    assert_eq!(near(&engine, "boat"), MANY);
+    while settle(&engine, 5).unwrap().left > 0 {}
+    assert_eq!(graphs_from(fresh), Some(10_000));
+    assert_eq!(near(&engine, "boat"), MANY + 1);
 }

@@ -1,0 +1,61 @@
+//! A long first way: nodes make no graphs of a model's passages before all of them are there.
+//!
+//! A node makes the graph of every segment that has grown, joins segments, and makes the graphs of those. While
+//! vectors come by the hundred thousand, all graphs but the last are made for nothing, and searching what has
+//! none takes longer than an answer may. So documents are found by their words meanwhile. It is the collection
+//! that knows of it, because whoever goes on after a crash is another process.
+
+use serde_json::{Value, json};
+
+use super::Inner;
+use super::ask::Ask;
+use super::head::Head;
+use super::lease::Lease;
+use super::traffic::Call;
+use crate::error::Error;
+
+/// From how many kilobytes of vectors on nodes make the graph of a segment: what they do unless told otherwise.
+const GRAPHS_FROM: u64 = 10_000;
+
+/// What tells them to make none.
+const NEVER: u64 = 0;
+
+impl Inner {
+    /// Whether a model has so long a way to go that its graphs wait for the end of it.
+    pub(super) fn is_filling(&self, head: &Head, model: &str) -> bool {
+        let is_whole = head.whole && head.model == model;
+        !is_whole && head.documents >= self.settings.many
+    }
+
+    /// Has nodes wait with the graphs of a model that has a long way to go.
+    pub(super) fn hold_graphs(&self, lease: &mut Lease, head: &Head, model: &str) {
+        if !self.is_filling(head, model) || !lease.held.insert(model.to_owned()) {
+            return;
+        }
+        if let Err(error) = self.graphs_from(model, NEVER) {
+            // It takes longer then, and that is all.
+            tracing::warn!(%error, "nodes make graphs while vectors are still coming");
+        }
+    }
+
+    /// Has nodes make the graphs of a model that has come to the end of its way. What somebody has set by hand
+    /// stays as it is.
+    pub(super) fn make_graphs(&self, lease: &mut Lease, model: &str) -> Result<(), Error> {
+        let path = format!("/collections/{}", self.names.passages(model));
+        let ask = Ask::get(Call::Collections, "look for a collection", path);
+        let known: Value = self.nodes.ask(&ask, self.writing())?;
+        let now = known.pointer("/config/optimizer_config/indexing_threshold");
+        if now.and_then(Value::as_u64) == Some(NEVER) {
+            self.graphs_from(model, GRAPHS_FROM)?;
+        }
+        lease.held.remove(model);
+        Ok(())
+    }
+
+    fn graphs_from(&self, model: &str, kilobytes: u64) -> Result<(), Error> {
+        let body = json!({"optimizers_config": {"indexing_threshold": kilobytes}}).to_string();
+        let path = format!("/collections/{}?timeout=30", self.names.passages(model));
+        let ask = Ask::patch(Call::Collections, "say when graphs are made", path, body);
+        self.nodes.ask::<Value>(&ask, self.writing()).map(drop)
+    }
+}
