@@ -1,7 +1,8 @@
 //! The failures of one node into whether it is asked at all.
 //!
 //! A node that is gone costs a timeout for every question that tries it first. After a few failures in a
-//! row it is left alone for a while; then one question finds out whether it is back.
+//! row it is left alone for a while; then one question finds out whether it is back. One that is late is asked
+//! all the same where no other is left: were all of them left alone, a slow cluster would be one that is away.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,20 @@ const FAILURES: u32 = 5;
 /// For so long.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// What a node did in place of answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Nothing: it could not be reached, or ended.
+    Gone,
+    /// It took the request, and too long.
+    Late,
+}
+
 /// What is known about one node.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     failures: u32,
+    last: Option<Failure>,
     closed_until: Option<Instant>,
 }
 
@@ -36,6 +47,11 @@ impl Breaker {
         self.closed_until.is_some_and(|until| now < until)
     }
 
+    /// Whether the node may be asked where no other may.
+    pub(super) fn is_late(&self) -> bool {
+        self.last == Some(Failure::Late)
+    }
+
     /// When the node may be asked again, if not now.
     pub(super) fn closed_until(&self) -> Option<Instant> {
         self.closed_until
@@ -45,7 +61,8 @@ impl Breaker {
         *self = Self::default();
     }
 
-    pub(super) fn failed(&mut self, now: Instant) {
+    pub(super) fn failed(&mut self, how: Failure, now: Instant) {
+        self.last = Some(how);
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
             self.closed_until = Some(now + PAUSE);
@@ -63,19 +80,24 @@ mod tests {
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut breaker = Breaker::default();
         for _ in 1..FAILURES {
-            breaker.failed(at(0));
+            breaker.failed(Failure::Gone, at(0));
             assert!(breaker.admits(at(0)));
         }
-        breaker.failed(at(0));
+        breaker.failed(Failure::Gone, at(0));
         assert!(!breaker.admits(at(0)) && !breaker.admits(at(9)));
         assert!(breaker.admits(at(10)), "one question finds out");
         assert!(!breaker.admits(at(10)), "the others wait for it");
-        breaker.failed(at(11));
+        breaker.failed(Failure::Gone, at(11));
         assert!(!breaker.admits(at(20)));
         assert!(breaker.admits(at(21)));
         breaker.succeeded();
         assert!(breaker.admits(at(21)) && breaker.admits(at(21)));
-        breaker.failed(at(22));
+        breaker.failed(Failure::Gone, at(22));
         assert!(breaker.admits(at(22)), "counted from nothing again");
+        assert!(!breaker.is_late());
+        breaker.failed(Failure::Late, at(22));
+        assert!(breaker.is_late());
+        breaker.succeeded();
+        assert!(!breaker.is_late());
     }
 }

@@ -18,7 +18,7 @@ use ureq::tls::TlsConfig;
 
 use super::ask::{Ask, Deadline};
 use super::authority;
-use super::breaker::Breaker;
+use super::breaker::{Breaker, Failure};
 use super::settings::{ClusterSettings, unusable};
 use super::traffic::{Counts, Ended, NodeTraffic, Traffic};
 use crate::error::Error;
@@ -165,14 +165,19 @@ impl Nodes {
         loop {
             let (mut asked, mut hopeless) = (0, 0);
             let first = self.turn.fetch_add(1, Ordering::Relaxed);
-            for step in 0..self.nodes.len() {
+            let count = self.nodes.len();
+            // Once around, and around again for those that are late where all are left alone.
+            for step in 0..2 * count {
+                if step >= count && asked > 0 {
+                    break;
+                }
                 let Some(left) = deadline.left() else {
                     return Err(self.down(ask, last));
                 };
-                let Some(node) = self.nodes.get((first + step) % self.nodes.len()) else {
+                let Some(node) = self.nodes.get((first + step) % count) else {
                     continue;
                 };
-                if !node.breaker().admits(Instant::now()) {
+                if !node.admits(step >= count) {
                     continue;
                 }
                 asked += 1;
@@ -224,8 +229,8 @@ impl Nodes {
             Err(reason) => {
                 node.failures.fetch_add(1, Ordering::Relaxed);
                 // One that says that it failed is there, and may do better with another request.
-                if matches!(reason, Reason::Sent(_)) {
-                    node.breaker().failed(Instant::now());
+                if let Reason::Sent(error) = reason {
+                    node.breaker().failed(how(error), Instant::now());
                 }
                 tracing::warn!(node = node.base, what = ask.what, ?took, %reason, "a node of the cluster failed");
             }
@@ -353,6 +358,16 @@ impl Node {
         })
     }
 
+    /// Whether it may be asked now, or at least where no other may.
+    fn admits(&self, is_last_resort: bool) -> bool {
+        let mut breaker = self.breaker();
+        if is_last_resort {
+            breaker.is_late()
+        } else {
+            breaker.admits(Instant::now())
+        }
+    }
+
     fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -396,6 +411,15 @@ impl Node {
     }
 }
 
+/// What a node did that did not answer.
+fn how(error: &ureq::Error) -> Failure {
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => Failure::Gone,
+        ureq::Error::Timeout(_) => Failure::Late,
+        _ => Failure::Gone,
+    }
+}
+
 #[derive(Deserialize)]
 struct Answer<T> {
     result: T,
@@ -431,6 +455,10 @@ fn refused(ask: &Ask, reply: &Reply) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use super::super::traffic::Call;
     use super::*;
 
@@ -488,5 +516,43 @@ mod tests {
                 .is_err()
         );
         assert_eq!(nodes.traffic().requests(), asked);
+    }
+
+    /// A node that takes requests, and answers them only from the moment when it is told to.
+    fn slow(is_fast: &Arc<AtomicBool>) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let is_fast = is_fast.clone();
+        std::thread::spawn(move || {
+            let mut unanswered = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _read = stream.read(&mut [0; 1_024]).unwrap();
+                if is_fast.load(Ordering::Relaxed) {
+                    let answer =
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+                    stream.write_all(answer).unwrap();
+                } else {
+                    unanswered.push(stream);
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn nodes_that_were_late_are_asked_where_no_other_is_left() {
+        let is_fast = Arc::new(AtomicBool::new(false));
+        let nodes = nodes(&[&slow(&is_fast), &slow(&is_fast)]).unwrap();
+        let ask = Ask::get(Call::State, "look", "/".to_owned());
+        let soon = || Deadline::within(Duration::from_millis(100));
+        for _ in 0..10 {
+            assert!(nodes.reply(&ask, soon()).is_err());
+        }
+        let now = Instant::now();
+        assert!(nodes.nodes.iter().all(|node| node.breaker().is_closed(now)));
+        is_fast.store(true, Ordering::Relaxed);
+        let reply = nodes.reply(&ask, Deadline::within(Duration::from_secs(5)));
+        assert_eq!(reply.unwrap().status, 200);
     }
 }
