@@ -40,7 +40,7 @@ impl Inner {
 
     /// Has nodes make the graphs of a model that has come to the end of its way. What somebody has set by hand
     /// stays as it is.
-    pub(super) fn make_graphs(&self, lease: &mut Lease, model: &str) -> Result<(), Error> {
+    pub(super) fn make_graphs(&self, model: &str) -> Result<(), Error> {
         let path = format!("/collections/{}", self.names.passages(model));
         let ask = Ask::get(Call::Collections, "look for a collection", path);
         let known: Value = self.nodes.ask(&ask, self.writing())?;
@@ -48,7 +48,6 @@ impl Inner {
         if now.and_then(Value::as_u64) == Some(NEVER) {
             self.graphs_from(model, GRAPHS_FROM)?;
         }
-        lease.held.remove(model);
         Ok(())
     }
 

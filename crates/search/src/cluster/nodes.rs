@@ -413,9 +413,9 @@ impl Node {
 
 /// What a node did that did not answer.
 fn how(error: &ureq::Error) -> Failure {
+    use ureq::Timeout::{Connect, Resolve};
     match error {
-        ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => Failure::Gone,
-        ureq::Error::Timeout(_) => Failure::Late,
+        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::Late,
         _ => Failure::Gone,
     }
 }

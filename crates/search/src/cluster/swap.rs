@@ -31,7 +31,7 @@ impl Inner {
         self.name(head);
         // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
         if head.whole
-            && let Err(error) = self.make_graphs(lease, &head.model)
+            && let Err(error) = self.make_graphs(&head.model)
         {
             tracing::warn!(%error, "it is not known whether nodes make graphs");
         }
@@ -85,7 +85,7 @@ impl Inner {
         }
         if is_whole {
             // Before anybody takes them for whole.
-            self.make_graphs(&mut lease, &own.name)?;
+            self.make_graphs(&own.name)?;
         }
         let mut next = head.clone();
         next.model.clone_from(&own.name);
