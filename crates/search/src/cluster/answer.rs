@@ -144,7 +144,7 @@ impl View<'_> {
     /// What a query allows, as conditions on documents and on passages.
     fn narrowed(&self, query: &Query, asked: &Asked) -> Result<Narrowed, Error> {
         let mut documents = self.seen.clone();
-        let mut passages = self.seen.clone();
+        let mut passages = self.seen_passages();
         if let Some(filter) = &query.filter {
             let condition = narrow::filter(filter);
             documents = documents.and(condition.clone());

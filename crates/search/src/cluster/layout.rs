@@ -262,8 +262,7 @@ const DOCUMENT_INDEXES: [(&str, &str); 8] = [
     (TERMS, "lookup"),
     (LANGUAGE, "keyword"),
 ];
-const PASSAGE_INDEXES: [(&str, &str); 5] = [
-    (FROM, "integer"),
+const PASSAGE_INDEXES: [(&str, &str); 4] = [
     (UNTIL, "integer"),
     (WHO, "keyword"),
     (DOCUMENT, "keyword"),

@@ -125,7 +125,12 @@ impl View<'_> {
     /// The passages of some versions.
     fn of(&self, versions: &[String]) -> Conditions {
         let these = json!({"key": DOCUMENT, "match": {"any": versions}});
-        self.seen.clone().and(these)
+        self.seen_passages().and(these)
+    }
+
+    /// The passages that the reader may see.
+    pub(super) fn seen_passages(&self) -> Conditions {
+        Conditions::seen_passages(&self.head, &self.reader)
     }
 
     /// The passages of a document with their vectors, where those are of this process's model.

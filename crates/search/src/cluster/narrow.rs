@@ -20,24 +20,38 @@ pub(super) struct Conditions {
 impl Conditions {
     /// What a reader may see of the generation that counts.
     pub(super) fn seen(head: &Head, reader: &Reader) -> Self {
-        let mut seen = Self::live(head);
-        if let Some(who) = who(reader) {
-            seen.must.push(json!({"key": WHO, "match": {"any": who}}));
-        }
-        seen
+        Self::live(head).by(reader)
     }
 
     /// The versions of the generation that counts.
     pub(super) fn live(head: &Head) -> Self {
-        let mut must = vec![json!({"key": FROM, "range": {"lte": head.generation}})];
+        let mut live =
+            Self::lasting(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
+        if !head.void.is_empty() {
+            live = live.and(json!({"key": FROM, "match": {"except": head.void}}));
+        }
+        live
+    }
+
+    /// The passages that a reader may see.
+    pub(super) fn seen_passages(head: &Head, reader: &Reader) -> Self {
+        Self::lasting(head).by(reader)
+    }
+
+    /// What has not ended, which is all that passages are asked: theirs are made of versions that count
+    /// already, and an index of when they began would have nodes make a graph for each stretch of it.
+    pub(super) fn lasting(head: &Head) -> Self {
         let mut gone = vec![json!({"key": UNTIL, "range": {"lte": head.generation}})];
         if !head.void.is_empty() {
-            must.push(json!({"key": FROM, "match": {"except": head.void}}));
             gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
         }
-        Self {
-            must,
-            must_not: vec![json!({"must": gone})],
+        Self::default().not(json!({"must": gone}))
+    }
+
+    fn by(self, reader: &Reader) -> Self {
+        match who(reader) {
+            Some(who) => self.and(json!({"key": WHO, "match": {"any": who}})),
+            None => self,
         }
     }
 

@@ -256,12 +256,11 @@ pub(super) fn kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
 /// A passage of a version, with its vector.
 pub(super) fn passage(
     document: &Document,
-    (version, from): (&str, u64),
+    version: &str,
     passage: &Passage,
     vector: &[f32],
 ) -> Result<Point, Error> {
     let mut payload = facts(document);
-    payload.insert(FROM.to_owned(), json!(from));
     payload.insert(DOCUMENT.to_owned(), json!(version));
     payload.insert("start".to_owned(), json!(passage.range.start));
     payload.insert("end".to_owned(), json!(passage.range.end));
@@ -276,11 +275,11 @@ pub(super) fn passage(
 }
 
 /// What stands in the place of the first passage of a version that has none.
-pub(super) fn no_passage((version, from): (&str, u64)) -> Result<Point, Error> {
+pub(super) fn no_passage(version: &str) -> Result<Point, Error> {
     Ok(Point {
         id: passage_id(version, 0),
         vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
-        payload: json!({FROM: from, DOCUMENT: version, FIRST: true}),
+        payload: json!({DOCUMENT: version, FIRST: true}),
     })
 }
 

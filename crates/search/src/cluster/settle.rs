@@ -135,7 +135,7 @@ impl Inner {
             return Ok(0);
         }
         let start = Instant::now();
-        let found = view.read(&taken.versions, &[STORED, FROM])?;
+        let found = view.read(&taken.versions, &[STORED])?;
         let mut left = found.as_slice();
         while !left.is_empty() {
             let (some, rest) = slice(left)?;
@@ -171,18 +171,17 @@ impl Inner {
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for ((read, document), cut) in some.iter().zip(&cut) {
             let vectors = vectors.by_ref().take(cut.len());
-            let (name, from) = (read.name(), read.number(FROM));
+            let version = read.name();
             // What went meanwhile needs none any more.
-            if gone.contains(&name) {
+            if gone.contains(&version) {
                 vectors.for_each(drop);
                 continue;
             }
-            let version = (name.as_str(), from);
             let mut points = cut
                 .iter()
                 .zip(vectors)
-                .map(|(one, vector)| passage(document, version, one, &vector));
-            first.push(points.next().unwrap_or_else(|| point::no_passage(version)));
+                .map(|(one, vector)| passage(document, &version, one, &vector));
+            first.push(points.next().unwrap_or_else(|| point::no_passage(&version)));
             rest.extend(points);
         }
         self.put_points(&model.passages, rest.into_iter())?;

@@ -44,11 +44,10 @@ impl Inner {
         if head.void.is_empty() {
             return Ok(());
         }
-        self.remove(
-            head,
-            &json!({"must": [{"key": FROM, "match": {"any": head.void}}]}),
-            deadline,
-        )?;
+        let begun = json!({"must": [{"key": FROM, "match": {"any": head.void}}]});
+        let body = json!({"filter": begun}).to_string();
+        // Passages are made of versions that count, so none began there.
+        self.change(&self.names.documents, "points/delete", body, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
         for collection in self.versioned(head) {

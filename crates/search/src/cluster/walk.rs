@@ -202,7 +202,7 @@ impl Inner {
     /// How many documents have no vectors of a model.
     pub(super) fn open_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
         let first = json!({"key": FIRST, "match": {"value": true}});
-        let made = Conditions::live(&view.head).and(first).json();
+        let made = Conditions::lasting(&view.head).and(first).json();
         let body = json!({"filter": made, "exact": true}).to_string();
         let path = format!("/collections/{}/points/count", self.names.passages(model));
         let ask = Ask::read(Call::Count, "count vectors", path, body);
