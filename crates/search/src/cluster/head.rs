@@ -158,7 +158,7 @@ impl Head {
             return Ok(None);
         }
         if reply.status != 200 {
-            let said = super::nodes::told(&reply.body);
+            let said = super::node::told(&reply.body);
             return Err(unreadable(names, Some(said.into())));
         }
         let unread = |error: serde_json::Error| unreadable(names, Some(error.into()));

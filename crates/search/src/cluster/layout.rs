@@ -21,7 +21,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::ask::{Ask, Deadline};
 use super::model::Model;
-use super::nodes::{Nodes, told};
+use super::node::told;
+use super::nodes::Nodes;
 use super::settings::ClusterSettings;
 use super::traffic::Call;
 use super::wire::Collections;

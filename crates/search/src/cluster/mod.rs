@@ -14,6 +14,7 @@ mod listing;
 mod meaning;
 mod model;
 mod narrow;
+mod node;
 mod nodes;
 mod older;
 mod point;

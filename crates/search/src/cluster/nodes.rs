@@ -4,61 +4,32 @@
 //! says that it failed is passed over for the next one, until there is an answer or no time is left. What
 //! a node refuses, all of them would refuse, so that is final.
 
-use std::io::Read as _;
-use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use ureq::Agent;
-use ureq::http::{HeaderValue, Request, Uri};
-use ureq::tls::TlsConfig;
+use ureq::http::HeaderValue;
 
 use super::ask::{Ask, Deadline};
 use super::authority;
-use super::breaker::{Breaker, Failure};
-use super::settings::{ClusterSettings, unusable};
-use super::traffic::{Counts, Ended, NodeTraffic, Traffic};
+use super::node::{Node, Reason, Reply, told};
+use super::settings::ClusterSettings;
+use super::traffic::{Counts, Ended, Traffic};
 use crate::error::Error;
-
-/// The most bytes of one answer: the largest document there may be, with every character escaped twice.
-const MAX_ANSWER_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The wait between two rounds over all nodes; it doubles up to the second.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The most characters of what a node says about a failure.
-const MAX_REASON_CHARS: usize = 300;
-
 const DOWN: &str =
     "check that the nodes run and can be reached from here; answers come again by themselves";
-const CERTIFICATE: &str = "name the authority that signed the nodes' certificates in `engine.ca_file`, and the nodes in \
-                           `engine.addresses` as their certificates do";
-const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, and their answer is not TLS";
-
-/// What a node said, yes or no.
-pub(super) struct Reply {
-    pub status: u16,
-    pub body: Vec<u8>,
-}
-
 /// All nodes.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     key: Option<HeaderValue>,
     turn: AtomicUsize,
     counts: Counts,
-}
-
-struct Node {
-    base: String,
-    agent: Agent,
-    breaker: Mutex<Breaker>,
-    requests: AtomicU64,
-    failures: AtomicU64,
 }
 
 impl Nodes {
@@ -93,12 +64,7 @@ impl Nodes {
     /// How the nodes were asked so far.
     pub(super) fn traffic(&self) -> Traffic {
         let now = Instant::now();
-        let nodes = self.nodes.iter().map(|node| NodeTraffic {
-            address: node.base.clone(),
-            requests: node.requests.load(Ordering::Relaxed),
-            failures: node.failures.load(Ordering::Relaxed),
-            is_left_alone: node.breaker().is_closed(now),
-        });
+        let nodes = self.nodes.iter().map(|node| node.traffic(now));
         Traffic {
             calls: self.counts.told(),
             nodes: nodes.collect(),
@@ -182,7 +148,7 @@ impl Nodes {
                 }
                 asked += 1;
                 *sent += 1;
-                match self.once(node, ask, left.min(deadline.each)) {
+                match node.ask(ask, self.key.as_ref(), left.min(deadline.each)) {
                     Ok(reply) => return Ok(reply),
                     Err(reason) => {
                         hopeless += usize::from(reason.is_about_tls().is_some());
@@ -217,32 +183,6 @@ impl Nodes {
         until.min().map_or(FIRST_WAIT, |until| {
             until.saturating_duration_since(now).max(FIRST_WAIT)
         })
-    }
-
-    fn once(&self, node: &Node, ask: &Ask, timeout: Duration) -> Result<Reply, Reason> {
-        let start = Instant::now();
-        let outcome = node.send(ask, self.key.as_ref(), timeout);
-        let took = start.elapsed();
-        node.requests.fetch_add(1, Ordering::Relaxed);
-        match &outcome {
-            Ok(_) => node.breaker().succeeded(),
-            Err(reason) => {
-                node.failures.fetch_add(1, Ordering::Relaxed);
-                // One that says that it failed is there, and may do better with another request.
-                if let Reason::Sent(error) = reason {
-                    node.breaker().failed(how(error), Instant::now());
-                }
-                tracing::warn!(node = node.base, what = ask.what, ?took, %reason, "a node of the cluster failed");
-            }
-        }
-        tracing::debug!(
-            node = node.base,
-            what = ask.what,
-            ?took,
-            ok = outcome.is_ok(),
-            "asked a node"
-        );
-        outcome
     }
 
     fn down(&self, ask: &Ask, last: Option<Reason>) -> Error {
@@ -295,147 +235,9 @@ impl Nodes {
     }
 }
 
-/// Why a node brought no answer.
-#[derive(Debug, thiserror::Error)]
-enum Reason {
-    #[error(transparent)]
-    Sent(#[from] ureq::Error),
-    #[error("{0}")]
-    Said(String),
-}
-
-impl Reason {
-    /// What to do about it where no secure connection could be made.
-    fn is_about_tls(&self) -> Option<&'static str> {
-        let Self::Sent(error) = self else {
-            return None;
-        };
-        // The library gives the same failure in several shapes; its words are the same in all.
-        let text = error.to_string();
-        if text.contains("certificate") {
-            Some(CERTIFICATE)
-        } else if text.contains("corrupt message") {
-            Some(NO_TLS)
-        } else {
-            None
-        }
-    }
-}
-
-impl Node {
-    fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, Error> {
-        let base = address.trim().trim_end_matches('/');
-        // The address is not shown: it may hold a password.
-        let wrong = || unusable("an address of the cluster cannot be used".to_owned());
-        let uri: Uri = base.parse().map_err(|_| wrong())?;
-        let host = uri.host().unwrap_or_default();
-        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
-        if host.is_empty() || !is_web || base.contains(['@', '?', '#']) {
-            return Err(wrong());
-        }
-        let ip = host.parse::<Ipv4Addr>();
-        let here = matches!(host, "localhost" | "[::1]") || ip.is_ok_and(|ip| ip.is_loopback());
-        if has_key && !here && uri.scheme_str() == Some("http") {
-            tracing::warn!("the API key of the cluster travels unencrypted; use https");
-        }
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(256)
-            .max_idle_connections_per_host(256)
-            .tls_config(tls)
-            .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
-        if here {
-            config = config.proxy(None);
-        }
-        Ok(Self {
-            base: base.to_owned(),
-            agent: config.build().new_agent(),
-            breaker: Mutex::default(),
-            requests: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        })
-    }
-
-    /// Whether it may be asked now, or at least where no other may.
-    fn admits(&self, is_last_resort: bool) -> bool {
-        let mut breaker = self.breaker();
-        if is_last_resort {
-            breaker.is_late()
-        } else {
-            breaker.admits(Instant::now())
-        }
-    }
-
-    fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn send(
-        &self,
-        ask: &Ask,
-        key: Option<&HeaderValue>,
-        timeout: Duration,
-    ) -> Result<Reply, Reason> {
-        let mut request = Request::builder()
-            .method(&ask.method)
-            .uri(format!("{}{}", self.base, ask.path_within(timeout)))
-            .header("Content-Type", "application/json");
-        if let Some(key) = key {
-            request = request.header("api-key", key);
-        }
-        let request = request
-            .body(ask.body.as_bytes())
-            .map_err(ureq::Error::from)?;
-        let request = self.agent.configure_request(request);
-        let request = request.timeout_global(Some(timeout)).build();
-        let response = self.agent.run(request)?;
-        let status = response.status().as_u16();
-        let mut body = Vec::new();
-        let mut reader = response
-            .into_body()
-            .into_reader()
-            .take(MAX_ANSWER_BYTES + 1);
-        reader.read_to_end(&mut body).map_err(ureq::Error::from)?;
-        if body.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(Reason::Said(format!(
-                "its answer has more than {MAX_ANSWER_BYTES} bytes"
-            )));
-        }
-        // Too many requests, or a failure of its own or of the nodes behind it: another may do better.
-        if status >= 500 || status == 429 || status == 408 {
-            return Err(Reason::Said(format!("status {status}: {}", told(&body))));
-        }
-        Ok(Reply { status, body })
-    }
-}
-
-/// What a node did that did not answer.
-fn how(error: &ureq::Error) -> Failure {
-    use ureq::Timeout::{Connect, Resolve};
-    match error {
-        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::Late,
-        _ => Failure::Gone,
-    }
-}
-
 #[derive(Deserialize)]
 struct Answer<T> {
     result: T,
-}
-
-/// What a node says about its failure, cut to what a log can take.
-pub(super) fn told(body: &[u8]) -> String {
-    let said: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let error = said
-        .as_ref()
-        .and_then(|said| said.pointer("/status/error")?.as_str());
-    let text = error.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_REASON_CHARS)
-        .collect()
 }
 
 /// What is final.
@@ -455,7 +257,7 @@ fn refused(ask: &Ask, reply: &Reply) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -465,23 +267,6 @@ mod tests {
     fn nodes(addresses: &[&str]) -> Result<Nodes, Error> {
         let addresses = addresses.iter().map(|one| (*one).to_owned()).collect();
         Nodes::new(&ClusterSettings::new(addresses))
-    }
-
-    #[test]
-    fn addresses_are_checked_and_never_shown() {
-        for good in ["http://a:6333", "https://a.example/", " http://[::1]:1 "] {
-            assert!(nodes(&[good]).is_ok(), "{good}");
-        }
-        for bad in [
-            "a:6333",
-            "ftp://a",
-            "http://user:secret@a",
-            "http://a/?x",
-            "http://",
-        ] {
-            let error = nodes(&[bad]).err().unwrap().to_string();
-            assert!(!error.contains("secret"), "{error}");
-        }
     }
 
     /// Nothing listens there: the port was just given back.

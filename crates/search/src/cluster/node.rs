@@ -1,0 +1,248 @@
+//! One request to one node into what it says, or into why it says nothing.
+
+use std::io::Read as _;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ureq::Agent;
+use ureq::http::{HeaderValue, Request, Uri};
+use ureq::tls::TlsConfig;
+
+use super::ask::Ask;
+use super::breaker::{Breaker, Failure};
+use super::settings::unusable;
+use super::traffic::NodeTraffic;
+use crate::error::Error;
+
+/// The most bytes of one answer: the largest document there may be, with every character escaped twice.
+const MAX_ANSWER_BYTES: u64 = 128 * 1024 * 1024;
+
+/// The most characters of what a node says about a failure.
+const MAX_REASON_CHARS: usize = 300;
+
+const CERTIFICATE: &str = "name the authority that signed the nodes' certificates in `engine.ca_file`, and the nodes in \
+                           `engine.addresses` as their certificates do";
+const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, and their answer is not TLS";
+
+/// What a node said, yes or no.
+pub(super) struct Reply {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// A node, how it has done lately, and how often it was asked.
+pub(super) struct Node {
+    base: String,
+    agent: Agent,
+    breaker: Mutex<Breaker>,
+    requests: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// Why a node brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Reason {
+    #[error(transparent)]
+    Sent(#[from] ureq::Error),
+    #[error("{0}")]
+    Said(String),
+}
+
+impl Reason {
+    /// What to do about it where no secure connection could be made.
+    pub(super) fn is_about_tls(&self) -> Option<&'static str> {
+        let Self::Sent(error) = self else {
+            return None;
+        };
+        // The library gives the same failure in several shapes; its words are the same in all.
+        let text = error.to_string();
+        if text.contains("certificate") {
+            Some(CERTIFICATE)
+        } else if text.contains("corrupt message") {
+            Some(NO_TLS)
+        } else {
+            None
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, Error> {
+        let base = address.trim().trim_end_matches('/');
+        // The address is not shown: it may hold a password.
+        let wrong = || unusable("an address of the cluster cannot be used".to_owned());
+        let uri: Uri = base.parse().map_err(|_| wrong())?;
+        let host = uri.host().unwrap_or_default();
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        if host.is_empty() || !is_web || base.contains(['@', '?', '#']) {
+            return Err(wrong());
+        }
+        let ip = host.parse::<Ipv4Addr>();
+        let here = matches!(host, "localhost" | "[::1]") || ip.is_ok_and(|ip| ip.is_loopback());
+        if has_key && !here && uri.scheme_str() == Some("http") {
+            tracing::warn!("the API key of the cluster travels unencrypted; use https");
+        }
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(256)
+            .max_idle_connections_per_host(256)
+            .tls_config(tls)
+            .user_agent(concat!("docent/", env!("CARGO_PKG_VERSION")));
+        if here {
+            config = config.proxy(None);
+        }
+        Ok(Self {
+            base: base.to_owned(),
+            agent: config.build().new_agent(),
+            breaker: Mutex::default(),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether it may be asked now, or at least where no other may.
+    pub(super) fn admits(&self, is_last_resort: bool) -> bool {
+        let mut breaker = self.breaker();
+        if is_last_resort {
+            breaker.is_late()
+        } else {
+            breaker.admits(Instant::now())
+        }
+    }
+
+    pub(super) fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it was asked so far.
+    pub(super) fn traffic(&self, now: Instant) -> NodeTraffic {
+        NodeTraffic {
+            address: self.base.clone(),
+            requests: self.requests.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            is_left_alone: self.breaker().is_closed(now),
+        }
+    }
+
+    /// Asks it once, and minds how it did.
+    pub(super) fn ask(
+        &self,
+        ask: &Ask,
+        key: Option<&HeaderValue>,
+        timeout: Duration,
+    ) -> Result<Reply, Reason> {
+        let start = Instant::now();
+        let outcome = self.send(ask, key, timeout);
+        let took = start.elapsed();
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        match &outcome {
+            Ok(_) => self.breaker().succeeded(),
+            Err(reason) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                // One that says that it failed is there, and may do better with another request.
+                if let Reason::Sent(error) = reason {
+                    self.breaker().failed(how(error), Instant::now());
+                }
+                tracing::warn!(node = self.base, what = ask.what, ?took, %reason, "a node of the cluster failed");
+            }
+        }
+        tracing::debug!(
+            node = self.base,
+            what = ask.what,
+            ?took,
+            ok = outcome.is_ok(),
+            "asked a node"
+        );
+        outcome
+    }
+
+    fn send(
+        &self,
+        ask: &Ask,
+        key: Option<&HeaderValue>,
+        timeout: Duration,
+    ) -> Result<Reply, Reason> {
+        let mut request = Request::builder()
+            .method(&ask.method)
+            .uri(format!("{}{}", self.base, ask.path_within(timeout)))
+            .header("Content-Type", "application/json");
+        if let Some(key) = key {
+            request = request.header("api-key", key);
+        }
+        let request = request
+            .body(ask.body.as_bytes())
+            .map_err(ureq::Error::from)?;
+        let request = self.agent.configure_request(request);
+        let request = request.timeout_global(Some(timeout)).build();
+        let response = self.agent.run(request)?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        let mut reader = response
+            .into_body()
+            .into_reader()
+            .take(MAX_ANSWER_BYTES + 1);
+        reader.read_to_end(&mut body).map_err(ureq::Error::from)?;
+        if body.len() as u64 > MAX_ANSWER_BYTES {
+            return Err(Reason::Said(format!(
+                "its answer has more than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        // Too many requests, or a failure of its own or of the nodes behind it: another may do better.
+        if status >= 500 || status == 429 || status == 408 {
+            return Err(Reason::Said(format!("status {status}: {}", told(&body))));
+        }
+        Ok(Reply { status, body })
+    }
+}
+
+/// What a node did that did not answer.
+fn how(error: &ureq::Error) -> Failure {
+    use ureq::Timeout::{Connect, Resolve};
+    match error {
+        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::Late,
+        _ => Failure::Gone,
+    }
+}
+
+/// What a node says about its failure, cut to what a log can take.
+pub(super) fn told(body: &[u8]) -> String {
+    let said: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let error = said
+        .as_ref()
+        .and_then(|said| said.pointer("/status/error")?.as_str());
+    let text = error.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_REASON_CHARS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(address: &str) -> Result<Node, Error> {
+        Node::new(address, true, TlsConfig::default())
+    }
+
+    #[test]
+    fn addresses_are_checked_and_never_shown() {
+        for good in ["http://a:6333", "https://a.example/", " http://[::1]:1 "] {
+            assert!(node(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "a:6333",
+            "ftp://a",
+            "http://user:secret@a",
+            "http://a/?x",
+            "http://",
+        ] {
+            let error = node(bad).err().unwrap().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}
