@@ -1,6 +1,7 @@
 //! A document into the address at which a person can open it: its own, one made by the
 //! template, or none.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 /// Where a template puts the id.
@@ -8,6 +9,16 @@ const PLACE: &str = "{id}";
 
 /// The same, with the slashes of the id kept.
 const PLACE_WITH_SLASHES: &str = "{+id}";
+
+/// Everything but the characters that mean nothing in an address.
+const STRANGE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The same without the slash.
+const STRANGE_BUT_SLASHES: &AsciiSet = &STRANGE.remove(b'/');
 
 /// An address with a place for the id, such as `https://docs.example.org/read/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +65,16 @@ impl Template {
         if may_walk && id.split('/').any(is_step) {
             return None;
         }
-        let mut url = String::with_capacity(self.before.len() + id.len() + self.after.len());
+        let strange = if self.slashes {
+            STRANGE_BUT_SLASHES
+        } else {
+            STRANGE
+        };
+        // With room for a slash or two.
+        let room = self.before.len() + id.len() + self.after.len() + 8;
+        let mut url = String::with_capacity(room);
         url.push_str(&self.before);
-        encode(id, self.slashes, &mut url);
+        url.extend(utf8_percent_encode(id, strange));
         url.push_str(&self.after);
         Some(url)
     }
@@ -83,29 +101,6 @@ pub(crate) fn is_web(text: &str) -> bool {
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     });
     schemed && !text.contains(strange) && Url::parse(text).is_ok_and(|url| url.has_host())
-}
-
-/// Percent-encodes everything but the characters that mean nothing in an address, onto `out`.
-fn encode(text: &str, slashes: bool, out: &mut String) {
-    use std::fmt::Write as _;
-    let plain = |byte: &u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'-' | b'.' | b'_' | b'~')
-            || (slashes && *byte == b'/')
-    };
-    let mut rest = text;
-    while !rest.is_empty() {
-        let run = rest.bytes().take_while(plain).count();
-        // What is plain is ASCII, so that a run ends between two characters.
-        let (run, odd) = rest.split_at_checked(run).unwrap_or((rest, ""));
-        out.push_str(run);
-        let end = odd.chars().next().map_or(0, char::len_utf8);
-        for byte in odd.bytes().take(end) {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-        rest = odd.get(end..).unwrap_or_default();
-    }
 }
 
 #[cfg(test)]

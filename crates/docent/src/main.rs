@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+// Named, so that it is linked.
+use docent_memory as _;
+
 fn main() -> ExitCode {
     // A process that reads untrusted files shuts itself in before anything else is opened or started.
     let first = std::env::args_os().nth(1);

@@ -103,12 +103,14 @@ fn crates_depend_on_each_other_only_as_planned() {
         ("docent-ingest", vec!["docent-search"]),
         ("docent-mcp", vec![]),
         ("docent-check", vec![]),
+        ("docent-memory", vec![]),
         (
             "docent",
             vec![
                 "docent-check",
                 "docent-ingest",
                 "docent-mcp",
+                "docent-memory",
                 "docent-search",
             ],
         ),
