@@ -11,14 +11,16 @@ mod stream;
 mod wire;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use futures::FutureExt;
+use http::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +28,7 @@ use tokio::task::{Id, JoinError, JoinSet, unconstrained};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tower::Service;
 
 use self::connection::Connection;
 use self::pulse::{Clock, Pulse};
@@ -39,7 +42,26 @@ use super::tls::Tls;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// Serves `router` on `listener` until `shutdown` is cancelled, over HTTP/1 and HTTP/2 alike.
+/// What answers requests: a router, or whatever else never fails.
+pub trait Answering:
+    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> Answering for S where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Serves `service` on `listener` until `shutdown` is cancelled, over HTTP/1 and HTTP/2 alike.
 ///
 /// After that no connection is accepted, requests that had arrived are answered, and what is
 /// still open when `limits.shutdown` has passed is dropped. Dropping the future drops every
@@ -51,7 +73,7 @@ pub struct Peer(pub SocketAddr);
 /// files are waited out instead.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    service: impl Answering,
     limits: Arc<Limits>,
     tls: Option<Tls>,
     shutdown: CancellationToken,
@@ -60,7 +82,7 @@ pub async fn serve(
         let task = tokio::spawn(async move { tls.keep_fresh().await });
         AbortOnDropHandle::new(task)
     });
-    let mut server = Server::new(router, limits, tls);
+    let mut server = Server::new(service, limits, tls);
     let mut stopping = pin!(shutdown.cancelled());
     let mut rounds = interval(server.rules.tick());
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -112,8 +134,8 @@ fn pause_after(error: io::Error) -> io::Result<Duration> {
     }
 }
 
-struct Server {
-    router: Router,
+struct Server<S> {
+    service: S,
     limits: Arc<Limits>,
     protocol: Arc<auto::Builder<TokioExecutor>>,
     clock: Arc<Clock>,
@@ -124,11 +146,10 @@ struct Server {
     tls: Option<Tls>,
 }
 
-impl Server {
-    fn new(router: Router, limits: Arc<Limits>, tls: Option<Tls>) -> Self {
+impl<S: Answering> Server<S> {
+    fn new(service: S, limits: Arc<Limits>, tls: Option<Tls>) -> Self {
         Self {
-            // Binding the state once makes the router cheaper to call.
-            router: router.with_state(()),
+            service,
             protocol: Arc::new(protocol(&limits)),
             clock: Arc::new(Clock::new()),
             rules: Rules::new(&limits),
@@ -149,7 +170,7 @@ impl Server {
         hurry(&stream);
         let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
         let connection = Connection {
-            router: self.router.clone(),
+            service: self.service.clone(),
             protocol: Arc::clone(&self.protocol),
             pulse: Arc::clone(&pulse),
             peer: Peer(peer),
@@ -291,7 +312,7 @@ mod tests {
         let stream = accepted.unwrap().0.into_std().unwrap();
         let same = stream.try_clone().unwrap();
         assert!(!same.nodelay().unwrap());
-        let mut server = Server::new(Router::new(), Arc::new(Limits::default()), None);
+        let mut server = Server::new(axum::Router::new(), Arc::new(Limits::default()), None);
         server.admit(TcpStream::from_std(stream).unwrap(), address);
         assert!(same.nodelay().unwrap());
         drop(client);

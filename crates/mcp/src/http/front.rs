@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, Request as HttpRequest, State};
+use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -45,23 +45,19 @@ impl Front {
             big_parses,
         }
     }
-}
 
-/// `POST /`, `/mcp` and `/mcp/`.
-pub(crate) async fn post(
-    State(front): State<Front>,
-    Extension(caller): Extension<Caller>,
-    request: HttpRequest<Body>,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let sender = Sender {
-        caller: &caller,
-        headers: &parts.headers,
-        path: parts.uri.path(),
-    };
-    match receive(&front, &parts.headers, body).await {
-        Ok(bytes) => front.answer(&sender, &bytes).await,
-        Err(refusal) => refusal,
+    /// `POST /`, `/mcp` and `/mcp/`.
+    pub(crate) async fn post(&self, caller: &Caller, request: HttpRequest<Body>) -> Response {
+        let (parts, body) = request.into_parts();
+        let sender = Sender {
+            caller,
+            headers: &parts.headers,
+            path: parts.uri.path(),
+        };
+        match receive(self, &parts.headers, body).await {
+            Ok(bytes) => self.answer(&sender, &bytes).await,
+            Err(refusal) => refusal,
+        }
     }
 }
 

@@ -219,6 +219,33 @@ impl Guard {
         }
     }
 
+    /// The answer to a request: of whoever comes next, where it may go on.
+    pub(crate) async fn around<F: Future<Output = Response>>(
+        &self,
+        request: Request,
+        next: impl FnOnce(Request) -> F,
+    ) -> Response {
+        let (parts, body) = request.into_parts();
+        if let Err(refusal) = self.check(&parts) {
+            tracing::debug!(%refusal, "refused a request");
+            let mut response = refusal.into_response();
+            // Whoever wrote an improper message may mean something else by its next bytes too.
+            if response.status() != StatusCode::FORBIDDEN && parts.version < Version::HTTP_2 {
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            return response;
+        }
+        let origin = parts.headers.get(ORIGIN).cloned();
+        if parts.method == Method::OPTIONS {
+            return cors::preflight(&parts.headers, origin);
+        }
+        let mut response = next(Request::from_parts(parts, body)).await;
+        cors::allow(response.headers_mut(), origin);
+        response
+    }
+
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut stated = headers.get_all(ORIGIN).iter();
         let Some(value) = stated.next() else {
@@ -255,23 +282,5 @@ fn shorten(text: &str) -> String {
 ///
 /// For `axum::middleware::from_fn_with_state` with an `Arc<Guard>`.
 pub async fn enforce(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    if let Err(refusal) = guard.check(&parts) {
-        tracing::debug!(%refusal, "refused a request");
-        let mut response = refusal.into_response();
-        // Whoever wrote an improper message may mean something else by its next bytes too.
-        if response.status() != StatusCode::FORBIDDEN && parts.version < Version::HTTP_2 {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        return response;
-    }
-    let origin = parts.headers.get(ORIGIN).cloned();
-    if parts.method == Method::OPTIONS {
-        return cors::preflight(&parts.headers, origin);
-    }
-    let mut response = next.run(Request::from_parts(parts, body)).await;
-    cors::allow(response.headers_mut(), origin);
-    response
+    guard.around(request, |request| next.run(request)).await
 }

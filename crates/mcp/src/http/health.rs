@@ -77,7 +77,7 @@ pub(crate) async fn root(State(health): State<Health>, headers: HeaderMap) -> Re
     answer::json(StatusCode::OK, body.to_string())
 }
 
-/// `GET` and `DELETE` of the MCP endpoint: nothing to listen to and no session to end.
+/// Anything but a `POST` to the MCP endpoint: nothing to listen to and no session to end.
 pub(crate) async fn no_session() -> Response {
     no_stream("POST")
 }

@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub mod limits;
 pub(crate) mod refusal;
 mod route;
+mod site;
 pub(crate) mod sse;
 mod tls;
 pub(crate) mod well_known;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ pub use health::{Readiness, Ready};
 use limits::Limits;
 use route::Routes;
 pub use route::{Page, Route, Visit};
+use site::Site;
 pub use tls::{BadCertificate, Tls};
 
 /// How an app is served over HTTP.
@@ -118,14 +120,14 @@ pub async fn serve(
         auth.keep(&shutdown);
     }
     let tls = options.tls.clone();
-    let router = router(app, options, guard);
+    let site = site(app, options, guard);
     let stop = shutdown.clone();
     // Listeners are told to go first: their streams would otherwise hold up the shutdown.
     tokio::spawn(async move {
         stop.cancelled().await;
         closing.cancel();
     });
-    accept::serve(listener, router, limits, tls, shutdown).await
+    accept::serve(listener, site, limits, tls, shutdown).await
 }
 
 /// Serves the routes of `options` alone, without an app: for a program of pages that wants the same
@@ -142,12 +144,17 @@ pub async fn serve_routes(
     let limits = Arc::new(options.limits);
     let routes = Routes::new(options.routes, limits.clone(), Gate(options.auth));
     let router = Router::new().fallback(move |request| routes.clone().answer(request));
-    let router = behind(guard, router);
+    let guard = Arc::new(guard);
+    let router = router.layer(from_fn_with_state(guard, guard::enforce));
     accept::serve(listener, router, limits, options.tls, shutdown).await
 }
 
-/// The routes and layers, for embedding in a larger server and for tests.
+/// All of it as a router, for embedding in a larger server and for tests.
 pub fn router(app: App, options: Options, guard: Guard) -> Router {
+    Router::new().fallback_service(site(app, options, guard))
+}
+
+fn site(app: App, options: Options, guard: Guard) -> Site {
     let limits = Arc::new(options.limits);
     let front = Front::new(
         Exchange::new(app.clone(), limits.clone(), options.auth.clone()),
@@ -160,39 +167,21 @@ pub fn router(app: App, options: Options, guard: Guard) -> Router {
     };
     let gate = Gate(options.auth.clone());
 
-    let mcp = || {
-        post(front::post)
-            .get(health::no_session)
-            .delete(health::no_session)
-    };
     let routes = Routes::new(options.routes, limits, gate.clone());
+    let endpoint = get(health::root).with_state(health.clone());
     // Everything that leads to the app stands behind the gate; nothing of a body is read before it.
-    let guarded = Router::new()
-        .route("/mcp", mcp())
-        .route("/mcp/", mcp())
-        .route("/", post(front::post).delete(health::no_session))
-        .with_state(front.clone())
-        .merge(
-            Router::new()
-                .route("/", get(health::root))
-                .with_state(health.clone()),
-        )
-        .merge(
-            Router::new()
-                .route("/sse", get(sse::open))
-                .route("/messages", post(sse::message))
-                .with_state(sse::Streams::new(front)),
-        )
-        .route_layer(from_fn_with_state(gate, gate::enforce));
-    let router = guarded
+    let gated = Router::new()
+        .route("/", endpoint.fallback(health::no_session))
+        .route("/mcp", any(health::no_session))
+        .route("/mcp/", any(health::no_session))
+        .route("/sse", get(sse::open))
+        .route("/messages", post(sse::message))
+        .with_state(sse::Streams::new(front.clone()))
+        .route_layer(from_fn_with_state(gate.clone(), gate::enforce));
+    let rest = gated
         .route("/readyz", get(health::readyz).with_state(health))
         .route("/healthz", get(health::healthz))
         .merge(well_known::resource_metadata(options.auth.as_ref()))
         .fallback(move |request| routes.clone().answer(request));
-    behind(guard, router)
-}
-
-fn behind(guard: Guard, router: Router) -> Router {
-    let guard = Arc::new(guard);
-    router.layer(from_fn_with_state(guard, guard::enforce))
+    Site::new(guard, gate, front, rest)
 }

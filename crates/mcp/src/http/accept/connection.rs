@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use axum::Router;
 use axum::body::Body;
 use futures::FutureExt;
 use http::header::CONNECTION;
@@ -17,24 +16,23 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tower::Service;
 
-use super::Peer;
 use super::pulse::{Busy, Order, Pulse};
 use super::stream::{Tracked, Watched};
+use super::{Answering, Peer};
 use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::tls::Tls;
 
 /// What one connection needs to be served.
-pub(super) struct Connection {
-    pub(super) router: Router,
+pub(super) struct Connection<S> {
+    pub(super) service: S,
     pub(super) protocol: Arc<auto::Builder<TokioExecutor>>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) peer: Peer,
     pub(super) tls: Option<Tls>,
 }
 
-impl Connection {
+impl<S: Answering> Connection<S> {
     /// Serves until the peer goes, or is told to.
     pub(super) async fn run(self, stream: TcpStream) {
         let Some(tls) = &self.tls else {
@@ -58,12 +56,12 @@ impl Connection {
         }
     }
 
-    async fn serve<S>(self, stream: S)
+    async fn serve<T>(self, stream: T)
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let Self {
-            router,
+            service: answering,
             protocol,
             pulse,
             peer,
@@ -75,7 +73,7 @@ impl Connection {
             let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer);
-            answer(router.clone(), request, busy)
+            answer(answering.clone(), request, busy)
         });
         let mut http = pin!(protocol.serve_connection(io, service));
         let mut told = false;
@@ -102,7 +100,7 @@ impl Connection {
 const AMBIGUOUS: &str = "the framing of the request is ambiguous";
 
 async fn answer(
-    mut router: Router,
+    mut service: impl Answering,
     request: Request<Body>,
     busy: Busy,
 ) -> Result<Response<Tracked>, Infallible> {
@@ -111,7 +109,7 @@ async fn answer(
         let hint = "end lines with CR LF, and give the length of the body once";
         refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
     } else {
-        let called = AssertUnwindSafe(async move { router.call(request).await });
+        let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
