@@ -31,8 +31,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// What the one who writes knows.
 #[derive(Default)]
 pub(super) struct Lease {
-    /// The writer that was seen last, its number, and since when that stands still.
-    other: Option<(u64, u64, Instant)>,
+    /// The writer that was seen last.
+    other: Option<Other>,
     /// Whether a batch was begun and not finished.
     pub is_dirty: bool,
     /// Terms that are known to be in the collection of terms.
@@ -46,6 +46,20 @@ pub(super) struct Lease {
     /// Older formats, what was last seen of each, and since when that stands still.
     pub older: HashMap<u32, (Glance, Instant)>,
 }
+
+/// A writer that is not this process.
+struct Other {
+    /// Its epoch and its number, as high as they were seen.
+    seen: (u64, u64),
+    /// Since when that stands still.
+    since: Instant,
+    /// How often it has counted up.
+    rises: u32,
+}
+
+/// How often a writer has to count up until it is believed to live. Nodes that stopped together with it may have kept
+/// two numbers, and say the one or the other for ever.
+const LIVES: u32 = 2;
 
 /// A name that no other process has.
 pub(super) fn name() -> String {
@@ -74,13 +88,14 @@ impl Inner {
                 path: self.names.head.clone().into(),
             });
         }
+        // What it did before it was waited for is no sign that it still lives.
+        if let Some(other) = &mut lease.other {
+            other.rises = 0;
+        }
         loop {
-            let seen = lease.other;
             match self.lead_now(lease) {
-                // It stands still so far; a living one would have counted up by then.
-                Err(Error::Locked { .. }) if seen.is_none() || lease.other == seen => {
-                    std::thread::sleep(LOOK);
-                }
+                // A living one counts up sooner or later.
+                Err(Error::Locked { .. }) if !lease.is_other_alive() => std::thread::sleep(LOOK),
                 other => return other,
             }
         }
@@ -197,15 +212,23 @@ impl Inner {
 impl Lease {
     /// Whether the writer that the head names has been silent for too long.
     fn is_over(&mut self, head: &Head) -> bool {
-        match self.other {
-            Some((epoch, beat, since)) if (epoch, beat) == (head.epoch, head.beat) => {
-                since.elapsed() >= PATIENCE
-            }
-            _ => {
-                self.other = Some((head.epoch, head.beat, Instant::now()));
+        let said = (head.epoch, head.beat);
+        match &mut self.other {
+            Some(other) if said <= other.seen => other.since.elapsed() >= PATIENCE,
+            other => {
+                *other = Some(Other {
+                    seen: said,
+                    since: Instant::now(),
+                    rises: other.as_ref().map_or(0, |other| other.rises + 1),
+                });
                 false
             }
         }
+    }
+
+    fn is_other_alive(&self) -> bool {
+        let other = self.other.as_ref();
+        other.is_some_and(|other| other.rises >= LIVES)
     }
 }
 
@@ -235,5 +258,39 @@ impl Drop for Inner {
                 tracing::debug!(%error, "the next writer waits until this one is taken for dead");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(beat: u64) -> Head {
+        Head {
+            epoch: 3,
+            beat,
+            ..Head::default()
+        }
+    }
+
+    #[test]
+    fn a_writer_that_counts_up_lives() {
+        let mut lease = Lease::default();
+        for (beat, is_alive) in [(7, false), (7, false), (8, false), (9, true)] {
+            assert!(!lease.is_over(&head(beat)));
+            assert_eq!(lease.is_other_alive(), is_alive, "{beat}");
+        }
+    }
+
+    #[test]
+    fn two_numbers_that_take_turns_are_a_dead_writer() {
+        let mut lease = Lease::default();
+        for beat in [8, 7, 8, 7, 9, 8, 9, 7] {
+            assert!(!lease.is_over(&head(beat)));
+            assert!(!lease.is_other_alive(), "{beat}");
+        }
+        let other = lease.other.as_mut().unwrap();
+        other.since = other.since.checked_sub(PATIENCE).unwrap();
+        assert!(lease.is_over(&head(7)));
     }
 }
