@@ -135,6 +135,9 @@ await checks({ pictures }, async ({ browser, check }) => {
 
   await check('the keyboard keeps its place when the page is drawn anew', async () => {
     await mount({ widget: 'results', result: results(), answers: { show_results: [results({ total: 41 })] } }, STATES.results.ready);
+    // Into the frame as a person comes there: the keyboard that a frame takes by itself may be taken from it again.
+    await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 });
+    await browser.until('the keyboard', () => browser.frame('document.hasFocus()'));
     await browser.frame(`document.querySelectorAll('.chip')[1].focus()`);
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13, text: '\r' });
     await browser.until('the answer', () => browser.frame(`document.querySelector('.count').textContent === '41 results'`));
