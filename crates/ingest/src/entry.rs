@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use docent_search::{DocId, MAX_ID_BYTES};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
 use crate::digest::sha256;
 use crate::elsewhere::Around;
@@ -91,21 +92,8 @@ pub(crate) fn printable(name: &OsStr) -> String {
 
 /// A name for use inside an id: every byte outside `A-Za-z0-9._-` as `%XX`.
 pub(crate) fn percent_encode(name: &[u8]) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let digit = |nibble: u8| {
-        HEX.get(usize::from(nibble))
-            .copied()
-            .map_or('0', char::from)
-    };
-    let mut out = String::new();
-    for &byte in name {
-        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-        }
-    }
-    out
+    const STRANGE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
+    percent_encoding::percent_encode(name, STRANGE).to_string()
 }
 
 /// The id of a document of `source` whose own id another file has: its file's, and behind it its own.

@@ -1,5 +1,6 @@
 //! A report as SARIF 2.1.0, which code hosts show beside the code.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::origin;
@@ -66,15 +67,10 @@ fn location(target: &str) -> String {
     if target.contains("://") {
         return target.to_owned();
     }
-    let escaped: String = target
-        .bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || b"/-._".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect();
-    format!("stdio:{escaped}")
+    const STRANGE: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'/')
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_');
+    format!("stdio:{}", utf8_percent_encode(target, STRANGE))
 }

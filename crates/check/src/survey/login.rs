@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -349,19 +350,14 @@ fn value(query: &str, key: &str) -> Option<String> {
 
 /// Fields as a form or a query; empty ones are left out.
 fn form(fields: &[(&str, &str)]) -> String {
-    let encoded = |text: &str| -> String {
-        let byte = |byte: u8| {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        };
-        text.bytes().map(byte).collect()
-    };
+    const STRANGE: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
     let fields = fields.iter().filter(|(_, value)| !value.is_empty());
     let fields: Vec<String> = fields
-        .map(|(key, value)| format!("{key}={}", encoded(value)))
+        .map(|(key, value)| format!("{key}={}", utf8_percent_encode(value, STRANGE)))
         .collect();
     fields.join("&")
 }

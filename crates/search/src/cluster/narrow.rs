@@ -41,11 +41,7 @@ impl Conditions {
     /// What has not ended, which is all that passages are asked: theirs are made of versions that count
     /// already, and an index of when they began would have nodes make a graph for each stretch of it.
     pub(super) fn lasting(head: &Head) -> Self {
-        let mut gone = vec![json!({"key": UNTIL, "range": {"lte": head.generation}})];
-        if !head.void.is_empty() {
-            gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
-        }
-        Self::default().not(json!({"must": gone}))
+        Self::default().not(ended(head, head.generation))
     }
 
     fn by(self, reader: &Reader) -> Self {
@@ -70,6 +66,15 @@ impl Conditions {
     pub(super) fn json(&self) -> Value {
         json!({"must": self.must, "must_not": self.must_not})
     }
+}
+
+/// What a generation has ended, or one before it.
+pub(super) fn ended(head: &Head, generation: u64) -> Value {
+    let mut ended = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
+    if !head.void.is_empty() {
+        ended.push(json!({"key": UNTIL, "match": {"except": head.void}}));
+    }
+    json!({"must": ended})
 }
 
 /// What stands for everyone, and what a document has that everyone may read.

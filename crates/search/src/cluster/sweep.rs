@@ -1,5 +1,6 @@
 //! Removes versions that nobody can see any more.
 
+use std::slice::from_ref;
 use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use super::ask::Deadline;
 use super::head::Head;
 use super::layout::{FROM, UNTIL};
 use super::lease::Lease;
+use super::narrow;
 use crate::error::Error;
 
 impl Inner {
@@ -27,11 +29,8 @@ impl Inner {
         let Some(generation) = old else {
             return;
         };
-        let mut gone = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
-        if !head.void.is_empty() {
-            gone.push(json!({"key": UNTIL, "match": {"except": head.void}}));
-        }
-        if let Err(error) = self.remove(head, &json!({"must": gone}), self.writing()) {
+        let gone = narrow::ended(head, generation);
+        if let Err(error) = self.remove(&self.versioned(head), &gone, self.writing()) {
             tracing::warn!(%error, "what is gone could not be removed yet");
             lease
                 .commits
@@ -45,9 +44,8 @@ impl Inner {
             return Ok(());
         }
         let begun = json!({"must": [{"key": FROM, "match": {"any": head.void}}]});
-        let body = json!({"filter": begun}).to_string();
         // Passages are made of versions that count, so none began there.
-        self.change(&self.names.documents, "points/delete", body, deadline)?;
+        self.remove(from_ref(&self.names.documents), &begun, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
         for collection in self.versioned(head) {
@@ -56,10 +54,15 @@ impl Inner {
         Ok(())
     }
 
-    fn remove(&self, head: &Head, filter: &Value, deadline: Deadline) -> Result<(), Error> {
+    fn remove(
+        &self,
+        collections: &[String],
+        filter: &Value,
+        deadline: Deadline,
+    ) -> Result<(), Error> {
         let body = json!({"filter": filter}).to_string();
-        for collection in self.versioned(head) {
-            self.change(&collection, "points/delete", body.clone(), deadline)?;
+        for collection in collections {
+            self.change(collection, "points/delete", body.clone(), deadline)?;
         }
         Ok(())
     }
