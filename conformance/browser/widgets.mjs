@@ -141,10 +141,10 @@ await checks({ pictures }, async ({ browser, check }) => {
     await browser.frame(`document.querySelectorAll('.chip')[1].focus()`);
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13, text: '\r' });
     await browser.until('the answer', () => browser.frame(`document.querySelector('.count').textContent === '41 results'`));
-    assert.match(await browser.frame('document.activeElement.dataset.key'), /^chip-party-/);
+    await browser.until('the chip', () => browser.frame(`document.activeElement.dataset.key?.startsWith('chip-party-')`));
     await browser.frame(`document.querySelector('.column[tabindex="0"]').focus()`);
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: 'ArrowRight', code: 'ArrowRight', windowsVirtualKeyCode: 39 });
-    assert.equal(await browser.frame('document.activeElement.dataset.key'), 'bar-1');
+    await browser.until('the next bar', () => browser.frame(`document.activeElement.dataset.key === 'bar-1'`));
   });
 
   await check('of two answers the later question counts', async () => {
