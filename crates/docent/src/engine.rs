@@ -38,6 +38,12 @@ pub struct Engine {
     pub replicas: u32,
     /// Whether vectors are in memory as one byte a number.
     pub quantized: bool,
+    /// Whether vectors in full are read from disk; without it where they are quantized.
+    pub vectors_on_disk: Option<bool>,
+    /// Whether what words are found by is read from disk.
+    pub words_on_disk: bool,
+    /// Whether documents are read from disk.
+    pub documents_on_disk: bool,
     /// The longest that one answer may take.
     pub timeout: Duration,
 }
@@ -54,6 +60,9 @@ impl Default for Engine {
             shards: usual.shards,
             replicas: usual.replicas,
             quantized: usual.quantized,
+            vectors_on_disk: usual.vectors_on_disk,
+            words_on_disk: usual.words_on_disk,
+            documents_on_disk: usual.documents_on_disk,
             timeout: usual.timeout,
         }
     }
@@ -80,6 +89,9 @@ impl Engine {
             shards: self.shards,
             replicas: self.replicas,
             quantized: self.quantized,
+            vectors_on_disk: self.vectors_on_disk,
+            words_on_disk: self.words_on_disk,
+            documents_on_disk: self.documents_on_disk,
             timeout: self.timeout,
             ..ClusterSettings::new(self.addresses.clone())
         })

@@ -257,6 +257,15 @@ pub const KEYS: &[Key] = &[
     Key::new("engine.quantized", "true", |s, v| {
         v.switch().map(|on| s.engine.quantized = on)
     }),
+    Key::new("engine.vectors_on_disk", "none", |s, v| {
+        v.switch().map(|on| s.engine.vectors_on_disk = Some(on))
+    }),
+    Key::new("engine.words_on_disk", "true", |s, v| {
+        v.switch().map(|on| s.engine.words_on_disk = on)
+    }),
+    Key::new("engine.documents_on_disk", "true", |s, v| {
+        v.switch().map(|on| s.engine.documents_on_disk = on)
+    }),
     Key::new("engine.timeout_ms", "1500", |s, v| {
         v.number(100..=60_000)
             .map(|n| s.engine.timeout = Duration::from_millis(n))

@@ -10,6 +10,7 @@ use super::cached::Known;
 use super::layout::DOCUMENT;
 use super::meaning::Nearest;
 use super::narrow::{self, Conditions, all_terms, any_term};
+use super::together::both;
 use super::view::View;
 use super::words::{Weights, Worded};
 use crate::analysis::QueryTerm;
@@ -393,19 +394,6 @@ impl View<'_> {
         );
         Ok(())
     }
-}
-
-/// Does two things at once.
-fn both<A: Send, B: Send>(
-    first: impl FnOnce() -> Result<A, Error> + Send,
-    second: impl FnOnce() -> Result<B, Error> + Send,
-) -> (Result<A, Error>, Result<B, Error>) {
-    std::thread::scope(|scope| {
-        let second = scope.spawn(second);
-        let first = first();
-        let ended = |_| Err(Error::engine("a search ended early"));
-        (first, second.join().unwrap_or_else(ended))
-    })
 }
 
 impl From<Worded> for Ranked {

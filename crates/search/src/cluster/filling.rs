@@ -40,7 +40,11 @@ impl Inner {
 
     /// Has nodes make the graphs of a model that has come to the end of its way. What somebody has set by hand
     /// stays as it is.
-    pub(super) fn make_graphs(&self, model: &str) -> Result<(), Error> {
+    pub(super) fn make_graphs(&self, lease: &Lease, model: &str) -> Result<(), Error> {
+        if lease.held.contains(model) {
+            // The node that is asked may not know of it yet.
+            return self.graphs_from(model, GRAPHS_FROM);
+        }
         let path = format!("/collections/{}", self.names.passages(model));
         let ask = Ask::get(Call::Collections, "look for a collection", path);
         let known: Value = self.nodes.ask(&ask, self.writing())?;

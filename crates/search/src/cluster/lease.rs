@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::Inner;
 use super::ask::Deadline;
+use super::collections;
 use super::head::{Glance, Head, MAX_VOID};
-use super::layout;
 use crate::error::Error;
 
 /// How long a writer may be silent.
@@ -118,7 +118,7 @@ impl Inner {
         let mut next = self.taken_over(&head);
         if let Some(own) = &self.models.own {
             // Before the head names it.
-            layout::make_passages(&self.nodes, &self.settings, own, &head.fields)?;
+            collections::make_passages(&self.nodes, &self.settings, own, &head.fields)?;
             if next.model.is_empty() {
                 next.model.clone_from(&own.name);
             }

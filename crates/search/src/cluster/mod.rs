@@ -6,6 +6,7 @@ mod ask;
 mod authority;
 mod breaker;
 mod cached;
+mod collections;
 mod filling;
 mod head;
 mod layout;
@@ -23,6 +24,7 @@ mod settings;
 mod settle;
 mod swap;
 mod sweep;
+mod together;
 mod traffic;
 mod view;
 mod walk;
@@ -115,14 +117,14 @@ impl Cluster {
         let (nodes, names) = (&inner.nodes, &inner.names);
         // Within the time of an answer: a cluster that is away, or refuses, is said soon.
         let there = Head::read(nodes, names, inner.reading())?;
-        layout::make_head(nodes, names, &inner.settings)?;
+        collections::make_head(nodes, names, &inner.settings)?;
         let deadline = inner.writing();
         let head = match there {
             None => Head::read(nodes, names, deadline)?,
             there => there,
         };
         let fields = head.as_ref().map(|head| head.fields.clone());
-        layout::make(nodes, names, &inner.settings, &fields.unwrap_or_default())?;
+        collections::make(nodes, names, &inner.settings, &fields.unwrap_or_default())?;
         // Last, so that whoever finds a head finds the rest too.
         if head.is_none() {
             let awaited = inner.awaited(deadline)?;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use super::Inner;
 use super::ask::Deadline;
+use super::collections;
 use super::head::Head;
-use super::layout;
 use super::lease::Lease;
 use crate::error::Error;
 
@@ -17,7 +17,7 @@ const SILENT: u32 = 3;
 impl Inner {
     /// The formats older than this one that are there.
     fn older(&self, deadline: Deadline) -> Result<Vec<u32>, Error> {
-        let all = layout::all(&self.nodes, deadline)?;
+        let all = collections::all(&self.nodes, deadline)?;
         let formats = all.iter().filter_map(|name| self.names.format_of(name));
         Ok(formats.filter(|one| *one < self.names.format).collect())
     }
@@ -71,14 +71,14 @@ impl Inner {
         if silent < self.settings.keep * SILENT {
             return Ok(());
         }
-        let all = layout::all(&self.nodes, self.writing())?;
+        let all = collections::all(&self.nodes, self.writing())?;
         let passages = all.iter().filter(|name| names.model_of(name).is_some());
         // The head last: as long as it is there, the rest is looked for. And one at a time: a node that removes
         // several at once may answer nobody meanwhile.
         let rest = [&names.terms, &names.documents, &names.head];
         let next = passages.chain(rest).find(|name| all.contains(name));
         if let Some(name) = next {
-            layout::remove(&self.nodes, name, self.writing())?;
+            collections::remove(&self.nodes, name, self.writing())?;
             tracing::info!(collection = name, "removed a part of an older format");
         }
         Ok(())

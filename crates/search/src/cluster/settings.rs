@@ -34,8 +34,14 @@ pub struct ClusterSettings {
     pub shards: Option<u32>,
     /// On how many nodes each part lies when it is made.
     pub replicas: u32,
-    /// Whether vectors are kept in memory as one byte a number, and in full only on disk.
+    /// Whether vectors are kept in memory as one byte a number.
     pub quantized: bool,
+    /// Whether vectors in full lie on disk alone; without it where they are quantized.
+    pub vectors_on_disk: Option<bool>,
+    /// Whether what words are found by lies on disk alone.
+    pub words_on_disk: bool,
+    /// Whether documents lie on disk alone.
+    pub documents_on_disk: bool,
     /// The longest that one answer may take, whatever fails meanwhile.
     pub timeout: Duration,
     /// The longest that one batch of changes waits for nodes to come back.
@@ -62,12 +68,19 @@ impl ClusterSettings {
             shards: None,
             replicas: 2,
             quantized: true,
+            vectors_on_disk: None,
+            words_on_disk: true,
+            documents_on_disk: true,
             timeout: Duration::from_millis(1_500),
             write_timeout: Duration::from_secs(60),
             keep: Duration::from_secs(10),
             many: MANY,
             format: FORMAT,
         }
+    }
+
+    pub(super) fn are_vectors_on_disk(&self) -> bool {
+        self.vectors_on_disk.unwrap_or(self.quantized)
     }
 
     /// Refuses what cannot be used.

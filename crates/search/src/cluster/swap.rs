@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ask::{Ask, Deadline};
+use super::collections;
 use super::head::Head;
-use super::layout;
 use super::lease::Lease;
 use super::traffic::Call;
 use super::view::View;
@@ -31,12 +31,12 @@ impl Inner {
         self.name(head);
         // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
         if head.whole
-            && let Err(error) = self.make_graphs(&head.model)
+            && let Err(error) = self.make_graphs(lease, &head.model)
         {
             tracing::warn!(%error, "it is not known whether nodes make graphs");
         }
         let kept = self.passages(head);
-        let found = layout::all(&self.nodes, Deadline::within(NAMING));
+        let found = collections::all(&self.nodes, Deadline::within(NAMING));
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "the cluster does not list its collections");
             Vec::new()
@@ -85,7 +85,7 @@ impl Inner {
         }
         if is_whole {
             // Before anybody takes them for whole.
-            self.make_graphs(&own.name)?;
+            self.make_graphs(&lease, &own.name)?;
         }
         let mut next = head.clone();
         next.model.clone_from(&own.name);
@@ -131,7 +131,7 @@ impl Inner {
                 other => other?,
             };
             if !self.passages(&head).contains(&name) {
-                layout::remove(&self.nodes, &name, self.writing())?;
+                collections::remove(&self.nodes, &name, self.writing())?;
                 tracing::info!(collection = name, "removed what answered before");
             }
             lease.retired.retain(|(one, _)| *one != name);

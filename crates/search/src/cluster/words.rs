@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, TERMS, WORDS};
 use super::narrow::{Conditions, any_term, body_term, title_term};
 use super::point::{LONGEST_BEGINNING, Sparse, pairs};
+use super::together::each;
 use super::traffic::Call;
 use super::view::View;
-use super::wire::{Point, Points};
+use super::wire::{Batch, Point, Points};
 use crate::analysis::QueryTerm;
 use crate::error::Error;
 use crate::postings::rarity;
@@ -206,22 +207,32 @@ impl View<'_> {
         if open.is_empty() {
             return Ok(known);
         }
+        let frequent = self.frequent(&open)?;
         let live = Conditions::live(&self.head);
         let mut questions = Vec::new();
         for number in &open {
-            let with = json!({"key": TERMS, "match": {"value": number}});
-            questions.push(sample(&live.clone().and(with.clone()), SAMPLE)?);
+            if !frequent.contains_key(number) {
+                questions.push(sample(&live.clone().and(with_term(*number)), SAMPLE)?);
+            }
             if !is_shared {
-                questions.push(sample(&self.seen.clone().and(with), 1)?);
+                questions.push(sample(&self.seen.clone().and(with_term(*number)), 1)?);
             }
         }
-        let documents = &self.inner.names.documents;
-        let mut answers = self
-            .batch("look words up", documents, &questions)?
-            .into_iter();
+        let mut answers = if questions.is_empty() {
+            Batch::new()
+        } else {
+            self.batch("look words up", &self.inner.names.documents, &questions)?
+        }
+        .into_iter();
         for number in open {
-            let found = answers.next().map(|found| found.points).unwrap_or_default();
-            let count = estimate(&found, SAMPLE).min(self.head.documents);
+            let count = match frequent.get(&number) {
+                Some(count) => *count,
+                None => {
+                    let found = answers.next().map(|found| found.points).unwrap_or_default();
+                    estimate(&found, SAMPLE)
+                }
+            };
+            let count = count.min(self.head.documents);
             caches.frequencies.keep(generation, number, count);
             known.insert(number, count);
             if !is_shared {
@@ -231,6 +242,22 @@ impl View<'_> {
             }
         }
         Ok(known)
+    }
+
+    /// Which of these terms more documents have than are counted, in a large index, and how many these are. There
+    /// a node that looks for the first documents with such a term reads what it keeps of one document after
+    /// another, wherever on the disk that lies. Its index of terms tells at once how many versions have it; those
+    /// that have ended and are still there are among them.
+    fn frequent(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
+        if self.head.documents < self.inner.settings.many {
+            return Ok(HashMap::new());
+        }
+        let counts = each(numbers, |number| {
+            let with = json!({"must": [with_term(*number)]});
+            Ok((*number, self.count(&with, false)?))
+        })?;
+        let is_frequent = |(_, count): &(u32, u64)| *count > SAMPLE as u64;
+        Ok(counts.into_iter().filter(is_frequent).collect())
     }
 
     /// Words that meet conditions, for each of them.
@@ -247,6 +274,11 @@ impl View<'_> {
         };
         Ok(answers.into_iter().map(words).collect())
     }
+}
+
+/// The documents that hold a term.
+fn with_term(number: u32) -> Value {
+    json!({"key": TERMS, "match": {"value": number}})
 }
 
 /// The first documents that meet conditions, in the order of their names.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::Inner;
 use super::ask::{Ask, Deadline};
+use super::collections;
 use super::head::Head;
-use super::layout::{self, DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
+use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
 use super::lease::Lease;
 use super::narrow::{Conditions, body_term};
 use super::point::{self, Prepared};
@@ -160,8 +161,14 @@ impl Inner {
                     continue;
                 }
                 for collection in &collections {
-                    let (key, index) = (field_key(kind, &name), layout::field_index(kind));
-                    layout::index(&self.nodes, collection, (&key, index), true, self.writing())?;
+                    let (key, index) = (field_key(kind, &name), collections::field_index(kind));
+                    collections::index(
+                        &self.nodes,
+                        collection,
+                        (&key, index),
+                        true,
+                        self.writing(),
+                    )?;
                 }
                 known.push(kind);
             }

@@ -31,6 +31,7 @@ mod facts;
 mod failing;
 #[path = "../contract/generations.rs"]
 mod generations;
+mod keeping;
 #[path = "../contract/languages.rs"]
 mod languages;
 mod locked;
@@ -155,6 +156,7 @@ fn main() -> ExitCode {
     trials.extend(traffic::trials(&servers));
     trials.extend(swapping::trials(&servers));
     trials.push(weighing::trial(&servers));
+    trials.push(keeping::trial(&servers));
     trials.extend(locked::trials());
     trials.push(ranking::trial(&servers));
     trials.extend(failing::trials());

@@ -275,6 +275,15 @@ pub(crate) fn get(address: &str, path: &str) -> serde_json::Value {
         .unwrap_or_default()
 }
 
+/// Waits for what nodes tell each other.
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < START, "the nodes do not agree");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Removes everything that the collections of an index hold, and leaves the collections.
 pub(crate) fn empty(settings: &ClusterSettings) {
     let start = format!("{}-", settings.collection);

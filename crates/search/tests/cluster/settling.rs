@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::meanings::topics;
-use crate::server::{get, remove_points};
+use crate::server::{get, remove_points, wait_until};
 use crate::shelf::put;
 use crate::{Fresh, Shared, runtime};
 
@@ -126,9 +126,8 @@ fn lost(fresh: &Fresh) {
     assert_eq!(near(engine, "boat"), 2);
 }
 
-/// From how many kilobytes on nodes make graphs of passages.
-fn graphs_from(fresh: &Fresh) -> Option<u64> {
-    let address = fresh.settings.addresses.first().unwrap();
+/// From how many kilobytes on a node makes graphs of passages.
+fn told_by(fresh: &Fresh, address: &str) -> Option<u64> {
     let names = get(address, "/collections");
     let names = names["result"]["collections"].as_array().unwrap().iter();
     let start = fresh.collection("passages");
@@ -136,6 +135,13 @@ fn graphs_from(fresh: &Fresh) -> Option<u64> {
     let name = names.find(|name| name.starts_with(&start))?;
     let known = get(address, &format!("/collections/{name}"));
     known["result"]["config"]["optimizer_config"]["indexing_threshold"].as_u64()
+}
+
+/// All nodes make graphs from so many kilobytes on, at the latest when they have heard of what one was told.
+fn graphs_from(fresh: &Fresh, kilobytes: u64) {
+    for address in &fresh.settings.addresses {
+        wait_until(|| told_by(fresh, address) == Some(kilobytes));
+    }
 }
 
 fn graphs_wait(fresh: &Fresh) {
@@ -154,25 +160,25 @@ fn graphs_wait(fresh: &Fresh) {
     apply(&engine, ships.collect());
     // One less than many.
     settle(&engine, 5).unwrap();
-    assert_eq!(graphs_from(fresh), Some(10_000));
+    graphs_from(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), 5);
     apply(&engine, vec![put("d0", "T", "Ship 0.")]);
     settle(&engine, 5).unwrap();
-    assert_eq!(graphs_from(fresh), Some(0));
+    graphs_from(fresh, 0);
     assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
     drop(engine);
     // Whoever goes on.
     let engine = open();
     assert_eq!((near(&engine, "boat"), words(&engine)), (0, MANY));
     while settle(&engine, 5).unwrap().left > 0 {
-        assert_eq!(graphs_from(fresh), Some(0));
+        graphs_from(fresh, 0);
     }
-    assert_eq!(graphs_from(fresh), Some(10_000));
+    graphs_from(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), MANY);
     // What comes later waits for nothing.
     apply(&engine, vec![put("d20", "T", "Ship 20.")]);
     assert_eq!(near(&engine, "boat"), MANY);
     while settle(&engine, 5).unwrap().left > 0 {}
-    assert_eq!(graphs_from(fresh), Some(10_000));
+    graphs_from(fresh, 10_000);
     assert_eq!(near(&engine, "boat"), MANY + 1);
 }

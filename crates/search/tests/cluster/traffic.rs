@@ -1,10 +1,14 @@
 //! How often the nodes are asked for one answer: held, because every request is a round trip.
 
-use docent_search::{Cluster, DocId, Engine, Principal, Query, Reader, Readers, Traffic, Value};
+use docent_search::{
+    Cluster, ClusterSettings, DocId, Engine, Memory, Principal, Query, Reader, Readers, Traffic,
+    Value,
+};
 use libtest_mimic::Trial;
 
 use crate::meanings::{settle, topics};
 use crate::shelf::{document, put, put_facts};
+use crate::weighing::worth;
 use crate::{Fresh, Shared, runtime};
 
 /// More than both halves of a search bring, so that each has to be asked about what the other found.
@@ -17,7 +21,7 @@ const FIRST: u64 = 7;
 const AGAIN: u64 = 5;
 
 pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let (first, second) = (servers.clone(), servers.clone());
+    let (first, second, third) = (servers.clone(), servers.clone(), servers.clone());
     vec![
         Trial::test("traffic::an_answer_takes_few_requests", move || {
             let fresh = Fresh::shared(first.get(), Some(topics()));
@@ -27,6 +31,11 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
         Trial::test("traffic::calls_are_counted_by_kind", move || {
             let fresh = Fresh::shared(second.get(), None);
             runtime().block_on(by_kind(&fresh));
+            Ok(())
+        }),
+        Trial::test("traffic::frequent_words_are_counted_by_nodes", move || {
+            let fresh = Fresh::shared(third.get(), None);
+            runtime().block_on(frequent_words(&fresh));
             Ok(())
         }),
     ]
@@ -132,5 +141,44 @@ async fn by_kind(fresh: &Fresh) {
             node.requests > 0 && node.failures == 0 && !node.is_left_alone,
             "{node:?}"
         );
+    }
+}
+
+/// What nodes look for one by one, and one more.
+const LOOKED_FOR: usize = 512;
+
+/// In a large index a word of many documents is counted by nodes, and looking for the first of these, which they
+/// have to read from their disks, is left out.
+async fn frequent_words(fresh: &Fresh) {
+    let memory = Memory::new();
+    let changes: Vec<_> = (0..LOOKED_FOR * 2)
+        .map(|n| {
+            let ferry = if n <= LOOKED_FOR { "ferry" } else { "ship" };
+            let quay = if n < LOOKED_FOR { "quay" } else { "harbour" };
+            put(&format!("d{n}"), "T", &format!("A {ferry} at the {quay}."))
+        })
+        .collect();
+    for engine in [fresh.engine() as &dyn Engine, &memory] {
+        engine.apply(changes.clone()).await.unwrap();
+    }
+    let all = changes.len() as u64;
+    // At its bound, and with one document more than there are.
+    for (many, counts) in [(all, 2), (all + 1, 0)] {
+        let settings = ClusterSettings {
+            many,
+            ..fresh.settings.clone()
+        };
+        let engine = Cluster::open_read_only(settings, None).unwrap();
+        for (word, is_exact) in [("ferry", counts > 0), ("quay", false)] {
+            let before = calls(&engine.traffic().unwrap(), "count");
+            let (there, here) = (worth(&engine, word).await, worth(&memory, word).await);
+            let off = (there / here - 1.0).abs();
+            assert!(
+                off < if is_exact { 0.0001 } else { 0.2 },
+                "{word}: {there} and {here}"
+            );
+            let counted = calls(&engine.traffic().unwrap(), "count") - before;
+            assert_eq!(counted, counts, "{word} as a word of texts and of titles");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn trial(servers: &Shared) -> Trial {
 }
 
 /// What the words of the first hit are worth.
-async fn worth(engine: &dyn Engine, text: &str) -> f32 {
+pub(crate) async fn worth(engine: &dyn Engine, text: &str) -> f32 {
     let query = Query::new(text, 1, Reader::everyone()).method(Method::Lexical);
     let found = engine.search(query).await.unwrap();
     found.hits[0].why.lexical

@@ -1,0 +1,348 @@
+//! Collections made, changed, listed and removed; what nodes keep in memory of them, and what only on their disks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::ask::{Ask, Deadline};
+use super::layout::{
+    BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS, NUMBERS, Names, PAIRS,
+    TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
+};
+use super::model::Model;
+use super::node::told;
+use super::nodes::Nodes;
+use super::settings::ClusterSettings;
+use super::traffic::Call;
+use super::wire::Collections;
+use crate::error::Error;
+
+/// A collection as it should be.
+struct Wanted<'a> {
+    name: &'a str,
+    /// What it is made with.
+    made: Value,
+    indexes: Vec<Indexed>,
+    kept: Vec<Kept>,
+}
+
+/// Something that can come into memory, or leave it, while its collection answers.
+struct Kept {
+    /// Where a node's description of the collection tells it.
+    at: &'static str,
+    wanted: bool,
+    /// What has it changed.
+    change: Value,
+}
+
+impl Kept {
+    fn differs(&self, known: &Value) -> bool {
+        let is_so = match known.pointer(self.at) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(on)) => *on,
+            Some(_) => true,
+        };
+        is_so != self.wanted
+    }
+
+    fn payload(on_disk: bool) -> Self {
+        Self {
+            at: "/result/config/params/on_disk_payload",
+            wanted: on_disk,
+            change: json!({"params": {"on_disk_payload": on_disk}}),
+        }
+    }
+}
+
+/// Makes the collection of the head, unless it is there.
+pub(super) fn make_head(
+    nodes: &Nodes,
+    names: &Names,
+    settings: &ClusterSettings,
+) -> Result<(), Error> {
+    let replicas = settings.replicas.max(3);
+    let head = Wanted {
+        name: &names.head,
+        // What one node alone has written does not count.
+        made: json!({
+            "vectors": {}, "shard_number": 1, "replication_factor": replicas, "write_consistency_factor": 2,
+        }),
+        indexes: indexed(&[("epoch", "integer"), ("generation", "integer")]).collect(),
+        kept: Vec::new(),
+    };
+    head.bring_about(nodes, settings)
+}
+
+/// Makes what is not there yet, the indexes of these fields included. What is there stays as it is, but for
+/// what of it lies in memory.
+pub(super) fn make(
+    nodes: &Nodes,
+    names: &Names,
+    settings: &ClusterSettings,
+    fields: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let (shards, replicas) = spread(nodes, settings);
+    let sparse = json!({WORDS: {"index": {"on_disk": settings.words_on_disk}}});
+    let terms = Index::Lookup {
+        on_disk: settings.words_on_disk,
+    };
+    let documents = Wanted {
+        name: &names.documents,
+        made: json!({
+            "vectors": {}, "sparse_vectors": sparse, "shard_number": shards,
+            "replication_factor": replicas, "on_disk_payload": settings.documents_on_disk,
+        }),
+        indexes: indexed(&DOCUMENT_INDEXES)
+            .chain([(TERMS.to_owned(), terms)])
+            .chain(of_fields(fields))
+            .collect(),
+        kept: vec![
+            Kept::payload(settings.documents_on_disk),
+            Kept {
+                at: "/result/config/params/sparse_vectors/words/index/on_disk",
+                wanted: settings.words_on_disk,
+                change: json!({"sparse_vectors": sparse}),
+            },
+        ],
+    };
+    documents.bring_about(nodes, settings)?;
+    let terms = Wanted {
+        name: &names.terms,
+        made: json!({
+            "vectors": {}, "shard_number": 1, "replication_factor": replicas,
+            "on_disk_payload": settings.words_on_disk,
+        }),
+        indexes: indexed(&TERM_INDEXES).collect(),
+        kept: vec![Kept::payload(settings.words_on_disk)],
+    };
+    terms.bring_about(nodes, settings)
+}
+
+/// Into how many parts a collection is cut, and on how many nodes each lies.
+fn spread(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
+    let shards = settings
+        .shards
+        .unwrap_or_else(|| u32::try_from(nodes.len()).unwrap_or(1));
+    (shards.max(1), settings.replicas.max(1))
+}
+
+/// The indexes of these fields.
+fn of_fields(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed> {
+    fields.iter().flat_map(|(name, kinds)| {
+        let kinds = kinds.chars();
+        kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
+    })
+}
+
+/// Makes the collection of a model's passages, unless it is there; of one that is there it is changed what lies
+/// in memory.
+pub(super) fn make_passages(
+    nodes: &Nodes,
+    settings: &ClusterSettings,
+    model: &Model,
+    fields: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let (shards, replicas) = spread(nodes, settings);
+    let on_disk = settings.are_vectors_on_disk();
+    let quantization = settings
+        .quantized
+        .then(|| json!({"scalar": {"type": "int8", "always_ram": true}}));
+    let none = json!("Disabled");
+    let passages = Wanted {
+        name: &model.passages,
+        made: json!({
+            "vectors": {
+                "size": model.embedder.dimensions(), "distance": "Dot", "on_disk": on_disk,
+            },
+            "quantization_config": quantization,
+            "shard_number": shards, "replication_factor": replicas,
+            "on_disk_payload": settings.documents_on_disk,
+        }),
+        indexes: indexed(&PASSAGE_INDEXES).chain(of_fields(fields)).collect(),
+        kept: vec![
+            Kept::payload(settings.documents_on_disk),
+            Kept {
+                at: "/result/config/params/vectors/on_disk",
+                wanted: on_disk,
+                // The vectors without a name.
+                change: json!({"vectors": {"": {"on_disk": on_disk}}}),
+            },
+            Kept {
+                at: "/result/config/quantization_config",
+                wanted: settings.quantized,
+                change: json!({"quantization_config": quantization.as_ref().unwrap_or(&none)}),
+            },
+        ],
+    };
+    passages.bring_about(nodes, settings)
+}
+
+/// The keys that have an index in each collection, with its kind.
+const DOCUMENT_INDEXES: [(&str, &str); 7] = [
+    (WEIGHED, "integer"),
+    (FROM, "integer"),
+    (UNTIL, "integer"),
+    (WHO, "keyword"),
+    (ID, "keyword"),
+    (DAY, "integer"),
+    (LANGUAGE, "keyword"),
+];
+const PASSAGE_INDEXES: [(&str, &str); 4] = [
+    (UNTIL, "integer"),
+    (WHO, "keyword"),
+    (DOCUMENT, "keyword"),
+    (FIRST, "bool"),
+];
+const TERM_INDEXES: [(&str, &str); 3] = [
+    (BEGINNINGS, "keyword"),
+    (PAIRS, "keyword"),
+    (LETTERS, "integer"),
+];
+
+/// What an index is for.
+#[derive(Clone, Copy)]
+pub(super) enum Index {
+    /// Whatever nodes make of a type.
+    Of(&'static str),
+    /// Numbers that are looked for one by one.
+    Lookup { on_disk: bool },
+}
+
+impl Index {
+    fn schema(self) -> Value {
+        match self {
+            Self::Of(kind) => json!({"type": kind}),
+            Self::Lookup { on_disk } => {
+                json!({"type": "integer", "lookup": true, "range": false, "on_disk": on_disk})
+            }
+        }
+    }
+
+    /// Whether it has to be made, where this is known of the key.
+    fn is_missing(self, known: Option<&Value>) -> bool {
+        let lies_on_disk = |known: &Value| known.pointer("/params/on_disk") == Some(&json!(true));
+        known.is_none_or(|known| match self {
+            Self::Of(_) => false,
+            Self::Lookup { on_disk } => lies_on_disk(known) != on_disk,
+        })
+    }
+}
+
+/// The kind of index that the values of a field need.
+pub(super) fn field_index(kind: char) -> Index {
+    Index::Of(match kind {
+        NUMBERS => "float",
+        DAYS => "integer",
+        _ => "keyword",
+    })
+}
+
+/// A key and its index.
+type Indexed = (String, Index);
+
+fn indexed(keys: &[(&str, &'static str)]) -> impl Iterator<Item = Indexed> {
+    let keys = keys.iter();
+    keys.map(|(key, kind)| ((*key).to_owned(), Index::Of(kind)))
+}
+
+impl Wanted<'_> {
+    /// Makes it, unless it is there, and those of its indexes that are not: whoever made it may have been
+    /// interrupted. What lies in another place than it should is moved by the nodes while they answer.
+    fn bring_about(&self, nodes: &Nodes, settings: &ClusterSettings) -> Result<(), Error> {
+        let deadline = Deadline::within(settings.write_timeout);
+        let path = format!("/collections/{}", self.name);
+        let ask = Ask::get(Call::Collections, "look for a collection", path.clone());
+        let there = nodes.reply(&ask, deadline)?;
+        let known: Value = if there.status != 200 {
+            make_collection(nodes, self.name, &self.made, deadline)?;
+            Value::Null
+        } else {
+            serde_json::from_slice(&there.body).unwrap_or_default()
+        };
+        let kept = self.kept.iter().filter(|_| !known.is_null());
+        for kept in kept.filter(|kept| kept.differs(&known)) {
+            let (path, body) = (format!("{path}?timeout=30"), kept.change.to_string());
+            let ask = Ask::patch(Call::Collections, "change a collection", path, body);
+            nodes.ask::<Value>(&ask, deadline)?;
+            tracing::info!(collection = self.name, change = %kept.change, "a collection is changed");
+        }
+        let present = known.pointer("/result/payload_schema");
+        for (key, kind) in &self.indexes {
+            if kind.is_missing(present.and_then(|present| present.get(key))) {
+                // Nobody waits for them: they are made in this order, before anything that is written later.
+                index(nodes, self.name, (key, *kind), false, deadline)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a collection. One that is not there is as good as removed.
+pub(super) fn remove(nodes: &Nodes, name: &str, deadline: Deadline) -> Result<(), Error> {
+    let path = format!("/collections/{name}?timeout=30");
+    let ask = Ask::delete(Call::Collections, "remove a collection", path);
+    match nodes.reply(&ask, deadline)? {
+        reply if reply.status == 200 || reply.status == 404 => Ok(()),
+        reply => Err(Error::Cluster {
+            what: format!("the collection `{name}` cannot be removed"),
+            hint: "remove it with the cluster's own tools; nothing reads it any more",
+            source: Some(told(&reply.body).into()),
+        }),
+    }
+}
+
+/// The names of all collections of the cluster.
+pub(super) fn all(nodes: &Nodes, deadline: Deadline) -> Result<Vec<String>, Error> {
+    let path = "/collections".to_owned();
+    let ask = Ask::get(Call::Collections, "list collections", path);
+    let found: Collections = nodes.ask(&ask, deadline)?;
+    Ok(found.collections.into_iter().map(|one| one.name).collect())
+}
+
+fn make_collection(
+    nodes: &Nodes,
+    name: &str,
+    made: &Value,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let path = format!("/collections/{name}?timeout=30");
+    let ask = Ask::put(
+        Call::Collections,
+        "make a collection",
+        path,
+        made.to_string(),
+    );
+    let reply = nodes.reply(&ask, deadline)?;
+    // Somebody else may have made it just now.
+    let is_there =
+        reply.status == 200 || reply.status == 409 || told(&reply.body).contains("already exists");
+    if is_there {
+        return Ok(());
+    }
+    Err(Error::Cluster {
+        what: format!(
+            "the cluster refuses to make the collection `{name}` with status {}",
+            reply.status
+        ),
+        hint: "check the cluster's API key and `engine.shards` and `engine.replicas`",
+        source: Some(told(&reply.body).into()),
+    })
+}
+
+/// Makes the index of a key. Making one that is there changes nothing, unless it is another one.
+pub(super) fn index(
+    nodes: &Nodes,
+    collection: &str,
+    (key, kind): (&str, Index),
+    is_waited_for: bool,
+    deadline: Deadline,
+) -> Result<(), Error> {
+    let body = json!({"field_name": key, "field_schema": kind.schema()}).to_string();
+    let ask = Ask::put(
+        Call::Collections,
+        "make an index",
+        format!("/collections/{collection}/index?wait={is_waited_for}"),
+        body,
+    );
+    nodes.ask::<Value>(&ask, deadline).map(drop)
+}
