@@ -13,33 +13,44 @@ const BLOCK: usize = 32;
 /// For a tool whose answer is mostly text, writing it through this in
 /// [`Tool::json`](crate::Tool::json) costs a third of what serializing it does.
 #[derive(Debug)]
-pub struct JsonObject(String);
+pub struct JsonObject {
+    text: String,
+    /// What goes before the next member.
+    mark: char,
+}
 
 impl JsonObject {
     /// An object without members, with room for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self(String::with_capacity(bytes))
+        Self::behind(String::with_capacity(bytes))
+    }
+
+    /// An object without members behind a text: [`end`](Self::end) gives both. A list of many objects is
+    /// written in one piece this way.
+    #[must_use]
+    pub const fn behind(text: String) -> Self {
+        Self { text, mark: '{' }
     }
 
     /// Adds a member that is already JSON.
     pub fn raw(&mut self, key: &str, json: &str) {
         self.key(key);
-        self.0.push_str(json);
+        self.text.push_str(json);
     }
 
     /// Adds a text.
     pub fn text(&mut self, key: &str, text: &str) {
         self.key(key);
-        self.0.push('"');
-        escape(text, &mut self.0);
-        self.0.push('"');
+        self.text.push('"');
+        escape(text, &mut self.text);
+        self.text.push('"');
     }
 
     /// Adds what `write` writes onto the object so far, which must be one JSON value.
     pub(crate) fn value(&mut self, key: &str, write: impl FnOnce(&mut String)) {
         self.key(key);
-        write(&mut self.0);
+        write(&mut self.text);
     }
 
     /// Adds a value that serializes itself.
@@ -50,24 +61,24 @@ impl JsonObject {
     /// The object as text.
     #[must_use]
     pub fn end(mut self) -> String {
-        if self.0.is_empty() {
-            self.0.push('{');
+        if self.mark == '{' {
+            self.text.push('{');
         }
-        self.0.push('}');
-        self.0
+        self.text.push('}');
+        self.text
     }
 
     fn key(&mut self, key: &str) {
-        self.0.push(if self.0.is_empty() { '{' } else { ',' });
-        self.0.push('"');
+        self.text.push(std::mem::replace(&mut self.mark, ','));
+        self.text.push('"');
         // Nearly every key is a name.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if key.bytes().all(is_plain) {
-            self.0.push_str(key);
+            self.text.push_str(key);
         } else {
-            escape(key, &mut self.0);
+            escape(key, &mut self.text);
         }
-        self.0.push_str("\":");
+        self.text.push_str("\":");
     }
 }
 
@@ -164,5 +175,9 @@ mod tests {
         object.json("t", &true);
         assert_eq!(object.end(), r#"{"a\"b":"c\\d","n":[1,2],"t":true}"#);
         assert_eq!(JsonObject::with_capacity(9).end(), "{}");
+        let mut second = JsonObject::behind("[{},".to_owned());
+        second.text("a", "b");
+        assert_eq!(second.end() + "]", r#"[{},{"a":"b"}]"#);
+        assert_eq!(JsonObject::behind("[".to_owned()).end(), "[{}");
     }
 }

@@ -137,7 +137,8 @@ impl Shape {
         self.stamp(&mut payloads.meta, server);
         let data = payloads.structured.as_deref();
         // The data stands in a result twice, once as a string in which quotes grow.
-        let room = data.map_or(256, |data| data.len() * 2 + data.len() / 4 + 512);
+        let meta: usize = payloads.raw_meta.iter().map(|(_, json)| json.len()).sum();
+        let room = data.map_or(256, |data| data.len() * 2 + data.len() / 4 + meta + 512);
         let mut result = JsonObject::with_capacity(room);
         if let Some(kind) = self.result_type() {
             result.json("resultType", kind);
@@ -217,15 +218,16 @@ fn add_meta(result: &mut JsonObject, meta: &Map<String, Value>, raw: &[(&str, Ar
     if meta.is_empty() && raw.is_empty() {
         return;
     }
-    let room = raw.iter().map(|(_, json)| json.len() + 64).sum();
-    let mut members = JsonObject::with_capacity(room);
-    for (key, value) in meta {
-        members.json(key, value);
-    }
-    for (key, json) in raw {
-        members.raw(key, json);
-    }
-    result.raw("_meta", &members.end());
+    result.value("_meta", |out| {
+        let mut members = JsonObject::behind(std::mem::take(out));
+        for (key, value) in meta {
+            members.json(key, value);
+        }
+        for (key, json) in raw {
+            members.raw(key, json);
+        }
+        *out = members.end();
+    });
 }
 
 /// Where modern results say which server made them.

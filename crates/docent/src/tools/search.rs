@@ -159,8 +159,17 @@ impl Tool for Search {
     }
 
     fn json(&self, output: &Output) -> Option<String> {
-        let results: Vec<_> = output.results.iter().map(Found::json).collect();
-        Some(format!(r#"{{"results":[{}]}}"#, results.join(",")))
+        let room = output.results.iter().map(Found::room).sum::<usize>() + 16;
+        let mut text = String::with_capacity(room);
+        text.push_str(r#"{"results":["#);
+        for (at, found) in output.results.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text = found.json(text);
+        }
+        text.push_str("]}");
+        Some(text)
     }
 
     fn prose(&self, output: &Output) -> Option<String> {
@@ -173,9 +182,14 @@ impl Tool for Search {
 }
 
 impl Found {
-    fn json(&self) -> String {
-        let room = self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64;
-        let mut object = JsonObject::with_capacity(room);
+    /// About how many bytes its JSON has.
+    fn room(&self) -> usize {
+        self.id.len() + self.title.len() + self.url.len() + self.text.len() + 64
+    }
+
+    /// Its JSON behind what is there already.
+    fn json(&self, text: String) -> String {
+        let mut object = JsonObject::behind(text);
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("url", &self.url);
