@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use memchr::memmem::Finder;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
@@ -74,6 +75,10 @@ pub async fn run(load: &Load) -> anyhow::Result<Cell> {
         closes: opens + load.measured,
     };
     let watch = tokio::spawn(watch(load.pid, window));
+    let mut awake = JoinSet::new();
+    for _ in 0..Handle::current().metrics().num_workers() {
+        awake.spawn(stay_awake());
+    }
     let mut askers = JoinSet::new();
     for connection in connections {
         askers.spawn(ask_until_closed(load.clone(), connection, window));
@@ -83,6 +88,7 @@ pub async fn run(load: &Load) -> anyhow::Result<Cell> {
         .await
         .into_iter()
         .fold(Tally::default(), merge);
+    drop(awake);
     let (spent, rss_peak_kib) = watch.await?;
     let mut cell = Cell {
         connections: load.connections,
@@ -113,6 +119,14 @@ fn check(load: &Load) -> anyhow::Result<()> {
         load.warm_up
     );
     Ok(())
+}
+
+/// Keeps the load generator from falling asleep between two answers. Waking a process on another core takes a
+/// server, which does it while it sends, longer than sending; on a network that is not the server's work.
+async fn stay_awake() {
+    loop {
+        tokio::task::yield_now().await;
+    }
 }
 
 async fn ask_until_closed(load: Load, connection: Connection, window: Window) -> Tally {

@@ -72,5 +72,6 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     } else {
         tokio::runtime::Builder::new_multi_thread()
     };
-    builder.enable_all().build()
+    // Answers are looked for as often as the task that stays awake has its turn.
+    builder.enable_all().event_interval(1).build()
 }
