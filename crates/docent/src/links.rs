@@ -60,9 +60,7 @@ impl Template {
     /// The address for an id; none when the id would walk out of the template's path.
     fn fill(&self, id: &str) -> Option<String> {
         // Hardly an id has a part that begins with a dot, and only such a one is looked at.
-        let pairs = id.bytes().zip(id.bytes().skip(1));
-        let begins_so = |met: bool, (one, two)| met | ((one == b'/') & (two == b'.'));
-        let may_walk = id.starts_with('.') || pairs.fold(false, begins_so);
+        let may_walk = id.starts_with('.') || id.contains("/.");
         let is_step = |part| part == "." || part == "..";
         if may_walk && id.split('/').any(is_step) {
             return None;

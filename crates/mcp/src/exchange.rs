@@ -291,7 +291,7 @@ fn busy() -> RpcError {
 
 fn whole(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {
     match outcome {
-        Ok(result) => Reply::Whole(result_answer(&request.id, &result), None),
+        Ok(result) => Reply::Whole(result_answer(&request.id, result), None),
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),
     }
 }

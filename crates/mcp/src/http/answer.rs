@@ -66,16 +66,14 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// A finished answer. Errors that HTTP has a status for are JSON, whatever was accepted.
-pub(crate) fn whole(text: String, status: StatusCode, form: Form) -> Response {
+pub(crate) fn whole(mut text: String, status: StatusCode, form: Form) -> Response {
     if form == Form::Json || status != StatusCode::OK {
         return json(status, text);
     }
     // One event in one piece: the client sees a stream, the network a body of known length.
-    let mut event = String::with_capacity(text.len() + 8);
-    event.push_str("data: ");
-    event.push_str(&text);
-    event.push_str("\n\n");
-    stream_head(Body::from(event))
+    text.insert_str(0, "data: ");
+    text.push_str("\n\n");
+    stream_head(Body::from(text))
 }
 
 /// A JSON body.

@@ -13,7 +13,8 @@ pub const MAX_ADDRESSES: usize = 64;
 /// The most characters of a collection's name.
 pub const MAX_COLLECTION_CHARS: usize = 100;
 
-/// How many documents are many: searching the passages of fewer takes no longer without graphs.
+/// How many documents are many: searching the passages of fewer takes no longer without graphs, and reading what
+/// is kept of some of them no longer than an answer.
 const MANY: u64 = 20_000;
 
 /// How an index on a cluster is reached and made.
@@ -49,7 +50,8 @@ pub struct ClusterSettings {
     /// How long what is gone can still be read by answers that began before.
     pub keep: Duration,
     /// From how many documents on those that have no vectors of a model yet are a long way to go: nodes make its
-    /// graphs at the end of it, and documents are found by their words until then.
+    /// graphs at the end of it, and documents are found by their words until then. From so many on nodes are also
+    /// asked how many documents have a word, before any of these is looked for.
     #[doc(hidden)]
     pub many: u64,
     /// The format of the collections. Tests play an older program with it.

@@ -1,8 +1,8 @@
 //! Documents that were shown lately, kept ready to be shown again.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustc_hash::FxHashMap;
 use tantivy::index::SegmentId;
 
 use crate::snippet::Mapped;
@@ -19,7 +19,8 @@ pub(super) struct Cache {
 
 #[derive(Default)]
 struct Shelf {
-    entries: HashMap<Place, Entry>,
+    /// Places are numbered by the index, so nobody can choose them.
+    entries: FxHashMap<Place, Entry>,
     bytes: usize,
     /// Counts the times something was asked for.
     clock: u64,
