@@ -71,13 +71,7 @@ impl JsonObject {
     fn key(&mut self, key: &str) {
         self.text.push(std::mem::replace(&mut self.mark, ','));
         self.text.push('"');
-        // Nearly every key is a name.
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        if key.bytes().all(is_plain) {
-            self.text.push_str(key);
-        } else {
-            escape(key, &mut self.text);
-        }
+        escape(key, &mut self.text);
         self.text.push_str("\":");
     }
 }
