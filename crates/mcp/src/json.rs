@@ -71,7 +71,13 @@ impl JsonObject {
     fn key(&mut self, key: &str) {
         self.text.push(std::mem::replace(&mut self.mark, ','));
         self.text.push('"');
-        escape(key, &mut self.text);
+        // Nearly every key is a name.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if key.bytes().all(is_plain) {
+            self.text.push_str(key);
+        } else {
+            escape(key, &mut self.text);
+        }
         self.text.push_str("\":");
     }
 }
