@@ -4,6 +4,7 @@
 //! there is refused.
 
 mod auth;
+mod engine;
 mod fields;
 mod files;
 mod key;

@@ -4,13 +4,11 @@
 use std::time::Duration;
 
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::{
-    ApiKey, MAX_ADDRESSES, MAX_COLLECTION_CHARS, MAX_FIELDS, MAX_SOURCE_BYTES, Method,
-};
+use docent_search::{ApiKey, MAX_FIELDS, MAX_SOURCE_BYTES, Method};
 
 use super::key::Key;
 use super::value::{Given, Wrong};
-use super::{MAX_TITLE_CHARS, auth, files, sign_in, telemetry, tools};
+use super::{MAX_TITLE_CHARS, auth, engine, files, sign_in, telemetry, tools};
 use crate::corpus::Budget;
 use crate::engine::Kind;
 use crate::links::Template;
@@ -236,7 +234,7 @@ pub const KEYS: &[Key] = &[
     })
     .flag("--engine"),
     Key::new("engine.addresses", "[]", |s, v| {
-        addresses(v).map(|list| s.engine.addresses = list)
+        engine::addresses(v).map(|list| s.engine.addresses = list)
     }),
     Key::new("engine.key", "none", |s, v| {
         secret(v).map(|key| s.engine.key = Some(key))
@@ -246,13 +244,13 @@ pub const KEYS: &[Key] = &[
             .map(|file| s.engine.ca_file = Some(file.into()))
     }),
     Key::new("engine.collection", "docent", |s, v| {
-        collection(v).map(|name| s.engine.collection = name)
+        engine::collection(v).map(|name| s.engine.collection = name)
     }),
     Key::new("engine.shards", "none", |s, v| {
-        few(v, 1_024).map(|n| s.engine.shards = Some(n))
+        engine::few(v, 1_024).map(|n| s.engine.shards = Some(n))
     }),
     Key::new("engine.replicas", "2", |s, v| {
-        few(v, 16).map(|n| s.engine.replicas = n)
+        engine::few(v, 16).map(|n| s.engine.replicas = n)
     }),
     Key::new("engine.quantized", "true", |s, v| {
         v.switch().map(|on| s.engine.quantized = on)
@@ -462,39 +460,6 @@ fn filter(given: &Given) -> Result<String, Wrong> {
 fn secret(given: &Given) -> Result<ApiKey, Wrong> {
     let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
     given.line(2_000).map(ApiKey::new).map_err(hidden)
-}
-
-/// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
-fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
-    let list = given.list()?;
-    let is_address = |text: &String| {
-        let url = url::Url::parse(text);
-        url.is_ok_and(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.host().is_some()
-                && url.username().is_empty()
-                && url.password().is_none()
-        })
-    };
-    if list.len() <= MAX_ADDRESSES && list.iter().all(is_address) {
-        return Ok(list);
-    }
-    let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
-    Err(Given::Text(String::new()).wrong("is not a list of web addresses", hint))
-}
-
-fn collection(given: &Given) -> Result<String, Wrong> {
-    let name = given.line(MAX_COLLECTION_CHARS)?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.chars().all(is_plain) {
-        return Ok(name);
-    }
-    Err(given.wrong("is not a name", "use letters, digits, `-` and `_`"))
-}
-
-fn few(given: &Given, most: u64) -> Result<u32, Wrong> {
-    let number = given.number(1..=most)?;
-    Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn template(given: &Given) -> Result<Template, Wrong> {

@@ -1,0 +1,38 @@
+//! How an index on a cluster is reached and made, as settings say it.
+
+use docent_search::{MAX_ADDRESSES, MAX_COLLECTION_CHARS};
+
+use super::value::{Given, Wrong};
+
+/// Addresses of nodes. They may hold a password by mistake, so a wrong one is not shown.
+pub(super) fn addresses(given: &Given) -> Result<Vec<String>, Wrong> {
+    let list = given.list()?;
+    let is_address = |text: &String| {
+        let url = url::Url::parse(text);
+        url.is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.host().is_some()
+                && url.username().is_empty()
+                && url.password().is_none()
+        })
+    };
+    if list.len() <= MAX_ADDRESSES && list.iter().all(is_address) {
+        return Ok(list);
+    }
+    let hint = "example: `http://qdrant-1:6333`; the key belongs into `engine.key`";
+    Err(Given::Text(String::new()).wrong("is not a list of web addresses", hint))
+}
+
+pub(super) fn collection(given: &Given) -> Result<String, Wrong> {
+    let name = given.line(MAX_COLLECTION_CHARS)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return Ok(name);
+    }
+    Err(given.wrong("is not a name", "use letters, digits, `-` and `_`"))
+}
+
+pub(super) fn few(given: &Given, most: u64) -> Result<u32, Wrong> {
+    let number = given.number(1..=most)?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
