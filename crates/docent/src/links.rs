@@ -74,10 +74,22 @@ impl Template {
         let room = self.before.len() + id.len() + self.after.len() + 8;
         let mut url = String::with_capacity(room);
         url.push_str(&self.before);
-        url.extend(utf8_percent_encode(id, strange));
+        if is_plain(id, self.slashes) {
+            url.push_str(id);
+        } else {
+            url.extend(utf8_percent_encode(id, strange));
+        }
         url.push_str(&self.after);
         Some(url)
     }
+}
+
+/// Whether encoding would change nothing. Most ids are so, and all of one are looked at without a branch.
+fn is_plain(id: &str, slashes: bool) -> bool {
+    id.bytes().fold(true, |is_plain, byte| {
+        let is_mark = matches!(byte, b'-' | b'.' | b'_' | b'~');
+        is_plain & (byte.is_ascii_alphanumeric() | is_mark | (slashes & (byte == b'/')))
+    })
 }
 
 /// The absolute http or https address of a document, or an empty text: hosts make a citation of
@@ -162,6 +174,18 @@ mod tests {
             );
         }
         assert_eq!(address(None, "i", None), "");
+    }
+
+    #[test]
+    fn what_is_not_encoded_would_not_change() {
+        for byte in 0..=0x7f_u8 {
+            let id = format!("a{}b", char::from(byte));
+            for (slashes, strange) in [(true, STRANGE_BUT_SLASHES), (false, STRANGE)] {
+                let same = utf8_percent_encode(&id, strange).to_string() == id;
+                assert_eq!(is_plain(&id, slashes), same, "{id:?}");
+            }
+        }
+        assert!(!is_plain("ü", true) && is_plain("", false));
     }
 
     #[test]

@@ -8,15 +8,97 @@ use crate::rpc::to_text;
 /// How many bytes are looked at together; enough for the compiler to use vector instructions.
 const BLOCK: usize = 32;
 
+/// What JSON is written onto: a text, or [`Data`].
+pub trait Ink {
+    /// Any JSON.
+    fn json(&mut self, json: &str);
+
+    /// JSON without quotes and backslashes.
+    fn plain(&mut self, json: &str);
+
+    /// What begins or ends a string, quotes and all that stands beside them, and the same as it stands between
+    /// the quotes of another string.
+    fn quotes(&mut self, json: &str, quoted: &str);
+}
+
+impl Ink for String {
+    #[inline]
+    fn json(&mut self, json: &str) {
+        self.push_str(json);
+    }
+
+    #[inline]
+    fn plain(&mut self, json: &str) {
+        self.push_str(json);
+    }
+
+    #[inline]
+    fn quotes(&mut self, json: &str, _: &str) {
+        self.push_str(json);
+    }
+}
+
+/// JSON, and the same JSON as it stands between the quotes of a JSON string.
+///
+/// A result holds its data both ways. Who writes them together need not look for quotes in what was just
+/// written.
+#[derive(Debug, Clone, Default)]
+pub struct Data {
+    pub(crate) text: String,
+    pub(crate) quoted: String,
+}
+
+impl Data {
+    /// No JSON yet, with room for this many bytes.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            text: String::with_capacity(bytes),
+            // Quotes grow.
+            quoted: String::with_capacity(bytes + bytes / 8),
+        }
+    }
+
+    /// Adds JSON, or a piece of it.
+    pub fn push(&mut self, json: &str) {
+        self.json(json);
+    }
+
+    /// The JSON as it is.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Ink for Data {
+    #[inline]
+    fn json(&mut self, json: &str) {
+        self.text.push_str(json);
+        escape_json(json, &mut self.quoted);
+    }
+
+    #[inline]
+    fn plain(&mut self, json: &str) {
+        self.text.push_str(json);
+        self.quoted.push_str(json);
+    }
+
+    #[inline]
+    fn quotes(&mut self, json: &str, quoted: &str) {
+        self.text.push_str(json);
+        self.quoted.push_str(quoted);
+    }
+}
+
 /// A JSON object under construction.
 ///
 /// For a tool whose answer is mostly text, writing it through this in
 /// [`Tool::json`](crate::Tool::json) costs a third of what serializing it does.
 #[derive(Debug)]
-pub struct JsonObject {
-    text: String,
-    /// What goes before the next member.
-    mark: char,
+pub struct JsonObject<I = String> {
+    ink: I,
+    is_empty: bool,
 }
 
 impl JsonObject {
@@ -25,32 +107,38 @@ impl JsonObject {
     pub fn with_capacity(bytes: usize) -> Self {
         Self::behind(String::with_capacity(bytes))
     }
+}
 
-    /// An object without members behind a text: [`end`](Self::end) gives both. A list of many objects is
-    /// written in one piece this way.
+impl<I: Ink> JsonObject<I> {
+    /// An object without members behind what was written before: [`end`](Self::end) gives both. A list of many
+    /// objects is written in one piece this way.
     #[must_use]
-    pub const fn behind(text: String) -> Self {
-        Self { text, mark: '{' }
+    pub const fn behind(ink: I) -> Self {
+        Self {
+            ink,
+            is_empty: true,
+        }
     }
 
     /// Adds a member that is already JSON.
     pub fn raw(&mut self, key: &str, json: &str) {
-        self.key(key);
-        self.text.push_str(json);
+        self.value(key, |ink| ink.json(json));
     }
 
-    /// Adds a text.
+    /// Adds a text. Inlined, so that of a key that is known nothing has to be found out.
+    #[inline(always)]
     pub fn text(&mut self, key: &str, text: &str) {
         self.key(key);
-        self.text.push('"');
-        escape(text, &mut self.text);
-        self.text.push('"');
+        self.ink.quotes("\":\"", "\\\":\\\"");
+        escape(text, &mut self.ink);
+        self.ink.quotes("\"", "\\\"");
     }
 
     /// Adds what `write` writes onto the object so far, which must be one JSON value.
-    pub(crate) fn value(&mut self, key: &str, write: impl FnOnce(&mut String)) {
+    pub(crate) fn value(&mut self, key: &str, write: impl FnOnce(&mut I)) {
         self.key(key);
-        write(&mut self.text);
+        self.ink.quotes("\":", "\\\":");
+        write(&mut self.ink);
     }
 
     /// Adds a value that serializes itself.
@@ -58,53 +146,53 @@ impl JsonObject {
         self.raw(key, &to_text(value));
     }
 
-    /// The object as text.
+    /// The object, and what stands before it.
     #[must_use]
-    pub fn end(mut self) -> String {
-        if self.mark == '{' {
-            self.text.push('{');
+    pub fn end(mut self) -> I {
+        if self.is_empty {
+            self.ink.plain("{");
         }
-        self.text.push('}');
-        self.text
+        self.ink.plain("}");
+        self.ink
     }
 
+    /// A key without its last quote, and what parts it from the member before.
+    #[inline(always)]
     fn key(&mut self, key: &str) {
-        self.text.push(std::mem::replace(&mut self.mark, ','));
-        self.text.push('"');
+        if std::mem::take(&mut self.is_empty) {
+            self.ink.quotes("{\"", "{\\\"");
+        } else {
+            self.ink.quotes(",\"", ",\\\"");
+        }
         // Nearly every key is a name.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if key.bytes().all(is_plain) {
-            self.text.push_str(key);
+            self.ink.plain(key);
         } else {
-            escape(key, &mut self.text);
+            escape(key, &mut self.ink);
         }
-        self.text.push_str("\":");
     }
 }
 
-/// Writes a text onto `out` as it stands between the quotes of a JSON string.
-pub(crate) fn escape(text: &str, out: &mut String) {
+/// Writes a text as it stands between the quotes of a JSON string.
+fn escape(text: &str, out: &mut impl Ink) {
     let mut rest = text;
     loop {
         // What has to be escaped is ASCII, so that a stretch ends between two characters.
         let (stretch, odd) = rest.split_at_checked(plain(rest)).unwrap_or((rest, ""));
-        out.push_str(stretch);
+        out.plain(stretch);
         let Some(byte) = odd.bytes().next() else {
             return;
         };
         match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            0x08 => out.push_str("\\b"),
-            0x0C => out.push_str("\\f"),
-            _ => {
-                let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
-                out.push_str("\\u00");
-                out.extend([digit(byte >> 4), digit(byte & 0xF)]);
-            }
+            b'"' => out.quotes(r#"\""#, r#"\\\""#),
+            b'\\' => out.quotes(r"\\", r"\\\\"),
+            b'\n' => out.quotes(r"\n", r"\\n"),
+            b'\r' => out.quotes(r"\r", r"\\r"),
+            b'\t' => out.quotes(r"\t", r"\\t"),
+            0x08 => out.quotes(r"\b", r"\\b"),
+            0x0C => out.quotes(r"\f", r"\\f"),
+            _ => out.json(&format!(r"\u{byte:04x}")),
         }
         rest = odd.get(1..).unwrap_or_default();
     }
@@ -112,19 +200,54 @@ pub(crate) fn escape(text: &str, out: &mut String) {
 
 /// How many bytes at the beginning of a text need no escaping.
 fn plain(text: &str) -> usize {
-    let is_odd =
-        |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    let (blocks, _) = text.as_bytes().as_chunks::<BLOCK>();
-    let is_plain = |block: &[u8; BLOCK]| block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0;
+    let bytes = text.as_bytes();
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
     let length = blocks.iter().take_while(|block| is_plain(block)).count() * BLOCK;
-    let tail = text.as_bytes().get(length..).unwrap_or_default();
+    let tail = bytes.get(length..).unwrap_or_default();
     // The end of a text that is plain so far is looked at as a block too, which overlaps the last one.
-    let last = text.as_bytes().last_chunk::<BLOCK>();
-    if tail.len() < BLOCK && last.is_some_and(is_plain) {
+    if tail.len() < BLOCK && bytes.last_chunk().is_some_and(is_plain) {
         return text.len();
     }
-    let end = tail.iter().position(|byte| is_odd(*byte) != 0);
-    length + end.unwrap_or(tail.len())
+    length + first_odd(tail).unwrap_or(tail.len())
+}
+
+/// Whether nothing of a block needs escaping.
+#[inline]
+fn is_plain(block: &[u8; BLOCK]) -> bool {
+    let is_odd =
+        |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    block.iter().fold(0, |odd, byte| odd | is_odd(*byte)) == 0
+}
+
+/// Where the first byte stands that needs escaping, eight of them at a time.
+#[inline]
+fn first_odd(bytes: &[u8]) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let odd = odd_bytes(*word);
+        if odd != 0 {
+            return Some(at * 8 + odd.trailing_zeros() as usize / 8);
+        }
+    }
+    // Filled up with what needs no escaping.
+    let mut last = [b'x'; 8];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    let odd = odd_bytes(last);
+    (odd != 0).then(|| words.len() * 8 + odd.trailing_zeros() as usize / 8)
+}
+
+/// The lowest bit that is set is in the first byte that needs escaping; none is set when none does.
+#[inline]
+fn odd_bytes(word: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(word);
+    // A byte below `least` borrows from the ones above it, so that these may be taken for odd as well.
+    let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & HIGH;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    below(word, 0x20) | is(b'"') | is(b'\\')
 }
 
 /// Writes JSON onto `out` as it stands between the quotes of a JSON string. It has no control
@@ -158,11 +281,15 @@ mod tests {
             &every,
             &long,
         ] {
-            for padding in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1] {
+            for padding in [0, 1, 7, 8, 9, BLOCK - 1, BLOCK, BLOCK + 1] {
                 let text = format!("{}{text}é", "y".repeat(padding));
                 let mut out = String::new();
                 escape(&text, &mut out);
                 assert_eq!(format!("\"{out}\""), to_text(&text));
+                let mut data = Data::default();
+                escape(&text, &mut data);
+                assert_eq!(data.text, out);
+                assert_eq!(format!("\"{}\"", data.quoted), to_text(&out));
             }
         }
     }
@@ -179,5 +306,21 @@ mod tests {
         second.text("a", "b");
         assert_eq!(second.end() + "]", r#"[{},{"a":"b"}]"#);
         assert_eq!(JsonObject::behind("[".to_owned()).end(), "[{}");
+    }
+
+    #[test]
+    fn data_is_the_same_json_twice() {
+        let mut data = Data::with_capacity(9);
+        data.push("[");
+        let mut object = JsonObject::behind(data);
+        object.text("a\"b", "c\\d");
+        object.text("key", "\u{1}…");
+        object.raw("n", r#"["x\"y"]"#);
+        object.json("t", &["\n"]);
+        let mut data = object.end();
+        data.push(",{}]");
+        let json = r#"[{"a\"b":"c\\d","key":"\u0001…","n":["x\"y"],"t":["\n"]},{}]"#;
+        assert_eq!(data.as_str(), json);
+        assert_eq!(format!("\"{}\"", data.quoted), to_text(json));
     }
 }

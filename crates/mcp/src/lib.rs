@@ -74,7 +74,7 @@ pub use content::{Content, ResourceText};
 pub use descriptor::{Audience, Descriptor, Hints, Security};
 pub use error::{BuildError, Explain, Failure};
 pub use file::FileParam;
-pub use json::JsonObject;
+pub use json::{Data, JsonObject};
 pub use observe::{Called, MAX_TOUCHED, Observer, Outcome, What};
 pub use prompt::{Arguments, Prompt, PromptMessage, Role};
 pub use request::{Context, Level};

@@ -109,6 +109,8 @@ pub enum TextForm {
 pub(crate) struct Payloads {
     /// JSON text.
     pub(crate) structured: Option<String>,
+    /// The same as it stands between quotes, where it was written along.
+    pub(crate) quoted: Option<String>,
     /// Without items of its own, the text is the JSON of the data.
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) meta: Map<String, Value>,
@@ -146,7 +148,10 @@ impl Shape {
         match (&payloads.content, data) {
             (None, Some(data)) => result.value("content", |out| {
                 out.push_str(r#"[{"type":"text","text":""#);
-                escape_json(data, out);
+                match &payloads.quoted {
+                    Some(quoted) => out.push_str(quoted),
+                    None => escape_json(data, out),
+                }
                 out.push_str("\"}]");
             }),
             (content, _) => result.json("content", content.as_deref().unwrap_or_default()),
@@ -305,6 +310,7 @@ mod tests {
     fn payloads(json: &str) -> Payloads {
         Payloads {
             structured: Some(json.to_owned()),
+            quoted: None,
             content: None,
             meta: Map::new(),
             raw_meta: vec![("raw", "[1]".into())],

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::content::Content;
 use crate::descriptor::{Descriptor, Schemas};
 use crate::error::{BuildError, Failure};
+use crate::json::Data;
 use crate::request::Context;
 use crate::result::{Answer, Payloads};
 use crate::shelf::Shelf;
@@ -36,10 +37,9 @@ pub trait Tool: Send + Sync + 'static {
         context: Context,
     ) -> impl Future<Output = Result<Answer<Self::Output>, Failure>> + Send;
 
-    /// The output as JSON text, for a tool whose output is mostly long texts and who writes it
-    /// faster than its `Serialize` does (see [`JsonObject`](crate::JsonObject)). It must be what
-    /// serializing gives.
-    fn json(&self, _output: &Self::Output) -> Option<String> {
+    /// The output as JSON, for a tool whose output is mostly long texts and who writes it faster than
+    /// its `Serialize` does (see [`JsonObject`](crate::JsonObject)). It must be what serializing gives.
+    fn json(&self, _output: &Self::Output) -> Option<Data> {
         None
     }
 
@@ -100,9 +100,9 @@ impl<T: Tool> Adapter<T> {
         prose: bool,
         dual: bool,
     ) -> Result<Payloads, Failure> {
-        let data = match self.0.json(&answer.output) {
-            Some(json) => json,
-            None => serde_json::to_string(&answer.output)?,
+        let (data, quoted) = match self.0.json(&answer.output) {
+            Some(Data { text, quoted }) => (text, Some(quoted)),
+            None => (serde_json::to_string(&answer.output)?, None),
         };
         // `()` serializes as `null`: a tool without data.
         let structured = Some(data).filter(|data| data != "null");
@@ -112,6 +112,7 @@ impl<T: Tool> Adapter<T> {
         });
         Ok(Payloads {
             structured,
+            quoted,
             content,
             meta: answer.meta,
             raw_meta: answer.raw_meta,

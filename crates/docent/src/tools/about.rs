@@ -60,8 +60,15 @@ pub fn understood(parsed: &Parsed) -> String {
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<_> = items.collect();
-    format!("[{}]", items.join(","))
+    let mut list = String::from("[");
+    for item in items {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(&item);
+    }
+    list.push(']');
+    list
 }
 
 /// An answer that tells what it may lack.

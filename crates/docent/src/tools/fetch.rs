@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
 use docent_search::{DocId, Document, Error, Reader, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -253,8 +253,9 @@ impl Part {
 }
 
 impl Output {
-    fn json(&self) -> String {
-        let mut object = JsonObject::with_capacity(self.text.len() + self.text.len() / 16 + 512);
+    fn json(&self) -> Data {
+        let room = self.text.len() + self.text.len() / 16 + 512;
+        let mut object = JsonObject::behind(Data::with_capacity(room));
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("text", &self.text);
@@ -374,7 +375,7 @@ impl Tool for Fetch {
         })
     }
 
-    fn json(&self, output: &Output) -> Option<String> {
+    fn json(&self, output: &Output) -> Option<Data> {
         Some(output.json())
     }
 
@@ -457,9 +458,15 @@ mod tests {
             url: String::new(),
             metadata: BTreeMap::new(),
         };
-        assert_eq!(output.json(), serde_json::to_string(&output).unwrap());
+        assert_eq!(
+            output.json().as_str(),
+            serde_json::to_string(&output).unwrap()
+        );
         output.metadata.insert("k\"".to_owned(), "v".to_owned());
-        assert_eq!(output.json(), serde_json::to_string(&output).unwrap());
+        assert_eq!(
+            output.json().as_str(),
+            serde_json::to_string(&output).unwrap()
+        );
     }
 
     #[test]

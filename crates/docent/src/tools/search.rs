@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, JsonObject, Tool};
+use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
 use docent_search::{Error, Hit, Parsed, Query, Reader, grammar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,18 +158,18 @@ impl Tool for Search {
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn json(&self, output: &Output) -> Option<String> {
+    fn json(&self, output: &Output) -> Option<Data> {
         let room = output.results.iter().map(Found::room).sum::<usize>() + 16;
-        let mut text = String::with_capacity(room);
-        text.push_str(r#"{"results":["#);
+        let mut data = Data::with_capacity(room);
+        data.push(r#"{"results":["#);
         for (at, found) in output.results.iter().enumerate() {
             if at > 0 {
-                text.push(',');
+                data.push(",");
             }
-            text = found.json(text);
+            data = found.json(data);
         }
-        text.push_str("]}");
-        Some(text)
+        data.push("]}");
+        Some(data)
     }
 
     fn prose(&self, output: &Output) -> Option<String> {
@@ -188,8 +188,8 @@ impl Found {
     }
 
     /// Its JSON behind what is there already.
-    fn json(&self, text: String) -> String {
-        let mut object = JsonObject::behind(text);
+    fn json(&self, data: Data) -> Data {
+        let mut object = JsonObject::behind(data);
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("url", &self.url);
@@ -267,7 +267,8 @@ mod tests {
             tool.prose(&output).unwrap(),
             "Title: T1\nURL: https://a.example/\nID: 1\n\nwords\n\n---\n\nTitle: T2\nID: 2\n\nwords"
         );
-        assert_eq!(tool.json(&output), serde_json::to_string(&output).ok());
+        let data = tool.json(&output).unwrap();
+        assert_eq!(data.as_str(), serde_json::to_string(&output).unwrap());
         assert_eq!(
             tool.prose(&Output {
                 results: Vec::new()
