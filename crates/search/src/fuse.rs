@@ -236,6 +236,10 @@ fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
 
 /// The cosine that a candidate without a vector is taken to have; nothing if no candidate has one.
 fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
+    if candidates.iter().all(|c| c.semantic.is_some()) {
+        // Nobody asks for it then, and any will do.
+        return candidates.first()?.semantic;
+    }
     let mut known: Vec<f32> = candidates.iter().filter_map(|c| c.semantic).collect();
     let at = known.len() / ONE_IN;
     if known.is_empty() {

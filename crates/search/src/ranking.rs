@@ -4,8 +4,6 @@
 //! [`TITLE_WEIGHT`] times BM25 over its title alone, plus [`PHRASE_WEIGHT`] times BM25 over every
 //! pair of neighbouring query words that it says side by side.
 
-use std::collections::HashSet;
-
 use crate::analysis::{QueryTerm, readings};
 
 /// What a match in the title adds to the match that the same word is in the whole document: about
@@ -38,9 +36,14 @@ pub(crate) fn candidates(hits: usize) -> usize {
 
 /// The different terms of a query, in the order they first occur.
 pub(crate) fn distinct(terms: &[QueryTerm]) -> Vec<&QueryTerm> {
-    let mut seen = HashSet::new();
-    let different = terms.iter().filter(|term| seen.insert(term.text()));
-    different.collect()
+    let mut different: Vec<&QueryTerm> = Vec::with_capacity(terms.len());
+    for term in terms {
+        // They are few: looking at all takes less than hashing.
+        if different.iter().all(|known| known.text() != term.text()) {
+            different.push(term);
+        }
+    }
+    different
 }
 
 /// All that these terms stand in the index as.
@@ -50,7 +53,7 @@ pub(crate) fn forms<'q>(terms: &[&'q QueryTerm]) -> Vec<&'q str> {
 }
 
 /// Two terms of a query and how many words apart they stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pair<'q> {
     pub first: &'q str,
     pub second: &'q str,
@@ -60,7 +63,6 @@ pub(crate) struct Pair<'q> {
 /// The different pairs of neighbouring words of a query, each as the languages of the corpus have
 /// it.
 pub(crate) fn pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
-    let mut seen = HashSet::new();
     let words: Vec<&QueryTerm> = terms.iter().filter(|term| term.is_word()).collect();
     let mut pairs = Vec::new();
     for neighbours in words.windows(2) {
@@ -76,7 +78,7 @@ pub(crate) fn pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
                 continue;
             };
             let pair = Pair { first, second, gap };
-            if pairs.len() < MAX_PAIRS && seen.insert(pair) {
+            if pairs.len() < MAX_PAIRS && !pairs.contains(&pair) {
                 pairs.push(pair);
             }
         }

@@ -281,13 +281,15 @@ fn begin(text: &str, first: usize, most: usize) -> usize {
     } else {
         most.saturating_sub(after.chars().count())
     };
+    let in_ascii = (left_over == 0).then(|| begin_in_ascii(before, after));
+    in_ascii
+        .flatten()
+        .unwrap_or_else(|| begin_anywhere(before, after, left_over))
+}
+
+fn begin_anywhere(before: &str, after: &str, left_over: usize) -> usize {
     let reach = LEAD_CHARS.max(left_over.saturating_sub(2));
-    if left_over == 0
-        && let Some(start) = begin_in_ascii(before, after)
-    {
-        return start;
-    }
-    let mut start = first;
+    let mut start = before.len();
     let mut next = after.chars().next().unwrap_or(' ');
     for (steps, (offset, c)) in before.char_indices().rev().enumerate() {
         if steps > reach {
@@ -309,22 +311,31 @@ fn begin(text: &str, first: usize, most: usize) -> usize {
 fn begin_in_ascii(before: &str, after: &str) -> Option<usize> {
     let reach = before.as_bytes();
     let reach = reach.get(reach.len().checked_sub(LEAD_CHARS + 1)?..)?;
-    let mut next = *after.as_bytes().first()?;
+    let next = *after.as_bytes().first()?;
     if !reach.is_ascii() || !next.is_ascii() {
         return None;
     }
     let offset = before.len() - reach.len();
-    let mut start = before.len();
-    for (at, byte) in reach.iter().enumerate().rev() {
-        if byte.is_ascii_whitespace() || next.is_ascii_whitespace() {
-            start = offset + at + 1;
-        }
-        if *byte == b'\n' || (b".!?".contains(byte) && next.is_ascii_whitespace()) {
-            return Some(start);
-        }
-        next = *byte;
+    if let Some(end) = last_sentence(reach, next) {
+        return Some(offset + end);
     }
-    Some(start)
+    let parts = |byte: &u8| byte.is_ascii_whitespace();
+    let blank = reach.iter().position(parts).unwrap_or(reach.len());
+    Some(offset + blank.max(1))
+}
+
+/// Where the last sentence in plain English begins, when one ends before `next`.
+fn last_sentence(text: &[u8], next: u8) -> Option<usize> {
+    let line = memchr::memrchr(b'\n', text).map(|at| at + 1);
+    let mut end = text.len();
+    while let Some(at) = memchr::memrchr3(b'.', b'!', b'?', text.get(line.unwrap_or(0)..end)?) {
+        end = line.unwrap_or(0) + at;
+        let after = text.get(end + 1).copied().unwrap_or(next);
+        if after.is_ascii_whitespace() {
+            return Some(end + 1);
+        }
+    }
+    line
 }
 
 fn ends_sentence(c: char, next: char) -> bool {
@@ -402,6 +413,8 @@ fn last_part(line: &str, mut next: char) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MOST: usize = 80;
@@ -468,6 +481,20 @@ mod tests {
     fn one_word_longer_than_the_line_is_cut() {
         let text = "x".repeat(1_000);
         check(&text, &["absent"], &format!("{}…", "x".repeat(MOST - 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn plain_english_begins_where_any_text_would(
+            before in "[ab .!?\n]{60,70}",
+            after in "[ab .!?\n]{1,3}",
+        ) {
+            if let Some(start) = begin_in_ascii(&before, &after) {
+                prop_assert_eq!(start, begin_anywhere(&before, &after, 0));
+            } else {
+                prop_assert!(before.len() <= LEAD_CHARS);
+            }
+        }
     }
 
     #[test]

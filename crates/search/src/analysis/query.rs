@@ -229,6 +229,12 @@ fn place_of(form: &str, forms: &mut Vec<String>) -> usize {
 /// and everything in another: "die" does in German, but not in "how did he die". Readers of any
 /// corpus may ask in English.
 fn tongue(text: &str, languages: &[Language]) -> Language {
+    if languages
+        .iter()
+        .all(|language| *language == Language::English)
+    {
+        return Language::English;
+    }
     let mut counts = [0_u32; Language::ALL.len()];
     let mut terms = Terms::new(text, Purpose::Query, Language::English);
     while let Some(term) = terms.advance() {

@@ -1,5 +1,6 @@
 //! A query into its answer: both halves, what they say together, and the hits to show.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,10 +28,12 @@ const MAX_VARIED: usize = 200;
 /// How many threads work on one answer.
 const THREADS: usize = 2;
 
-/// One document on its way to become a hit.
-struct Ranked {
-    candidate: lexical::Candidate,
-    semantic: Option<f32>,
+/// Documents on their way to become hits. They stay where they were found, and what is put in order are
+/// their numbers.
+#[derive(Default)]
+struct Ranking {
+    found: Vec<lexical::Candidate>,
+    order: Vec<Candidate<usize>>,
 }
 
 impl Inner {
@@ -69,13 +72,14 @@ impl Inner {
             self.question(&snapshot, query)
         };
         let mut ranked = match &set {
-            Some(set) if is_list => listed(&snapshot, set, query),
-            _ if terms.is_empty() => Vec::new(),
+            Some(set) if is_list => Ranking::listed(&snapshot, set, query),
+            _ if terms.is_empty() => Ranking::default(),
             _ => {
                 let lexical = Lexical {
                     snapshot: &snapshot,
                     fields: &self.fields,
                     terms: &asked.terms,
+                    distinct: &terms,
                     allowed: allowed.as_deref(),
                     sight: &sight,
                 };
@@ -86,9 +90,9 @@ impl Inner {
             self.vary(&snapshot, query, &mut ranked)?;
         }
         let wanted = Wanted::new(&terms);
-        let shown = ranked.into_iter().skip(query.offset).take(query.limit);
-        let hits = shown.map(|one| {
-            let at = one.item.candidate.at;
+        let shown = ranked.shown(query.offset).take(query.limit);
+        let hits = shown.map(|(one, found)| {
+            let at = found.at;
             let near = || match &question {
                 Some(question) => question.passages(snapshot.ordinal(at)),
                 None => Vec::new(),
@@ -98,7 +102,7 @@ impl Inner {
                 near: &near,
                 excerpts: query.excerpts,
                 wanted: &wanted,
-                why: one.why(one.item.candidate.pairs),
+                why: one.why(found.pairs),
             }))
         });
         let hits = hits.collect::<Result<_, Error>>()?;
@@ -153,49 +157,48 @@ impl Inner {
         lexical: &Lexical<'_>,
         query: &Query,
         question: Option<&Asked<'_>>,
-    ) -> Result<Vec<Candidate<Ranked>>, Error> {
+    ) -> Result<Ranking, Error> {
         let most = ranking::candidates(query.depth());
-        let best = lexical.best(most).map_err(|source| self.known(source))?;
-        let mut ranked: Vec<Ranked> = best.into_iter().map(Ranked::from).collect();
-        if let Some(question) = question {
-            self.add_meanings(lexical, question, most, &mut ranked)?;
-        }
-        let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
+        let best = lexical.best(most);
+        let mut found = best.map_err(|source| self.known(source))?;
+        let meanings = match question {
+            Some(question) => self.add_meanings(lexical, question, most, &mut found)?,
+            None => vec![None; found.len()],
+        };
+        let numbered = found.iter().zip(meanings).enumerate();
+        let mut order: Vec<_> = numbered
+            .map(|(at, (one, semantic))| Candidate::new(at, Some(one.raw), semantic))
+            .collect();
         let signals = Signals {
             words: fuse::words(&query.text),
             scale: question.map_or(Scale::GRANITE, |question| question.scale),
             weighing: query.method.weighing(),
         };
-        fuse::weigh(&signals, &mut candidates);
-        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        fuse::weigh(&signals, &mut order);
+        order.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
         // Variety is sought among more than are shown.
         let keep = if query.diversity > 0.0 {
             MAX_VARIED.max(query.depth())
         } else {
             query.depth()
         };
-        fuse::best(&mut candidates, keep, |left, right| {
-            left.candidate.by_id(&right.candidate, lexical.snapshot)
+        fuse::best(&mut order, keep, |left, right| {
+            match (found.get(*left), found.get(*right)) {
+                (Some(left), Some(right)) => left.by_id(right, lexical.snapshot),
+                _ => Ordering::Equal,
+            }
         });
-        Ok(candidates)
+        Ok(Ranking { found, order })
     }
 
     /// Puts variety into the hits that are shown.
-    fn vary(
-        &self,
-        snapshot: &Snapshot,
-        query: &Query,
-        ranked: &mut [Candidate<Ranked>],
-    ) -> Result<(), Error> {
-        let pool = ranked.iter().take(MAX_VARIED);
-        let mapped = pool.map(|one| {
-            let at = one.item.candidate.at;
-            Ok((at, self.mapped(snapshot, at)?))
-        });
+    fn vary(&self, snapshot: &Snapshot, query: &Query, ranked: &mut Ranking) -> Result<(), Error> {
+        let pool = ranked.shown(0).take(MAX_VARIED);
+        let mapped = pool.map(|(one, found)| Ok((one.item, self.mapped(snapshot, found.at)?)));
         let mapped: HashMap<_, _> = mapped.collect::<Result<_, Error>>()?;
-        fuse::vary(ranked, query.diversity, query.depth(), |left, right| {
-            let of = |one: &Ranked| mapped.get(&one.candidate.at);
-            match (of(left), of(right)) {
+        let (order, depth) = (&mut ranked.order, query.depth());
+        fuse::vary(order, query.diversity, depth, |left, right| {
+            match (mapped.get(left), mapped.get(right)) {
                 (Some(left), Some(right)) => left.likeness(right),
                 _ => 0.0,
             }
@@ -203,14 +206,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds what the model says about the documents found so far, and those that only it finds.
+    /// Adds the documents that only the model finds, and tells how near it is to each of them all.
     fn add_meanings(
         &self,
         lexical: &Lexical<'_>,
         question: &Asked<'_>,
         most: usize,
-        ranked: &mut Vec<Ranked>,
-    ) -> Result<(), Error> {
+        found: &mut Vec<lexical::Candidate>,
+    ) -> Result<Vec<Option<f32>>, Error> {
         let snapshot = lexical.snapshot;
         let near = |allowed: Option<&vectors::Allowed>| {
             let wanted = vectors::Wanted {
@@ -224,40 +227,35 @@ impl Inner {
             .sight
             .with_ordinals(snapshot, lexical.allowed, near)?;
         let mut is_new = vec![true; near.len()];
-        let may_lack = lexical.may_lack(ranked.len(), most);
-        for one in ranked.iter_mut() {
-            let ordinal = snapshot.ordinal(one.candidate.at);
-            let place = near.binary_search_by_key(&ordinal, |found| found.ordinal);
-            one.semantic = match place
+        let may_lack = lexical.may_lack(found.len(), most);
+        let mut meanings = Vec::with_capacity(found.len() + near.len());
+        for one in found.iter() {
+            let ordinal = snapshot.ordinal(one.at);
+            let place = near.binary_search_by_key(&ordinal, |near| near.ordinal);
+            let known = place
                 .ok()
-                .and_then(|at| near.get(at).zip(is_new.get_mut(at)))
-            {
-                Some((found, is_new)) => {
+                .and_then(|at| near.get(at).zip(is_new.get_mut(at)));
+            meanings.push(match known {
+                Some((near, is_new)) => {
                     *is_new = false;
-                    Some(found.score)
+                    Some(near.score)
                 }
                 None => question.view.score(&question.question, ordinal),
-            };
+            });
         }
-        let new = near.iter().zip(is_new).filter(|(_, is_new)| *is_new);
-        let (mut only, mut scores) = (Vec::new(), Vec::new());
-        for (found, _) in new {
-            if let Some(at) = snapshot.address(found.ordinal) {
-                only.push(lexical::Candidate::new(snapshot, at, 0.0));
-                scores.push(found.score);
+        let before = found.len();
+        for (near, _) in near.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+            if let Some(at) = snapshot.address(near.ordinal) {
+                found.push(lexical::Candidate::new(at, 0.0));
+                meanings.push(Some(near.score));
             }
         }
         // They are in the order of their addresses, and stay so.
-        if may_lack {
-            let scored = lexical.score(&mut only);
+        if let Some(only) = found.get_mut(before..).filter(|_| may_lack) {
+            let scored = lexical.score(only);
             scored.map_err(|source| self.known(source))?;
         }
-        let only = only.into_iter().zip(scores);
-        ranked.extend(only.map(|(candidate, score)| Ranked {
-            candidate,
-            semantic: Some(score),
-        }));
-        Ok(())
+        Ok(meanings)
     }
 }
 
@@ -270,26 +268,22 @@ impl Asked<'_> {
     }
 }
 
-/// Documents in the order of their days, each fitting as well as anything can.
-fn listed(snapshot: &Snapshot, set: &Allowed, query: &Query) -> Vec<Candidate<Ranked>> {
-    let list = listing::by_day(snapshot, set, query.sort, query.depth());
-    list.into_iter()
-        .map(|one| Candidate::listed(Ranked::from(one)))
-        .collect()
-}
-
-impl From<lexical::Candidate> for Ranked {
-    fn from(candidate: lexical::Candidate) -> Self {
+impl Ranking {
+    /// Documents in the order of their days, each fitting as well as anything can.
+    fn listed(snapshot: &Snapshot, set: &Allowed, query: &Query) -> Self {
+        let found = listing::by_day(snapshot, set, query.sort, query.depth());
         Self {
-            candidate,
-            semantic: None,
+            order: (0..found.len()).map(Candidate::listed).collect(),
+            found,
         }
     }
-}
 
-impl Ranked {
-    fn weighed(self) -> Candidate<Self> {
-        let (lexical, semantic) = (self.candidate.raw, self.semantic);
-        Candidate::new(self, Some(lexical), semantic)
+    /// From the place `first` on, the best first.
+    fn shown(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = (&Candidate<usize>, &lexical::Candidate)> {
+        let order = self.order.iter().skip(first);
+        order.filter_map(|one| Some((one, self.found.get(one.item)?)))
     }
 }

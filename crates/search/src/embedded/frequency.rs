@@ -50,6 +50,11 @@ impl<'s> Frequencies<'s> {
         }
         Ok(Self { searcher, shared })
     }
+
+    /// How many documents have a term or another form of its word, for a term that is one form of several.
+    pub(super) fn shared(&self, term: &Term) -> Option<u64> {
+        self.shared.get(term).copied()
+    }
 }
 
 impl Bm25StatisticsProvider for Frequencies<'_> {
@@ -62,8 +67,8 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        match self.shared.get(term) {
-            Some(documents) => Ok(*documents),
+        match self.shared(term) {
+            Some(documents) => Ok(documents),
             None => self.searcher.doc_freq(term),
         }
     }

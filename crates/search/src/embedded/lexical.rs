@@ -3,6 +3,7 @@
 //! Two passes: the first scores words, where tantivy can pass over whole blocks of documents that
 //! cannot win; the second adds to the best of them what pairs of words side by side are worth.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,6 +14,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, SegmentReader, Term};
 
+use super::counted;
 use super::frequency::Frequencies;
 use super::narrow::Allowed;
 use super::schema::Fields;
@@ -35,19 +37,19 @@ pub(super) struct Candidate {
     pub raw: f32,
     /// What of that words side by side are worth.
     pub pairs: f32,
-    /// The rank of its id in its segment: among equals of one segment this is all that is needed.
-    rank: u64,
-    /// Its id, read only when equals of two segments have to be put in order.
+    /// The rank of its id in its segment, read only when equals have to be put in order.
+    rank: OnceCell<u64>,
+    /// Its id, read only when these are of two segments.
     id: OnceCell<String>,
 }
 
 impl Candidate {
-    pub(super) fn new(snapshot: &Snapshot, at: DocAddress, raw: f32) -> Self {
+    pub(super) const fn new(at: DocAddress, raw: f32) -> Self {
         Self {
             at,
             raw,
             pairs: 0.0,
-            rank: snapshot.id_rank(at),
+            rank: OnceCell::new(),
             id: OnceCell::new(),
         }
     }
@@ -55,10 +57,14 @@ impl Candidate {
     /// The order of two documents that are worth the same.
     pub(super) fn by_id(&self, other: &Self, snapshot: &Snapshot) -> Ordering {
         if self.at.segment_ord == other.at.segment_ord {
-            self.rank.cmp(&other.rank)
+            self.rank(snapshot).cmp(&other.rank(snapshot))
         } else {
             self.id(snapshot).cmp(other.id(snapshot))
         }
+    }
+
+    fn rank(&self, snapshot: &Snapshot) -> u64 {
+        *self.rank.get_or_init(|| snapshot.id_rank(self.at))
     }
 
     fn id(&self, snapshot: &Snapshot) -> &str {
@@ -71,6 +77,8 @@ pub(super) struct Lexical<'s> {
     pub snapshot: &'s Snapshot,
     pub fields: &'s Fields,
     pub terms: &'s [QueryTerm],
+    /// The same, each once.
+    pub distinct: &'s [&'s QueryTerm],
     pub allowed: Option<&'s Allowed>,
     pub sight: &'s Sight,
 }
@@ -78,14 +86,17 @@ pub(super) struct Lexical<'s> {
 impl Lexical<'_> {
     /// The `most` documents whose words fit best, in no order; of equals those whose ids come first.
     pub(super) fn best(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
-        let terms = ranking::distinct(self.terms);
-        if terms.is_empty() {
+        if self.distinct.is_empty() {
             return Ok(Vec::new());
         }
-        let frequencies = Frequencies::of(self.snapshot, self.fields, &terms)?;
-        let (telling, rest) = self.parted(terms)?;
-        let first = words(self.fields, &telling).weight(self.scoring(&frequencies))?;
-        let mut candidates = self.first_pass(first.as_ref(), most)?;
+        let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
+        let (telling, rest) = self.parted()?;
+        let mut candidates = if counted::is_small(self.snapshot) {
+            self.first_count(&frequencies, &telling, most)?
+        } else {
+            let first = words(self.fields, &telling).weight(self.scoring(&frequencies))?;
+            self.first_pass(first.as_ref(), most)?
+        };
         if !rest.is_empty() {
             candidates.sort_unstable_by_key(|candidate| candidate.at);
             let rest = words(self.fields, &rest).weight(self.scoring(&frequencies))?;
@@ -100,21 +111,18 @@ impl Lexical<'_> {
     /// Whether a document that is not among the `found` of `most` can hold a term all the same: the
     /// list is full, or not every term was looked for.
     pub(super) fn may_lack(&self, found: usize, most: usize) -> bool {
-        found >= most || ranking::distinct(self.terms).len() > MAX_FINDING
+        found >= most || self.distinct.len() > MAX_FINDING
     }
 
     /// The terms by which documents are found, and those that only count in what was found: of very
     /// many terms the most frequent are in nearly every document, and looking at all of these for
     /// each of them takes longer than anyone waits.
-    fn parted<'t>(
-        &self,
-        terms: Vec<&'t QueryTerm>,
-    ) -> tantivy::Result<(Vec<&'t QueryTerm>, Vec<&'t QueryTerm>)> {
-        if terms.len() <= MAX_FINDING {
-            return Ok((terms, Vec::new()));
+    fn parted(&self) -> tantivy::Result<(Cow<'_, [&QueryTerm]>, Vec<&QueryTerm>)> {
+        if self.distinct.len() <= MAX_FINDING {
+            return Ok((self.distinct.into(), Vec::new()));
         }
-        let mut counted = Vec::with_capacity(terms.len());
-        for term in terms {
+        let mut counted = Vec::with_capacity(self.distinct.len());
+        for term in self.distinct.iter().copied() {
             let mut documents = 0;
             for form in &term.forms {
                 let form = Term::from_field_text(self.fields.body, form);
@@ -126,22 +134,21 @@ impl Lexical<'_> {
         }
         counted.sort_by_key(|(documents, _)| *documents);
         let rest = counted.split_off(counted.len().min(MAX_FINDING));
-        let terms = |counted: Vec<(u64, &'t QueryTerm)>| {
+        let terms = |counted: Vec<(u64, _)>| -> Vec<_> {
             let terms = counted.into_iter();
             terms.map(|(_, term)| term).collect()
         };
-        Ok((terms(counted), terms(rest)))
+        Ok((terms(counted).into(), terms(rest)))
     }
 
     /// Works out what the words of documents are worth that were found by other means.
     pub(super) fn score(&self, candidates: &mut [Candidate]) -> tantivy::Result<()> {
-        let terms = ranking::distinct(self.terms);
-        if terms.is_empty() || candidates.is_empty() {
+        if self.distinct.is_empty() || candidates.is_empty() {
             return Ok(());
         }
         candidates.sort_unstable_by_key(|candidate| candidate.at);
-        let frequencies = Frequencies::of(self.snapshot, self.fields, &terms)?;
-        let words = words(self.fields, &terms).weight(self.scoring(&frequencies))?;
+        let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
+        let words = words(self.fields, self.distinct).weight(self.scoring(&frequencies))?;
         self.visit(words.as_ref(), candidates, |candidate, score| {
             candidate.raw += score;
         })?;
@@ -173,6 +180,39 @@ impl Lexical<'_> {
         Ok(())
     }
 
+    /// The `most` documents with the best words, in an index that is small.
+    fn first_count(
+        &self,
+        frequencies: &Frequencies<'_>,
+        terms: &[&QueryTerm],
+        most: usize,
+    ) -> tantivy::Result<Vec<Candidate>> {
+        let scores = counted::scores(self.snapshot, self.fields, frequencies, terms)?;
+        let segments = self.snapshot.searcher.segment_readers();
+        let mut best = Vec::new();
+        for (ordinal, (segment, scores)) in (0..).zip(segments.iter().zip(&scores)) {
+            let with_words = (0..).zip(scores).filter(|(_, score)| **score > 0.0);
+            for (doc, score) in with_words {
+                if self.may_be_found(ordinal, segment, doc) {
+                    best.push(Candidate::new(DocAddress::new(ordinal, doc), *score));
+                }
+            }
+        }
+        if best.len() > most {
+            sort(self.snapshot, &mut best);
+            best.truncate(most);
+        }
+        Ok(best)
+    }
+
+    /// Whether a document is there, and among those that may be found.
+    fn may_be_found(&self, ordinal: u32, segment: &SegmentReader, doc: u32) -> bool {
+        let is_allowed = self
+            .allowed
+            .is_none_or(|allowed| allowed.holds(ordinal, doc));
+        is_allowed && is_alive(segment, doc)
+    }
+
     /// The `most` documents with the best words.
     fn first_pass(&self, words: &dyn Weight, most: usize) -> tantivy::Result<Vec<Candidate>> {
         let snapshot = self.snapshot;
@@ -188,7 +228,7 @@ impl Lexical<'_> {
             } else {
                 best.last().map_or(0.0, |last| last.raw)
             };
-            let mut top = Top::new(most, floor);
+            let mut top = Top::new(snapshot, most, floor);
             if let Some(bits) = few.and_then(|few| few.segment(ordinal)) {
                 let mut scorer = words.scorer(segment, 1.0)?;
                 for doc in bits.iter() {
@@ -197,17 +237,14 @@ impl Lexical<'_> {
                     }
                     if scorer.doc() == doc {
                         let at = DocAddress::new(ordinal, doc);
-                        top.offer(scorer.score(), snapshot.id_rank(at), at);
+                        top.offer(scorer.score(), at);
                     }
                 }
             } else {
                 words.for_each_pruning(top.threshold(), segment, &mut |doc, raw| {
-                    let allowed = self
-                        .allowed
-                        .is_none_or(|allowed| allowed.holds(ordinal, doc));
-                    if allowed && is_alive(segment, doc) {
+                    if self.may_be_found(ordinal, segment, doc) {
                         let at = DocAddress::new(ordinal, doc);
-                        top.offer(raw, snapshot.id_rank(at), at);
+                        top.offer(raw, at);
                     }
                     top.threshold()
                 })?;
@@ -293,16 +330,18 @@ fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
 }
 
 /// The best documents of one segment so far.
-struct Top {
+struct Top<'s> {
+    snapshot: &'s Snapshot,
     most: usize,
     floor: f32,
     /// The worst on top, since it is the one to go.
-    heap: BinaryHeap<Reverse<Ranked>>,
+    heap: BinaryHeap<Reverse<Ranked<'s>>>,
 }
 
-impl Top {
-    fn new(most: usize, floor: f32) -> Self {
+impl<'s> Top<'s> {
+    fn new(snapshot: &'s Snapshot, most: usize, floor: f32) -> Self {
         Self {
+            snapshot,
             most,
             floor,
             heap: BinaryHeap::new(),
@@ -324,51 +363,145 @@ impl Top {
         }
     }
 
-    fn offer(&mut self, raw: f32, rank: u64, at: DocAddress) {
-        self.heap.push(Reverse(Ranked { raw, rank, at }));
+    fn offer(&mut self, raw: f32, at: DocAddress) {
+        let snapshot = self.snapshot;
+        self.heap.push(Reverse(Ranked { raw, at, snapshot }));
         if self.heap.len() > self.most {
             self.heap.pop();
         }
     }
 
     fn into_candidates(self) -> impl Iterator<Item = Candidate> {
-        self.heap
-            .into_iter()
-            .map(|Reverse(Ranked { raw, rank, at })| Candidate {
-                at,
-                raw,
-                pairs: 0.0,
-                rank,
-                id: OnceCell::new(),
-            })
+        let found = self.heap.into_iter();
+        found.map(|Reverse(one)| Candidate::new(one.at, one.raw))
     }
 }
 
 /// A document of one segment; the greater the better.
-struct Ranked {
+struct Ranked<'s> {
     raw: f32,
-    rank: u64,
     at: DocAddress,
+    snapshot: &'s Snapshot,
 }
 
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.raw
-            .total_cmp(&other.raw)
-            .then_with(|| other.rank.cmp(&self.rank))
+impl Ranked<'_> {
+    /// The rank of its id, which decides among equals.
+    fn rank(&self) -> u64 {
+        self.snapshot.id_rank(self.at)
     }
 }
 
-impl PartialOrd for Ranked {
+impl Ord for Ranked<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.raw
+            .total_cmp(&other.raw)
+            .then_with(|| other.rank().cmp(&self.rank()))
+    }
+}
+
+impl PartialOrd for Ranked<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for Ranked<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for Ranked<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document::DocId;
+    use crate::document::tests::plain;
+    use crate::embedded::Embedded;
+    use crate::embedded::narrow;
+    use crate::engine::{Change, Engine as _};
+    use crate::query::Query;
+    use crate::reader::Reader;
+
+    /// The best documents by tantivy's way and by looking at every posting, best first.
+    fn both_ways(engine: &Embedded, query: &Query, most: usize) -> [Vec<Candidate>; 2] {
+        let inner = &engine.0;
+        let snapshot = inner.snapshot();
+        let sight = snapshot.sight(query.reader()).unwrap();
+        let asked = inner.asked(&snapshot, &sight, query).unwrap();
+        let distinct = ranking::distinct(&asked.terms);
+        let allowed = narrow::allowed((&snapshot, &sight), &inner.fields, query, &asked).unwrap();
+        let lexical = Lexical {
+            snapshot: &snapshot,
+            fields: &inner.fields,
+            terms: &asked.terms,
+            distinct: &distinct,
+            allowed: allowed.as_deref(),
+            sight: &sight,
+        };
+        let frequencies = Frequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
+        let words = words(&inner.fields, &distinct);
+        let weight = words.weight(lexical.scoring(&frequencies)).unwrap();
+        let passed = lexical.first_pass(weight.as_ref(), most).unwrap();
+        let counted = lexical.first_count(&frequencies, &distinct, most).unwrap();
+        [passed, counted].map(|mut found| {
+            sort(&snapshot, &mut found);
+            found
+        })
+    }
+
+    /// What a text is made of: words that meet, in two languages.
+    fn text() -> impl Strategy<Value = String> {
+        let words = ["ferry", "ferries", "tram", "organisation", "die", "winter"];
+        let word = prop::sample::select(words.to_vec());
+        vec(word, 0..12).prop_map(|words| words.join(" "))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn small_and_large_indexes_are_ranked_alike(
+            texts in vec(text(), 1..20),
+            asked in text(),
+            excluded in prop::option::of("-ferry"),
+            removed in 0_usize..20,
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let engine = Embedded::open(dir.path()).unwrap();
+            let apply = |changes| engine.apply(changes).now_or_never().unwrap().unwrap();
+            let put = |(n, text): (usize, &String)| {
+                let mut document = plain(text);
+                document.id = DocId::parse(&format!("d{n:02}")).unwrap();
+                Change::Put(document)
+            };
+            // In two segments, and one of them with a document that is gone.
+            let changes: Vec<_> = texts.iter().enumerate().map(put).collect();
+            for some in changes.chunks(changes.len().div_ceil(2)) {
+                apply(some.to_vec());
+            }
+            apply(vec![Change::Remove(DocId::parse(&format!("d{removed:02}")).unwrap())]);
+            let excluded = excluded.unwrap_or_default();
+            let catalog = crate::catalog::Catalog::default();
+            let today = crate::calendar::Day::EPOCH;
+            let parsed = crate::grammar::parse(&format!("{asked} {excluded}"), &catalog, today);
+            let query = Query::parsed(&parsed, 10, Reader::everyone());
+            for most in [3, 50] {
+                let [passed, counted] = both_ways(&engine, &query, most);
+                prop_assert_eq!(passed.len(), counted.len());
+                for (one, other) in passed.iter().zip(&counted) {
+                    prop_assert!((one.raw - other.raw).abs() <= 1e-5 * one.raw, "{} {}", one.raw, other.raw);
+                }
+                let places = |found: &[Candidate]| -> std::collections::BTreeSet<_> {
+                    found.iter().map(|one| one.at).collect()
+                };
+                prop_assert!(most < 50 || places(&passed) == places(&counted));
+            }
+        }
+    }
+}

@@ -37,7 +37,7 @@ pub(super) fn by_day(
             (Some(day), Sort::Oldest) => -day,
             (Some(day), _) => day,
         };
-        dated.push((Reverse(key), Candidate::new(snapshot, at, 0.0)));
+        dated.push((Reverse(key), Candidate::new(at, 0.0)));
         // Sorting a full list now and then costs less than a place for every document.
         if dated.len() >= most.saturating_mul(4).max(1_024) {
             keep(&mut dated);

@@ -5,6 +5,7 @@ mod answer;
 mod aside;
 mod bits;
 mod cache;
+mod counted;
 mod days;
 mod digest;
 mod disk;

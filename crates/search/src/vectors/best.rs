@@ -11,9 +11,36 @@ pub(super) struct Best<T> {
 /// Something with a score, and a number that decides among equal scores.
 #[derive(Clone, Debug)]
 pub(super) struct Scored<T> {
-    pub score: f32,
-    pub order: u32,
+    /// Both as one number, the lower the better: comparing them is most of what is done with them.
+    key: u64,
     pub thing: T,
+}
+
+impl<T> Scored<T> {
+    pub(super) fn new(score: f32, order: u32, thing: T) -> Self {
+        let key = u64::from(!ascending(score.to_bits())) << 32 | u64::from(order);
+        Self { key, thing }
+    }
+
+    pub(super) fn score(&self) -> f32 {
+        f32::from_bits(bits(!((self.key >> 32) as u32)))
+    }
+
+    pub(super) fn order(&self) -> u32 {
+        self.key as u32
+    }
+}
+
+/// The bits of a number into a whole number that is the greater the greater the number is.
+fn ascending(bits: u32) -> u32 {
+    let is_negative = bits >> 31 == 1;
+    bits ^ if is_negative { u32::MAX } else { 1 << 31 }
+}
+
+/// The way back.
+fn bits(ascending: u32) -> u32 {
+    let is_negative = ascending >> 31 == 0;
+    ascending ^ if is_negative { u32::MAX } else { 1 << 31 }
 }
 
 impl<T> Best<T> {
@@ -31,7 +58,7 @@ impl<T> Best<T> {
     }
 
     pub(super) fn push(&mut self, one: Scored<T>) {
-        if one.score < self.least || self.most == 0 {
+        if one.score() < self.least || self.most == 0 {
             return;
         }
         self.found.push(one);
@@ -45,8 +72,8 @@ impl<T> Best<T> {
         if self.found.len() > self.most
             && let Some(last) = self.most.checked_sub(1)
         {
-            let (_, worst, _) = self.found.select_nth_unstable_by(last, better);
-            self.least = worst.score;
+            let (_, worst, _) = self.found.select_nth_unstable_by_key(last, |one| one.key);
+            self.least = worst.score();
             self.found.truncate(self.most);
         }
     }
@@ -68,14 +95,9 @@ impl<T> Best<T> {
     /// The best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored<T>> {
         self.cut();
-        self.found.sort_unstable_by(better);
+        self.found.sort_unstable_by_key(|one| one.key);
         self.found
     }
-}
-
-fn better<T>(left: &Scored<T>, right: &Scored<T>) -> std::cmp::Ordering {
-    let by_score = right.score.total_cmp(&left.score);
-    by_score.then(left.order.cmp(&right.order))
 }
 
 #[cfg(test)]
@@ -91,19 +113,36 @@ mod tests {
             let all: Vec<_> = (0..500).map(|order| (random.below(40), order)).collect();
             let mut best = Best::new(most);
             for (score, order) in &all {
-                let (score, thing) = (*score as f32, ());
-                best.push(Scored {
-                    score,
-                    order: *order,
-                    thing,
-                });
+                best.push(Scored::new(*score as f32, *order, ()));
             }
             let mut expected = all;
             expected.sort_by_key(|(score, order)| (usize::MAX - score, *order));
             expected.truncate(most);
             let found = best.into_sorted();
-            let found: Vec<_> = found.iter().map(|x| (x.score as usize, x.order)).collect();
+            let found = found.iter().map(|x| (x.score() as usize, x.order()));
+            let found: Vec<_> = found.collect();
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn scores_keep_their_order_and_come_back() {
+        let numbers = [
+            f32::NEG_INFINITY,
+            -2.5,
+            -1e-40,
+            -0.0,
+            0.0,
+            1e-40,
+            0.7,
+            f32::INFINITY,
+        ];
+        let scored = numbers.map(|score| Scored::new(score, u32::MAX, ()));
+        assert!(scored.is_sorted_by(|worse, better| better.key < worse.key));
+        for (one, number) in scored.iter().zip(numbers) {
+            assert_eq!(one.score().to_bits(), number.to_bits());
+            assert_eq!(one.order(), u32::MAX);
+        }
+        assert!(Scored::new(0.5, 1, ()).key < Scored::new(0.5, 2, ()).key);
     }
 }

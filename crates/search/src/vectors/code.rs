@@ -158,7 +158,30 @@ impl Question {
 
     /// The product with a row.
     pub(super) fn score(&self, kernels: &Kernels, codes: &[i8], scale: f32) -> f32 {
-        kernels.dot(&self.wide, codes) as f32 * (self.step * scale)
+        let mut sum = [0];
+        kernels.dots(&self.wide, codes, &mut sum);
+        let [sum] = sum;
+        self.product(sum, scale)
+    }
+
+    /// The products with up to [`GROUP`] rows that lie one behind the other, as many as there are scales.
+    pub(super) fn scores(
+        &self,
+        kernels: &Kernels,
+        (codes, scales): (&[i8], &[f32]),
+        scores: &mut [f32; GROUP],
+    ) {
+        let mut sums = [0; GROUP];
+        let some = sums.get_mut(..scales.len()).unwrap_or_default();
+        kernels.dots(&self.wide, codes, some);
+        for (score, (sum, scale)) in scores.iter_mut().zip(some.iter().zip(scales)) {
+            *score = self.product(*sum, *scale);
+        }
+    }
+
+    #[inline]
+    fn product(&self, sum: i32, scale: f32) -> f32 {
+        sum as f32 * (self.step * scale)
     }
 
     /// The question as one segment's one-bit rows are asked, with that segment's mean.

@@ -33,6 +33,7 @@ impl Documents {
         }
     }
 
+    #[inline]
     pub(super) fn push(&mut self, owner: u32, score: f32) {
         if owner != self.owner {
             self.close();
@@ -44,11 +45,7 @@ impl Documents {
     /// The document at hand is complete.
     fn close(&mut self) {
         if self.owner != NOBODY {
-            self.best.push(Scored {
-                score: self.score,
-                order: self.owner,
-                thing: (),
-            });
+            self.best.push(Scored::new(self.score, self.owner, ()));
             self.score = f32::NEG_INFINITY;
         }
     }
@@ -88,9 +85,9 @@ impl Picks {
         let worst = self
             .rows
             .iter_mut()
-            .min_by(|a, b| a.score.total_cmp(&b.score));
+            .min_by(|a, b| a.score().total_cmp(&b.score()));
         if let Some(worst) = worst
-            && worst.score < one.score
+            && worst.score() < one.score()
         {
             *worst = one;
         }

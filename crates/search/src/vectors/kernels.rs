@@ -15,7 +15,7 @@ use super::layout::GROUP;
 pub(super) struct Kernels {
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which one failed"))]
     pub name: &'static str,
-    dot: fn(&[i16], &[i8]) -> i32,
+    dots: fn(&[i16], &[i8], &mut [i32]),
     pass: fn(Group, &BitQuestion, f32, &mut [f32; GROUP]) -> u64,
 }
 
@@ -30,7 +30,7 @@ impl Kernels {
     pub(super) fn portable() -> Self {
         Self {
             name: "portable",
-            dot: dot_portable,
+            dots: dots_portable,
             pass: pass_portable,
         }
     }
@@ -50,9 +50,10 @@ impl Kernels {
         all
     }
 
-    /// The sum of the products. Both have the same length.
-    pub(super) fn dot(&self, question: &[i16], row: &[i8]) -> i32 {
-        (self.dot)(question, row)
+    /// The sum of the products with each of the rows, which lie one behind the other and are as long as the
+    /// question. There are as many sums as rows.
+    pub(super) fn dots(&self, question: &[i16], rows: &[i8], sums: &mut [i32]) {
+        (self.dots)(question, rows, sums);
     }
 
     /// Estimates the score of each row of a group, without the base of the question, and returns
@@ -68,9 +69,40 @@ impl Kernels {
     }
 }
 
-fn dot_portable(question: &[i16], row: &[i8]) -> i32 {
-    let product = |(a, b): (&i16, &i8)| i32::from(*a) * i32::from(*b);
-    question.iter().zip(row).map(product).sum()
+fn dots_portable(question: &[i16], rows: &[i8], sums: &mut [i32]) {
+    for (sum, row) in sums
+        .iter_mut()
+        .zip(rows.chunks_exact(question.len().max(1)))
+    {
+        let product = |(a, b): (&i16, &i8)| i32::from(*a) * i32::from(*b);
+        *sum = question.iter().zip(row).map(product).sum();
+    }
+}
+
+/// Rows that are multiplied together, so that the question is read once for all of them.
+const TOGETHER: usize = 4;
+
+/// Puts the sum of each row into its place: that of four at a time by `dots`, and the rest by `dot`.
+#[inline(always)]
+fn each_row(
+    question: &[i16],
+    rows: &[i8],
+    sums: &mut [i32],
+    dots: impl Fn([&[i8]; TOGETHER]) -> [i32; TOGETHER],
+    dot: impl Fn(&[i8]) -> i32,
+) {
+    let stride = question.len().max(1);
+    let (fours, last) = sums.as_chunks_mut::<TOGETHER>();
+    let four = rows.chunks_exact(TOGETHER * stride);
+    let rest = four.remainder();
+    for (sums, rows) in fours.iter_mut().zip(four) {
+        let (first, second) = rows.split_at(2 * stride);
+        let ((one, two), (three, four)) = (first.split_at(stride), second.split_at(stride));
+        *sums = dots([one, two, three, four]);
+    }
+    for (sum, row) in last.iter_mut().zip(rest.chunks_exact(stride)) {
+        *sum = dot(row);
+    }
 }
 
 fn pass_portable(
@@ -126,7 +158,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::layout::GROUP_TAIL;
-    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, judge};
+    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, TOGETHER, each_row, judge};
 
     pub(super) fn all() -> Vec<Kernels> {
         let mut all = Vec::new();
@@ -134,7 +166,7 @@ mod x86 {
             all.push(Kernels {
                 name: "avx2",
                 // SAFETY: the processor has just said that it has AVX2.
-                dot: |question, row| unsafe { dot_avx2(question, row) },
+                dots: |question, rows, sums| unsafe { dots_avx2(question, rows, sums) },
                 // SAFETY: as above.
                 pass: |group, question, least, out| unsafe {
                     pass_avx2(group, question, least, out)
@@ -151,7 +183,7 @@ mod x86 {
             all.push(Kernels {
                 name: "avx512",
                 // SAFETY: the processor has just said that it has each of the features.
-                dot: |question, row| unsafe { dot_avx512(question, row) },
+                dots: |question, rows, sums| unsafe { dots_avx512(question, rows, sums) },
                 // SAFETY: as above.
                 pass: |group, question, least, out| unsafe {
                     pass_avx512(group, question, least, out)
@@ -162,10 +194,40 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    fn dot_avx2(question: &[i16], row: &[i8]) -> i32 {
+    fn dots_avx2(question: &[i16], rows: &[i8], sums: &mut [i32]) {
+        each_row(
+            question,
+            rows,
+            sums,
+            |[one, two, three, four]| {
+                // The sums of two neighbours of each row, then those of all four, twice.
+                let halves = _mm256_hadd_epi32(
+                    _mm256_hadd_epi32(products_avx2(question, one), products_avx2(question, two)),
+                    _mm256_hadd_epi32(
+                        products_avx2(question, three),
+                        products_avx2(question, four),
+                    ),
+                );
+                lanes(fold(halves))
+            },
+            |row| {
+                let sum = fold(products_avx2(question, row));
+                let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+                let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum));
+                _mm_cvtsi128_si32(sum)
+            },
+        );
+    }
+
+    /// Eight numbers whose sum is that of the products.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn products_avx2(question: &[i16], row: &[i8]) -> __m256i {
         let mut sums = [_mm256_setzero_si256(); 2];
         let (questions, rows) = (question.as_chunks::<32>().0, row.as_chunks::<32>().0);
+        let ahead = TOGETHER * size_of_val(row);
         for (question, row) in questions.iter().zip(rows) {
+            fetch(row.as_ptr(), ahead);
             let halves = question.as_chunks::<16>().0.iter();
             let codes = row.as_chunks::<16>().0;
             for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
@@ -181,14 +243,25 @@ mod x86 {
             }
         }
         let [even, odd] = sums;
-        let sum = _mm256_add_epi32(even, odd);
-        let sum = _mm_add_epi32(
-            _mm256_castsi256_si128(sum),
-            _mm256_extracti128_si256::<1>(sum),
-        );
-        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
-        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum));
-        _mm_cvtsi128_si32(sum)
+        _mm256_add_epi32(even, odd)
+    }
+
+    /// The upper half of a register added to its lower half.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn fold(sums: __m256i) -> __m128i {
+        _mm_add_epi32(
+            _mm256_castsi256_si128(sums),
+            _mm256_extracti128_si256::<1>(sums),
+        )
+    }
+
+    #[inline]
+    fn lanes(sums: __m128i) -> [i32; TOGETHER] {
+        let mut lanes = [0; TOGETHER];
+        // SAFETY: four numbers are as many bytes as the register has.
+        unsafe { _mm_storeu_si128(lanes.as_mut_ptr().cast(), sums) };
+        lanes
     }
 
     /// Two registers of four words each for a block of eight rows; the bits of a byte are counted
@@ -274,25 +347,69 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn dot_avx512(question: &[i16], row: &[i8]) -> i32 {
-        let mut sums = [_mm512_setzero_si512(); 2];
-        let (questions, rows) = (question.as_chunks::<64>().0, row.as_chunks::<64>().0);
-        for (question, row) in questions.iter().zip(rows) {
-            let halves = question.as_chunks::<32>().0.iter();
-            let codes = row.as_chunks::<32>().0;
-            for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
-                // SAFETY: each array has as many bytes as the register that is loaded from it.
-                let (question, codes) = unsafe {
-                    (
-                        _mm512_loadu_si512(question.as_ptr().cast()),
-                        _mm256_loadu_si256(codes.as_ptr().cast()),
-                    )
-                };
-                *sum = _mm512_dpwssd_epi32(*sum, question, _mm512_cvtepi8_epi16(codes));
+    fn dots_avx512(question: &[i16], rows: &[i8], sums: &mut [i32]) {
+        each_row(
+            question,
+            rows,
+            sums,
+            |rows| four_avx512(question, rows),
+            |row| {
+                let row = row.as_chunks::<32>().0;
+                let mut sum = _mm512_setzero_si512();
+                for (question, codes) in question.as_chunks::<32>().0.iter().zip(row) {
+                    sum = add_avx512(sum, load_avx512(question), codes);
+                }
+                _mm512_reduce_add_epi32(sum)
+            },
+        );
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn four_avx512(question: &[i16], rows: [&[i8]; TOGETHER]) -> [i32; TOGETHER] {
+        let [one, two, three, four] = rows;
+        // These are read next. The processor would notice only after the first of them were late.
+        let ahead = TOGETHER * size_of_val(one);
+        let (one, two) = (one.as_chunks::<32>().0, two.as_chunks::<32>().0);
+        let (three, four) = (three.as_chunks::<32>().0, four.as_chunks::<32>().0);
+        let rows = one.iter().zip(two).zip(three.iter().zip(four));
+        let [mut a, mut b, mut c, mut d] = [_mm512_setzero_si512(); TOGETHER];
+        for (question, ((one, two), (three, four))) in question.as_chunks::<32>().0.iter().zip(rows)
+        {
+            let question = load_avx512(question);
+            for codes in [one, two, three, four] {
+                fetch(codes.as_ptr(), ahead);
             }
+            a = add_avx512(a, question, one);
+            b = add_avx512(b, question, two);
+            c = add_avx512(c, question, three);
+            d = add_avx512(d, question, four);
         }
-        let [even, odd] = sums;
-        _mm512_reduce_add_epi32(_mm512_add_epi32(even, odd))
+        // Turned on their side: what belongs to one row comes to stand below each other.
+        let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        let all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+        let halves = _mm256_add_epi32(
+            _mm512_castsi512_si256(all),
+            _mm512_extracti64x4_epi64::<1>(all),
+        );
+        lanes(fold(halves))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load_avx512(question: &[i16; 32]) -> __m512i {
+        // SAFETY: the array has as many bytes as the register.
+        unsafe { _mm512_loadu_si512(question.as_ptr().cast()) }
+    }
+
+    /// Adds the products of 32 numbers.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn add_avx512(sums: __m512i, question: __m512i, codes: &[i8; 32]) -> __m512i {
+        // SAFETY: the array has as many bytes as the register.
+        let codes = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
+        _mm512_dpwssd_epi32(sums, question, _mm512_cvtepi8_epi16(codes))
     }
 
     /// One register holds a word of each of the eight rows of a block.
@@ -367,11 +484,20 @@ mod tests {
             let question: Vec<_> = (0..stride)
                 .map(|_| (random.next() % 8000) as i16 - 4000)
                 .collect();
-            let row: Vec<_> = (0..stride).map(|_| random.next() as i8).collect();
-            let sum = Kernels::portable().dot(&question, &row);
-            for kernels in Kernels::all() {
-                let name = kernels.name;
-                assert_eq!(kernels.dot(&question, &row), sum, "{name} {stride}");
+            let rows: Vec<_> = (0..11 * stride).map(|_| random.next() as i8).collect();
+            // Four at a time, and some that are left over.
+            for count in [0, 1, 3, 4, 5, 8, 11] {
+                let dots = |kernels: &Kernels| {
+                    let mut sums = vec![0; count];
+                    kernels.dots(&question, &rows[..count * stride], &mut sums);
+                    sums
+                };
+                let sums = dots(&Kernels::portable());
+                assert!(sums.windows(2).all(|two| two[0] != two[1]));
+                for kernels in Kernels::all() {
+                    let name = kernels.name;
+                    assert_eq!(dots(&kernels), sums, "{name} {stride} {count}");
+                }
             }
         }
     }

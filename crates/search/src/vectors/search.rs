@@ -11,6 +11,7 @@
 //! eight bits; the picking adds 0.001 at most. `examples/vector_speed.rs` measures it again.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::thread;
 
 use super::allowed::Allowed;
@@ -253,8 +254,9 @@ impl Search<'_> {
                 };
                 let codes = part.segment.all_codes();
                 self.each_group(stretch, |_, at, rows| {
-                    each_bit(rows, |bit| {
-                        self.take(&mut documents, part, &codes, at * GROUP + bit);
+                    each_run(rows, |run| {
+                        let rows = at * GROUP + run.start..at * GROUP + run.end;
+                        self.take(&mut documents, part, &codes, rows);
                     });
                 });
             }
@@ -274,7 +276,12 @@ impl Search<'_> {
         let mut documents = Documents::new(self.wanted);
         for At { part, row } in rows {
             if let Some(part) = self.view.parts.get(part) {
-                self.take(&mut documents, part, &part.segment.all_codes(), row);
+                self.take(
+                    &mut documents,
+                    part,
+                    &part.segment.all_codes(),
+                    row..row + 1,
+                );
             }
         }
         let found = self.complete(documents.finish());
@@ -301,11 +308,9 @@ impl Search<'_> {
                     let row = at * GROUP + bit;
                     let owner = part.owner(row);
                     if self.late.is_none_or(|allowed| allowed.contains(owner)) {
-                        let one = Scored {
-                            score: estimates.get(bit).map_or(0.0, |x| x + about.base),
-                            order: u32::try_from(part.before + row).unwrap_or(u32::MAX),
-                            thing: At { part: number, row },
-                        };
+                        let score = estimates.get(bit).map_or(0.0, |x| x + about.base);
+                        let order = u32::try_from(part.before + row).unwrap_or(u32::MAX);
+                        let one = Scored::new(score, order, At { part: number, row });
                         picks.push(owner, one);
                     }
                 });
@@ -319,24 +324,30 @@ impl Search<'_> {
     fn complete(&self, found: Best<()>) -> Best<()> {
         let mut room = MAX_MORE_ROWS;
         let mut best = Best::new(self.wanted);
-        for mut one in found.into_sorted() {
-            let rows = self.view.home(one.order).map_or(0, |home| home.rows.len());
+        for one in found.into_sorted() {
+            let (ordinal, mut score) = (one.order(), one.score());
+            let rows = self.view.home(ordinal).map_or(0, |home| home.rows.len());
             if let Some(rest) = room.checked_sub(rows) {
                 room = rest;
-                let whole = self.view.score(self.question, one.order);
-                one.score = whole.unwrap_or(one.score);
+                let whole = self.view.score(self.question, ordinal);
+                score = whole.unwrap_or(score);
             }
-            best.push(one);
+            best.push(Scored::new(score, ordinal, ()));
         }
         best
     }
 
-    /// Scores a row.
+    /// Scores up to [`GROUP`] rows.
     #[inline]
-    fn take(&self, documents: &mut Documents, part: &Part, codes: &Codes<'_>, row: usize) {
-        if let Some((codes, scale)) = codes.row(row) {
-            let score = self.question.score(&self.view.kernels, codes, scale);
-            documents.push(part.owner(row), score);
+    fn take(&self, documents: &mut Documents, part: &Part, codes: &Codes<'_>, rows: Range<usize>) {
+        let owners = part.owners.get(rows.clone());
+        if let Some((rows, owners)) = codes.rows(rows).zip(owners) {
+            let mut scores = [0.0; GROUP];
+            let kernels = &self.view.kernels;
+            self.question.scores(kernels, rows, &mut scores);
+            for (owner, score) in owners.iter().zip(&scores) {
+                documents.push(*owner, *score);
+            }
         }
     }
 
@@ -396,12 +407,23 @@ impl Search<'_> {
 fn report(found: Option<Best<()>>) -> Vec<Found> {
     let found = found.map(Best::into_unsorted).into_iter().flatten();
     let report = |one: Scored<()>| Found {
-        ordinal: one.order,
-        score: one.score,
+        ordinal: one.order(),
+        score: one.score(),
     };
     let mut found: Vec<Found> = found.map(report).collect();
     found.sort_unstable_by_key(|found| found.ordinal);
     found
+}
+
+/// Calls `act` with each stretch of bits that are set.
+fn each_run(mut word: u64, mut act: impl FnMut(Range<usize>)) {
+    while word != 0 {
+        let start = word.trailing_zeros();
+        let end = start + (word >> start).trailing_ones();
+        act(start as usize..end as usize);
+        // Adding its lowest bit carries through the whole stretch.
+        word &= word.wrapping_add(1 << start);
+    }
 }
 
 fn each_bit(mut word: u64, mut act: impl FnMut(usize)) {

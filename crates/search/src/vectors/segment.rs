@@ -132,9 +132,15 @@ pub(super) struct Codes<'s> {
 impl<'s> Codes<'s> {
     #[inline]
     pub(super) fn row(&self, at: usize) -> Option<(&'s [i8], f32)> {
-        let start = at * self.stride;
-        let codes = self.codes.get(start..start + self.stride)?;
-        Some((codes, *self.scales.get(at)?))
+        let (codes, scales) = self.rows(at..at + 1)?;
+        Some((codes, *scales.first()?))
+    }
+
+    /// Rows that lie one behind the other, and as many scales.
+    #[inline]
+    pub(super) fn rows(&self, rows: Range<usize>) -> Option<(&'s [i8], &'s [f32])> {
+        let codes = rows.start * self.stride..rows.end * self.stride;
+        Some((self.codes.get(codes)?, self.scales.get(rows)?))
     }
 }
 

@@ -1,0 +1,43 @@
+//! What one answer costs the engine, without a server around it:
+//!
+//! ```text
+//! docent index examples/parliament
+//! cargo run --release -p docent-search --example answer_speed -- examples/parliament/.docent/index 20000 water
+//! ```
+//!
+//! Under `valgrind --tool=callgrind` with few answers it counts instructions, which no neighbour on the machine
+//! changes.
+
+#![allow(clippy::print_stdout, reason = "an example shows what it measured")]
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use docent_search::{Embedded, Engine as _, Granite, Query, Reader};
+use futures::FutureExt as _;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [index, answers, question @ ..] = words.as_slice() else {
+        println!("usage: answer_speed INDEX ANSWERS QUESTION...");
+        return Ok(());
+    };
+    let answers: u32 = answers.parse()?;
+    let question = question.join(" ");
+    let engine = Embedded::open_read_only(Path::new(index), Some(Arc::new(Granite::new())))?;
+    let ask = || {
+        let query = Query::new(&question, 10, Reader::everyone());
+        engine.search(query).now_or_never()
+    };
+    // The first answer pays for the model and for what is kept ready.
+    let found = ask().transpose()?.map_or(0, |found| found.hits.len());
+    let start = Instant::now();
+    for _ in 0..answers {
+        ask().transpose()?;
+    }
+    let each = start.elapsed() / answers.max(1);
+    println!("{found} hits, {each:?} an answer");
+    Ok(())
+}
