@@ -177,6 +177,11 @@ pub(super) fn any_term(forms: &[&str]) -> Value {
     json!({"key": TERMS, "match": {"any": numbers}})
 }
 
+/// The documents that hold a term.
+pub(super) fn with_term(number: u32) -> Value {
+    json!({"key": TERMS, "match": {"value": number}})
+}
+
 /// The documents that hold all terms of a phrase, as one of the languages has them; whether they stand
 /// side by side is for somebody else to see.
 pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
@@ -184,9 +189,7 @@ pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
     let ways: Vec<Value> = readings(&terms)
         .iter()
         .map(|reading| {
-            let each = reading
-                .iter()
-                .map(|form| json!({"key": TERMS, "match": {"value": body_term(form)}}));
+            let each = reading.iter().map(|form| with_term(body_term(form)));
             json!({"must": each.collect::<Vec<_>>()})
         })
         .collect();

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, TERMS, WORDS};
-use super::narrow::{Conditions, any_term, body_term, title_term};
+use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, WORDS};
+use super::narrow::{Conditions, any_term, body_term, title_term, with_term};
 use super::point::{LONGEST_BEGINNING, Sparse, pairs};
 use super::together::each;
 use super::traffic::Call;
@@ -274,11 +274,6 @@ impl View<'_> {
         };
         Ok(answers.into_iter().map(words).collect())
     }
-}
-
-/// The documents that hold a term.
-fn with_term(number: u32) -> Value {
-    json!({"key": TERMS, "match": {"value": number}})
 }
 
 /// The first documents that meet conditions, in the order of their names.
