@@ -79,32 +79,6 @@ fn dots_portable(question: &[i16], rows: &[i8], sums: &mut [i32]) {
     }
 }
 
-/// Rows that are multiplied together, so that the question is read once for all of them.
-const TOGETHER: usize = 4;
-
-/// Puts the sum of each row into its place: that of four at a time by `dots`, and the rest by `dot`.
-#[inline(always)]
-fn each_row(
-    question: &[i16],
-    rows: &[i8],
-    sums: &mut [i32],
-    dots: impl Fn([&[i8]; TOGETHER]) -> [i32; TOGETHER],
-    dot: impl Fn(&[i8]) -> i32,
-) {
-    let stride = question.len().max(1);
-    let (fours, last) = sums.as_chunks_mut::<TOGETHER>();
-    let four = rows.chunks_exact(TOGETHER * stride);
-    let rest = four.remainder();
-    for (sums, rows) in fours.iter_mut().zip(four) {
-        let (first, second) = rows.split_at(2 * stride);
-        let ((one, two), (three, four)) = (first.split_at(stride), second.split_at(stride));
-        *sums = dots([one, two, three, four]);
-    }
-    for (sum, row) in last.iter_mut().zip(rest.chunks_exact(stride)) {
-        *sum = dot(row);
-    }
-}
-
 fn pass_portable(
     group: Group<'_>,
     question: &BitQuestion,
@@ -158,7 +132,33 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::layout::GROUP_TAIL;
-    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, TOGETHER, each_row, judge};
+    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, judge};
+
+    /// Rows that are multiplied together, so that the question is read once for all of them.
+    const TOGETHER: usize = 4;
+
+    /// Puts the sum of each row into its place: that of four at a time by `dots`, and the rest by `dot`.
+    #[inline(always)]
+    fn each_row(
+        question: &[i16],
+        rows: &[i8],
+        sums: &mut [i32],
+        dots: impl Fn([&[i8]; TOGETHER]) -> [i32; TOGETHER],
+        dot: impl Fn(&[i8]) -> i32,
+    ) {
+        let stride = question.len().max(1);
+        let (fours, last) = sums.as_chunks_mut::<TOGETHER>();
+        let four = rows.chunks_exact(TOGETHER * stride);
+        let rest = four.remainder();
+        for (sums, rows) in fours.iter_mut().zip(four) {
+            let (first, second) = rows.split_at(2 * stride);
+            let ((one, two), (three, four)) = (first.split_at(stride), second.split_at(stride));
+            *sums = dots([one, two, three, four]);
+        }
+        for (sum, row) in last.iter_mut().zip(rest.chunks_exact(stride)) {
+            *sum = dot(row);
+        }
+    }
 
     pub(super) fn all() -> Vec<Kernels> {
         let mut all = Vec::new();

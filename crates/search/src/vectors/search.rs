@@ -275,13 +275,12 @@ impl Search<'_> {
         rows.sort_unstable();
         let mut documents = Documents::new(self.wanted);
         for At { part, row } in rows {
-            if let Some(part) = self.view.parts.get(part) {
-                self.take(
-                    &mut documents,
-                    part,
-                    &part.segment.all_codes(),
-                    row..row + 1,
-                );
+            let Some(part) = self.view.parts.get(part) else {
+                continue;
+            };
+            if let Some((codes, scale)) = part.segment.all_codes().row(row) {
+                let score = self.question.score(&self.view.kernels, codes, scale);
+                documents.push(part.owner(row), score);
             }
         }
         let found = self.complete(documents.finish());
@@ -337,7 +336,7 @@ impl Search<'_> {
         best
     }
 
-    /// Scores up to [`GROUP`] rows.
+    /// Scores up to [`GROUP`] rows that lie one behind the other.
     #[inline]
     fn take(&self, documents: &mut Documents, part: &Part, codes: &Codes<'_>, rows: Range<usize>) {
         let owners = part.owners.get(rows.clone());
