@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::document::Document;
-use crate::embedder::Embedder;
+use crate::embedder::{Embedder, ModelLanguages};
 use crate::engine::Vectored;
 use crate::error::Error;
 use crate::fuse::Scale;
-use crate::passage::{embedded_text, passages};
+use crate::passage::embeddable;
 
 /// A model that knows some answers already.
 pub struct Carrier {
@@ -38,9 +38,9 @@ impl Carrier {
             .map(|one| ((one.range.start, one.range.end), one.vector))
             .collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        for passage in passages(document) {
+        for (passage, text) in embeddable(document, self.model.languages()) {
             if let Some(vector) = by_range.remove(&(passage.range.start, passage.range.end)) {
-                known.insert(embedded_text(document, &passage), vector);
+                known.insert(text, vector);
             }
         }
     }
@@ -70,6 +70,10 @@ impl Embedder for Carrier {
 
     fn scale(&self) -> Scale {
         self.model.scale()
+    }
+
+    fn languages(&self) -> ModelLanguages {
+        self.model.languages()
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {

@@ -3,6 +3,15 @@
 use crate::error::Error;
 use crate::fuse::Scale;
 
+/// The languages that a model was trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelLanguages {
+    /// Many, or nobody knows which: every text gets a vector.
+    Any,
+    /// English alone.
+    English,
+}
+
 /// Something that turns texts into vectors, so that texts of like meaning get vectors that point
 /// the same way.
 ///
@@ -20,6 +29,12 @@ pub trait Embedder: Send + Sync + 'static {
     /// here are taken to be worth what the one in the program is.
     fn scale(&self) -> Scale {
         Scale::GRANITE
+    }
+
+    /// The languages whose texts its vectors tell apart. What is in another one gets no vector, and words alone
+    /// decide about it.
+    fn languages(&self) -> ModelLanguages {
+        ModelLanguages::Any
     }
 
     /// The vectors of passages, in their order, each of length one.

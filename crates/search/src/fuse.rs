@@ -23,7 +23,7 @@
 
 use std::cmp::Ordering;
 
-use crate::analysis::{Script, script};
+use crate::analysis::{LanguageId, Script, script};
 use crate::hit::Why;
 
 /// What a point of BM25 adds to the odds. The same value fitted three embedders of very different
@@ -55,6 +55,10 @@ const ONE_IN: usize = 20;
 /// in thirty was judged relevant, and the small corpus that has no better ones is better served by
 /// a short answer.
 const FLOOR: f32 = 0.05;
+
+/// Of this many documents that have the words of a question best, four in five must be in languages that the model
+/// does not know before the question is taken to be in one.
+const TELLING_HITS: usize = 10;
 
 /// The most candidates that are looked at for variety.
 const MAX_VARIED: usize = 200;
@@ -102,6 +106,8 @@ pub(crate) struct Signals {
     /// What the cosines are worth.
     pub scale: Scale,
     pub weighing: Weighing,
+    /// What is known of its language; foreign ones have no cosines at all.
+    pub language: LanguageId,
 }
 
 /// One candidate, and after [`weigh`] what became of it.
@@ -112,6 +118,8 @@ pub(crate) struct Candidate<T> {
     pub lexical: Option<f32>,
     /// The cosine of its best passage, if it has a vector.
     pub semantic: Option<f32>,
+    /// Whether it has no vector because the model does not know its language.
+    pub is_foreign: bool,
     pub parts: Parts,
 }
 
@@ -125,8 +133,14 @@ impl<T> Candidate<T> {
             semantic: semantic
                 .filter(|cosine| cosine.is_finite())
                 .map(|cosine| cosine.clamp(-1.0, 1.0)),
+            is_foreign: false,
             parts: Parts::default(),
         }
+    }
+
+    /// The same, told whether the model does not know its language.
+    pub(crate) fn foreign(self, is_foreign: bool) -> Self {
+        Self { is_foreign, ..self }
     }
 }
 
@@ -187,7 +201,14 @@ pub(crate) fn words(text: &str) -> usize {
 /// Gives every candidate its parts.
 pub(crate) fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     match signals.weighing {
-        Weighing::Adaptive => add_up(signals, candidates),
+        Weighing::Adaptive => {
+            if signals.language == LanguageId::Unclear && are_foreign(candidates) {
+                for candidate in &mut *candidates {
+                    candidate.is_foreign = true;
+                }
+            }
+            add_up(signals, candidates);
+        }
         Weighing::Fixed(share) => stretch(share, candidates),
     }
 }
@@ -216,7 +237,9 @@ fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     let typical = typical(candidates);
     for candidate in candidates {
         let raw = candidate.lexical.unwrap_or(0.0) * short;
-        let (lexical, semantic) = match typical {
+        let (lexical, semantic) = match typical.filter(|_| !candidate.is_foreign) {
+            // Nothing speaks for one that has neither a word nor a vector.
+            None if candidate.is_foreign && raw <= 0.0 => (0.0, f32::MIN),
             None => (raw * ALONE.slope, -ALONE.offset),
             Some(typical) => {
                 let cosine = candidate.semantic.unwrap_or(typical);
@@ -234,13 +257,33 @@ fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     }
 }
 
-/// The cosine that a candidate without a vector is taken to have; nothing if no candidate has one.
-fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
-    if candidates.iter().all(|c| c.semantic.is_some()) {
-        // Nobody asks for it then, and any will do.
-        return candidates.first()?.semantic;
+/// Whether the documents that have the words of a question are in languages that the model does not know: then
+/// the question is too.
+fn are_foreign<T>(candidates: &[Candidate<T>]) -> bool {
+    if candidates.iter().all(|one| !one.is_foreign) {
+        return false;
     }
-    let mut known: Vec<f32> = candidates.iter().filter_map(|c| c.semantic).collect();
+    let words = |one: &&Candidate<T>| one.lexical.unwrap_or(0.0);
+    let mut worded: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
+    if worded.len() > TELLING_HITS {
+        worded.select_nth_unstable_by(TELLING_HITS, |left, right| {
+            words(right).total_cmp(&words(left))
+        });
+        worded.truncate(TELLING_HITS);
+    }
+    let foreign = worded.iter().filter(|one| one.is_foreign).count();
+    foreign * 5 >= worded.len() * 4 && foreign > 0
+}
+
+/// The cosine that a candidate without a vector is taken to have while vectors are still made; nothing if no
+/// candidate has one.
+fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
+    let known = || candidates.iter().filter(|one| !one.is_foreign);
+    if known().all(|c| c.semantic.is_some()) {
+        // Nobody asks for it then, and any will do.
+        return known().next()?.semantic;
+    }
+    let mut known: Vec<f32> = known().filter_map(|c| c.semantic).collect();
     let at = known.len() / ONE_IN;
     if known.is_empty() {
         return None;
@@ -350,6 +393,7 @@ mod tests {
             words,
             scale: Scale::GRANITE,
             weighing: Weighing::Adaptive,
+            language: LanguageId::English,
         }
     }
 

@@ -58,7 +58,7 @@ pub use embed::Granite;
 pub use embed::Table;
 pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
-pub use embedder::Embedder;
+pub use embedder::{Embedder, ModelLanguages};
 pub use engine::{
     Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_STRETCHES, PartState, SPANS,
     Settled, Status, Vectored,

@@ -12,7 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::seen::Seen;
+use self::seen::{Question, Seen};
+use crate::analysis::LanguageId;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
@@ -20,9 +21,9 @@ use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, 
 use crate::error::Error;
 use crate::fuse::Scale;
 use crate::hit::Found;
-use crate::passage::{embedded_text, passages};
+use crate::passage::embeddable;
 use crate::postings::{self, Postings};
-use crate::query::{Method, Query};
+use crate::query::{Method, Query, language_for};
 use crate::reader::Reader;
 use crate::snippet::Mapped;
 
@@ -63,9 +64,16 @@ impl Engine for Memory {
                 .embedder
                 .as_ref()
                 .filter(|_| query.method != Method::Lexical);
-            let question = embedder.and_then(|model| model.query(&query.text).ok());
+            let language = |model: &Arc<dyn Embedder>| language_for(&query, model.languages());
+            let known = embedder.filter(|model| language(model) != LanguageId::Foreign);
+            let vector =
+                known.and_then(|model| Some((model.query(&query.text).ok()?, language(model))));
+            let question = vector.as_ref().map(|(vector, language)| Question {
+                vector,
+                language: *language,
+            });
             Ok(self
-                .read(|shelf| Seen::new(shelf, query.reader()).search(&query, question.as_deref())))
+                .read(|shelf| Seen::new(shelf, query.reader()).search(&query, question.as_ref())))
         }
         .boxed()
     }
@@ -226,10 +234,9 @@ impl Shelf {
             .filter(|entry| entry.vectors.is_none());
         for entry in open.take(most.max(1)) {
             let document = &entry.mapped.document;
-            let cut = passages(document);
-            let texts: Vec<_> = cut.iter().map(|one| embedded_text(document, one)).collect();
-            let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-            let ranges = cut.into_iter().map(|passage| passage.range);
+            let cut = embeddable(document, model.languages());
+            let texts: Vec<_> = cut.iter().map(|(_, text)| text.as_str()).collect();
+            let ranges = cut.iter().map(|(passage, _)| passage.range.clone());
             entry.vectors = Some(ranges.zip(model.passages(&texts)?).collect());
         }
         Ok(())

@@ -4,9 +4,12 @@
 //! and takes in whole paragraphs until it is full. What is longer than a passage is cut after a
 //! sentence, else after a word.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
+use crate::analysis::LanguageId;
 use crate::document::Document;
+use crate::embedder::ModelLanguages;
 
 /// The most characters of a passage. English text of this length has about as many tokens as the
 /// model in the binary reads at once.
@@ -54,8 +57,40 @@ pub fn passages(document: &Document) -> Vec<Passage> {
     cutter.done
 }
 
+/// The passages that a model of these languages makes vectors of, each with the text that is embedded. They are
+/// numbered among themselves.
+pub(crate) fn embeddable(document: &Document, languages: ModelLanguages) -> Vec<(Passage, String)> {
+    let mut known = passages(document);
+    if languages == ModelLanguages::English {
+        // A short passage, or one that is no prose, is in the language of its document.
+        let whole = OnceCell::new();
+        let whole = || *whole.get_or_init(|| document_language(document));
+        known.retain(|passage| {
+            let words = document.text.get(passage.range.clone()).unwrap_or_default();
+            match LanguageId::of_passage(words) {
+                LanguageId::English => true,
+                LanguageId::Foreign => false,
+                LanguageId::Unclear => whole() != LanguageId::Foreign,
+            }
+        });
+    }
+    let numbered = known.into_iter().enumerate().map(|(index, passage)| {
+        let text = embedded_text(document, &passage);
+        (Passage { index, ..passage }, text)
+    });
+    numbered.collect()
+}
+
+/// The language of a document by its text, or by its title where the text does not tell.
+fn document_language(document: &Document) -> LanguageId {
+    match LanguageId::of_passage(&document.text) {
+        LanguageId::Unclear => LanguageId::of_question(&document.title),
+        known => known,
+    }
+}
+
 /// What stands for a passage when its meaning is worked out: the title path, then its words.
-pub(crate) fn embedded_text(document: &Document, passage: &Passage) -> String {
+fn embedded_text(document: &Document, passage: &Passage) -> String {
     let words = document.text.get(passage.range.clone()).unwrap_or_default();
     let title = document.title.trim();
     // A title that is the first line of the text, as in Markdown, is not said twice.

@@ -1,6 +1,7 @@
 //! A reader's words into something every engine can run.
 
-use crate::analysis::{self, Language, QueryTerm};
+use crate::analysis::{self, Language, LanguageId, QueryTerm};
+use crate::embedder::ModelLanguages;
 use crate::filter::Filter;
 use crate::fuse::Weighing;
 use crate::grammar::Parsed;
@@ -56,6 +57,16 @@ impl Method {
             Self::Fixed(share) => Weighing::Fixed(share),
         }
     }
+}
+
+/// What is known of the language of a question to a model of these languages.
+///
+/// Who asks for meanings alone, or for a fixed share of them, gets them in any language.
+pub(crate) fn language_for(query: &Query, languages: ModelLanguages) -> LanguageId {
+    if languages == ModelLanguages::Any || query.method != Method::Hybrid {
+        return LanguageId::English;
+    }
+    LanguageId::of_question(&query.text)
 }
 
 /// What to look for, how many hits to bring and for whom.

@@ -230,7 +230,8 @@ impl Votes {
         self.words.get(alphabet as usize).copied().unwrap_or(0)
     }
 
-    fn silent_in(&self, language: Language) -> (u32, u32) {
+    /// The silent words of a language, and how many of them are different.
+    pub(super) fn silent_in(&self, language: Language) -> (u32, u32) {
         self.silent
             .get(language as usize)
             .copied()

@@ -7,6 +7,7 @@ mod evident;
 mod fold;
 mod grams;
 mod language;
+mod language_id;
 mod memo;
 #[cfg(test)]
 mod properties;
@@ -21,6 +22,7 @@ pub(crate) use detect::detect;
 pub(crate) use evident::evident;
 pub(crate) use fold::{Script, fold, joins_the_previous, script};
 pub(crate) use language::Language;
+pub(crate) use language_id::LanguageId;
 pub(crate) use memo::Memo;
 pub(crate) use query::{QueryTerm, phrase_terms, query_terms, readings};
 pub(crate) use stop::is_stop_word;

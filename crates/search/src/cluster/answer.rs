@@ -13,12 +13,12 @@ use super::narrow::{self, Conditions, all_terms, any_term};
 use super::together::both;
 use super::view::View;
 use super::words::{Weights, Worded};
-use crate::analysis::QueryTerm;
+use crate::analysis::{LanguageId, QueryTerm};
 use crate::error::Error;
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
 use crate::postings::share;
-use crate::query::{Asked, Method, Query, Sort};
+use crate::query::{Asked, Method, Query, Sort, language_for};
 use crate::ranking::{self, PHRASE_WEIGHT};
 use crate::snippet::{Shown, Wanted};
 use crate::spelling;
@@ -46,8 +46,17 @@ struct Ranked {
     words: f32,
     pairs: f32,
     semantic: Option<f32>,
+    /// Whether the model does not know its language.
+    is_foreign: bool,
     /// Its nearest passage.
     nearest: Option<Range<usize>>,
+}
+
+/// A question as the model sees it.
+#[derive(Clone, Copy)]
+struct Question<'q> {
+    vector: &'q [f32],
+    language: LanguageId,
 }
 
 /// What narrows both halves.
@@ -75,6 +84,10 @@ impl View<'_> {
         };
         let is_ranked = !is_list && !terms.is_empty() && query.method != Method::Lexical;
         let model = self.model.as_ref().filter(|_| is_ranked);
+        let language = model.map_or(LanguageId::English, |model| {
+            language_for(query, model.embedder.languages())
+        });
+        let model = model.filter(|_| language != LanguageId::Foreign);
         let question = model.and_then(|model| model.question(&query.text));
         let mut ranked = if is_list {
             self.listed(&matching, query)?
@@ -85,7 +98,9 @@ impl View<'_> {
                 query,
                 &asked,
                 &narrowed,
-                question.as_deref().map(Vec::as_slice),
+                question
+                    .as_deref()
+                    .map(|vector| Question { vector, language }),
             )?
         };
         if query.diversity > 0.0 && !is_list {
@@ -137,6 +152,7 @@ impl View<'_> {
             words: 0.0,
             pairs: 0.0,
             semantic: None,
+            is_foreign: false,
             nearest: None,
         });
         Ok(ranked.map(Candidate::listed).collect())
@@ -213,8 +229,10 @@ impl View<'_> {
         query: &Query,
         asked: &Asked,
         narrowed: &Narrowed,
-        question: Option<&[f32]>,
+        question: Option<Question<'_>>,
     ) -> Result<Vec<Candidate<Ranked>>, Error> {
+        let language = question.map_or(LanguageId::English, |asked| asked.language);
+        let question = question.map(|asked| asked.vector);
         let weights = self.weights(&ranking::distinct(&asked.terms))?;
         let most = ranking::candidates(query.depth());
         // Both halves at once: neither needs the other.
@@ -246,6 +264,8 @@ impl View<'_> {
                     one.semantic = Some(near.semantic);
                     one.nearest = near.passages.first().cloned();
                 }
+                // While vectors are still made nobody knows why one is missing.
+                one.is_foreign = self.head.whole && one.semantic.is_none();
             }
         }
         let signals = Signals {
@@ -255,6 +275,7 @@ impl View<'_> {
                 .as_ref()
                 .map_or(Scale::GRANITE, |model| model.embedder.scale()),
             weighing: query.method.weighing(),
+            language,
         };
         let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
         fuse::weigh(&signals, &mut candidates);
@@ -404,6 +425,7 @@ impl From<Worded> for Ranked {
             words: worded.score,
             pairs: 0.0,
             semantic: None,
+            is_foreign: false,
             nearest: None,
         }
     }
@@ -412,6 +434,7 @@ impl From<Worded> for Ranked {
 impl Ranked {
     fn weighed(self) -> Candidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
-        Candidate::new(self, Some(lexical), semantic)
+        let is_foreign = self.is_foreign;
+        Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)
     }
 }

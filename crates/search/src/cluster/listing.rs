@@ -192,7 +192,7 @@ impl Inner {
                     each(holding);
                 }
             }
-            match page.next_page_offset {
+            match page.next(&offset) {
                 Some(next) => offset = next,
                 None => return Ok(()),
             }

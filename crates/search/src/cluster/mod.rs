@@ -331,3 +331,6 @@ impl Inner {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

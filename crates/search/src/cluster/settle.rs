@@ -18,7 +18,7 @@ use super::wire::Point;
 use crate::document::Document;
 use crate::engine::{Generation, PartState, Settled, Status};
 use crate::error::Error;
-use crate::passage::{embedded_text, passages};
+use crate::passage::{embeddable, passages};
 use crate::reader::Reader;
 
 /// How many passages are turned into vectors before they are written.
@@ -148,16 +148,16 @@ impl Inner {
 
     /// Makes and writes the vectors of some documents that were there in a generation.
     fn embed(self: &Arc<Self>, model: &Model, some: &[Read<'_>], listed: u64) -> Result<(), Error> {
+        let languages = model.embedder.languages();
         let cut: Vec<_> = some
             .iter()
-            .map(|(_, document)| passages(document))
+            .map(|(_, document)| embeddable(document, languages))
             .collect();
-        let texts: Vec<String> = some
+        let texts: Vec<&str> = cut
             .iter()
-            .zip(&cut)
-            .flat_map(|((_, document), cut)| cut.iter().map(|one| embedded_text(document, one)))
+            .flatten()
+            .map(|(_, text)| text.as_str())
             .collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let mut vectors = model.embedder.passages(&texts)?.into_iter();
         // Only now, because making vectors takes longer than anything else.
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ impl Inner {
             let mut points = cut
                 .iter()
                 .zip(vectors)
-                .map(|(one, vector)| passage(document, &version, one, &vector));
+                .map(|((one, _), vector)| passage(document, &version, one, &vector));
             first.push(points.next().unwrap_or_else(|| point::no_passage(&version)));
             rest.extend(points);
         }

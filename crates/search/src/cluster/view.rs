@@ -140,12 +140,14 @@ impl<'a> View<'a> {
         let mut offset = Value::Null;
         while found.len() < most {
             let page = self.page(conditions, keys, PAGE.min(most - found.len()), &offset)?;
+            let Some(next) = page.next(&offset) else {
+                found.extend(page.points);
+                break;
+            };
             found.extend(page.points);
-            match page.next_page_offset {
-                Some(next) => offset = next,
-                None => break,
-            }
+            offset = next;
         }
+        found.truncate(most);
         Ok(found)
     }
 
@@ -183,9 +185,22 @@ impl<'a> View<'a> {
         let asked = (Call::Fetch, "read a document");
         let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
         let known = found.points.first().map(|point| self.keep(point));
-        Ok(known
+        let document = known
             .transpose()?
-            .map(|known| known.mapped.document.clone()))
+            .map(|known| known.mapped.document.clone());
+        Ok(document.filter(|document| document.id == *id && self.may_show(document)))
+    }
+
+    /// Whether the reader may know of a document that came back. The conditions of a request say so too, but a
+    /// node that ignores them, by a fault or on purpose, must not show anybody what is not for them.
+    fn may_show(&self, document: &Document) -> bool {
+        let sees = self.reader.sees(document);
+        if !sees {
+            tracing::warn!(
+                "a node of the cluster answered with a document that its reader may not see"
+            );
+        }
+        sees
     }
 
     /// A document that was read, kept for who asks next.
@@ -215,9 +230,14 @@ impl<'a> View<'a> {
         }
         for some in missing.chunks(DOCUMENTS_AT_ONCE) {
             for one in self.read(some, &[STORED])? {
-                found.insert(one.name(), self.keep(&one)?);
+                let name = one.name();
+                // What nobody asked for is neither shown nor kept.
+                if some.contains(&name.as_str()) {
+                    found.insert(name, self.keep(&one)?);
+                }
             }
         }
+        found.retain(|_, known| self.may_show(&known.mapped.document));
         Ok(found)
     }
 }

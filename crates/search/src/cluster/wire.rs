@@ -1,6 +1,6 @@
 //! The shapes of what a cluster answers, as far as they are read.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// A list of points.
@@ -11,14 +11,35 @@ pub(super) struct Points {
     pub next_page_offset: Option<Value>,
 }
 
+impl Points {
+    /// Where the next page begins. A page without points, or one that leads to itself, is the last: a node
+    /// that says otherwise would keep us asking for ever.
+    pub(super) fn next(&self, offset: &Value) -> Option<Value> {
+        let next = self
+            .next_page_offset
+            .clone()
+            .filter(|next| !next.is_null())?;
+        (!self.points.is_empty() && next != *offset).then_some(next)
+    }
+}
+
 /// A point, with its score where it was searched for.
 #[derive(Deserialize)]
 pub(super) struct Point {
     pub id: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "finite")]
     pub score: f32,
     #[serde(default)]
     pub payload: Value,
+}
+
+/// A score that can be compared and added up: one beyond all numbers is worth nothing.
+fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    // Read as f64, because whether 1e39 is an f32 depends on how serde_json was built.
+    let score = f64::deserialize(deserializer)? as f32;
+    Ok(Some(score)
+        .filter(|score| score.is_finite())
+        .unwrap_or_default())
 }
 
 impl Point {

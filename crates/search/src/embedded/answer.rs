@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Inner;
+use super::id_order::DEEP;
 use super::lexical::{self, Lexical};
 use super::listing;
 use super::meaning::Asked;
@@ -13,6 +14,7 @@ use super::narrow::{self, Allowed};
 use super::sight::Sight;
 use super::snapshot::Snapshot;
 use super::words::Words;
+use crate::analysis::LanguageId;
 use crate::error::Error;
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
@@ -43,13 +45,18 @@ impl Inner {
         let (Some(meaning), Some(views)) = (&self.meaning, &snapshot.vectors) else {
             return true;
         };
-        query.method == Method::Lexical || meaning.knows(&query.text, views)
+        query.method == Method::Lexical
+            || query::language_for(query, meaning.languages(views)) == LanguageId::Foreign
+            || meaning.knows(&query.text, views)
     }
 
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
         let snapshot = self.snapshot();
         let known = |source| self.known(source);
         let sight = snapshot.sight(query.reader()).map_err(known)?;
+        if query.depth() > DEEP {
+            snapshot.order_ids();
+        }
         let asked = self.asked(&snapshot, &sight, query)?;
         let terms = ranking::distinct(&asked.terms);
         let allowed =
@@ -138,11 +145,12 @@ impl Inner {
     /// What the model makes of the question, where there is a model and vectors to ask.
     fn question<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Asked<'s>> {
         let (meaning, views) = (self.meaning.as_ref()?, snapshot.vectors.as_ref()?);
-        if query.method == Method::Lexical {
+        let language = query::language_for(query, meaning.languages(views));
+        if query.method == Method::Lexical || language == LanguageId::Foreign {
             return None;
         }
         match meaning.question(&query.text, views) {
-            Ok(asked) => Some(asked).filter(|asked| asked.view.rows() > 0),
+            Ok(asked) => Some(Asked { language, ..asked }).filter(|asked| asked.view.rows() > 0),
             // Words alone are a worse answer than both, and a better one than none.
             Err(error) => {
                 tracing::warn!(%error, "a question could not be turned into a vector");
@@ -167,12 +175,19 @@ impl Inner {
         };
         let numbered = found.iter().zip(meanings).enumerate();
         let mut order: Vec<_> = numbered
-            .map(|(at, (one, semantic))| Candidate::new(at, Some(one.raw), semantic))
+            .map(|(at, (one, semantic))| {
+                let is_foreign = semantic.is_none()
+                    && question.is_some_and(|question| {
+                        question.view.is_settled(lexical.snapshot.ordinal(one.at))
+                    });
+                Candidate::new(at, Some(one.raw), semantic).foreign(is_foreign)
+            })
             .collect();
         let signals = Signals {
             words: fuse::words(&query.text),
             scale: question.map_or(Scale::GRANITE, |question| question.scale),
             weighing: query.method.weighing(),
+            language: question.map_or(LanguageId::English, |question| question.language),
         };
         fuse::weigh(&signals, &mut order);
         order.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());

@@ -57,9 +57,12 @@ impl Candidate {
     /// The order of two documents that are worth the same.
     pub(super) fn by_id(&self, other: &Self, snapshot: &Snapshot) -> Ordering {
         if self.at.segment_ord == other.at.segment_ord {
-            self.rank(snapshot).cmp(&other.rank(snapshot))
-        } else {
-            self.id(snapshot).cmp(other.id(snapshot))
+            return self.rank(snapshot).cmp(&other.rank(snapshot));
+        }
+        let global = |one: &Self| snapshot.global_id_rank(one.at, one.rank(snapshot));
+        match (global(self), global(other)) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            _ => self.id(snapshot).cmp(other.id(snapshot)),
         }
     }
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use super::digest::digest;
 use super::former::{Asker, Former};
 use super::snapshot::Snapshot;
+use crate::analysis::LanguageId;
 use crate::document::Document;
-use crate::embedder::Embedder;
+use crate::embedder::{Embedder, ModelLanguages};
 use crate::engine::Settled;
 use crate::error::Error;
 use crate::fuse::Scale;
-use crate::passage::{embedded_text, passages};
+use crate::passage::embeddable;
 use crate::vectors::{self, Live, Model, Question, Store, View};
 
 /// The folder of the vectors inside the folder of the index.
@@ -57,6 +58,8 @@ pub(super) struct Asked<'s> {
     pub view: &'s View,
     /// What the cosines are worth.
     pub scale: Scale,
+    /// What is known of its language.
+    pub language: LanguageId,
 }
 
 impl Meaning {
@@ -105,6 +108,16 @@ impl Meaning {
         }
     }
 
+    /// The languages of the model that answers.
+    pub(super) fn languages(&self, views: &Views) -> ModelLanguages {
+        let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
+        let asker = match (&*former, &views.former) {
+            (Some(former), Some(_)) => &former.asker,
+            _ => &self.asker,
+        };
+        asker.embedder.languages()
+    }
+
     /// Whether a question costs next to nothing.
     pub(super) fn knows(&self, text: &str, views: &Views) -> bool {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
@@ -125,6 +138,7 @@ impl Meaning {
             question: asker.question(text, view)?,
             view,
             scale: asker.embedder.scale(),
+            language: LanguageId::English,
         })
     }
 
@@ -155,8 +169,9 @@ impl Meaning {
             let Some(document) = read(*ordinal)? else {
                 continue;
             };
-            let cut = passages(&document);
-            texts.extend(cut.iter().map(|passage| embedded_text(&document, passage)));
+            let embeddable = embeddable(&document, self.asker.embedder.languages());
+            let (cut, some): (Vec<_>, Vec<_>) = embeddable.into_iter().unzip();
+            texts.extend(some);
             batch.push((key(&document), cut));
             if texts.len() >= PASSAGES_AT_ONCE {
                 break;

@@ -11,6 +11,7 @@ mod digest;
 mod disk;
 mod former;
 mod frequency;
+mod id_order;
 mod ledger;
 mod lexical;
 mod listing;

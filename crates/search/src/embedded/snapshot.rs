@@ -1,6 +1,8 @@
 //! One generation of the index, as one answer sees it from beginning to end.
 
-use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+use std::sync::{Arc, OnceLock};
 
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::postings::TermInfo;
@@ -10,6 +12,7 @@ use tantivy::{
     TERMINATED, TantivyError, Term,
 };
 
+use super::id_order::IdOrder;
 use super::meaning::Views;
 use super::schema::{DAY, Fields, HASH, ID, KEY, SOURCE};
 use super::sight::{Sight, Sights};
@@ -42,6 +45,10 @@ struct Columns {
     keys: Vec<[Column<u64>; 2]>,
     /// The ordinal of the first document of each segment, counted over all of them.
     bases: Vec<u32>,
+    /// The order of all ids, once a page far from the first was asked for.
+    id_order: OnceLock<Option<IdOrder>>,
+    #[cfg(test)]
+    id_lookups: AtomicUsize,
 }
 
 impl Columns {
@@ -63,6 +70,9 @@ impl Columns {
                 .collect::<tantivy::Result<_>>()?,
             keys: segments.iter().map(key).collect::<tantivy::Result<_>>()?,
             bases: segments.iter().map(base).collect(),
+            id_order: OnceLock::new(),
+            #[cfg(test)]
+            id_lookups: AtomicUsize::new(0),
         })
     }
 }
@@ -120,6 +130,26 @@ impl Snapshot {
             .unwrap_or(u64::MAX)
     }
 
+    /// Works out the order of all ids, so that many equals are put in order without reading their ids.
+    pub(super) fn order_ids(&self) {
+        let ids = &self.columns.ids;
+        if ids.len() > 1 {
+            self.columns.id_order.get_or_init(|| IdOrder::of(ids).ok());
+        }
+    }
+
+    /// The rank of a document's id among all of them, where that was worked out.
+    pub(super) fn global_id_rank(&self, at: DocAddress, in_segment: u64) -> Option<u32> {
+        let order = self.columns.id_order.get()?.as_ref()?;
+        order.rank(at, in_segment)
+    }
+
+    /// How many ids were read so far.
+    #[cfg(test)]
+    pub(super) fn id_lookups(&self) -> usize {
+        self.columns.id_lookups.load(Memory::SeqCst)
+    }
+
     /// The day of a document as the number `YYYYMMDD`.
     pub(super) fn day(&self, at: DocAddress) -> Option<i64> {
         self.columns
@@ -168,6 +198,8 @@ impl Snapshot {
 
     /// The id of a document, without reading the document.
     pub(super) fn id(&self, at: DocAddress) -> String {
+        #[cfg(test)]
+        self.columns.id_lookups.fetch_add(1, Memory::SeqCst);
         let mut id = String::new();
         if let Some(column) = self.columns.ids.get(at.segment_ord as usize) {
             // An id that cannot be read sorts first, which still is an order.

@@ -16,6 +16,7 @@ pub(super) struct Ranked<'s> {
     pub words: f32,
     pairs: f32,
     pub semantic: Option<f32>,
+    is_foreign: bool,
     near: Vec<Range<usize>>,
     pub is_candidate: bool,
 }
@@ -38,6 +39,7 @@ impl<'s> Ranked<'s> {
             words,
             pairs,
             semantic: near.first().map(|(score, _)| *score),
+            is_foreign: question.is_some() && entry.vectors.as_ref().is_some_and(Vec::is_empty),
             near: near.into_iter().map(|(_, range)| range).collect(),
             is_candidate: false,
         }
@@ -49,7 +51,8 @@ impl<'s> Ranked<'s> {
 
     pub(super) fn weighed(self) -> Candidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
-        Candidate::new(self, Some(lexical), semantic)
+        let is_foreign = self.is_foreign;
+        Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)
     }
 }
 

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use super::ranked::{Ranked, facet, hit, listed};
 use super::{Entry, Shelf, Statistics};
-use crate::analysis::{Language, QueryTerm};
+use crate::analysis::{Language, LanguageId, QueryTerm};
 use crate::catalog::{Catalog, CatalogBuilder};
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
@@ -16,6 +16,12 @@ use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
 use crate::reader::Reader;
 use crate::snippet::Wanted;
 use crate::spelling::{self, Dictionary};
+
+/// A question as a model sees it.
+pub(super) struct Question<'q> {
+    pub vector: &'q [f32],
+    pub language: LanguageId,
+}
 
 /// What a reader sees of a shelf, in the order of the ids.
 pub(super) struct Seen<'s> {
@@ -42,7 +48,7 @@ impl<'s> Seen<'s> {
         builder.build()
     }
 
-    pub(super) fn search(&self, query: &Query, question: Option<&[f32]>) -> Found {
+    pub(super) fn search(&self, query: &Query, question: Option<&Question<'_>>) -> Found {
         let mut asked = query.asked(&self.languages());
         let Ok(()) = spelling::correct(&mut asked.terms, self);
         let terms = ranking::distinct(&asked.terms);
@@ -83,7 +89,7 @@ impl<'s> Seen<'s> {
         &self,
         query: &Query,
         asked: &Asked,
-        question: Option<&[f32]>,
+        question: Option<&Question<'_>>,
     ) -> Vec<Candidate<Ranked<'s>>> {
         let terms = ranking::distinct(&asked.terms);
         let (words, pairs) = self.scores(&terms, &ranking::pairs(&asked.terms));
@@ -93,7 +99,9 @@ impl<'s> Seen<'s> {
             .copied()
             .zip(words.into_iter().zip(pairs))
             .filter(|(entry, _)| entry.is_allowed(query, asked))
-            .map(|(entry, (words, pairs))| Ranked::new(entry, words, pairs, question))
+            .map(|(entry, (words, pairs))| {
+                Ranked::new(entry, words, pairs, question.map(|asked| asked.vector))
+            })
             .collect();
         let most = ranking::candidates(query.depth());
         all.sort_by(|left, right| right.words.total_cmp(&left.words));
@@ -111,6 +119,7 @@ impl<'s> Seen<'s> {
             words: fuse::words(&query.text),
             scale: self.scale.unwrap_or(Scale::GRANITE),
             weighing: query.method.weighing(),
+            language: question.map_or(LanguageId::English, |asked| asked.language),
         };
         fuse::weigh(&signals, &mut candidates);
         candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());

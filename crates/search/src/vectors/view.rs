@@ -77,6 +77,12 @@ impl View {
         &self.missing
     }
 
+    /// Whether the vectors of a live document are made, be it none because no passage is in a language that the
+    /// model knows.
+    pub fn is_settled(&self, ordinal: u32) -> bool {
+        self.home(ordinal).is_some()
+    }
+
     /// How many vectors belong to live documents.
     pub fn rows(&self) -> usize {
         self.rows

@@ -68,6 +68,9 @@ macro_rules! every_case_with_a_model {
         $run! { $($before)*
             meanings::words_count_in_what_only_meaning_finds_however_many_there_are,
             meanings::vectors_follow_the_words,
+            meanings::a_document_in_a_language_the_model_does_not_know_is_found_by_words_alone,
+            meanings::a_question_in_a_language_the_model_does_not_know_is_answered_by_words_alone,
+            meanings::each_passage_of_a_mixed_document_counts_in_its_own_language,
             meanings::a_document_without_words_needs_no_vectors,
             meanings::a_far_page_is_empty_and_no_failure,
             meanings::meanings_find_what_words_do_not,

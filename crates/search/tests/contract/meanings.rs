@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use docent_search::{
-    Embedder, Engine, Error, MAX_OFFSET, Method, PartState, Query, Reader, Scale, Settled,
+    Embedder, Engine, Error, MAX_OFFSET, Method, ModelLanguages, PartState, Query, Reader, Scale,
+    Settled,
 };
 
 use crate::shelf::{fill, ids, put, remove};
@@ -43,6 +44,10 @@ impl Embedder for Topics {
 
     fn scale(&self) -> Scale {
         Scale::GRANITE
+    }
+
+    fn languages(&self) -> ModelLanguages {
+        ModelLanguages::English
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
@@ -202,4 +207,54 @@ pub(crate) async fn a_document_without_words_needs_no_vectors(engine: &dyn Engin
     assert_eq!(settled, Settled { done: 2, left: 0 });
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     assert_eq!(found(engine, "boat", Method::Semantic).await, ["d1"]);
+}
+
+/// German prose that a model of English would take to be about taxes.
+const GERMAN: &str = "Die Steuer auf das Haus ist in diesem Jahr nicht mehr so hoch, weil die tax und noch \
+    einmal die tax bei uns von der Stadt und nicht von dem Land kommt, und das ist auch gut so.";
+const RUSSIAN: &str = "Налог на дом в этом году уже не такой высокий, потому что tax платит город.";
+const ENGLISH: &str = "The tax on this house is paid by the town and not by those who live in it.";
+
+pub(crate) async fn a_document_in_a_language_the_model_does_not_know_is_found_by_words_alone(
+    engine: &dyn Engine,
+) {
+    fill(engine, &[GERMAN, RUSSIAN, ENGLISH]).await;
+    settle(engine).await;
+    // Nobody has the word, and only the English document has its meaning.
+    assert_eq!(found(engine, "the levy", Method::Hybrid).await, ["d2"]);
+    // All have this word. What only words speak for is there too.
+    let all = found(engine, "who pays the tax", Method::Hybrid).await;
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert_eq!(all.first().map(String::as_str), Some("d2"));
+}
+
+pub(crate) async fn a_question_in_a_language_the_model_does_not_know_is_answered_by_words_alone(
+    engine: &dyn Engine,
+) {
+    let other = "The levy on boats is small.";
+    fill(engine, &[GERMAN, RUSSIAN, ENGLISH, other]).await;
+    settle(engine).await;
+    for question in ["wie hoch ist die tax", "налог tax", "Stadt Steuer"] {
+        let words = found(engine, question, Method::Lexical).await;
+        assert!(!words.contains(&"d3".to_owned()), "{words:?}");
+        assert_eq!(
+            found(engine, question, Method::Hybrid).await,
+            words,
+            "{question}"
+        );
+    }
+}
+
+pub(crate) async fn each_passage_of_a_mixed_document_counts_in_its_own_language(
+    engine: &dyn Engine,
+) {
+    let padding =
+        "und das ist auch gut so, denn die Stadt hat nicht mehr viel Geld für die Schulen. ";
+    let german = format!("# Steuern\n\n{GERMAN} {}", padding.repeat(2));
+    let english = "# Summary\n\nThe boat leaves in the morning and it is back in the harbour before the night.";
+    fill(engine, &[&format!("{german}\n\n{english}"), &german]).await;
+    settle(engine).await;
+    assert_eq!(found(engine, "the ferry", Method::Hybrid).await, ["d0"]);
+    let levy = found(engine, "the levy", Method::Hybrid).await;
+    assert!(levy.is_empty(), "{levy:?}");
 }

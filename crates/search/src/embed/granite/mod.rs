@@ -10,7 +10,7 @@ use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::embedder::Embedder;
+use crate::embedder::{Embedder, ModelLanguages};
 use crate::error::Error;
 use forward::Pass;
 use kernels::Instructions;
@@ -19,7 +19,8 @@ use weights::{HIDDEN, Weights};
 
 /// The model's revision as its authors number it, and how its weights are packed and its
 /// activations rounded here. Whoever changes the arithmetic counts the last number up.
-const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/2";
+/// The last number counts what passages get a vector: since 3 only those in English.
+const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/3";
 
 /// How many tokens are passed through the layers together: enough to reuse each weight from the
 /// cache many times, few enough for the rows themselves to stay in it.
@@ -97,6 +98,10 @@ impl Embedder for Granite {
 
     fn dimensions(&self) -> usize {
         HIDDEN
+    }
+
+    fn languages(&self) -> ModelLanguages {
+        ModelLanguages::English
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {

@@ -6,13 +6,14 @@ mod words;
 use std::sync::OnceLock;
 
 use super::packed::Packed;
-use crate::embedder::Embedder;
+use crate::embedder::{Embedder, ModelLanguages};
 use crate::error::Error;
 use crate::fuse::Scale;
 use words::Words;
 
 /// Names the table; another table gets another name.
-const FINGERPRINT: &str = "docent-table-256-v2";
+/// Since v3 only passages in English have a vector.
+const FINGERPRINT: &str = "docent-table-256-v3";
 /// How many numbers a vector has.
 const DIMENSIONS: usize = 256;
 /// What is looked at of a text; whatever cuts passages stays far below.
@@ -101,6 +102,10 @@ impl Embedder for Table {
 
     fn scale(&self) -> Scale {
         SCALE
+    }
+
+    fn languages(&self) -> ModelLanguages {
+        ModelLanguages::English
     }
 
     fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {

@@ -1,0 +1,110 @@
+//! The order of all ids of a generation, for pages far from the first.
+//!
+//! Equals are put in the order of their ids, and an id of another segment has to be looked up in a compressed
+//! dictionary. For ten hits that is nothing. For the ten behind ten thousand it was 95 times the cost of a search,
+//! so there all dictionaries are merged once for a generation, and equals are compared by number.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tantivy::DocAddress;
+use tantivy::columnar::StrColumn;
+
+/// From this depth on the order is worked out.
+pub(super) const DEEP: usize = 512;
+
+/// The rank of every id among those of all segments.
+pub(super) struct IdOrder {
+    /// By segment, then by the rank of the id in its segment.
+    ranks: Vec<Vec<u32>>,
+}
+
+impl IdOrder {
+    /// Merges the sorted ids of all segments.
+    pub(super) fn of(ids: &[StrColumn]) -> std::io::Result<Self> {
+        let mut streams = Vec::with_capacity(ids.len());
+        for column in ids {
+            streams.push(column.dictionary().stream()?);
+        }
+        let mut ranks = vec![Vec::new(); ids.len()];
+        let mut heap = BinaryHeap::new();
+        for (segment, stream) in streams.iter_mut().enumerate() {
+            if stream.advance() {
+                heap.push(Reverse((stream.key().to_vec(), segment)));
+            }
+        }
+        let (mut rank, mut last) = (0, None);
+        while let Some(Reverse((mut key, segment))) = heap.pop() {
+            // A document that was replaced has its id in two segments.
+            if last.as_ref() != Some(&key) {
+                rank += 1;
+                last = Some(key.clone());
+            }
+            if let Some(ranks) = ranks.get_mut(segment) {
+                ranks.push(rank);
+            }
+            if let Some(stream) = streams.get_mut(segment)
+                && stream.advance()
+            {
+                key.clear();
+                key.extend_from_slice(stream.key());
+                heap.push(Reverse((key, segment)));
+            }
+        }
+        Ok(Self { ranks })
+    }
+
+    /// The rank of the id of a document whose id has this rank in its segment.
+    pub(super) fn rank(&self, at: DocAddress, in_segment: u64) -> Option<u32> {
+        let ranks = self.ranks.get(at.segment_ord as usize)?;
+        ranks.get(usize::try_from(in_segment).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::document::tests::plain;
+    use crate::embedded::Embedded;
+    use crate::engine::{Change, Engine as _};
+    use crate::query::{Query, Sort};
+    use crate::reader::Reader;
+
+    async fn shelf(dir: &std::path::Path) -> Embedded {
+        let engine = Embedded::open(dir).unwrap();
+        for batch in 0..3_usize {
+            // Ids of all segments lie between each other.
+            let documents = (0..400).map(|n| {
+                let mut document = plain("ferry");
+                let id = format!("d{:04}", n * 3 + batch);
+                document.id = crate::document::DocId::parse(&id).unwrap();
+                Change::Put(document)
+            });
+            engine.apply(documents.collect()).await.unwrap();
+        }
+        engine
+    }
+
+    async fn page(engine: &Embedded, offset: usize, sort: Sort) -> Vec<String> {
+        let query = Query::new("ferry", 10, Reader::everyone());
+        let found = engine
+            .search(query.offset(offset).sort(sort))
+            .await
+            .unwrap();
+        found.hits.iter().map(|hit| hit.id.to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn deep_pages_go_on_where_the_one_before_ended_and_look_up_no_ids() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = shelf(dir.path()).await;
+        for sort in [Sort::Relevance, Sort::Newest] {
+            for offset in [0, 500, 510, 1_000, 1_190] {
+                let before = engine.0.snapshot().id_lookups();
+                let expected: Vec<_> = (offset..offset + 10).map(|n| format!("d{n:04}")).collect();
+                assert_eq!(page(&engine, offset, sort).await, expected, "{sort:?}");
+                let lookups = engine.0.snapshot().id_lookups() - before;
+                assert!(offset < super::DEEP || lookups == 0, "{offset}: {lookups}");
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Invisible characters: which there are, and where a script or an emoji needs one all the same.
+//!
+//! Hidden characters are how a text says one thing to a person and another to a model, and how one name passes for
+//! another. So a character that shows nothing is removed unless its neighbours prove that it belongs there. Documents
+//! and the names of clients that want to sign in are held to this one list.
+//!
+//! ```
+//! assert_eq!(docent_unicode::visible("pay\u{3164}ment"), "payment");
+//! assert_eq!(docent_unicode::visible("می\u{200C}خواهم"), "می\u{200C}خواهم");
+//! ```
+
+mod context;
+
+/// A text without the characters that nobody sees. Doing it twice gives the same as doing it once.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if is_invisible(c)
+            && let Some(flag) = context::flag(before, rest)
+        {
+            out.push_str(flag);
+            before = flag.chars().next_back();
+            rest = rest.get(flag.len()..).unwrap_or_default();
+            continue;
+        }
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        if !is_invisible(c) || context::belongs(before, c, rest.chars().next()) {
+            out.push(c);
+            before = Some(c);
+        }
+    }
+    out
+}
+
+/// True for a character that shows nothing, or only steers how others are shown: everything that Unicode calls
+/// default ignorable, the marks around annotations, and letters and signs that are blank by design. White space and
+/// control characters are not among them.
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
+    is_default_ignorable(c)
+        || matches!(
+            c,
+            // Annotation marks, the blank Braille cell, the note without a head.
+            '\u{FFF9}'..='\u{FFFB}' | '\u{2800}' | '\u{1D159}'
+        )
+}
+
+/// Unicode's property `Default_Ignorable_Code_Point`. Seventeen ranges are less than a dependency; a test compares them
+/// with the property for every character.
+const fn is_default_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+        | '\u{FFF0}'..='\u{FFF8}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
+
+#[cfg(test)]
+mod tests;
