@@ -34,6 +34,8 @@ pub(crate) struct Received {
     pub bytes: usize,
     /// The JSON in the body, one value for each event of a stream.
     pub messages: Vec<Value>,
+    /// How many JSON values those are, members and items included.
+    pub values: usize,
     /// True where the body should have been JSON and was not.
     pub garbled: bool,
 }
@@ -58,14 +60,74 @@ impl Received {
 pub(crate) enum Failure {
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    #[error("the server did not answer in time")]
-    TimedOut,
+    #[error("the connection is refused")]
+    ConnectionRefused,
+    #[error("the host's name cannot be looked up")]
+    NoSuchHost,
+    #[error("no TLS connection comes about: {0}")]
+    Tls(String),
+    #[error("what comes back is not HTTP: {0}")]
+    NotHttp(String),
+    #[error(
+        "the address was not called: a server may lead the check only to addresses as public as its own"
+    )]
+    OutOfReach,
+    #[error("the server did not answer in time{0}")]
+    TimedOut(ProgramOutput),
     #[error("the answer has more than {0} bytes")]
     TooLarge(u64),
-    #[error("the program ended")]
-    Ended,
+    #[error("the answer has more than {0} JSON values")]
+    TooMany(usize),
+    #[error("more than {0} lines came before the answer")]
+    Flooded(usize),
+    #[error("`{program}` cannot be started: {why}")]
+    NotStarted {
+        program: String,
+        why: String,
+        /// Whether there is no such program at all.
+        is_missing: bool,
+    },
+    #[error("the program ended{0}")]
+    Ended(ProgramOutput),
     #[error("the check has asked all it may ask")]
     Spent,
+}
+
+/// What a program left behind that did not answer. Empty for servers with an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ProgramOutput {
+    /// How it ended, such as `exit status: 1`.
+    pub status: Option<String>,
+    /// The last lines that it wrote to stderr.
+    pub stderr: Vec<String>,
+    /// The first line on stdout that is no JSON.
+    pub stray: Option<String>,
+}
+
+impl std::fmt::Display for ProgramOutput {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(status) = &self.status {
+            write!(out, " ({status})")?;
+        }
+        if let Some(stray) = &self.stray {
+            write!(out, "; stdout: {stray}")?;
+        }
+        if !self.stderr.is_empty() {
+            write!(out, "; stderr: {}", self.stderr.join(" / "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Failure {
+    /// A server with an address that did not answer in time.
+    pub(crate) fn timed_out() -> Self {
+        Self::TimedOut(ProgramOutput::default())
+    }
+
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut(_))
+    }
 }
 
 /// A request with its answer, or with the reason why there is none.
@@ -117,13 +179,14 @@ impl Exchange {
     pub(crate) fn broke(&self) -> bool {
         match &self.outcome {
             Ok(received) => received.status >= 500,
-            Err(failure) => *failure != Failure::Spent,
+            Err(_) => !self.is_unsent(),
         }
     }
 
-    /// Whether the check itself had no more to spend.
+    /// Whether the check itself had no more to spend, or would not call the address.
     pub(crate) fn is_unsent(&self) -> bool {
-        self.outcome.as_ref().err() == Some(&Failure::Spent)
+        let failure = self.outcome.as_ref().err();
+        failure.is_some_and(|failure| matches!(failure, Failure::Spent | Failure::OutOfReach))
     }
 
     /// What was sent, on one line.

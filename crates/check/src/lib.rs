@@ -6,6 +6,7 @@
 
 mod browser;
 mod exchange;
+mod loads;
 mod probe;
 mod profile;
 pub mod render;
@@ -146,13 +147,12 @@ pub fn check(target: &Target, options: &Options, progress: &dyn Fn(&str)) -> Rep
             ..Seen::default()
         },
     };
-    if let Some((url, redirect)) = redirected(&seen) {
-        let agent = options.identity().user_agent();
-        let http = Http::new(&url, options.call_timeout, agent, options.token.clone());
-        if let Ok(http) = http {
-            seen = survey::survey(&Wire::http(http), options, progress);
-            seen.redirect = Some(redirect);
-        }
+    if let Some((url, redirect)) = redirected(&seen)
+        && let Some(http) = wire.as_ref().and_then(Wire::as_http)
+    {
+        // What its name leads to was settled before the first request.
+        seen = survey::survey(&Wire::http(http.at(&url)), options, progress);
+        seen.redirect = Some(redirect);
     }
     judged(&name, &seen, options)
 }
@@ -191,15 +191,9 @@ fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
     let mut report = Report::new(name, &profiles);
     for rule in rules() {
         if let Some(weight) = rule.weight(&profiles) {
-            let unseen = !seen.is_open || seen.is_locked;
-            let verdict = if unseen && !rules::needs_no_conversation(rule) {
-                rule::Verdict::Skipped(if seen.is_locked {
-                    "the server asks for sign-in; give a token"
-                } else {
-                    "the server did not answer"
-                })
-            } else {
-                (rule.judge)(seen)
+            let verdict = match rules::unheld(rule, seen) {
+                Some(reason) => rule::Verdict::Skipped(reason),
+                None => (rule.judge)(seen),
             };
             report.add(rule, weight, verdict);
         }

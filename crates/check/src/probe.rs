@@ -249,10 +249,14 @@ fn answered(exchange: &Exchange) -> Result<&Value, Unmet> {
 
 fn unmet(failure: &Failure) -> Unmet {
     match failure {
-        Failure::TimedOut => Unmet::TimedOut,
-        Failure::Ended => Unmet::Ended,
+        Failure::TimedOut(_) => Unmet::TimedOut,
+        Failure::Ended(_) => Unmet::Ended,
         Failure::Unreachable(why) => Unmet::Unreachable(words(why)),
-        other => Unmet::Stranger(other.to_string()),
+        Failure::ConnectionRefused
+        | Failure::NoSuchHost
+        | Failure::Tls(_)
+        | Failure::NotStarted { .. } => Unmet::Unreachable(words(&failure.to_string())),
+        other => Unmet::Stranger(words(&other.to_string())),
     }
 }
 

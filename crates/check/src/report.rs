@@ -162,7 +162,7 @@ fn finding(rule: &Rule, weight: Severity, chosen: &[Profile], fault: Fault) -> F
         message: shown(&fault.message, 400),
         sent: fault.sent,
         received: fault.received,
-        fix: rule.fix,
+        fix: fault.fix.unwrap_or(rule.fix),
         source: rule.source,
         profiles: chosen.iter().copied().filter(asks).collect(),
     }

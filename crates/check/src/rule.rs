@@ -123,6 +123,8 @@ pub(crate) struct Fault {
     pub received: String,
     /// Set where this departure matters less than the rule's worst.
     pub at_most: Option<Severity>,
+    /// Set where this departure has a cure of its own.
+    pub fix: Option<&'static str>,
 }
 
 impl Fault {
@@ -143,6 +145,12 @@ impl Fault {
     /// Adds the piece of an answer that is wrong.
     pub(crate) fn seen(mut self, piece: &impl ToString) -> Self {
         self.received = shown(&piece.to_string(), MAX_PIECE);
+        self
+    }
+
+    /// Names the cure of exactly this departure.
+    pub(crate) fn fix(mut self, fix: &'static str) -> Self {
+        self.fix = Some(fix);
         self
     }
 

@@ -1,6 +1,8 @@
 //! A message into an exchange, over HTTP or over the pipes of a program; counts what was spent.
 
 pub(crate) mod http;
+mod json;
+mod network;
 pub(crate) mod stdio;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +18,8 @@ use stdio::Program;
 /// The most requests of one check, and the most bytes it reads: a server is looked at, not loaded.
 const MAX_EXCHANGES: usize = 400;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// About what a parsed JSON value takes beside its text. It counts as read, so that what is kept is bounded as well.
+const VALUE_BYTES: usize = 32;
 /// The most time for one check; what is left then is skipped.
 const MAX_TIME: Duration = Duration::from_secs(300);
 
@@ -75,7 +79,7 @@ pub(crate) struct Wire {
     way: Way,
     log: Mutex<Vec<Arc<Exchange>>>,
     sent: AtomicUsize,
-    read: AtomicUsize,
+    values: AtomicUsize,
     began: Instant,
 }
 
@@ -98,7 +102,7 @@ impl Wire {
             way,
             log: Mutex::default(),
             sent: AtomicUsize::new(0),
-            read: AtomicUsize::new(0),
+            values: AtomicUsize::new(0),
             began: Instant::now(),
         }
     }
@@ -141,8 +145,7 @@ impl Wire {
 
     fn exchange(&self, ask: Ask) -> Exchange {
         let sent = self.sent.fetch_add(1, Ordering::Relaxed);
-        let read = self.read.load(Ordering::Relaxed);
-        if sent >= MAX_EXCHANGES || read > MAX_BYTES || self.began.elapsed() > MAX_TIME {
+        if sent >= MAX_EXCHANGES || self.bytes() > MAX_BYTES || self.began.elapsed() > MAX_TIME {
             return Exchange {
                 sent: Sent {
                     id: ask.id,
@@ -156,9 +159,18 @@ impl Wire {
             Way::Http(http) => http.send(ask),
             Way::Program(program) => program.send(ask),
         };
-        let bytes = exchange.received().map_or(0, |received| received.bytes);
-        self.read.fetch_add(bytes, Ordering::Relaxed);
+        let values = exchange.received().map_or(0, |received| received.values);
+        self.values.fetch_add(values, Ordering::Relaxed);
         exchange
+    }
+
+    /// What was read so far, and what it takes to keep it.
+    fn bytes(&self) -> usize {
+        let read = match &self.way {
+            Way::Http(http) => http.bytes_read(),
+            Way::Program(program) => program.bytes_read(),
+        };
+        read.saturating_add(self.values.load(Ordering::Relaxed) * VALUE_BYTES)
     }
 }
 
@@ -187,9 +199,11 @@ mod tests {
     #[test]
     fn a_check_reads_only_so_much() {
         let wire = wire();
-        wire.read.store(MAX_BYTES, Ordering::Relaxed);
+        wire.values
+            .store(MAX_BYTES / VALUE_BYTES, Ordering::Relaxed);
         assert!(!is_spent(&wire));
-        wire.read.store(MAX_BYTES + 1, Ordering::Relaxed);
+        wire.values
+            .store(MAX_BYTES / VALUE_BYTES + 1, Ordering::Relaxed);
         assert!(is_spent(&wire));
     }
 

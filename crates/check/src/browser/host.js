@@ -11,12 +11,12 @@
   const answers = {
     'ui/initialize': () => ({ protocolVersion: '2026-01-26', hostInfo: { name: setting.host, version: '1.0.0' },
       hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {} }, hostContext: setting.context }),
-    'tools/call': (params) => setting.results[params?.name] ?? refused,
+    'tools/call': (params) => setting.results[params?.name] ?? (heard('tool not called'), refused),
     'ui/request-display-mode': () => ({ mode: 'inline' }),
   };
   addEventListener('message', ({ source, data }) => {
     if (source !== frame.contentWindow || typeof data !== 'object' || data === null) return;
-    if (data.docentOpenai) return heard('window.openai');
+    if (data.docentOpenai) return heard(data.uncalled ? 'tool not called' : 'window.openai');
     if (data.jsonrpc !== '2.0' || typeof data.method !== 'string') return;
     heard(data.method);
     if (data.id !== undefined) send({ id: data.id, result: answers[data.method]?.(data.params) ?? {} });

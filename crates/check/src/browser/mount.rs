@@ -31,7 +31,10 @@ pub(crate) struct Mount {
     pub uri: String,
     pub host: &'static str,
     pub policy: String,
-    /// What the policy forbade.
+    /// Whether it was shown what a tool really returned.
+    pub has_result: bool,
+    /// What the policy blocked. Text that was not run as a script is among it only when nobody caught the error:
+    /// libraries such as zod ask in a `try` whether they may.
     pub violations: Vec<String>,
     /// Errors in the console, and those that nobody caught.
     pub errors: Vec<String>,
@@ -44,6 +47,25 @@ pub(crate) struct Mount {
 impl Mount {
     pub(crate) fn has_heard(&self, what: &str) -> bool {
         self.heard.iter().any(|heard| heard == what)
+    }
+
+    /// Whether it asked for anything of this origin, allowed or not. Lists that are full may have left it out.
+    pub(crate) fn has_asked_for(&self, origin: &str) -> bool {
+        let is_of = |address: &str| {
+            let rest = address
+                .find(origin)
+                .and_then(|at| address.get(at + origin.len()..));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+        };
+        [&self.requests, &self.violations]
+            .into_iter()
+            .any(|list| list.len() >= MAX_NOTES || list.iter().any(|address| is_of(address)))
+    }
+
+    /// Whether what it complains of may be the doing of the check, which calls few tools: it got no result, or
+    /// asked for a call that was not made.
+    pub(crate) fn lacks_data(&self) -> bool {
+        !self.has_result || self.has_heard("tool not called")
     }
 }
 
@@ -78,6 +100,7 @@ impl Play<'_> {
             uri: self.widget.uri.clone(),
             host: self.host.name(),
             policy: policy(self.widget, self.host),
+            has_result: self.result().is_some(),
             ..Mount::default()
         };
         self.enter(pipe, &session)?;
@@ -187,15 +210,16 @@ impl Play<'_> {
         format!("<!doctype html><title>host</title><body><script>{script}</script>")
     }
 
+    /// What one of its tools returned.
+    fn result(&self) -> Option<&Value> {
+        let mut tools = self.widget.tools.iter();
+        tools.find_map(|tool| self.results.get(tool))
+    }
+
     /// What the scripts are told, as JSON that can stand in a script.
     fn setting(&self) -> String {
-        let result = self
-            .widget
-            .tools
-            .iter()
-            .find_map(|tool| self.results.get(tool));
         let setting = json!({
-            "host": self.host.name(), "address": FRAME, "results": self.results, "result": result, "input": {},
+            "host": self.host.name(), "address": FRAME, "results": self.results, "result": self.result(), "input": {},
             "context": {
                 "theme": "light", "locale": "en-US", "displayMode": "inline", "platform": "web",
                 "availableDisplayModes": ["inline", "fullscreen"], "containerDimensions": {"width": 640, "maxHeight": 480},
@@ -219,6 +243,9 @@ fn complain(mount: &mut Mount, method: &str, params: &Value) {
             let issue = params.pointer("/issue/details/contentSecurityPolicyIssueDetails");
             let Some(issue) = issue else { return };
             let kind = text(issue, "/contentSecurityPolicyViolationType");
+            if matches!(kind, "kEvalViolation" | "kWasmEvalViolation") {
+                return;
+            }
             let blocked = match text(issue, "/blockedURL") {
                 "" => kind.trim_start_matches('k'),
                 url => url,
@@ -232,7 +259,13 @@ fn complain(mount: &mut Mount, method: &str, params: &Value) {
                 "" => text(details, "/text"),
                 said => said,
             };
-            note(&mut mount.errors, said);
+            let is_forbidden = said.contains("Content Security Policy");
+            let list = if is_forbidden {
+                &mut mount.violations
+            } else {
+                &mut mount.errors
+            };
+            note(list, said);
         }
         "Runtime.consoleAPICalled" if matches!(text(params, "/type"), "error" | "assert") => {
             let one = |arg: &Value| match text(arg, "/description") {
@@ -278,6 +311,15 @@ mod tests {
         let eval = json!({"violatedDirective": "script-src", "contentSecurityPolicyViolationType": "kEvalViolation"});
         let audit = json!({"issue": {"details": {"contentSecurityPolicyIssueDetails": eval}}});
         complain(&mut mount, "Audits.issueAdded", &audit);
+        let thrown = |said: &str| json!({"exceptionDetails": {"exception": {"description": said}}});
+        let forbidden =
+            "EvalError: Evaluating a string violates the Content Security Policy directive";
+        complain(&mut mount, "Runtime.exceptionThrown", &thrown(forbidden));
+        complain(
+            &mut mount,
+            "Runtime.exceptionThrown",
+            &thrown("TypeError: y"),
+        );
         let loud =
             json!({"type": "error", "args": [{"value": "lost"}, {"description": "Error: x"}]});
         complain(&mut mount, "Runtime.consoleAPICalled", &loud);
@@ -292,11 +334,26 @@ mod tests {
         }
         assert_eq!(
             mount.violations,
-            [
-                "script-src-elem: https://cdn.example/a.js",
-                "script-src: EvalViolation"
-            ]
+            ["script-src-elem: https://cdn.example/a.js", forbidden]
         );
-        assert_eq!(mount.errors, ["\"lost\" Error: x", "javascript"]);
+        assert_eq!(
+            mount.errors,
+            ["TypeError: y", "\"lost\" Error: x", "javascript"]
+        );
+    }
+
+    #[test]
+    fn what_was_asked_for_is_found_by_its_origin() {
+        let mut mount = Mount {
+            requests: vec!["https://a.example/x.js".to_owned()],
+            violations: vec!["img-src: https://b.example".to_owned()],
+            ..Mount::default()
+        };
+        assert!(mount.has_asked_for("https://a.example"));
+        assert!(mount.has_asked_for("https://b.example"));
+        assert!(!mount.has_asked_for("https://a.exam"));
+        assert!(!mount.has_asked_for("https://c.example"));
+        mount.requests = vec![String::new(); MAX_NOTES];
+        assert!(mount.has_asked_for("https://c.example"), "nobody knows");
     }
 }

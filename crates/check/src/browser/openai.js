@@ -8,7 +8,10 @@
     toolResponseMetadata: setting.result ? { status: 'completed', mcp_tool_result: setting.result } : null,
     widgetState: null, maxHeight: 480, setWidgetState: later(undefined), sendFollowUpMessage: later({}), openExternal: later({}),
     notifyIntrinsicHeight: later(undefined), requestDisplayMode: later({ mode: 'inline' }), requestClose: later({}),
-    callTool: (name) => Promise.resolve(setting.results[name] ?? { content: [], isError: true }),
+    callTool: (name) => {
+      if (!setting.results[name]) window.parent.postMessage({ docentOpenai: true, uncalled: true }, '*');
+      return Promise.resolve(setting.results[name] ?? { content: [], isError: true });
+    },
   };
   let told = false;
   Object.defineProperty(window, 'openai', { configurable: true, get() {

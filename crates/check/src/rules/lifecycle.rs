@@ -1,5 +1,6 @@
 //! The first words: discovery, greeting, versions, capabilities, and answers that have the right form.
 
+mod answers;
 mod lists;
 mod messages;
 
@@ -9,7 +10,7 @@ use super::{
     ChatGpt, EVERYWHERE, Fault, MUST, Note, Protocol, Rule, SHOULD, Seen, Verdict, Warning, owner,
     report, several, within,
 };
-use crate::exchange::{Exchange, Failure};
+use crate::exchange::Exchange;
 use crate::voice::{LEGACY, MODERN};
 
 const SPEC_DISCOVER: &str = "MCP specification 2026-07-28, server/discover";
@@ -22,8 +23,8 @@ pub(super) const RULES: &[Rule] = &[
         demand: "the server answers `server/discover` or `initialize`",
         weights: EVERYWHERE,
         source: owner(SPEC_LIFECYCLE, "2025-11-25"),
-        fix: "start the server, check host, port, path and certificate; MCP endpoints often end in `/mcp`",
-        judge: answers,
+        fix: "look at what came back: each way to fail has a hint of its own in the report",
+        judge: answers::answers,
     },
     Rule {
         id: "lifecycle/discover-probe",
@@ -197,42 +198,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: server_name,
     },
 ];
-
-fn answers(seen: &Seen) -> Verdict {
-    if seen.is_open || seen.is_locked {
-        return Verdict::Judged(Vec::new());
-    }
-    let Some((_, greeted)) = seen.greetings.first() else {
-        let url = seen.url.as_deref().unwrap_or_default();
-        return Verdict::one(Some(Fault::new(format!(
-            "`{url}` is not an http or https address"
-        ))));
-    };
-    let what = match &greeted.outcome {
-        Err(Failure::Unreachable(_)) => "the server cannot be reached".to_owned(),
-        Err(Failure::Spent) => "the check had no time left".to_owned(),
-        Err(failure) => failure.to_string(),
-        Ok(received) => match (greeted.error(), received.status) {
-            (Some(_), _) => format!(
-                "the server refuses `initialize` with code {}",
-                greeted.code().unwrap_or_default()
-            ),
-            (None, status @ 300..) => {
-                format!("the server answered `initialize` with status {status}")
-            }
-            _ if received.garbled => "the answer to `initialize` is not valid JSON".to_owned(),
-            _ if !matches!(
-                received.kind.as_str(),
-                "application/json" | "text/event-stream"
-            ) =>
-            {
-                "the answer to `initialize` is neither JSON nor an event stream".to_owned()
-            }
-            _ => "the answer to `initialize` is not a JSON-RPC answer to it".to_owned(),
-        },
-    };
-    Verdict::one(Some(Fault::new(what).from(greeted)))
-}
 
 fn discover_probe(seen: &Seen) -> Verdict {
     let Some(discover) = &seen.discover else {

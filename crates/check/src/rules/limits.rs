@@ -212,11 +212,19 @@ fn result_tokens(seen: &Seen) -> Verdict {
 }
 
 fn answer_bytes(seen: &Seen) -> Verdict {
-    let large = seen
-        .log
-        .iter()
-        .find(|exchange| matches!(exchange.outcome, Err(Failure::TooLarge(_))));
-    Verdict::one(large.map(|exchange| Fault::new("an answer has more than 8 MiB").from(exchange)))
+    let large = seen.log.iter().find(|exchange| {
+        matches!(
+            exchange.outcome,
+            Err(Failure::TooLarge(_) | Failure::TooMany(_))
+        )
+    });
+    Verdict::one(large.map(|exchange| {
+        let what = match exchange.outcome {
+            Err(Failure::TooMany(most)) => format!("an answer has more than {most} JSON values"),
+            _ => "an answer has more than 8 MiB".to_owned(),
+        };
+        Fault::new(what).from(exchange)
+    }))
 }
 
 fn latency(seen: &Seen) -> Verdict {
@@ -225,7 +233,11 @@ fn latency(seen: &Seen) -> Verdict {
     }
     let slow = seen.calls.iter().filter(|call| {
         call.exchange.took > SLOW
-            || call.exchange.outcome.as_ref().err() == Some(&Failure::TimedOut)
+            || call
+                .exchange
+                .outcome
+                .as_ref()
+                .is_err_and(Failure::is_timeout)
     });
     let slowest = slow.max_by_key(|call| call.exchange.took);
     Verdict::one(slowest.map(|call| {

@@ -58,9 +58,21 @@ const RETRIEVAL_SHOULD: &[(Profile, Severity)] =
 const MUST: &[(Profile, Severity)] = &[(Protocol, Error)];
 const SHOULD: &[(Profile, Severity)] = &[(Protocol, Warning)];
 
-/// Rules that can be held against a server that nobody could talk to.
-pub(crate) fn needs_no_conversation(rule: &Rule) -> bool {
-    rule.group() == "auth" || matches!(rule.id, "lifecycle/answers" | "transport/no-redirect")
+/// Why a rule cannot be held against a server that nobody could talk to; `None` where it can. A failed greeting is one
+/// finding, and nothing is said of what follows from it.
+pub(crate) fn unheld(rule: &Rule, seen: &Seen) -> Option<&'static str> {
+    if rule.id == "lifecycle/answers" {
+        return None;
+    }
+    if seen.is_locked {
+        let is_sign_in = rule.group() == "auth";
+        return match (is_sign_in, seen.has_token) {
+            (true, _) => None,
+            (false, true) => Some("not checked, because the server refuses the token"),
+            (false, false) => Some("the server asks for sign-in; give a token"),
+        };
+    }
+    (!seen.is_open).then_some("not checked, because the greeting failed")
 }
 
 const NOT_HTTP: Verdict = Verdict::Skipped("the server is a program, not an address");

@@ -220,26 +220,31 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn has_either(seen: &Seen) -> bool {
-    seen.tool("search").is_some() || seen.tool("fetch").is_some()
+/// Whether both tools are there. One alone is a tool of that name for something else, such as one that fetches pages of
+/// the web, and that the other is missing has been said.
+fn has_both(seen: &Seen) -> bool {
+    seen.tool("search").is_some() && seen.tool("fetch").is_some()
 }
 
-const NO_PAIR: Verdict = Verdict::Skipped("there is neither `search` nor `fetch`");
+const NO_PAIR: Verdict = Verdict::Skipped("there is no pair of `search` and `fetch`");
 
 fn exist(seen: &Seen) -> Verdict {
     let missing = ["search", "fetch"]
         .into_iter()
         .filter(|name| seen.tool(name).is_none());
     let names: Vec<String> = seen.tools.iter().map(super::name).take(20).collect();
-    let fault =
-        |name: &str| Fault::new(format!("there is no tool `{name}`")).seen(&names.join(", "));
+    let fault = |name: &str| {
+        let what =
+            format!("deep research and company knowledge need a tool `{name}`, and there is none");
+        Fault::new(what).seen(&names.join(", "))
+    };
     Verdict::Judged(missing.map(fault).collect())
 }
 
 const PAIR: [(&str, &str); 2] = [("search", "query"), ("fetch", "id")];
 
 fn signatures(seen: &Seen) -> Verdict {
-    if !has_either(seen) {
+    if !has_both(seen) {
         return NO_PAIR;
     }
     let tools = PAIR
@@ -294,7 +299,7 @@ fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<Fault> {
 }
 
 fn read_only(seen: &Seen) -> Verdict {
-    if !has_either(seen) {
+    if !has_both(seen) {
         return NO_PAIR;
     }
     let tools = PAIR
@@ -311,7 +316,7 @@ fn read_only(seen: &Seen) -> Verdict {
 }
 
 fn output_schema(seen: &Seen) -> Verdict {
-    if !has_either(seen) {
+    if !has_both(seen) {
         return NO_PAIR;
     }
     let tools = PAIR

@@ -250,7 +250,7 @@ fn slow_request(seen: &Seen) -> Verdict {
         return Verdict::Skipped("a slow request is tried only with `--slow`, and not over https");
     }
     of_probe(seen, "slow", |exchange| {
-        let waits = exchange.outcome.as_ref().err() == Some(&Failure::TimedOut);
+        let waits = exchange.outcome.as_ref().is_err_and(Failure::is_timeout);
         let seconds = exchange.took.as_secs();
         waits.then(|| {
             Fault::new(format!(

@@ -29,14 +29,10 @@ pub(super) fn greet(visit: &mut Visit) {
     // A program that has answered in one era may refuse the other on the same pipes.
     visit.wire.restart();
     let mut legacy = hello(visit, LEGACY[0]);
-    visit.seen.is_locked = [
-        discover.status(),
-        visit.first_greeting().and_then(Exchange::status),
-    ]
-    .iter()
-    .all(|status| *status == Some(401));
     visit.seen.legacy = legacy.is_some();
     visit.seen.is_open = visit.seen.modern || visit.seen.legacy;
+    let greeted = visit.first_greeting().and_then(Exchange::status);
+    visit.seen.is_locked = !visit.seen.is_open && greeted == Some(401);
     if let Some(legacy) = &legacy {
         visit.seen.has_session = legacy.session.is_some();
     }

@@ -95,11 +95,14 @@ fn places(visit: &Visit) -> Option<Places> {
         let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
         all.join(" ")
     });
+    // Nobody is sent anywhere else, neither the user's browser nor the check.
+    let http = visit.wire.as_http()?;
+    let address = |key: &str| text(key).filter(|url| http.may_ask(url));
     Some(Places {
         issuer: text("issuer")?,
-        authorize: text("authorization_endpoint")?,
-        token: text("token_endpoint")?,
-        register: text("registration_endpoint"),
+        authorize: address("authorization_endpoint")?,
+        token: address("token_endpoint")?,
+        register: address("registration_endpoint"),
         says_issuer: server.get("authorization_response_iss_parameter_supported")
             == Some(&Value::Bool(true)),
         scope: asked.or(listed).unwrap_or_default(),

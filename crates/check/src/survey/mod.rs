@@ -38,8 +38,10 @@ pub(crate) struct Seen {
     pub discover: Option<Arc<Exchange>>,
     /// `initialize` with each version that was asked for.
     pub greetings: Vec<(String, Arc<Exchange>)>,
-    /// Whether sign-in stood in the way and no token was given.
+    /// Whether sign-in stood in the way.
     pub is_locked: bool,
+    /// Whether a token was sent all the same.
+    pub has_token: bool,
     /// Whether a conversation came about at all.
     pub is_open: bool,
     /// The eras that the server answers in.
@@ -125,6 +127,7 @@ pub(crate) fn survey(wire: &Wire, options: &Options, progress: &dyn Fn(&str)) ->
             url: http.map(|http| http.url.clone()),
             is_local: http.is_none_or(|http| http.is_local),
             is_https: http.is_some_and(crate::wire::http::Http::is_https),
+            has_token: options.token.is_some(),
             baseline: options.baseline.clone(),
             ..Seen::default()
         },
@@ -132,7 +135,8 @@ pub(crate) fn survey(wire: &Wire, options: &Options, progress: &dyn Fn(&str)) ->
     };
     progress("greeting");
     greeting::greet(&mut visit);
-    if http.is_some() {
+    // A server that nobody could talk to has one problem, and what follows from it is not asked.
+    if http.is_some() && (visit.seen.is_open || visit.seen.is_locked) {
         progress("sign-in");
         signin::look(&mut visit);
         if options.login && visit.seen.is_locked {

@@ -2,7 +2,7 @@
 //! sessions, requests that share an id. Each is one small request; nothing is repeated.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -260,20 +260,15 @@ fn slow(visit: &mut Visit) {
     let Some(authority) = origin.strip_prefix("http://") else {
         return;
     };
-    let address = if authority
-        .rsplit(':')
-        .next()
-        .is_some_and(|port| port.parse::<u16>().is_ok())
-    {
-        authority.to_owned()
-    } else {
-        format!("{authority}:80")
+    // The very machine that was talked to so far, whatever its name leads to now.
+    let Some(address) = http.addresses().first().copied() else {
+        return;
     };
     let began = Instant::now();
     let wait = visit.options.slow_wait;
     let path = http.path();
     let outcome = hold(
-        &address,
+        address,
         &format!("POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-"),
         wait,
     );
@@ -289,9 +284,9 @@ fn slow(visit: &mut Visit) {
     visit.seen.probes.insert("slow", Arc::new(exchange));
 }
 
-fn hold(address: &str, half: &str, wait: Duration) -> Result<Received, Failure> {
+fn hold(address: SocketAddr, half: &str, wait: Duration) -> Result<Received, Failure> {
     let unreachable = |error: std::io::Error| Failure::Unreachable(error.to_string());
-    let mut stream = TcpStream::connect(address).map_err(unreachable)?;
+    let mut stream = TcpStream::connect_timeout(&address, BRIEF).map_err(unreachable)?;
     stream.set_read_timeout(Some(wait)).map_err(unreachable)?;
     stream.write_all(half.as_bytes()).map_err(unreachable)?;
     let mut answer = [0; 64];
@@ -306,6 +301,6 @@ fn hold(address: &str, half: &str, wait: Duration) -> Result<Received, Failure> 
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
             Ok(Received::default())
         }
-        Err(_) => Err(Failure::TimedOut),
+        Err(_) => Err(Failure::timed_out()),
     }
 }

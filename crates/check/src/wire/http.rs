@@ -2,14 +2,18 @@
 //! bounded, no redirect followed.
 
 use std::io::{self, BufReader, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use ureq::http::{Request, Response, Uri};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body};
 
 use super::Ask;
+use super::json::{self, JsonError};
+use super::network::{GuardedResolver, OutOfReach, TargetHost, TargetResolver};
 use crate::exchange::{Exchange, Failure, Received, Sent};
 use crate::sse::next_data;
 
@@ -19,16 +23,25 @@ pub(crate) const MAX_ANSWER: u64 = 8 * 1024 * 1024;
 const MAX_OTHER: u64 = 64 * 1024;
 /// The most messages of one stream.
 const MAX_MESSAGES: usize = 1_000;
+/// The most bytes of all headers of an answer, and the most headers that are kept.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+const MAX_HEADERS: usize = 100;
 /// A pause before each request to somebody else's machine.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A client of one address.
+#[derive(Clone)]
 pub(crate) struct Http {
     pub url: String,
     pub is_local: bool,
+    host: Arc<TargetHost>,
+    /// For the address that the user named.
     agent: Agent,
+    /// For addresses that the server names.
+    guarded: Agent,
     user_agent: &'static str,
-    token: Mutex<Option<String>>,
+    token: Arc<Mutex<Option<String>>>,
+    bytes_read: Arc<AtomicUsize>,
 }
 
 /// Why an address is none.
@@ -47,24 +60,88 @@ impl Http {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(BadUrl);
         }
-        let is_local = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
-        let mut config = Agent::config_builder()
-            .timeout_global(Some(call_timeout))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(user_agent);
+        let host = TargetHost::new(host);
+        let is_local = host.is_loopback();
+        let config = || {
+            Agent::config_builder()
+                .timeout_global(Some(call_timeout))
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .max_response_header_size(MAX_HEADER_BYTES)
+                .user_agent(user_agent)
+        };
         // A proxy cannot reach this machine, and a check of it must not leave it.
-        if is_local {
-            config = config.proxy(None);
-        }
+        let own = if is_local {
+            config().proxy(None).build()
+        } else {
+            config().build()
+        };
+        let resolver = TargetResolver(Arc::clone(&host));
+        let agent = Agent::with_parts(own, DefaultConnector::new(), resolver);
+        // A proxy would look names up for itself, and nobody would know where they lead.
+        let resolver = GuardedResolver(Arc::clone(&host));
+        let guarded = config().proxy(None).build();
+        let guarded = Agent::with_parts(guarded, DefaultConnector::new(), resolver);
         Ok(Self {
             url: url.to_owned(),
             is_local,
-            agent: config.build().new_agent(),
+            host,
+            agent,
+            guarded,
             user_agent,
-            token: Mutex::new(token),
+            token: Arc::new(Mutex::new(token)),
+            bytes_read: Arc::default(),
         })
+    }
+
+    /// The same server at another of its addresses: what is known of its name and its token stays.
+    pub(crate) fn at(&self, url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The network addresses of the server, as they were when its name was first looked up.
+    pub(crate) fn addresses(&self) -> Vec<std::net::SocketAddr> {
+        self.host.addresses()
+    }
+
+    /// Whether an address belongs to the server that the user named: scheme, host and port.
+    pub(crate) fn is_own(&self, url: &str) -> bool {
+        let authority = |text: &str| {
+            let uri: Uri = text.parse().ok()?;
+            let scheme = uri.scheme_str()?.to_ascii_lowercase();
+            let default = if scheme == "https" { 443 } else { 80 };
+            let host = uri.host()?.to_ascii_lowercase();
+            Some((scheme, host, uri.port_u16().unwrap_or(default)))
+        };
+        authority(url).is_some_and(|found| Some(found) == authority(&self.url))
+    }
+
+    /// Whether an address that the server names is asked at all: only under encryption, except on the server itself
+    /// and, for a server of this machine, on this machine.
+    pub(crate) fn may_ask(&self, url: &str) -> bool {
+        // It is shown to the user as well, so nothing in it may move a cursor.
+        let is_plain = url.bytes().all(|byte| (0x21..0x7f).contains(&byte));
+        let Ok(uri) = url.parse::<Uri>() else {
+            return false;
+        };
+        if !is_plain {
+            return false;
+        }
+        let is_near = |host: &str| self.is_local && TargetHost::new(host).is_loopback();
+        match uri.scheme_str() {
+            Some("https") => uri.host().is_some_and(|host| !host.is_empty()),
+            Some("http") => self.is_own(url) || uri.host().is_some_and(is_near),
+            _ => false,
+        }
+    }
+
+    /// How many bytes of bodies were read so far, finished or not.
+    pub(super) fn bytes_read(&self) -> usize {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     /// The address without its path.
@@ -95,9 +172,9 @@ impl Http {
         if !self.is_local {
             std::thread::sleep(PAUSE);
         }
-        let headers = self.headers(&ask);
         let verb = ask.verb.unwrap_or("POST");
-        let url = ask.url.unwrap_or_else(|| self.url.clone());
+        let url = ask.url.clone().unwrap_or_else(|| self.url.clone());
+        let headers = self.headers(&ask, self.is_own(&url));
         let began = Instant::now();
         let outcome = self.outcome(
             (verb, &url),
@@ -122,7 +199,7 @@ impl Http {
     }
 
     /// The usual headers, with those of the request in their place.
-    fn headers(&self, ask: &Ask) -> Vec<(String, String)> {
+    fn headers(&self, ask: &Ask, is_own: bool) -> Vec<(String, String)> {
         let mut headers = vec![
             ("User-Agent".to_owned(), self.user_agent.to_owned()),
             // The identity is that of a host, so who really asks is said here.
@@ -137,7 +214,8 @@ impl Http {
             headers.push(("Accept".to_owned(), both.to_owned()));
         }
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(token) = token.as_ref().filter(|_| !ask.anonymous) {
+        // Whoever else is asked has no business with the token.
+        if let Some(token) = token.as_ref().filter(|_| is_own && !ask.anonymous) {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
         for (name, value) in &ask.headers {
@@ -160,20 +238,26 @@ impl Http {
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        let agent = if self.is_own(url) {
+            &self.agent
+        } else {
+            &self.guarded
+        };
         let unbuilt = |error: ureq::http::Error| Failure::Unreachable(error.to_string());
         let response = match body {
             Some(body) => {
                 let request = request.body(body.to_owned()).map_err(unbuilt)?;
-                let request = self.agent.configure_request(request);
-                self.agent.run(timed(request, timeout))
+                let request = agent.configure_request(request);
+                agent.run(timed(request, timeout))
             }
             None => {
                 let request = request.body(()).map_err(unbuilt)?;
-                let request = self.agent.configure_request(request);
-                self.agent.run(timed(request, timeout))
+                let request = agent.configure_request(request);
+                agent.run(timed(request, timeout))
             }
         };
-        read(response.map_err(|error| failed(&error))?, id)
+        let response = response.map_err(|error| failed(&error))?;
+        read(response, id, &self.bytes_read)
     }
 }
 
@@ -187,13 +271,31 @@ fn timed<S: ureq::AsSendBody>(
     }
 }
 
+/// A body that is counted as it is read, so that answers that were never finished count too.
+struct CountedBody<'a, R> {
+    body: R,
+    bytes_read: &'a AtomicUsize,
+}
+
+impl<R: Read> Read for CountedBody<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.body.read(buffer)?;
+        self.bytes_read.fetch_add(length, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
 /// A response into what was received. A stream is read until the answer is there, since the server may
 /// keep it open.
-fn read(response: Response<Body>, id: Option<&Value>) -> Result<Received, Failure> {
+fn read(
+    response: Response<Body>,
+    id: Option<&Value>,
+    bytes_read: &AtomicUsize,
+) -> Result<Received, Failure> {
     let headers: Vec<(String, String)> = response
         .headers()
         .iter()
-        .take(100)
+        .take(MAX_HEADERS)
         .map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.to_string(), value)
@@ -207,7 +309,11 @@ fn read(response: Response<Body>, id: Option<&Value>) -> Result<Received, Failur
     let kind = received.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     received.kind = kind.to_ascii_lowercase();
-    let mut body = BufReader::new(response.into_body().into_reader().take(MAX_ANSWER + 1));
+    let counted = CountedBody {
+        body: response.into_body().into_reader(),
+        bytes_read,
+    };
+    let mut body = BufReader::new(counted.take(MAX_ANSWER + 1));
     match received.kind.as_str() {
         "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, id)?,
         // Nobody waits for the end of a stream that answers nothing.
@@ -218,11 +324,7 @@ fn read(response: Response<Body>, id: Option<&Value>) -> Result<Received, Failur
             within_limit(&body)?;
             received.bytes = bytes.len();
             received.text = clipped(&String::from_utf8_lossy(&bytes));
-            match serde_json::from_slice(&bytes) {
-                Ok(Value::Array(messages)) => received.messages = messages,
-                Ok(message) => received.messages.push(message),
-                Err(_) => received.garbled = !bytes.is_empty(),
-            }
+            received.garbled = !bytes.is_empty() && !received.take(json::parsed(&bytes))?;
         }
         _ => {
             let mut bytes = Vec::new();
@@ -252,18 +354,8 @@ fn read_events<R: Read>(
         if data.trim().is_empty() {
             continue;
         }
-        match serde_json::from_str::<Value>(&data) {
-            Ok(Value::Array(messages)) => received.messages.extend(messages),
-            Ok(message) => received.messages.push(message),
-            Err(_) => received.garbled = true,
-        }
-        let answers = |message: &Value| message.get("id") == id && message.get("method").is_none();
-        let refuses = |message: &Value| message.get("error").is_some();
-        if received
-            .messages
-            .last()
-            .is_some_and(|m| answers(m) || refuses(m))
-        {
+        received.garbled |= !received.take(json::parsed(data.as_bytes()))?;
+        if received.ends_with_answer(id) {
             break;
         }
     }
@@ -277,6 +369,38 @@ fn within_limit<R: Read>(body: &BufReader<io::Take<R>>) -> Result<(), Failure> {
     Ok(())
 }
 
+impl Received {
+    /// Takes the messages of a text; false where it is no JSON.
+    pub(super) fn take(
+        &mut self,
+        parsed: Result<(Value, usize), JsonError>,
+    ) -> Result<bool, Failure> {
+        let (value, count) = match parsed {
+            Ok(parsed) => parsed,
+            Err(JsonError::TooMany) => return Err(Failure::TooMany(json::MAX_VALUES)),
+            Err(JsonError::Broken) => return Ok(false),
+        };
+        self.values += count;
+        match value {
+            Value::Array(messages) => {
+                let room = MAX_MESSAGES.saturating_sub(self.messages.len());
+                self.messages.extend(messages.into_iter().take(room));
+            }
+            message => self.messages.push(message),
+        }
+        Ok(true)
+    }
+
+    /// Whether the last message answers the request, or refuses it without an id.
+    pub(super) fn ends_with_answer(&self, id: Option<&Value>) -> bool {
+        let answers = |message: &Value| message.get("id") == id && message.get("method").is_none();
+        let refuses = |message: &Value| message.get("error").is_some();
+        self.messages
+            .last()
+            .is_some_and(|message| answers(message) || refuses(message))
+    }
+}
+
 fn clipped(text: &str) -> String {
     let most = MAX_OTHER as usize;
     match text.char_indices().find(|(at, _)| *at >= most) {
@@ -287,7 +411,18 @@ fn clipped(text: &str) -> String {
 
 fn failed(error: &ureq::Error) -> Failure {
     match error {
-        ureq::Error::Timeout(_) => Failure::TimedOut,
+        ureq::Error::Timeout(_) => Failure::timed_out(),
+        ureq::Error::HostNotFound => Failure::NoSuchHost,
+        ureq::Error::Other(inner) if inner.is::<OutOfReach>() => Failure::OutOfReach,
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Failure::ConnectionRefused
+        }
+        // TLS says of everything that it cannot use, certificates included, that the data is invalid.
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Failure::Tls(error.to_string())
+        }
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => Failure::Tls(error.to_string()),
+        ureq::Error::Protocol(error) => Failure::NotHttp(error.to_string()),
         other => Failure::Unreachable(other.to_string()),
     }
 }
@@ -308,6 +443,8 @@ mod tests {
         assert_eq!(found.path(), "/mcp/x");
         assert!(found.is_https() && !found.is_local);
         assert!(http("http://[::1]:1/").ok().unwrap().is_local);
+        assert!(http("http://127.0.0.1/").ok().unwrap().is_local);
+        assert!(!http("http://127.evil.example/").ok().unwrap().is_local);
         for url in [
             "",
             "ftp://a.example/",
@@ -318,5 +455,66 @@ mod tests {
         ] {
             assert!(http(url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn only_the_same_origin_is_the_servers_own() {
+        let http = Http::new("https://a.example/mcp", Duration::from_secs(1), "x", None);
+        let http = http.ok().unwrap();
+        for own in [
+            "https://a.example/x",
+            "https://A.example:443",
+            "https://a.example?y",
+        ] {
+            assert!(http.is_own(own), "{own}");
+        }
+        for other in [
+            "http://a.example/",
+            "https://a.example:8443/",
+            "https://a.example.evil.example/",
+            "https://a.example@evil.example/",
+            "//a.example/",
+            "",
+        ] {
+            assert!(!http.is_own(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_encrypted_addresses_of_others_are_asked() {
+        let http = |url: &str| {
+            Http::new(url, Duration::from_secs(1), "x", None)
+                .ok()
+                .unwrap()
+        };
+        let (public, local) = (http("http://a.example/mcp"), http("http://127.0.0.1:1/mcp"));
+        for (url, by_public, by_local) in [
+            ("https://b.example/x", true, true),
+            ("http://a.example/x", true, false),
+            ("http://b.example/x", false, false),
+            ("http://localhost:9/x", false, true),
+            ("http://127.0.0.1.evil.example/x", false, false),
+            ("http://127.0.0.1@evil.example/x", false, false),
+            ("file:///etc/passwd", false, false),
+            ("javascript:alert(1)", false, false),
+            ("https://b.example/\u{9b}2J", false, false),
+            ("https://", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(public.may_ask(url), by_public, "{url}");
+            assert_eq!(local.may_ask(url), by_local, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_to_its_server_alone() {
+        let token = Some("secret".to_owned());
+        let http = Http::new("https://a.example/mcp", Duration::from_secs(1), "x", token);
+        let http = http.ok().unwrap();
+        let has_token = |is_own: bool| {
+            let headers = http.headers(&Ask::post("{}"), is_own);
+            headers.iter().any(|(name, _)| name == "Authorization")
+        };
+        assert!(has_token(true) && !has_token(false));
     }
 }

@@ -1,40 +1,39 @@
 //! Messages over the pipes of a program that the check starts and ends: one line each way.
+//!
+//! Nothing here waits for the program without a limit: its output is read and its input written by threads of their
+//! own, so that a program that reads nothing, says nothing, floods either pipe or never ends costs a bounded time and
+//! a bounded memory.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+mod child;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use self::child::{Line, RunningChild};
 use super::Ask;
 use super::http::MAX_ANSWER;
-use crate::exchange::{Exchange, Failure, Received, Sent};
+use super::json;
+use crate::exchange::{Exchange, Failure, ProgramOutput, Received, Sent};
+use crate::text::shown;
 
-/// Lines that wait to be read; a program that writes more waits.
-const MAX_WAITING: usize = 64;
-/// How long a program may take to end once its input is closed.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// The most lines before an answer, messages or not.
+const MAX_LINES: usize = 1_000;
 /// How long a notification is given to be answered, which it must not be.
 const QUIET: Duration = Duration::from_millis(300);
+/// The most characters of an answer and of a stray line that are kept for showing.
+const MAX_TEXT: usize = 64 * 1024;
+const MAX_STRAY: usize = 200;
 
 /// A program that speaks MCP on its pipes.
 pub(crate) struct Program {
     command: Vec<String>,
     timeout: Duration,
-    running: Mutex<Option<Running>>,
-}
-
-struct Running {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<Line>,
-}
-
-enum Line {
-    Text(String),
-    TooLong,
+    running: Mutex<Option<RunningChild>>,
+    bytes_read: Arc<AtomicUsize>,
 }
 
 impl Program {
@@ -43,12 +42,18 @@ impl Program {
             command,
             timeout,
             running: Mutex::new(None),
+            bytes_read: Arc::default(),
         }
     }
 
     pub(super) fn restart(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         *running = None;
+    }
+
+    /// How many bytes of lines were taken from its output so far.
+    pub(super) fn bytes_read(&self) -> usize {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     pub(super) fn send(&self, ask: Ask) -> Exchange {
@@ -77,118 +82,102 @@ impl Program {
     ) -> Result<Received, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
-            *running = Some(Running::start(&self.command)?);
+            *running = Some(RunningChild::start(&self.command)?);
         }
-        let program = running.as_mut().ok_or(Failure::Ended)?;
-        let input = program.input.as_mut().ok_or(Failure::Ended)?;
-        let written = writeln!(input, "{body}").and_then(|()| input.flush());
-        let outcome = match written {
-            Ok(()) => program.read(id, if id.is_some() { timeout } else { QUIET }),
-            Err(_) => Err(Failure::Ended),
+        let program = running.as_mut().ok_or(Failure::Spent)?;
+        let end = Instant::now() + timeout;
+        let mut output = ProgramOutput::default();
+        let outcome = match program.write(body, end) {
+            Ok(()) => {
+                let end = if id.is_some() {
+                    end
+                } else {
+                    Instant::now() + QUIET
+                };
+                self.read(program, (id, end), &mut output)
+            }
+            // What it said before it went says why.
+            Err(Gone::Ended) => match self.read(program, (id, end), &mut output) {
+                Err(Gone::Late) => Err(Gone::Ended),
+                other => other,
+            },
+            Err(gone) => Err(gone),
         };
-        if outcome.as_ref().err() == Some(&Failure::Ended) {
+        let gone = match outcome {
+            Ok(received) => {
+                program.is_late &= id.is_none();
+                return Ok(received);
+            }
+            Err(gone) => gone,
+        };
+        if matches!(gone, Gone::Ended) {
+            output.status = program.exit_status();
+        }
+        output.stderr = program.stderr();
+        program.is_late = matches!(gone, Gone::Late | Gone::Stuck);
+        if !matches!(gone, Gone::Late) {
             // The next message gets a new program, as a host would start one.
             *running = None;
         }
-        outcome
-    }
-}
-
-impl Running {
-    fn start(command: &[String]) -> Result<Self, Failure> {
-        let (name, arguments) = command
-            .split_first()
-            .ok_or_else(|| Failure::Unreachable("no command".to_owned()))?;
-        let mut child = Command::new(name)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Failure::Unreachable(format!("`{name}`: {error}")))?;
-        let (sender, lines) = sync_channel(MAX_WAITING);
-        if let Some(output) = child.stdout.take() {
-            std::thread::spawn(move || read_lines(output, &sender));
-        }
-        Ok(Self {
-            input: child.stdin.take(),
-            child,
-            lines,
+        Err(match gone {
+            Gone::Failed(failure) => failure,
+            Gone::Ended => Failure::Ended(output),
+            Gone::Late | Gone::Stuck => Failure::TimedOut(output),
         })
     }
 
     /// Reads until the answer to the request is there.
-    fn read(&self, id: Option<&Value>, timeout: Duration) -> Result<Received, Failure> {
-        let end = Instant::now() + timeout;
+    fn read(
+        &self,
+        program: &RunningChild,
+        (id, end): (Option<&Value>, Instant),
+        output: &mut ProgramOutput,
+    ) -> Result<Received, Gone> {
         let mut received = Received {
             kind: "application/json".to_owned(),
             ..Received::default()
         };
+        let mut lines = 0;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let line = match self.lines.recv_timeout(left) {
+            if lines == MAX_LINES {
+                return Err(Gone::Failed(Failure::Flooded(MAX_LINES)));
+            }
+            lines += 1;
+            let line = match program.line(end) {
                 Ok(Line::Text(line)) => line,
-                Ok(Line::TooLong) => return Err(Failure::TooLarge(MAX_ANSWER)),
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::Ended),
+                Ok(Line::TooLong) => return Err(Gone::Failed(Failure::TooLarge(MAX_ANSWER))),
+                Err(RecvTimeoutError::Disconnected) => return Err(Gone::Ended),
                 Err(RecvTimeoutError::Timeout) if id.is_none() => return Ok(received),
-                Err(RecvTimeoutError::Timeout) => return Err(Failure::TimedOut),
+                Err(RecvTimeoutError::Timeout) => return Err(Gone::Late),
             };
             received.bytes += line.len();
-            received.text = line.chars().take(64 * 1024).collect();
-            match serde_json::from_str::<Value>(&line) {
-                Ok(Value::Array(messages)) => received.messages.extend(messages),
-                Ok(message) => received.messages.push(message),
-                Err(_) => {
-                    received.garbled |= !line.trim().is_empty();
-                    continue;
-                }
+            self.bytes_read.fetch_add(line.len(), Ordering::Relaxed);
+            if received.bytes as u64 > MAX_ANSWER {
+                return Err(Gone::Failed(Failure::TooLarge(MAX_ANSWER)));
             }
-            let answers = |m: &Value| m.get("id") == id && m.get("method").is_none();
-            let refuses = |m: &Value| m.get("error").is_some();
-            if id.is_some()
-                && received
-                    .messages
-                    .last()
-                    .is_some_and(|m| answers(m) || refuses(m))
-            {
+            received.text = line.chars().take(MAX_TEXT).collect();
+            let is_json = received.take(json::parsed(line.as_bytes()));
+            if !is_json.map_err(Gone::Failed)? {
+                if !line.trim().is_empty() {
+                    received.garbled = true;
+                    output.stray.get_or_insert_with(|| shown(&line, MAX_STRAY));
+                }
+                continue;
+            }
+            if id.is_some() && received.ends_with_answer(id) {
                 return Ok(received);
             }
         }
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Closing its input asks the program to end; one that does not is ended.
-        drop(self.input.take());
-        let end = Instant::now() + FAREWELL;
-        while Instant::now() < end {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn read_lines(output: impl Read, sender: &SyncSender<Line>) {
-    let mut reader = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        let read = reader
-            .by_ref()
-            .take(MAX_ANSWER + 1)
-            .read_until(b'\n', &mut line);
-        let line = match read {
-            Ok(0) | Err(_) => return,
-            Ok(length) if length as u64 > MAX_ANSWER => Line::TooLong,
-            Ok(_) => Line::Text(String::from_utf8_lossy(&line).trim_end().to_owned()),
-        };
-        let is_end = matches!(line, Line::TooLong);
-        if sender.send(line).is_err() || is_end {
-            return;
-        }
-    }
+/// Why the conversation with a program stopped.
+enum Gone {
+    /// It closed its output.
+    Ended,
+    /// It has not answered in time.
+    Late,
+    /// It has not even read what was sent.
+    Stuck,
+    Failed(Failure),
 }

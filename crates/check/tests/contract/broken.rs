@@ -10,7 +10,7 @@ mod widgets;
 pub(crate) use auth::{asking, signing_in};
 pub(crate) use retrieval::opening;
 pub(crate) use tools::known_tools;
-pub(crate) use widgets::browsed;
+pub(crate) use widgets::{browsed, greeting, mounted};
 
 use std::sync::Arc;
 use std::time::Duration;

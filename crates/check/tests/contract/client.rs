@@ -26,6 +26,7 @@ fn check_trouble(report: &Report, message: &str) {
         .iter()
         .find(|finding| finding.rule == "lifecycle/answers");
     assert_eq!(found.map(|finding| finding.message.as_str()), Some(message));
+    assert_eq!(report.findings.len(), 1, "one root: {:?}", report.findings);
     assert_eq!(report.worst(), Some(Severity::Error));
     assert!(
         report.skipped.len() > 100,
@@ -174,10 +175,13 @@ fn garbage_is_named() {
     );
     check_reply(
         |_| Reply::raw("text/html", "<p>hello"),
-        "the answer to `initialize` is neither JSON nor an event stream",
+        "a web page answers `initialize`: `text/html`",
     );
-    let not_an_answer = "the answer to `initialize` is not a JSON-RPC answer to it";
-    check_reply(|_| Reply::raw("text/event-stream", ""), not_an_answer);
+    check_reply(
+        |_| Reply::raw("text/event-stream", ""),
+        "the event stream ends without an answer to `initialize`",
+    );
+    let not_an_answer = "the answer to `initialize` is JSON, but not a JSON-RPC answer to it";
     check_reply(
         |_| Reply::json(&json!({"jsonrpc": "2.0", "id": 99, "result": {}})),
         not_an_answer,
@@ -189,18 +193,21 @@ fn garbage_is_named() {
     );
     check_reply(
         |_| Reply::status(500),
-        "the server answered `initialize` with status 500",
+        "the server answers `initialize` with status 500 and an empty body",
     );
     check_reply(
         |_| Reply::status(307).with("Location", "/x"),
-        "the server answered `initialize` with status 307",
+        "the server answers `initialize` with status 307 and leads to `/x`",
     );
     let refuse = |call: &Call| {
         Reply::json(
             &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": -32000, "message": "no\u{1b}"}}),
         )
     };
-    check_reply(refuse, "the server refuses `initialize` with code -32000");
+    check_reply(
+        refuse,
+        "the server refuses `initialize` with code -32000: no\u{FFFD}",
+    );
 }
 
 #[test]
@@ -312,7 +319,7 @@ fn a_silent_server_is_given_up() {
 fn an_address_where_nobody_listens_is_a_finding() {
     // Port 1 is reserved, so no other test can be listening there.
     let report = checked("http://127.0.0.1:1/mcp", LONG);
-    check_trouble(&report, "the server cannot be reached");
+    check_trouble(&report, "the connection is refused");
     assert!(!report.findings[0].received.is_empty());
 }
 
@@ -411,9 +418,12 @@ fn a_redirect_on_the_same_host_is_followed_once() {
         |_: &str| "//127.0.0.1:1/".to_owned(),
         |origin: &str| format!("{origin}.a.example/"),
     ] {
-        check_trouble(
-            &checked(&leading(location).serve().url, LONG),
-            "the server answered `initialize` with status 307",
+        let server = leading(location).serve();
+        let origin = server.url.trim_end_matches("/mcp");
+        let message = format!(
+            "the server answers `initialize` with status 307 and leads to `{}`",
+            location(origin)
         );
+        check_trouble(&checked(&server.url, LONG), &message);
     }
 }

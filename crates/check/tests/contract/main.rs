@@ -10,6 +10,9 @@
 mod broken;
 mod client;
 mod good;
+mod greeting;
+mod hostile;
 mod program;
 mod server;
 mod table;
+mod widgets;

@@ -58,7 +58,7 @@ pub(super) fn errors(seen: &Seen) -> Verdict {
         let first = mount.errors.first()?;
         let what = format!("{} reports an error: {first}", place(mount));
         let fault = Fault::new(what).seen(&mount.errors.join("; "));
-        Some(if mount.requests.is_empty() {
+        Some(if mount.requests.is_empty() && !mount.lacks_data() {
             fault
         } else {
             fault.at_most(Note)

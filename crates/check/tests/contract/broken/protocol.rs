@@ -145,7 +145,7 @@ fn lenient(fits: fn(&crate::server::Call) -> bool) -> Broken {
 pub(super) fn transport(name: &str) -> Option<Broken> {
     Some(match name {
         "no-redirect" => Broken::reply(|origin, call, reply| {
-            if call.verb == "POST" {
+            if call.verb == "POST" && call.path == "/mcp" {
                 Reply::status(307).with("Location", &format!("{origin}/mcp/"))
             } else {
                 reply

@@ -23,10 +23,13 @@ pub(crate) fn browsed(broken: Broken) -> Broken {
 }
 
 /// A widget that greets its host, with something more in it.
-fn mounted(more: &'static str) -> Broken {
-    browsed(read(move |contents| {
-        contents["text"] = json!(crate::good::GREETING.replace("</body>", more))
-    }))
+pub(crate) fn mounted(more: &'static str) -> Broken {
+    browsed(greeting(more))
+}
+
+/// The same, only read.
+pub(crate) fn greeting(more: &'static str) -> Broken {
+    read(move |contents| contents["text"] = json!(crate::good::GREETING.replace("</body>", more)))
 }
 
 pub(super) fn widgets(name: &str) -> Option<Broken> {

@@ -1,0 +1,169 @@
+//! CSS into the addresses in `url()` and `@import`.
+
+use super::{DocumentScan, LoadKind, LoadTrigger};
+
+pub(super) fn scan(css: &str, found: &mut DocumentScan) {
+    let mut rest = css;
+    // The at-rule that the next address belongs to, until its end.
+    let mut at_rule = AtRule::None;
+    while let Some(c) = rest.chars().next() {
+        if let Some(comment) = rest.strip_prefix("/*") {
+            let end = comment.find("*/").map(|end| end + 2);
+            rest = end.and_then(|end| comment.get(end..)).unwrap_or_default();
+            continue;
+        }
+        match c {
+            '"' | '\'' => {
+                let (text, next) = quoted(rest, c);
+                if at_rule == AtRule::Import {
+                    found.load(LoadKind::Code, LoadTrigger::Document, text, false);
+                    at_rule = AtRule::None;
+                }
+                rest = next;
+            }
+            ';' | '{' | '}' => {
+                at_rule = AtRule::None;
+                rest = rest.get(1..).unwrap_or_default();
+            }
+            '@' => {
+                let (word, next) = word(rest.get(1..).unwrap_or_default());
+                at_rule = AtRule::of(word);
+                rest = next;
+            }
+            _ if is_word(c) => {
+                let (word, next) = word(rest);
+                rest = next;
+                if word.eq_ignore_ascii_case("url")
+                    && let Some(inside) = next.strip_prefix('(')
+                {
+                    let (address, next) = url(inside);
+                    rest = next;
+                    match at_rule {
+                        // The address of a namespace is a name.
+                        AtRule::Namespace => {}
+                        AtRule::Import => {
+                            found.load(LoadKind::Code, LoadTrigger::Document, address, false);
+                        }
+                        AtRule::None => {
+                            found.load(LoadKind::Media, LoadTrigger::Document, address, false);
+                        }
+                    }
+                }
+            }
+            _ => rest = rest.get(c.len_utf8()..).unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum AtRule {
+    None,
+    Import,
+    Namespace,
+}
+
+impl AtRule {
+    fn of(word: &str) -> Self {
+        match word.to_ascii_lowercase().as_str() {
+            "import" => Self::Import,
+            "namespace" => Self::Namespace,
+            _ => Self::None,
+        }
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
+fn word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()))
+}
+
+/// The text in quotes at the start, and what follows it.
+fn quoted(text: &str, quote: char) -> (&str, &str) {
+    let inside = text.get(1..).unwrap_or_default();
+    let mut escaped = false;
+    for (at, c) in inside.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote || c == '\n' => {
+                let (text, rest) = inside.split_at(at);
+                return (text, rest.get(1..).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    (inside, "")
+}
+
+/// What stands in `url(`, and what follows its `)`.
+fn url(text: &str) -> (&str, &str) {
+    let trimmed = text.trim_start();
+    let (address, rest) = match trimmed.chars().next() {
+        Some(quote @ ('"' | '\'')) => quoted(trimmed, quote),
+        _ => trimmed.split_at(trimmed.find(')').unwrap_or(trimmed.len())),
+    };
+    let end = rest.find(')').map(|at| at + 1);
+    (
+        address.trim(),
+        end.and_then(|end| rest.get(end..)).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(css: &str) -> Vec<(LoadKind, String)> {
+        let mut found = DocumentScan::default();
+        scan(css, &mut found);
+        found
+            .loads
+            .into_iter()
+            .map(|load| (load.kind, load.origin))
+            .collect()
+    }
+
+    #[test]
+    fn addresses_that_styles_load_are_found() {
+        let (code, media) = (LoadKind::Code, LoadKind::Media);
+        for (css, kind) in [
+            ("@import \"https://a.example/x.css\";", code),
+            ("@IMPORT url( 'https://a.example/x.css' ) screen;", code),
+            ("b{background:url(https://a.example/y.png)}", media),
+            (
+                "@font-face{font-family:x;src:local('y'),URL(\"https://a.example/f.woff2\") format('woff2')}",
+                media,
+            ),
+            (
+                "b::before{content:\"it's /* no comment\"}c{background:url(https://a.example/)}",
+                media,
+            ),
+        ] {
+            assert_eq!(
+                found(css),
+                [(kind, "https://a.example".to_owned())],
+                "{css}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_not() {
+        for css in [
+            "/* url(https://a.example/) */",
+            "@namespace svg url(http://www.w3.org/2000/svg);",
+            "b{content:\"url(https://a.example/)\"}",
+            "b{background:url(data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'%3E)}",
+            "b{background:url(\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'>\")}",
+            "b{--curl(https://a.example/)}",
+            "url(",
+            "@import",
+            "b{content:'\\",
+        ] {
+            assert_eq!(found(css), [], "{css}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A greeting that failed, into what really came back and what to do about exactly that.
+
+use super::super::{Fault, Seen, Verdict};
+use crate::exchange::{Exchange, Failure, ProgramOutput, Received};
+use crate::text::shown;
+
+/// The most characters of an address or a message in a finding.
+const MAX_SHOWN: usize = 120;
+
+pub(super) fn answers(seen: &Seen) -> Verdict {
+    if seen.is_open || (seen.is_locked && !seen.has_token) {
+        return Verdict::Judged(Vec::new());
+    }
+    let Some((_, greeted)) = seen.greetings.first() else {
+        let url = seen.url.as_deref().unwrap_or_default();
+        let fault = Fault::new(format!("`{url}` is not an http or https address"));
+        let fault = fault.fix("give an address such as `https://docs.example.org/mcp`");
+        return Verdict::one(Some(fault));
+    };
+    let (what, fix) = match &greeted.outcome {
+        Err(failure) => failed(failure, seen),
+        Ok(received) if seen.is_http() => received_over_http(greeted, received, seen),
+        Ok(received) => received_from_program(greeted, received),
+    };
+    Verdict::one(Some(Fault::new(what).from(greeted).fix(fix)))
+}
+
+/// What a failure means, and its cure.
+fn failed(failure: &Failure, seen: &Seen) -> (String, &'static str) {
+    let fix = match failure {
+        Failure::ConnectionRefused => {
+            "start the server, or correct the port: nothing listens at this one"
+        }
+        Failure::NoSuchHost => "correct the host's name, or publish it in DNS",
+        Failure::Tls(why) if why.contains("certificate") => {
+            "install a certificate for this very name that public authorities vouch for, with its whole chain"
+        }
+        Failure::Tls(_) => "serve TLS at this port, or give the address with `http://`",
+        Failure::NotHttp(_) if seen.is_https => "serve HTTP at this port",
+        Failure::NotHttp(_) => "serve HTTP at this port, or give the address with `https://`",
+        Failure::TimedOut(_) if seen.is_http() => {
+            "answer within seconds; look for a firewall that drops packets, or raise `--timeout`"
+        }
+        Failure::TimedOut(output) => return silent(output),
+        Failure::TooLarge(_) | Failure::TooMany(_) | Failure::Flooded(_) => {
+            "answer `initialize` with a short message of its own"
+        }
+        Failure::NotStarted {
+            is_missing: true, ..
+        } => "correct the command, or install it; it is looked for in the folders of PATH",
+        Failure::NotStarted { .. } => "make the file executable, and name the program itself",
+        Failure::Ended(output) => return ended(output),
+        Failure::Unreachable(_) | Failure::OutOfReach => {
+            "check host and port, and the network in between"
+        }
+        Failure::Spent => "check again; the check had no time left",
+    };
+    (failure.to_string(), fix)
+}
+
+fn ended(output: &ProgramOutput) -> (String, &'static str) {
+    let status = output.status.as_deref();
+    let status = status.map_or_else(String::new, |status| format!(" with {status}"));
+    let what = format!("the program ended{status} before it answered `initialize`");
+    let fix = if output.stray.is_some() {
+        "write logs to stderr and nothing but messages to stdout, and read stdin until it is closed"
+    } else if output.stderr.is_empty() {
+        "run the command in a terminal: a server reads stdin until it is closed, and says on stderr why it ends"
+    } else {
+        "mend what it says on stderr; arguments and environment are those that you gave"
+    };
+    (what, fix)
+}
+
+fn silent(output: &ProgramOutput) -> (String, &'static str) {
+    if output.stray.is_some() {
+        let what = "the program writes something other than JSON to stdout, and no answer";
+        let fix = "write logs to stderr; answer each line on stdin with one line of JSON on stdout";
+        return (what.to_owned(), fix);
+    }
+    let what = "the program did not answer `initialize` in time";
+    let fix = "flush stdout after every message; a program that only serves HTTP is checked by its address";
+    (what.to_owned(), fix)
+}
+
+fn received_from_program(greeted: &Exchange, _: &Received) -> (String, &'static str) {
+    refused(greeted).unwrap_or_else(|| {
+        (
+            "the answer to `initialize` is not a JSON-RPC answer to it".to_owned(),
+            "answer with `jsonrpc`, the same `id`, and `result`",
+        )
+    })
+}
+
+/// A refusal in the words of JSON-RPC.
+fn refused(greeted: &Exchange) -> Option<(String, &'static str)> {
+    let error = greeted.error()?;
+    let said = error.get("message").and_then(serde_json::Value::as_str);
+    let said = shown(said.unwrap_or("no message"), MAX_SHOWN);
+    let code = greeted.code().unwrap_or_default();
+    Some((
+        format!("the server refuses `initialize` with code {code}: {said}"),
+        "answer `initialize` in a revision from 2024-11-05 on, or `server/discover` in 2026-07-28",
+    ))
+}
+
+fn received_over_http(
+    greeted: &Exchange,
+    received: &Received,
+    seen: &Seen,
+) -> (String, &'static str) {
+    let status = received.status;
+    if let 300..=399 = status {
+        let location = received.header("location").unwrap_or("nowhere");
+        let location = shown(location, MAX_SHOWN);
+        return (
+            format!(
+                "the server answers `initialize` with status {status} and leads to `{location}`"
+            ),
+            "give the address that it leads to, if that is the endpoint; a login page means that a proxy in front wants to know the user",
+        );
+    }
+    if status == 401 && seen.has_token {
+        return (
+            "the server refuses the token with status 401".to_owned(),
+            "give a token that has not expired and was issued for this address, or sign in with `--login`",
+        );
+    }
+    if status < 300 {
+        return answered(greeted, received);
+    }
+    let body = body(received);
+    if let Some((said, _)) = refused(greeted) {
+        return (
+            format!("{said} (status {status})"),
+            refusal(status, received),
+        );
+    }
+    (
+        format!("the server answers `initialize` with status {status} and {body}"),
+        refusal(status, received),
+    )
+}
+
+/// The cure for a status that refuses.
+fn refusal(status: u16, received: &Received) -> &'static str {
+    let is_page = is_page(received);
+    match status {
+        400 => "look at what it says: the request is the one that ChatGPT sends",
+        401 => "answer 401 to every request without a token alike, or to none",
+        403 if is_page => {
+            "let the clients of ChatGPT and Claude pass the firewall or bot protection in front"
+        }
+        403 => {
+            "allow this `Host`, and requests without an `Origin`; look at the server's log for the reason"
+        }
+        404 | 410 => "correct the path; MCP endpoints often end in `/mcp`",
+        405 => {
+            "answer POST at this path; `/sse` of the older transport is not enough, give the streamable HTTP endpoint"
+        }
+        406 | 415 => {
+            "take `Content-Type: application/json` with `Accept: application/json, text/event-stream`"
+        }
+        408 | 504 => "answer within seconds; the proxy in front gave up waiting",
+        429 => "raise the limit of requests, or check again later",
+        502 | 503 => "start the server behind the proxy, and let the proxy reach it",
+        500..=599 => "look at the server's log: it failed over `initialize`",
+        _ => "answer POST with 200 and a JSON-RPC message",
+    }
+}
+
+/// A success that is no answer.
+fn answered(greeted: &Exchange, received: &Received) -> (String, &'static str) {
+    if let Some(refused) = refused(greeted) {
+        return refused;
+    }
+    let status = received.status;
+    if received.bytes == 0 && received.kind != "text/event-stream" {
+        return (
+            format!("the server answers `initialize` with status {status} and an empty body"),
+            "send the result in the answer to the same POST, as JSON or as an event stream",
+        );
+    }
+    if received.garbled {
+        return (
+            "the answer to `initialize` is not valid JSON".to_owned(),
+            "send one whole JSON-RPC message, and nothing before or after it",
+        );
+    }
+    match received.kind.as_str() {
+        "application/json" => (
+            "the answer to `initialize` is JSON, but not a JSON-RPC answer to it".to_owned(),
+            "answer with `jsonrpc`, the same `id`, and `result`; another service may be at this address",
+        ),
+        "text/event-stream" => (
+            "the event stream ends without an answer to `initialize`".to_owned(),
+            "send the answer as an event of the stream before it ends",
+        ),
+        _ if is_page(received) => (
+            format!("a web page answers `initialize`: {}", body(received)),
+            "correct the path; this is where people go, and MCP endpoints often end in `/mcp`",
+        ),
+        _ => (
+            format!(
+                "the answer to `initialize` is neither JSON nor an event stream, but {}",
+                body(received)
+            ),
+            "set the `Content-Type` of answers to `application/json` or `text/event-stream`",
+        ),
+    }
+}
+
+fn is_page(received: &Received) -> bool {
+    let start: String = received.text.trim_start().chars().take(15).collect();
+    let start = start.to_ascii_lowercase();
+    received.kind == "text/html"
+        || start.starts_with("<!doctype html")
+        || start.starts_with("<html")
+}
+
+/// What the body is, in words.
+fn body(received: &Received) -> String {
+    if received.bytes == 0 {
+        return "an empty body".to_owned();
+    }
+    let kind = match received.kind.as_str() {
+        "" => "a body without a content type".to_owned(),
+        kind => format!("`{}`", shown(kind, MAX_SHOWN)),
+    };
+    match title(received) {
+        Some(title) => format!("{kind}, a page called `{title}`"),
+        None => kind,
+    }
+}
+
+/// The title of a page.
+fn title(received: &Received) -> Option<String> {
+    let lower = received.text.to_ascii_lowercase();
+    let from = lower.find("<title>")? + "<title>".len();
+    let to = lower.get(from..)?.find("</title>")?;
+    let title = received.text.get(from..from + to)?.trim();
+    (!title.is_empty()).then(|| shown(title, MAX_SHOWN))
+}

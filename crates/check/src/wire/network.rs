@@ -1,0 +1,320 @@
+//! Which network addresses a check calls: those of the server that the user named, as they were when its name was
+//! first looked up, and of the addresses that a server names only those at least as public as its own.
+//!
+//! A server's metadata, challenges and documents hold addresses that its author chose. Without this, a server on the
+//! internet could have the check call the machine that it runs on, its network, or a cloud's metadata service.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ureq::Error;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+
+/// How far an address is from this machine; what is farther is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum NetworkScope {
+    Loopback,
+    Private,
+    Public,
+}
+
+impl NetworkScope {
+    /// The scope of an address; `None` for those to which no server may lead: link-local, where clouds keep their
+    /// metadata, and what is no address of a single machine.
+    fn of(ip: IpAddr) -> Option<Self> {
+        match ip {
+            IpAddr::V4(ip) => Self::of_v4(ip),
+            IpAddr::V6(ip) => Self::of_v6(ip),
+        }
+    }
+
+    fn of_v4(ip: Ipv4Addr) -> Option<Self> {
+        let [a, b, c, _] = ip.octets();
+        match (a, b, c) {
+            (127, ..) => Some(Self::Loopback),
+            (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => {
+                Some(Self::Private)
+            }
+            (0 | 224.., ..)
+            | (169, 254, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (198, 18 | 19, _)
+            | (198, 51, 100)
+            | (203, 0, 113) => None,
+            _ => Some(Self::Public),
+        }
+    }
+
+    fn of_v6(ip: Ipv6Addr) -> Option<Self> {
+        let [a, b, c, d, e, f, g, h] = ip.segments();
+        let inner = |high: u16, low: u16| {
+            let ([w, x], [y, z]) = (high.to_be_bytes(), low.to_be_bytes());
+            Self::of_v4(Ipv4Addr::new(w, x, y, z))
+        };
+        match (a, b, c, d, e, f) {
+            _ if ip.is_loopback() => Some(Self::Loopback),
+            // An IPv4 address inside an IPv6 one counts as what it is.
+            (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => inner(g, h),
+            (0x2002, high, low, ..) => inner(high, low),
+            (0xfc00..=0xfdff, ..) => Some(Self::Private),
+            (0x2001, 0 | 0xdb8, ..) => None,
+            // Only this eighth of all addresses has been given out.
+            _ if a & 0xe000 == 0x2000 => Some(Self::Public),
+            _ => None,
+        }
+    }
+}
+
+/// The server that the user named. Its name is looked up once: a name that leads elsewhere later (DNS rebinding)
+/// changes nothing.
+#[derive(Debug)]
+pub(crate) struct TargetHost {
+    host: String,
+    found: Mutex<Option<ResolvedSocketAddrs>>,
+}
+
+impl TargetHost {
+    pub(super) fn new(host: &str) -> Arc<Self> {
+        Arc::new(Self {
+            host: host.to_ascii_lowercase(),
+            found: Mutex::new(None),
+        })
+    }
+
+    /// Whether the address is this machine's own, as it was typed.
+    pub(super) fn is_loopback(&self) -> bool {
+        let literal = self.host.trim_start_matches('[').trim_end_matches(']');
+        let ip = literal.parse::<IpAddr>();
+        self.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+    }
+
+    /// The addresses that the first look-up gave; none before it, and none behind a proxy.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found
+            .as_ref()
+            .map_or_else(Vec::new, |found| found.iter().copied().collect())
+    }
+
+    /// The scope that addresses named by the server must have at least. Where the name was never looked up here, a
+    /// proxy did it, and the server counts as public.
+    fn scope(&self) -> NetworkScope {
+        if self.is_loopback() {
+            return NetworkScope::Loopback;
+        }
+        let addresses = self.addresses();
+        let scopes = addresses.iter().filter_map(|at| NetworkScope::of(at.ip()));
+        scopes.max().unwrap_or(NetworkScope::Public)
+    }
+}
+
+/// The addresses of a host, as the system knows them.
+fn looked_up(
+    uri: &Uri,
+    config: &Config,
+    timeout: NextTimeout,
+) -> Result<ResolvedSocketAddrs, Error> {
+    let found = DefaultResolver::default().resolve(uri, config, timeout);
+    // The system has many words for one thing.
+    found.map_err(|error| match error {
+        Error::Io(_) => Error::HostNotFound,
+        other => other,
+    })
+}
+
+/// Looks up the target's name once, and everything else, such as a proxy, as usual.
+#[derive(Debug)]
+pub(super) struct TargetResolver(pub Arc<TargetHost>);
+
+impl Resolver for TargetResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let is_target = uri
+            .host()
+            .is_some_and(|host| host.eq_ignore_ascii_case(&self.0.host));
+        if !is_target {
+            return looked_up(uri, config, timeout);
+        }
+        let mut known = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.as_ref() {
+            return Ok(found.clone());
+        }
+        let found = looked_up(uri, config, timeout)?;
+        *known = Some(found.clone());
+        Ok(found)
+    }
+}
+
+/// An address that the server has no business to name.
+#[derive(Debug, thiserror::Error)]
+#[error("not an address that this server may lead to")]
+pub(super) struct OutOfReach;
+
+/// Looks up hosts that a server names. The connection goes to the very addresses that were looked at.
+#[derive(Debug)]
+pub(super) struct GuardedResolver(pub Arc<TargetHost>);
+
+impl Resolver for GuardedResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let least = self.0.scope();
+        let found = looked_up(uri, config, timeout)?;
+        let is_allowed =
+            |at: &SocketAddr| NetworkScope::of(at.ip()).is_some_and(|scope| scope >= least);
+        if found.iter().all(is_allowed) {
+            Ok(found)
+        } else {
+            Err(Error::Other(Box::new(OutOfReach)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NetworkScope::{Loopback, Private, Public};
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_scope_or_none() {
+        for (address, scope) in [
+            ("127.0.0.1", Some(Loopback)),
+            ("127.9.9.9", Some(Loopback)),
+            ("::1", Some(Loopback)),
+            ("::ffff:127.0.0.1", Some(Loopback)),
+            ("10.1.2.3", Some(Private)),
+            ("172.16.0.1", Some(Private)),
+            ("172.31.255.255", Some(Private)),
+            ("192.168.1.1", Some(Private)),
+            ("100.64.0.1", Some(Private)),
+            ("fd00::1", Some(Private)),
+            ("64:ff9b::a00:1", Some(Private)),
+            ("2002:0a00:0001::1", Some(Private)),
+            ("1.1.1.1", Some(Public)),
+            ("172.32.0.1", Some(Public)),
+            ("2606:4700::1", Some(Public)),
+            ("0.0.0.0", None),
+            ("169.254.169.254", None),
+            ("::ffff:169.254.169.254", None),
+            ("fe80::1", None),
+            ("::", None),
+            ("224.0.0.1", None),
+            ("255.255.255.255", None),
+            ("ff02::1", None),
+            ("2001:db8::1", None),
+            ("203.0.113.7", None),
+        ] {
+            assert_eq!(
+                NetworkScope::of(address.parse().unwrap()),
+                scope,
+                "{address}"
+            );
+        }
+    }
+
+    fn host(name: &str, found: &[&str]) -> Arc<TargetHost> {
+        let host = TargetHost::new(name);
+        let mut addresses = DefaultResolver::default().empty();
+        for address in found {
+            addresses.push(SocketAddr::new(address.parse().unwrap(), 443));
+        }
+        *host.found.lock().unwrap() = Some(addresses);
+        host
+    }
+
+    #[test]
+    fn a_server_leads_only_to_what_is_as_public_as_itself() {
+        assert_eq!(host("localhost", &["127.0.0.1"]).scope(), Loopback);
+        assert_eq!(host("[::1]", &["::1"]).scope(), Loopback);
+        assert_eq!(host("0.0.0.0", &["0.0.0.0"]).scope(), Loopback);
+        assert_eq!(host("intra.example", &["10.0.0.5"]).scope(), Private);
+        assert_eq!(host("a.example", &["1.1.1.1"]).scope(), Public);
+        // A name that has both kinds of addresses gets the stricter rule.
+        assert_eq!(host("b.example", &["127.0.0.1", "1.1.1.1"]).scope(), Public);
+        assert_eq!(TargetHost::new("c.example").scope(), Public);
+        assert!(!TargetHost::new("127.evil.example").is_loopback());
+    }
+
+    /// A server that counts who comes, and its port.
+    fn counting() -> (Arc<std::sync::atomic::AtomicUsize>, u16) {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(b"HTTP/1.1 204 X\r\nConnection: close\r\n\r\n");
+            }
+        });
+        (count, port)
+    }
+
+    fn agent(resolver: impl Resolver) -> ureq::Agent {
+        let config = ureq::Agent::config_builder().proxy(None).build();
+        let connector = ureq::unversioned::transport::DefaultConnector::new();
+        ureq::Agent::with_parts(config, connector, resolver)
+    }
+
+    #[test]
+    fn a_public_server_leads_to_no_other_network() {
+        let (count, port) = counting();
+        let is_refused = |target: &str, found: &str, host: &str| {
+            let agent = agent(GuardedResolver(self::host(target, &[found])));
+            let got = agent.get(format!("http://{host}:{port}/")).call();
+            matches!(got, Err(Error::Other(inner)) if inner.is::<OutOfReach>())
+        };
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "10.0.0.1",
+            "192.168.0.1",
+            "169.254.169.254",
+            "0.0.0.0",
+        ] {
+            assert!(is_refused("a.example", "1.1.1.1", host), "{host}");
+        }
+        assert!(is_refused("intra.example", "10.0.0.5", "127.0.0.1"));
+        assert!(is_refused("localhost", "127.0.0.1", "169.254.169.254"));
+        assert_eq!(
+            count.load(std::sync::atomic::Ordering::SeqCst),
+            0,
+            "nobody came"
+        );
+        let near = agent(GuardedResolver(self::host("localhost", &["127.0.0.1"])));
+        let got = near.get(format!("http://127.0.0.1:{port}/")).call();
+        assert_eq!(got.unwrap().status(), 204, "a server of this machine may");
+    }
+
+    /// The name of this target leads nowhere by now; the check still goes where it led at first.
+    #[test]
+    fn a_name_is_looked_up_once() {
+        let (count, port) = counting();
+        let host = TargetHost::new("rebound.invalid");
+        let mut first = DefaultResolver::default().empty();
+        first.push(SocketAddr::new("127.0.0.1".parse().unwrap(), port));
+        *host.found.lock().unwrap() = Some(first);
+        let agent = agent(TargetResolver(host));
+        for _ in 0..2 {
+            let got = agent.get(format!("http://rebound.invalid:{port}/")).call();
+            assert_eq!(got.unwrap().status(), 204);
+        }
+        assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), 2);
+    }
+}

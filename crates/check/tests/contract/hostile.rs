@@ -1,0 +1,288 @@
+//! Servers and programs that attack whoever checks them: what they cost is bounded, what they say is cleaned, and they
+//! lead the check nowhere.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use docent_check::{Options, Profile, Report, Target, check, render};
+use serde_json::{Value, json};
+
+use crate::broken::{Broken, result_of};
+use crate::server::{Reply, serve, serve_at};
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn checked(target: &Target, timeout: Duration) -> Report {
+    let options = Options {
+        profiles: Profile::ALL.to_vec(),
+        call_timeout: timeout,
+        ..Options::default()
+    };
+    check(target, &options, &|_| {})
+}
+
+/// Whoever asks for sign-in chooses where its metadata is. Nobody is led to a cloud's metadata service or to a
+/// network of no use, whatever the target; see the unit tests of the network for targets on the internet.
+#[test]
+fn metadata_leads_to_no_link_local_address() {
+    let broken = Broken::reply(|origin, call, mut reply| {
+        let away = "https://169.254.169.254";
+        if reply.status == 401 {
+            let challenge = format!("Bearer resource_metadata=\"{away}/latest/meta-data\"");
+            reply.headers.retain(|(name, _)| name != "WWW-Authenticate");
+            return reply.with("WWW-Authenticate", &challenge);
+        }
+        if call.path.contains("oauth-protected-resource") {
+            let document =
+                json!({"resource": format!("{origin}/mcp"), "authorization_servers": [away]});
+            return Reply::json(&document);
+        }
+        reply
+    });
+    let server = broken.sign_in().serve();
+    let report = checked(&Target::Url(server.url), LONG);
+    let metadata = report
+        .findings
+        .iter()
+        .find(|finding| finding.rule == "auth/server-metadata")
+        .unwrap();
+    assert!(
+        metadata.received.contains("the address was not called"),
+        "{metadata:?}"
+    );
+}
+
+/// Other schemes, plain http elsewhere and hosts that only begin like this machine are not even tried.
+#[test]
+fn metadata_leads_to_no_other_scheme() {
+    for away in [
+        "file:///etc/passwd",
+        "http://127.0.0.1.evil.invalid/x",
+        "http://public.invalid/x",
+        "gopher://127.0.0.1/",
+        "https://",
+    ] {
+        let broken = Broken::reply(move |_, _, mut reply| {
+            if reply.status == 401 {
+                let challenge = format!("Bearer resource_metadata=\"{away}\"");
+                reply.headers.retain(|(name, _)| name != "WWW-Authenticate");
+                return reply.with("WWW-Authenticate", &challenge);
+            }
+            reply
+        });
+        let server = broken.sign_in().serve();
+        let report = checked(&Target::Url(server.url), LONG);
+        assert!(
+            !format!("{report:?}").contains(&format!("GET {away}")),
+            "{away}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_has_a_bound_of_values() {
+    let broken = Broken::reply(|_, call, reply| {
+        if call.method() == "prompts/list" {
+            let many = vec![Value::Array(Vec::new()); 500_000];
+            return result_of(call, &json!({ "prompts": many }));
+        }
+        reply
+    });
+    let report = checked(&Target::Url(broken.serve().url), LONG);
+    let found = report
+        .findings
+        .iter()
+        .find(|finding| finding.rule == "limits/answer-bytes")
+        .unwrap();
+    assert_eq!(found.message, "an answer has more than 400000 JSON values");
+}
+
+#[test]
+fn a_hundred_thousand_tools_are_a_thousand() {
+    let broken = Broken::reply(|_, call, reply| {
+        if call.method() != "tools/list" {
+            return reply;
+        }
+        let tool = |n: usize| json!({"name": format!("t{n}\u{1b}[31m<img>")});
+        let tools: Vec<Value> = (0..100_000).map(tool).collect();
+        let list =
+            json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"});
+        result_of(call, &list)
+    });
+    let report = checked(&Target::Url(broken.serve().url), LONG);
+    assert_eq!(report.tools.len(), 1_000);
+    assert!(report.findings.len() <= 200, "{}", report.findings.len());
+    for rule in docent_check::rules() {
+        let of_rule = report.findings.iter().filter(|one| one.rule == rule.id);
+        assert!(of_rule.count() <= 10, "{}", rule.id);
+    }
+    let texts = [
+        render::terminal(&report, render::Ink::Plain),
+        render::html(&report),
+        render::markdown(&report),
+        render::junit(&report),
+        render::json(&report).to_string(),
+        render::sarif(&report).to_string(),
+    ];
+    for text in &texts {
+        assert!(text.len() < 1024 * 1024, "{} bytes", text.len());
+        assert!(!text.contains('\u{1b}'));
+    }
+    // In Markdown, what stands between backticks is text.
+    let markdown: String = texts[2].split('`').step_by(2).collect();
+    for text in [&texts[1], &markdown, &texts[3]] {
+        assert!(!text.contains("<img>"), "a page of its own");
+    }
+}
+
+/// A server that writes one thing again and again, slowly or not, before any answer.
+fn dripping(piece: &'static [u8], pause: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut [0; 4096]);
+                let mut sent = stream.write_all(b"HTTP/1.1 200 OK\r\n");
+                while sent.is_ok() {
+                    std::thread::sleep(pause);
+                    sent = stream.write_all(piece);
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn headers_have_a_bound_in_bytes_and_time() {
+    let flood = dripping(
+        b"X-Flood: 0123456789012345678901234567890123456789\r\n",
+        Duration::ZERO,
+    );
+    let report = checked(&Target::Url(flood), LONG);
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(report.findings[0].rule, "lifecycle/answers");
+    assert_ne!(
+        report.findings[0].message,
+        "the server did not answer in time"
+    );
+    let slow = dripping(b"x", Duration::from_millis(20));
+    let report = checked(&Target::Url(slow), Duration::from_millis(300));
+    assert_eq!(
+        report.findings[0].message,
+        "the server did not answer in time"
+    );
+    let comments = serve(|_| Reply::raw("text/event-stream", ": wait\n\n").left_open());
+    let report = checked(&Target::Url(comments.url), Duration::from_millis(300));
+    assert_eq!(
+        report.findings[0].message,
+        "the server did not answer in time"
+    );
+}
+
+/// Answers that never end count for what was read of them.
+#[test]
+fn endless_answers_are_counted_against_the_check() {
+    let server = Broken::reply(|_, call, reply| {
+        let is_known = ["initialize", "server/discover", "notifications/initialized"];
+        if is_known.contains(&call.method()) {
+            return reply;
+        }
+        Reply::endless("application/json")
+    })
+    .serve();
+    let report = checked(&Target::Url(server.url.clone()), LONG);
+    assert!(!report.findings.is_empty());
+    // Eight megabytes each, sixty-four in all.
+    let endless = server
+        .calls()
+        .iter()
+        .filter(|call| call.method() == "tools/list")
+        .count();
+    assert!(endless <= 9, "{endless}");
+}
+
+#[test]
+fn the_redirect_of_a_target_goes_to_the_same_machine() {
+    // The name of the target is looked up once, for both addresses.
+    let patience = crate::server::Patience { headers: None };
+    let server = serve_at("/mcp", patience, |origin, call| {
+        if call.path == "/mcp" {
+            return Reply::status(308).with("Location", &format!("{origin}/there"));
+        }
+        Reply::status(404)
+    });
+    let report = checked(&Target::Url(server.url.clone()), LONG);
+    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+    assert!(server.calls().iter().any(|call| call.path == "/there"));
+}
+
+#[cfg(unix)]
+mod programs {
+    use super::*;
+
+    fn shell(script: &str) -> Target {
+        Target::Program(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
+    }
+
+    fn root(script: &str, timeout: Duration) -> String {
+        let report = checked(&shell(script), timeout);
+        assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+        report.findings[0].message.clone()
+    }
+
+    #[test]
+    fn floods_of_a_program_end_at_their_bounds() {
+        let flooded = "more than 1000 lines came before the answer";
+        let lines = r#"yes '{"jsonrpc":"2.0","method":"notifications/progress"}'"#;
+        assert_eq!(root(lines, LONG), flooded);
+        assert_eq!(root("yes", LONG), flooded);
+        assert_eq!(root("yes ''", LONG), flooded);
+        let endless = "tr '\\0' x </dev/zero";
+        assert_eq!(
+            root(endless, LONG),
+            "the answer has more than 8388608 bytes"
+        );
+    }
+
+    #[test]
+    fn a_flood_of_stderr_is_read_and_its_end_kept() {
+        let report = checked(
+            &shell("yes 0123456789 | head -n 200000 >&2; echo the end >&2; exit 1"),
+            LONG,
+        );
+        let received = &report.findings[0].received;
+        assert!(received.ends_with("0123456789 / the end"), "{received}");
+        assert!(received.len() < 700, "{received}");
+    }
+
+    /// More requests than a pipe holds, to a program that reads none, and that does not end by itself.
+    #[test]
+    fn a_program_that_reads_nothing_and_never_ends_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("docent-check-{}", std::process::id()));
+        let _ = std::fs::remove_file(&folder);
+        let script = format!(
+            "trap '' TERM HUP PIPE; sleep 600 & echo $! >> {}; wait",
+            folder.display()
+        );
+        let message = root(&script, Duration::from_millis(200));
+        assert_eq!(message, "the program did not answer `initialize` in time");
+        let started = std::fs::read_to_string(&folder).unwrap();
+        let _ = std::fs::remove_file(&folder);
+        for pid in started.split_whitespace() {
+            // It was told to end; how soon the system does that is its own affair.
+            let is_there = || {
+                let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+                state.is_ok_and(|state| !state.contains(") Z"))
+            };
+            let end = std::time::Instant::now() + LONG;
+            while is_there() && std::time::Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(!is_there(), "its child {pid} is still there");
+        }
+    }
+}

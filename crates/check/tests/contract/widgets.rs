@@ -1,0 +1,120 @@
+//! Widgets that only look as if they loaded something, and those that do.
+
+use docent_check::{Report, Severity, Target, check};
+
+use crate::broken::{Broken, greeting, mounted};
+
+/// What bundles of zod, React, Ajv, D3 and pdf.js carry: addresses that nothing loads, and probes for `eval`.
+const INNOCENT: &str = r##"<style>@namespace svg url(http://www.w3.org/2000/svg); /* url(https://comment.example/x.png) */
+  b { background: url("data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>") }</style>
+<svg xmlns="http://www.w3.org/2000/svg"></svg><a href="https://link.example/">more</a>
+<script type="application/ld+json">{"@context": "https://schema.org/", "image": "https://data.example/x.png"}</script>
+<script type="application/json">{"$schema": "https://schema.example/x", "load": "fetch('https://data.example/')"}</script>
+<script>
+  // import "https://comment.example/x.js"
+  const checkIp = (value) => { try { new URL(`http://[${value}]`); return true; } catch { return false; } };
+  const schema = { $schema: "http://json-schema.org/draft-07/schema#", $id: "https://schema.example/id" };
+  const message = 'see https://docs.example/ and fetch("https://docs.example/") or @import "https://docs.example/x.css"';
+  const canRun = () => { try { const F = Function; new F(""); return true; } catch { return false; } };
+  const canCompile = (() => { try { return new Function(""), !0 } catch { return !1 } })();
+  const base = (host) => new URL("https://base.example/", `https://${host}/x`);
+  checkIp("::1"); canRun();
+  const link = /^https?:\/\/regex\.example\/fetch\('https:\/\/regex\.example\/'\)/i, half = 4 / 2 / 1;
+  const markup = `<img src="https://template.example/${link.source}"><script src='https://template.example/x.js'>`;
+  let kept = null; try { kept = localStorage.getItem("kept"); } catch { kept = null; }
+  /*! @license MIT, see https://licence.example/ and import("https://licence.example/x.js") */
+  !function(e,t){"use strict";var n={svg:"http://www.w3.org/2000/svg",xlink:"http://www.w3.org/1999/xlink"},r=/["'`]/g,i=e=>e?`https://${e}/`:"";t.x=n,t.y=r,t.z=i}(window,{});
+  const names = ["https://json-schema.org/draft/2020-12/schema", "http://www.w3.org/1998/Math/MathML"];
+//# sourceMappingURL=https://maps.example/app.js.map
+</script></body>"##;
+
+/// Each of these is loaded as soon as the document is shown.
+const GUILTY: [&str; 8] = [
+    "<script src=https://cdn.example/x.js></script></body>",
+    "<img src='https://cdn.example/x.png'></body>",
+    "<style>b{background:url(//cdn.example/x.png)}</style></body>",
+    "<script>fetch(`https://cdn.example/v1?${Date.now()}`)</script></body>",
+    "<script>!function(e){e.fetch('https://cdn.example/v1')}(window),window.fetch(\"https://cdn.example/v2\")</script></body>",
+    "<script type=module>import\"https://cdn.example/m.js\"</script></body>",
+    "<script>try{fetch('https://cdn.example/v1')}catch{}</script></body>",
+    "<script>/[/'\"]/.test('');new WebSocket('wss://cdn.example/')</script></body>",
+];
+
+/// A request that no run of the widget makes.
+const DEAD: &str =
+    "<script>if (location.hash === '#never') fetch('https://dead.example/v1');</script></body>";
+
+fn checked(broken: &Broken) -> Report {
+    let server = broken.serve();
+    check(&Target::Url(server.url.clone()), &broken.options, &|_| {})
+}
+
+fn found(report: &Report) -> Vec<(&'static str, Severity)> {
+    let found = report.findings.iter();
+    found
+        .map(|finding| (finding.rule, finding.severity))
+        .collect()
+}
+
+#[test]
+fn addresses_that_nothing_loads_are_no_finding() {
+    assert_eq!(checked(&greeting(INNOCENT)).findings, []);
+}
+
+#[test]
+fn what_is_really_loaded_is_reported() {
+    for html in GUILTY {
+        let report = checked(&greeting(html));
+        let wanted = ("widgets/csp-covers", Severity::Error);
+        assert!(found(&report).contains(&wanted), "{html}: {report:?}");
+    }
+}
+
+#[test]
+fn a_literal_request_is_an_error_where_nobody_looked() {
+    let report = checked(&greeting(DEAD));
+    assert_eq!(found(&report), [("widgets/csp-covers", Severity::Error)]);
+}
+
+#[test]
+fn an_address_that_a_script_assigns_is_a_note() {
+    let report = checked(&greeting(
+        "<script>const image = new Image(); image.src = 'https://image.example/x.png';</script></body>",
+    ));
+    assert_eq!(found(&report), [("widgets/csp-covers", Severity::Note)]);
+    assert!(
+        report.findings[0]
+            .message
+            .contains("may load from `https://image.example`")
+    );
+}
+
+/// What the browser did decides.
+#[test]
+fn a_mounted_widget_is_judged_by_what_it_does() {
+    if docent_check::find_browser().is_none() {
+        return;
+    }
+    assert_eq!(checked(&mounted(INNOCENT)).findings, []);
+    assert_eq!(
+        found(&checked(&mounted(DEAD))),
+        [("widgets/csp-covers", Severity::Note)]
+    );
+    let report = checked(&mounted(
+        "<script>fetch('https://api.example/v1').catch(() => {})</script></body>",
+    ));
+    let errors: Vec<_> = found(&report)
+        .into_iter()
+        .filter(|(_, severity)| *severity == Severity::Error)
+        .map(|(rule, _)| rule)
+        .collect();
+    // In both hosts, besides what the text says.
+    assert_eq!(
+        errors,
+        [
+            "widgets/csp-covers",
+            "widgets/mounted-csp",
+            "widgets/mounted-csp"
+        ]
+    );
+}
