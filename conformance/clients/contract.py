@@ -2,14 +2,20 @@
 search and fetch contract; and the command line that every Python client shares into one line and an exit code:
 
     <script> <transport> <era> <query> <url | command [argument...]>
+
+With EXPECTED set to a table of tools (kit.json), its servers are called in place of the target.
 """
 
 import json
+import os
 import re
 import sys
 import traceback
 
 import anyio
+
+# The table of tools, where the kit's servers are what is tested.
+EXPECTED = os.environ.get("EXPECTED")
 
 UNKNOWN_ID = "conformance:there-is-no-such-document"
 
@@ -38,21 +44,23 @@ def plain(model):
 
 def main(name, connect):
     """`connect(transport, era, target)` is an async context manager that yields a `Plain`."""
-    if len(sys.argv) < 5:
+    if len(sys.argv) < (4 if EXPECTED else 5):
         sys.exit(__doc__)
     transport, era, query, *target = sys.argv[1:]
 
     async def check():
+        if EXPECTED:
+            return f"{await check_kit(lambda url: connect(transport, era, [url]))} tools"
         async with connect(transport, era, target) as client:
-            return await check_contract(client, query)
+            return f"{await check_contract(client, query)} results"
 
     try:
-        count = anyio.run(check)
+        found = anyio.run(check)
     except BaseException as error:  # a task group wraps the first broken rule in groups of its own
         print(f"failed {name} {transport} {era}: {first_line(error)}")
         traceback.print_exc()
         sys.exit(1)
-    print(f"ok {name} {transport} {era} {count} results")
+    print(f"ok {name} {transport} {era} {found}")
 
 
 def first_line(error):
@@ -120,3 +128,30 @@ def check_document(where, document):
         expect(isinstance(document.get(key), str), f"{where}: `{key}` is not a string")
     expect(document["id"], f"{where}: `id` is empty")
     expect(re.match(r"$|https?://.", document["url"]), f"{where}: `url` is neither empty nor http(s)")
+
+
+async def check_kit(connect):
+    """The same rules as in kit.mjs."""
+    count = 0
+    with open(EXPECTED, encoding="utf-8") as file:
+        table = json.load(file)
+    for url, tools in table.items():
+        async with connect(url) as client:
+            names = [tool["name"] for tool in await client.list_tools()]
+            expect(names == list(tools), f"{url}: other tools than the table has")
+            for name, expected in tools.items():
+                check_result(name, expected, await client.call_tool(name, expected.get("arguments", {})))
+            count += len(names)
+    return count
+
+
+def check_result(name, expected, result):
+    expect(result.get("isError") is not True, f"{name}: error result: {result.get('content')}")
+    data, text = expected.get("data"), expected.get("text")
+    expect(result.get("structuredContent") == data, f"{name}: other data than expected: {result}")
+    texts = [item["text"] for item in result["content"]]
+    if text is None and data is not None:
+        expect(len(texts) == 1, f"{name}: {len(texts)} content items instead of one")
+        expect(json.loads(texts[0]) == data, f"{name}: the text differs from the data")
+    else:
+        expect(texts == ([] if text is None else [text]), f"{name}: another text than expected: {texts}")

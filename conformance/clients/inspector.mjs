@@ -13,6 +13,7 @@ await main(`inspector-${version(INSPECTOR)}`, connect);
 async function connect({ transport, era, target }) {
   const ask = (...request) => inspect([...request, ...server(transport, era, target)]);
   return {
+    parallel: 4,
     listTools: async () => (await ask('--method', 'tools/list')).tools,
     callTool: (name, args) =>
       ask('--method', 'tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args)),

@@ -4,7 +4,7 @@ import os
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from contract import Plain, expect, main
+from contract import EXPECTED, Plain, expect, main
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 
@@ -17,7 +17,12 @@ async def connect(transport, era, target):
     else:
         opened = StdioTransport(command=target[0], args=target[1:], env=dict(os.environ), keep_alive=False)
     async with Client(opened) as client:
-        yield Plain(client.list_tools, client.call_tool_mcp)
+        async def call(name, args):
+            # Turns the data into a type that it makes from the schema, as agents do.
+            await client.call_tool(name, args)
+            return await client.call_tool_mcp(name, args)
+
+        yield Plain(client.list_tools, call if EXPECTED else client.call_tool_mcp)
 
 
 main(f"fastmcp-{version('fastmcp-slim')}", connect)

@@ -16,7 +16,7 @@ use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::result::{DualFormat, TextForm};
 use crate::shelf::Shelf;
-use crate::tool::{Adapter, AnyTool, Tool};
+use crate::tool::{Adapter, AnyTool, OutputContract, Tool};
 use crate::widget::Widget;
 
 /// A picture for an app or a tool.
@@ -71,7 +71,7 @@ pub(crate) struct Inner {
 pub(crate) struct Registered {
     pub(crate) tool: Box<dyn AnyTool>,
     pub(crate) streams: bool,
-    pub(crate) dual: bool,
+    pub(crate) output: OutputContract,
     /// How callers may sign in, if the tool says so.
     pub(crate) security: Option<Vec<Security>>,
     /// Properties that clients repeat in an `Mcp-Param-*` header, with the header's name.
@@ -80,7 +80,7 @@ pub(crate) struct Registered {
 
 impl Registered {
     fn new(tool: Box<dyn AnyTool>, shelf: &Shelf) -> Result<(String, Self), BuildError> {
-        let headers = parameter_headers(&tool.wire(shelf)?);
+        let wire = tool.wire(shelf)?;
         let Descriptor {
             name,
             streams,
@@ -88,16 +88,28 @@ impl Registered {
             security,
             ..
         } = tool.descriptor();
+        let output = OutputContract {
+            dual,
+            has_output_schema: wire.get("outputSchema").is_some(),
+        };
         Ok((
             name,
             Self {
                 tool,
                 streams,
-                dual,
+                output,
                 security,
-                headers,
+                headers: parameter_headers(&wire),
             },
         ))
+    }
+}
+
+impl Registered {
+    /// True when nobody may call the tool without signing in.
+    pub(crate) fn demands_sign_in(&self) -> bool {
+        let ways = self.security.as_deref();
+        ways.is_some_and(|ways| !ways.contains(&Security::NoAuth))
     }
 }
 
@@ -190,6 +202,16 @@ impl App {
             .and_then(|&index| self.0.tools.get(index))
     }
 
+    /// A tool that nobody may call without signing in.
+    pub(crate) fn demanding_tool(&self) -> Option<&str> {
+        let mut tools = self.0.tool_by_name.iter();
+        let demanding = |index: &usize| {
+            let tool = self.0.tools.get(*index);
+            tool.is_some_and(Registered::demands_sign_in)
+        };
+        tools.find_map(|(name, index)| demanding(index).then_some(name.as_str()))
+    }
+
     /// The tools as a JSON array, rendered once for each change of them.
     pub(crate) fn tool_list(&self) -> Result<Arc<str>, BuildError> {
         let version = self.0.changes.tools_version();
@@ -262,7 +284,7 @@ impl AppBuilder {
     /// Adds a tool. Hosts see the tools in the order they were added.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Box::new(Adapter(tool)));
+        self.tools.push(Box::new(Adapter::new(tool)));
         self
     }
 

@@ -146,7 +146,7 @@ impl ToolCall {
         let (shape, server) = (shape(app, asker), &app.inner().identity.wire);
         let span =
             tracing::info_span!(target: SPANS, "tool", tool = self.name.as_str(), outcome = Empty);
-        let work = entry.tool.call(arguments, entry.dual, context);
+        let work = entry.tool.call(arguments, entry.output, context);
         let work = guarded(asker.patience, work).instrument(span.clone());
         let outcome = match work.await {
             Ok(Ok(mut payloads)) => {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::RequestId;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -15,6 +15,9 @@ use tracing::Instrument as _;
 use crate::auth::Caller;
 use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
 use crate::exchange::{Exchange, Reply};
+use crate::http::budget::{ByteReservation, ConnectionShare};
+use crate::http::queue::AnswerQueue;
+use crate::http::refusal;
 use crate::message::{self, Message, Notification, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -26,54 +29,106 @@ pub(crate) struct Sender {
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// One connection. Answers leave through the sender it was made with.
+/// What a message occupies until it is answered: its turn to be parsed where it is large, and the memory of its body.
+pub(crate) struct OccupiedMemory {
+    _turn: Option<OwnedSemaphorePermit>,
+    _body: Option<ByteReservation>,
+}
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Receipt {
+    /// Its answer follows, if it has one.
+    Taken,
+    /// It was a larger call than allowed; this answers it.
+    TooLarge(String),
+    /// It was a request while too many are being worked on; this answers it.
+    Busy(String),
+}
+
+/// Where the answers of a connection go.
+#[derive(Clone)]
+pub(crate) enum AnswerSink {
+    /// A pipe. Whoever does not read it is not heard either.
+    Pipe {
+        answers: mpsc::Sender<(String, ByteReservation)>,
+        share: Arc<ConnectionShare>,
+        /// Told when some of it was read.
+        read: Arc<Notify>,
+    },
+    /// An event stream. It ends when its reader falls too far behind.
+    Stream(Arc<AnswerQueue>),
+}
+
+/// One connection. Answers leave through the sink it was made with.
 #[derive(Clone)]
 pub(crate) struct Conversation(Arc<State>);
 
 struct State {
     exchange: Exchange,
-    out: mpsc::Sender<String>,
+    out: AnswerSink,
+    /// Places for requests in flight, each of which a request needs: its own, and those of the whole server.
+    in_flight: Vec<Arc<Semaphore>>,
     revision: Mutex<Revision>,
     working: Mutex<HashMap<RequestId, CancellationToken>>,
-    in_flight: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 impl Conversation {
-    pub(crate) fn new(exchange: Exchange, out: mpsc::Sender<String>) -> Self {
-        let in_flight = Arc::new(Semaphore::new(exchange.limits.in_flight));
+    pub(crate) fn new(exchange: Exchange, out: AnswerSink, in_flight: Vec<Arc<Semaphore>>) -> Self {
         Self(Arc::new(State {
             exchange,
             out,
+            in_flight,
             revision: Mutex::new(Revision::ASSUMED),
             working: Mutex::default(),
-            in_flight,
             tasks: TaskTracker::new(),
         }))
     }
 
     /// Takes one message of this sender, or the batch that 2025-03-26 allows, and starts the work on it.
-    pub(crate) async fn receive(&self, bytes: &[u8], sender: &Sender) {
-        let limits = &self.0.exchange.limits;
+    pub(crate) async fn receive(
+        &self,
+        bytes: &[u8],
+        sender: &Sender,
+        body: Option<ByteReservation>,
+    ) -> Receipt {
+        let exchange = &self.0.exchange;
+        let memory = Arc::new(OccupiedMemory {
+            _turn: exchange.parse_turn(bytes.len()).await,
+            _body: body,
+        });
+        let limits = &exchange.limits;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
-            Ok(message::Body::One(text)) => self.one(text, sender).await,
+            Ok(message::Body::One(text)) => return self.one(text, sender, &memory).await,
             Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
                 self.send(error.answer(None)).await;
             }
             Ok(message::Body::Batch(items)) => {
                 for item in items {
-                    self.one(item.get(), sender).await;
+                    match self.one(item.get(), sender, &memory).await {
+                        Receipt::Taken => {}
+                        Receipt::TooLarge(answer) | Receipt::Busy(answer) => {
+                            self.send(answer).await;
+                        }
+                    }
                 }
             }
         }
+        Receipt::Taken
     }
 
     /// Refuses a message that was too long to be read.
     pub(crate) async fn refuse(&self, message: &'static str) {
         self.send(RpcError::invalid_request(message).answer(None))
             .await;
+    }
+
+    /// Sends an answer that was made already.
+    pub(crate) async fn answer(&self, text: String) {
+        self.send(text).await;
     }
 
     /// Waits for the answers still being worked on.
@@ -89,16 +144,45 @@ impl Conversation {
         }
     }
 
-    async fn one(&self, text: &str, sender: &Sender) {
+    async fn one(&self, text: &str, sender: &Sender, memory: &Arc<OccupiedMemory>) -> Receipt {
         match message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
             Ok(Message::Response) => {}
             Ok(Message::Notification(note)) => self.notified(&note),
-            Ok(Message::Request(request)) => match self.revision_of(&request) {
-                Ok(revision) => self.start(&request, revision, sender).await,
-                Err(error) => self.send(error.answer(Some(&request.id))).await,
-            },
+            Ok(Message::Request(request)) => {
+                if let Some(answer) = self.0.exchange.oversized(&request) {
+                    return Receipt::TooLarge(answer);
+                }
+                match self.revision_of(&request) {
+                    Ok(revision) => {
+                        let Some(permits) = self.permits().await else {
+                            return Receipt::Busy(refusal::too_busy().answer(Some(&request.id)));
+                        };
+                        let held = (permits, Arc::clone(memory));
+                        self.start(&request, revision, sender, held);
+                    }
+                    Err(error) => self.send(error.answer(Some(&request.id))).await,
+                }
+            }
         }
+        Receipt::Taken
+    }
+
+    /// Places for a request. A pipe waits for them, and until its client has read enough of what waits there: it fills
+    /// up, and nothing is turned away. A stream is told to come back.
+    async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let places = self.0.in_flight.iter().cloned();
+        let AnswerSink::Pipe { share, read, .. } = &self.0.out else {
+            return places.map(|place| place.try_acquire_owned().ok()).collect();
+        };
+        while share.budget().is_strained() {
+            read.notified().await;
+        }
+        let mut permits = Vec::new();
+        for place in places {
+            permits.push(place.acquire_owned().await.ok()?);
+        }
+        Some(permits)
     }
 
     fn notified(&self, note: &Notification<'_>) {
@@ -140,9 +224,13 @@ impl Conversation {
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
-    async fn start(&self, request: &Request<'_>, revision: Revision, sender: &Sender) {
-        // Whoever asks faster than we answer waits; the pipe fills up, and nothing is turned away.
-        let permit = self.0.in_flight.clone().acquire_owned().await.ok();
+    fn start(
+        &self,
+        request: &Request<'_>,
+        revision: Revision,
+        sender: &Sender,
+        held: impl Send + 'static,
+    ) {
         let cancel = CancellationToken::new();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
@@ -168,7 +256,7 @@ impl Conversation {
                 }
             }
             lock(&this.0.working).remove(&id);
-            drop(permit);
+            drop(held);
         });
     }
 
@@ -187,8 +275,19 @@ impl Conversation {
     }
 
     async fn send(&self, text: String) {
-        if self.0.out.send(text).await.is_err() {
-            tracing::debug!("the client left before its answer");
+        match &self.0.out {
+            AnswerSink::Pipe { answers, share, .. } => {
+                let counted = share.charge(text.len());
+                if answers.send((text, counted)).await.is_err() {
+                    tracing::debug!("the client left before its answer");
+                }
+            }
+            AnswerSink::Stream(queue) => {
+                if !queue.push(text) {
+                    tracing::debug!("an event stream ended, since nobody read it");
+                    self.cancel_all();
+                }
+            }
         }
     }
 }

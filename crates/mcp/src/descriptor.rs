@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::app::Icon;
 use crate::error::BuildError;
 use crate::file;
+use crate::schema::{self, OutputForm, OutputSchema};
 use crate::shelf::Shelf;
 
 /// The longest status text that ChatGPT takes.
@@ -101,9 +102,10 @@ pub struct Descriptor {
 }
 
 /// The schemas made from a tool's types.
-pub(crate) struct Schemas {
-    pub(crate) input: Value,
-    pub(crate) output: Option<Value>,
+#[derive(Clone, Copy)]
+pub(crate) struct Schemas<'a> {
+    pub(crate) input: &'a Value,
+    pub(crate) output: &'a OutputSchema,
 }
 
 impl Descriptor {
@@ -168,7 +170,9 @@ impl Descriptor {
             .meta(INVOKED, done.into())
     }
 
-    /// How callers may sign in; several ways mean that each will do. It stands at the top of the
+    /// How callers may sign in; several ways mean that each will do. Without [`Security::NoAuth`] among them nobody
+    /// calls the tool anonymously: [`http::serve`](crate::http::serve) does not start with such a tool unless its options
+    /// say who may sign in. Over stdio the caller is the owner of the process, who may call everything. It stands at the top of the
     /// descriptor, where ChatGPT looks, and again in `_meta`, because SDKs drop members that they do not
     /// know.
     #[must_use]
@@ -184,7 +188,8 @@ impl Descriptor {
         self
     }
 
-    /// Replaces the output schema made from the type, for contracts that fix every byte.
+    /// Replaces the output schema made from the type, for contracts that fix every byte. It describes
+    /// the data as clients get it, an object.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output_schema = Some(schema);
@@ -207,12 +212,10 @@ impl Descriptor {
     }
 
     /// The descriptor as JSON, or what hosts would refuse about it.
-    pub(crate) fn wire(mut self, schemas: Schemas, shelf: &Shelf) -> Result<Value, BuildError> {
+    pub(crate) fn wire(mut self, schemas: Schemas<'_>, shelf: &Shelf) -> Result<Value, BuildError> {
         self.check()?;
-        let mut input = self.input_schema.take().unwrap_or(schemas.input);
-        if input.get("type") != Some(&json!("object")) {
-            return Err(BuildError::Input(self.name));
-        }
+        let mut input = self.input(schemas.input)?;
+        let output = self.output(schemas.output)?;
         self.note_files(&mut input)?;
         self.note_widget(shelf)?;
         self.check_meta(&input, shelf)?;
@@ -226,7 +229,7 @@ impl Descriptor {
             tool.as_object_mut()
                 .map(|tool| tool.insert(key.into(), value))
         };
-        if let Some(output) = self.output_schema.or(schemas.output) {
+        if let Some(output) = output {
             set("outputSchema", output);
         }
         set(
@@ -252,6 +255,43 @@ impl Descriptor {
             set("_meta", Value::Object(self.meta));
         }
         Ok(tool)
+    }
+
+    /// The input schema, written by hand or made from the type.
+    fn input(&mut self, made: &Value) -> Result<Value, BuildError> {
+        let by_hand = self.input_schema.take();
+        // A choice by hand is the author's word; one that came of a type is a surprise.
+        if by_hand.is_none() && schema::is_choice(made) {
+            return Err(self.wrong(
+                "takes one of several shapes, which hosts refuse in an input: use one struct with optional fields",
+            ));
+        }
+        let input = by_hand.unwrap_or_else(|| made.clone());
+        if input.get("type") != Some(&json!("object")) {
+            return Err(BuildError::Input(self.name.clone()));
+        }
+        match schema::root_flaw(&input) {
+            Some(flaw) => Err(self.wrong(format!("has an input schema {flaw}"))),
+            None => Ok(input),
+        }
+    }
+
+    /// The output schema, written by hand or made from the type.
+    fn output(&mut self, made: &OutputSchema) -> Result<Option<Value>, BuildError> {
+        let Some(by_hand) = self.output_schema.take() else {
+            return Ok(made.schema.clone());
+        };
+        if matches!(made.form, OutputForm::Empty | OutputForm::Text) {
+            return Err(self.wrong(
+                "has an output schema but gives no data: leave out the schema, or make the output a struct",
+            ));
+        }
+        match schema::root_flaw(&by_hand) {
+            Some(flaw) => Err(self.wrong(format!(
+                "has an output schema {flaw}, so that clients refuse the list"
+            ))),
+            None => Ok(Some(by_hand)),
+        }
     }
 
     fn wrong(&self, what: impl Into<String>) -> BuildError {

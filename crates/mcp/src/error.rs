@@ -63,11 +63,17 @@ impl Failure {
         self
     }
 
-    /// Adds data to a caller's mistake, for programs and widgets: it becomes `structuredContent`.
+    /// Adds data to a caller's mistake, for programs and widgets: it becomes `structuredContent`, and
+    /// what is no object its member `result`, because clients take no other data.
     #[must_use]
     pub fn data(mut self, value: impl Into<Value>) -> Self {
         if let Fault::Caller(mistake) = &mut self.0 {
-            mistake.data = Some(value.into());
+            let value = value.into();
+            mistake.data = Some(if value.is_object() {
+                value
+            } else {
+                serde_json::json!({"result": value})
+            });
         }
         self
     }
@@ -181,7 +187,9 @@ pub enum BuildError {
         what: &'static str,
     },
     /// The input schema is not an object.
-    #[error("the input of tool `{0}` is not an object: use a struct with named fields")]
+    #[error(
+        "the input of tool `{0}` is not an object: use a struct with named fields, or `()` for a tool that takes nothing"
+    )]
     Input(String),
     /// A resource's address cannot be told from another or from plain text.
     #[error("`{0}` is not an absolute uri: start it with a scheme, such as `docs://`")]

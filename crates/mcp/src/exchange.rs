@@ -37,6 +37,7 @@ pub(crate) struct Exchange {
     pub(crate) limits: Arc<Limits>,
     pub(crate) auth: Option<Auth>,
     listeners: Arc<Semaphore>,
+    big_parses: Arc<Semaphore>,
     rates: Arc<Rates>,
 }
 
@@ -75,14 +76,37 @@ impl Stream {
 impl Exchange {
     pub(crate) fn new(app: App, limits: Arc<Limits>, auth: Option<Auth>) -> Self {
         let listeners = Arc::new(Semaphore::new(limits.listen_streams));
+        let big_parses = Arc::new(Semaphore::new(limits.big_parses));
         let rates = Arc::new(Rates::new(limits.calls_per_minute));
         Self {
             app,
             limits,
             auth,
             listeners,
+            big_parses,
             rates,
         }
+    }
+
+    /// Waits until a body of this size may be parsed. Large ones take turns, on every transport, and keep their turn
+    /// until they are answered: what is made of them is larger than they are.
+    pub(crate) async fn parse_turn(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if bytes <= self.limits.big_body {
+            return None;
+        }
+        self.big_parses.clone().acquire_owned().await.ok()
+    }
+
+    /// The answer to a tool call that is larger than allowed, on every transport.
+    pub(crate) fn oversized(&self, request: &Request<'_>) -> Option<String> {
+        let (most, size) = (self.limits.call_bytes, request.raw.len());
+        if request.method != "tools/call" || size <= most {
+            return None;
+        }
+        let error = RpcError::invalid_request(format!(
+            "a tool call may have {most} bytes, this has {size}"
+        ));
+        Some(error.answer(Some(&request.id)))
     }
 
     /// Somebody who asks, in the trace that the transport named.
@@ -110,7 +134,12 @@ impl Exchange {
     /// What this caller lacks to call a tool; nothing for a tool that is not there.
     pub(crate) fn lack(&self, caller: &Caller, tool: &str) -> Option<Lack> {
         let entry = self.app.tool(tool)?;
-        self.auth.as_ref()?.lacks(caller, entry.security.as_deref())
+        match &self.auth {
+            Some(auth) => auth.lacks(caller, entry.security.as_deref()),
+            // `http::serve` does not start like this, but a router can be embedded.
+            None if entry.demands_sign_in() && !caller.is_owner() => Some(Lack::unknown()),
+            None => None,
+        }
     }
 
     /// Answers one request. `cancel` fires when the client cancels or has gone.

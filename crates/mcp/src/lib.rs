@@ -54,6 +54,7 @@ mod resource;
 mod result;
 mod revision;
 mod rpc;
+mod schema;
 mod shelf;
 pub mod stdio;
 mod told;

@@ -134,6 +134,14 @@ pub(crate) struct Unread {
 
 /// Parses one message.
 pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
+    // A derived reader takes an array too, for the members in their order. To every other reader of a batch such
+    // an array is no message.
+    if text.starts_with('[') {
+        return Err(Box::new(Unread {
+            id: None,
+            error: RpcError::invalid_request("the message is not a JSON-RPC object"),
+        }));
+    }
     let parsed: Result<Envelope<'_>, _> = serde_json::from_str(text);
     let envelope = parsed.map_err(|error| {
         Box::new(Unread {
@@ -284,6 +292,9 @@ mod tests {
                 -32600,
             ),
             (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
+            // The members in their order are no message, though a derived reader would take them for one.
+            (r#"["2.0",1,"ping"]"#, -32600),
+            (r#"["2.0",1,"tools/call",{"name":"search"}]"#, -32600),
         ];
         for (text, expected) in rows {
             assert_eq!(code(text), expected, "{text}");

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::conversation::{Conversation, Sender};
+use crate::conversation::{AnswerSink, Conversation, Receipt, Sender};
 use crate::exchange::Exchange;
+use crate::http::budget::{ByteBudget, ByteReservation, ConnectionShare};
 use crate::http::limits::Limits;
 
 /// How long answers may still take after the client has closed its end.
@@ -42,7 +43,7 @@ pub async fn run<R, W>(
     app: App,
     limits: Limits,
     input: R,
-    mut output: W,
+    output: W,
     shutdown: CancellationToken,
 ) -> io::Result<()>
 where
@@ -51,16 +52,18 @@ where
 {
     let most = limits.stdio_line;
     let closing = app.inner().closing.clone();
-    let (out, mut answers) = mpsc::channel::<String>(QUEUE);
-    let writer = tokio::spawn(async move {
-        while let Some(mut answer) = answers.recv().await {
-            answer.push('\n');
-            output.write_all(answer.as_bytes()).await?;
-            output.flush().await?;
-        }
-        Ok::<_, io::Error>(())
-    });
-    let conversation = Conversation::new(Exchange::new(app, Arc::new(limits), None), out);
+    let (out, answers) = mpsc::channel(QUEUE);
+    let read = Arc::new(Notify::new());
+    let mut writer = tokio::spawn(write_answers(output, answers, Arc::clone(&read)));
+    let sink = AnswerSink::Pipe {
+        answers: out,
+        share: ConnectionShare::new(&ByteBudget::new(limits.unread_bytes)),
+        read,
+    };
+    // A pipe is one conversation, like a stream.
+    let in_flight = vec![Arc::new(Semaphore::new(limits.stream_in_flight))];
+    let exchange = Exchange::new(app, Arc::new(limits), None);
+    let conversation = Conversation::new(exchange, sink, in_flight);
     // Whoever holds the pipes started this process with all of its rights.
     let owner = Sender {
         caller: Caller::owner(),
@@ -76,14 +79,14 @@ where
             line = lines.next() => line?,
             () = shutdown.cancelled() => break,
         };
-        match line {
-            None => break,
-            Some(Line::TooLong) => conversation.refuse("the line is longer than allowed").await,
-            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => {}
-            Some(Line::Whole(line)) => conversation.receive(&line, &owner).await,
-        }
-        if writer.is_finished() {
-            break;
+        let Some(line) = line else { break };
+        tokio::select! {
+            () = hear(&conversation, line, &owner) => {}
+            ended = &mut writer => {
+                conversation.cancel_all();
+                return ended.unwrap_or(Ok(()));
+            }
+            () = shutdown.cancelled() => break,
         }
     }
     closing.cancel();
@@ -98,6 +101,32 @@ where
         Ok(Ok(written)) => written,
         // A task that was stopped or a client that no longer reads: nothing is left to tell.
         Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+async fn write_answers<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut answers: mpsc::Receiver<(String, ByteReservation)>,
+    read: Arc<Notify>,
+) -> io::Result<()> {
+    while let Some((mut answer, counted)) = answers.recv().await {
+        answer.push('\n');
+        output.write_all(answer.as_bytes()).await?;
+        output.flush().await?;
+        drop((answer, counted));
+        read.notify_one();
+    }
+    Ok(())
+}
+
+async fn hear(conversation: &Conversation, line: Line, owner: &Sender) {
+    match line {
+        Line::TooLong => conversation.refuse("the line is longer than allowed").await,
+        Line::Whole(line) if line.trim_ascii().is_empty() => {}
+        Line::Whole(line) => match conversation.receive(&line, owner, None).await {
+            Receipt::Taken => {}
+            Receipt::TooLarge(answer) | Receipt::Busy(answer) => conversation.answer(answer).await,
+        },
     }
 }
 

@@ -7,24 +7,28 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::content::Content;
 use crate::descriptor::{Descriptor, Schemas};
 use crate::error::{BuildError, Failure};
-use crate::json::Data;
+use crate::json::{Data, JsonObject};
 use crate::request::Context;
 use crate::result::{Answer, Payloads};
+use crate::schema::{InputSchema, OutputForm, OutputSchema};
 use crate::shelf::Shelf;
 
 /// Something the model can call.
 ///
 /// The schemas that hosts see are made from the two types; `deny_unknown_fields` on the input
-/// makes it exact. An output of `()` means that the tool has text but no data.
+/// makes it exact.
 pub trait Tool: Send + Sync + 'static {
-    /// What the tool takes: a struct with named fields.
+    /// What the tool takes: a struct with named fields, or `()` for nothing.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// What the tool gives: any serializable type, or `()`.
+    /// What the tool gives. An object (a struct, a map, an enum whose variants are objects) is the
+    /// data of the result, a string is plain text without data, and `()` is neither. Every other type
+    /// becomes the member `result` of an object, because clients take no other data. A
+    /// [`Value`] has no schema; each value is treated by what it is.
     type Output: Serialize + JsonSchema + Send;
 
     /// The tool as hosts list it. Asked again whenever the app says that its tools changed.
@@ -56,106 +60,173 @@ pub(crate) trait AnyTool: Send + Sync {
     fn call<'a>(
         &'a self,
         arguments: &'a str,
-        dual: bool,
+        contract: OutputContract,
         context: Context,
     ) -> BoxFuture<'a, Result<Payloads, Failure>>;
 }
 
-pub(crate) struct Adapter<T>(pub(crate) T);
+/// What a tool's descriptor said when the app was built, for the form of its results.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputContract {
+    /// Its `results` also stand beside `content`.
+    pub(crate) dual: bool,
+    /// Hosts were shown an output schema, so that every result must have data.
+    pub(crate) has_output_schema: bool,
+}
+
+pub(crate) struct Adapter<T> {
+    tool: T,
+    input: InputSchema,
+    output: OutputSchema,
+}
+
+impl<T: Tool> Adapter<T> {
+    pub(crate) fn new(tool: T) -> Self {
+        Self {
+            tool,
+            input: InputSchema::of::<T::Input>(),
+            output: OutputSchema::of::<T::Output>(),
+        }
+    }
+}
 
 impl<T: Tool> AnyTool for Adapter<T> {
     fn descriptor(&self) -> Descriptor {
-        self.0.descriptor()
+        self.tool.descriptor()
     }
 
     fn wire(&self, shelf: &Shelf) -> Result<Value, BuildError> {
         let schemas = Schemas {
-            input: schema_of::<T::Input>(),
-            output: Some(schema_of::<T::Output>())
-                .filter(|schema| schema.get("type") != Some(&json!("null"))),
+            input: &self.input.schema,
+            output: &self.output,
         };
-        self.0.descriptor().wire(schemas, shelf)
+        self.tool.descriptor().wire(schemas, shelf)
     }
 
     fn call<'a>(
         &'a self,
         arguments: &'a str,
-        dual: bool,
+        contract: OutputContract,
         context: Context,
     ) -> BoxFuture<'a, Result<Payloads, Failure>> {
         async move {
-            let input = serde_json::from_str(arguments).map_err(|error| bad_arguments(&error))?;
+            let input = self.read(arguments)?;
             let prose = context.prose;
-            let answer = self.0.call(input, context).await?;
-            self.erase(answer, prose, dual)
+            let answer = self.tool.call(input, context).await?;
+            self.erase(answer, prose, contract)
         }
         .boxed()
     }
 }
 
+/// An output as a result holds it.
+#[derive(Default)]
+struct Erased {
+    /// JSON of an object.
+    data: Option<String>,
+    quoted: Option<String>,
+    /// What the model reads where there is no data.
+    text: Option<String>,
+}
+
+/// A tool that broke what it told hosts about itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the output is no object, though the tool's output schema says so")]
+struct NoObject;
+
 impl<T: Tool> Adapter<T> {
+    fn read(&self, arguments: &str) -> Result<T::Input, Failure> {
+        let bad = |error: serde_json::Error| bad_arguments(&error.to_string());
+        if !self.input.is_unit {
+            return serde_json::from_str(arguments).map_err(bad);
+        }
+        let members: Map<String, Value> = serde_json::from_str(arguments).map_err(bad)?;
+        match members.keys().next() {
+            Some(name) => Err(bad_arguments(&format!(
+                "unknown field `{name}`, there are no fields"
+            ))),
+            None => serde_json::from_value(Value::Null).map_err(bad),
+        }
+    }
+
     fn erase(
         &self,
         answer: Answer<T::Output>,
         prose: bool,
-        dual: bool,
+        contract: OutputContract,
     ) -> Result<Payloads, Failure> {
-        let (data, quoted) = match self.0.json(&answer.output) {
-            Some(Data { text, quoted }) => (text, Some(quoted)),
-            None => (serde_json::to_string(&answer.output)?, None),
-        };
-        // `()` serializes as `null`: a tool without data.
-        let structured = Some(data).filter(|data| data != "null");
-        let content = answer.content.or_else(|| {
-            let words = prose.then(|| self.0.prose(&answer.output)).flatten()?;
-            Some(vec![Content::text(words)])
-        });
+        let Erased { data, quoted, text } =
+            self.data(&answer.output, contract.has_output_schema)?;
+        let words = || prose.then(|| self.tool.prose(&answer.output)).flatten();
+        let content = answer
+            .content
+            .or_else(|| Some(vec![Content::text(words().or(text)?)]));
         Ok(Payloads {
-            structured,
+            structured: data,
             quoted,
             content,
             meta: answer.meta,
             raw_meta: answer.raw_meta,
-            dual,
+            dual: contract.dual,
             touched: answer.touched,
+        })
+    }
+
+    fn data(&self, output: &T::Output, has_schema: bool) -> Result<Erased, Failure> {
+        let form = self.output.form;
+        if form == OutputForm::Empty {
+            return Ok(Erased::default());
+        }
+        let (json, quoted) = match self.tool.json(output) {
+            Some(Data { text, quoted }) => (text, Some(quoted)),
+            None => (serde_json::to_string(output)?, None),
+        };
+        let first = json.bytes().next();
+        let is_fixed = form == OutputForm::Object || (form == OutputForm::Dynamic && has_schema);
+        Ok(match (form, first) {
+            (OutputForm::Object | OutputForm::Dynamic, Some(b'{')) => Erased {
+                data: Some(json),
+                quoted,
+                text: None,
+            },
+            _ if is_fixed => return Err(NoObject.into()),
+            (OutputForm::Text | OutputForm::Dynamic, Some(b'"')) => Erased {
+                text: Some(serde_json::from_str(&json)?),
+                ..Erased::default()
+            },
+            (OutputForm::Text, _) => Erased {
+                text: Some(json),
+                ..Erased::default()
+            },
+            (OutputForm::Dynamic, Some(b'n')) => Erased::default(),
+            _ => Erased {
+                data: Some(wrapped(&json)),
+                ..Erased::default()
+            },
         })
     }
 }
 
-fn bad_arguments(error: &serde_json::Error) -> Failure {
+/// An output that is no object, under the name that its schema has for it.
+fn wrapped(json: &str) -> String {
+    let mut object = JsonObject::with_capacity(json.len() + 16);
+    object.raw("result", json);
+    object.end()
+}
+
+fn bad_arguments(error: &str) -> Failure {
     // The position inside a re-serialized string means nothing to the model that wrote an object.
-    let text = error.to_string();
-    let cause = text
+    let cause = error
         .rsplit_once(" at line ")
-        .map_or(text.as_str(), |(cause, _)| cause)
-        .to_owned();
+        .map_or(error, |(cause, _)| cause);
     Failure::caller(format!("the arguments do not fit: {cause}"))
         .hint("compare the arguments with the tool's `inputSchema`")
 }
 
-/// JSON Schema 2020-12 of a type, in one piece and without the members that only name it: that
-/// dialect is the protocol's default, and hosts trip over `$ref`.
-fn schema_of<T: JsonSchema>() -> Value {
-    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
-        s.inline_subschemas = true;
-        s.meta_schema = None;
-    });
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value();
-    if let Some(object) = schema.as_object_mut() {
-        object.shift_remove("title");
-        object.shift_remove("description");
-        if object.get("type") == Some(&json!("object")) {
-            object.entry("properties").or_insert_with(|| json!({}));
-        }
-    }
-    schema
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::descriptor::Hints;
 
@@ -182,7 +253,7 @@ mod tests {
 
     #[test]
     fn schemas_are_exact_and_all_hints_are_said() {
-        let tool = Adapter(Counter("count", "Count"))
+        let tool = Adapter::new(Counter("count", "Count"))
             .wire(&Shelf::default())
             .unwrap();
         assert_eq!(
@@ -205,7 +276,7 @@ mod tests {
     fn a_bad_descriptor_does_not_build() {
         let long = "x".repeat(65);
         let wire =
-            |name: &'static str, title| Adapter(Counter(name, title)).wire(&Shelf::default());
+            |name: &'static str, title| Adapter::new(Counter(name, title)).wire(&Shelf::default());
         assert!(wire(Box::leak("x".repeat(64).into_boxed_str()), "t").is_ok());
         for name in ["", "has space", "ümlaut", Box::leak(long.into_boxed_str())] {
             assert!(

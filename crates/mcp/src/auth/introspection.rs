@@ -16,10 +16,13 @@ use super::{Caller, Denied, claims, token};
 
 /// How long the issuer's word counts. Somebody who was signed out there is out here by then.
 pub(crate) const KEPT: Duration = Duration::from_secs(60);
-/// The most tokens whose worth is remembered.
+/// The most tokens that counted, and the most that did not, whose worth is remembered.
 pub(crate) const MAX_REMEMBERED: usize = 10_000;
-/// The most questions to the issuer at once; whoever comes on top is told to come back.
+/// The most questions to the issuer at once about tokens that nobody knows; whoever comes on top is told to come back.
 pub(crate) const MAX_ASKED: usize = 16;
+/// The same about tokens that counted when the issuer was last asked, so that a flood of made-up tokens locks out nobody
+/// who has signed in.
+pub(crate) const MAX_ASKED_AGAIN: usize = 16;
 /// The longest opaque token.
 pub(crate) const MAX_OPAQUE_BYTES: usize = 4 * 1024;
 
@@ -29,11 +32,63 @@ pub(crate) struct Introspection {
     authorization: String,
     web: Arc<dyn Fetch>,
     asking: Semaphore,
-    remembered: Mutex<HashMap<[u8; 32], (Instant, Word)>>,
+    asking_again: Semaphore,
+    remembered: Mutex<Remembered>,
 }
 
+/// What was said of tokens, by the hash of the token. What counted and what did not have room of their own.
+#[derive(Default)]
+struct Remembered {
+    good: HashMap<[u8; 32], (Instant, Claims)>,
+    bad: HashMap<[u8; 32], Instant>,
+}
+
+impl Remembered {
+    /// What still counts of what was said.
+    fn word(&self, name: &[u8; 32]) -> Option<Word> {
+        if let Some((at, claims)) = self.good.get(name)
+            && at.elapsed() < KEPT
+        {
+            return Some(Ok(claims.clone()));
+        }
+        let at = self.bad.get(name)?;
+        (at.elapsed() < KEPT).then_some(Err(NOT_GOOD))
+    }
+
+    fn keep(&mut self, name: [u8; 32], word: &Word) {
+        let now = Instant::now();
+        match word {
+            Ok(claims) => {
+                make_room(&mut self.good, |(at, _)| *at);
+                self.bad.remove(&name);
+                if self.good.len() < MAX_REMEMBERED {
+                    self.good.insert(name, (now, claims.clone()));
+                }
+            }
+            Err(_) => {
+                make_room(&mut self.bad, |at| *at);
+                self.good.remove(&name);
+                if self.bad.len() < MAX_REMEMBERED {
+                    self.bad.insert(name, now);
+                }
+            }
+        }
+    }
+}
+
+/// Drops what is too old from a map that is full.
+fn make_room<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) {
+    if map.len() >= MAX_REMEMBERED {
+        map.retain(|_, value| at(value).elapsed() < KEPT);
+    }
+}
+
+const NOT_GOOD: Denied = Denied::Bad("the token does not count, or no longer");
+
+type Claims = Arc<Map<String, Value>>;
+
 /// What the issuer said of a token.
-type Word = Result<Arc<Map<String, Value>>, Denied>;
+type Word = Result<Claims, Denied>;
 
 impl Introspection {
     pub(crate) fn new(endpoint: &str, client: &str, secret: &str, web: Arc<dyn Fetch>) -> Self {
@@ -43,6 +98,7 @@ impl Introspection {
             authorization: format!("Basic {}", STANDARD.encode(pair)),
             web,
             asking: Semaphore::new(MAX_ASKED),
+            asking_again: Semaphore::new(MAX_ASKED_AGAIN),
             remembered: Mutex::default(),
         }
     }
@@ -70,14 +126,19 @@ impl Introspection {
 
     async fn word(&self, opaque: &str) -> Word {
         let name: [u8; 32] = Sha256::digest(opaque).into();
-        if let Some((_, word)) = self
-            .remembered()
-            .get(&name)
-            .filter(|(at, _)| at.elapsed() < KEPT)
-        {
-            return word.clone();
-        }
-        let Ok(_permit) = self.asking.try_acquire() else {
+        let counted = {
+            let remembered = self.remembered();
+            if let Some(word) = remembered.word(&name) {
+                return word;
+            }
+            remembered.good.contains_key(&name)
+        };
+        let pool = if counted {
+            &self.asking_again
+        } else {
+            &self.asking
+        };
+        let Ok(_permit) = pool.try_acquire() else {
             return Err(Denied::Unready);
         };
         let form = Form {
@@ -96,19 +157,13 @@ impl Introspection {
         let word = if claims.get("active") == Some(&Value::Bool(true)) {
             Ok(Arc::new(claims))
         } else {
-            Err(Denied::Bad("the token does not count, or no longer"))
+            Err(NOT_GOOD)
         };
-        let mut remembered = self.remembered();
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, (at, _)| at.elapsed() < KEPT);
-        }
-        if remembered.len() < MAX_REMEMBERED {
-            remembered.insert(name, (Instant::now(), word.clone()));
-        }
+        self.remembered().keep(name, &word);
         word
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (Instant, Word)>> {
+    fn remembered(&self) -> std::sync::MutexGuard<'_, Remembered> {
         self.remembered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -273,6 +273,16 @@ pub(crate) struct Lack {
     pub(crate) signed_in: bool,
 }
 
+impl Lack {
+    /// What somebody lacks where nobody can sign in.
+    pub(crate) const fn unknown() -> Self {
+        Self {
+            scopes: Vec::new(),
+            signed_in: false,
+        }
+    }
+}
+
 /// Collects the parts of an [`Auth`].
 pub struct AuthBuilder {
     bases: Vec<String>,

@@ -33,6 +33,7 @@ use tower::Service;
 use self::connection::Connection;
 use self::pulse::{Clock, Pulse};
 use self::rules::{Rules, Watch};
+use super::budget::ServerBudgets;
 use super::limits::Limits;
 use super::tls::Tls;
 
@@ -144,6 +145,7 @@ struct Server<S> {
     watches: HashMap<Id, Watch>,
     turned_away: u64,
     tls: Option<Tls>,
+    budgets: ServerBudgets,
 }
 
 impl<S: Answering> Server<S> {
@@ -153,6 +155,7 @@ impl<S: Answering> Server<S> {
             protocol: Arc::new(protocol(&limits)),
             clock: Arc::new(Clock::new()),
             rules: Rules::new(&limits),
+            budgets: ServerBudgets::new(&limits),
             limits,
             tasks: JoinSet::new(),
             watches: HashMap::new(),
@@ -169,15 +172,18 @@ impl<S: Answering> Server<S> {
         }
         hurry(&stream);
         let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
+        let shares = self.budgets.connection();
+        let watch = Watch::new(Arc::clone(&pulse), Arc::clone(&shares.answers));
         let connection = Connection {
             service: self.service.clone(),
             protocol: Arc::clone(&self.protocol),
-            pulse: Arc::clone(&pulse),
+            pulse,
             peer: Peer(peer),
             tls: self.tls.clone(),
+            shares,
         };
         let task = self.tasks.spawn(connection.run(stream));
-        self.watches.insert(task.id(), Watch::new(pulse));
+        self.watches.insert(task.id(), watch);
     }
 
     fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
@@ -195,6 +201,7 @@ impl<S: Answering> Server<S> {
         let now = self.clock.refresh();
         // Seven eighths full.
         self.rules.crowded = self.watches.len() * 8 >= self.limits.connections * 7;
+        self.rules.strained = self.budgets.is_strained();
         for watch in self.watches.values_mut() {
             watch.attend(&self.rules, now);
         }

@@ -71,14 +71,40 @@ pub(crate) fn whole(mut text: String, status: StatusCode, form: Form) -> Respons
         return json(status, text);
     }
     // One event in one piece: the client sees a stream, the network a body of known length.
+    text.reserve_exact(EVENT_FRAME.len());
     text.insert_str(0, "data: ");
     text.push_str("\n\n");
-    stream_head(Body::from(text))
+    stream_head(Body::from(fitted(text)))
 }
+
+/// What makes an event of a message.
+const EVENT_FRAME: &str = "data: \n\n";
+
+/// A message as an event, after the lines that come before its data.
+pub(crate) fn event(before: &str, text: &str) -> String {
+    let mut event = String::with_capacity(before.len() + EVENT_FRAME.len() + text.len());
+    event.push_str(before);
+    event.push_str("data: ");
+    event.push_str(text);
+    event.push_str("\n\n");
+    event
+}
+
+/// A text that takes about as much memory as it is long: what waits to be written is counted by its length.
+fn fitted(mut text: String) -> String {
+    let spare = text.capacity() - text.len();
+    if spare > SPARE.max(text.len() / 8) {
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// Bytes that are not worth moving a text for.
+const SPARE: usize = 4 * 1024;
 
 /// A JSON body.
 pub(crate) fn json(status: StatusCode, text: String) -> Response {
-    respond(status, "application/json", Body::from(text))
+    respond(status, "application/json", Body::from(fitted(text)))
 }
 
 /// An error with its status.
@@ -104,7 +130,7 @@ pub(crate) fn stream<T: Send + 'static>(
 ) -> Response {
     let events = futures::stream::unfold((stream, kept), move |(mut stream, kept)| async move {
         let event = match tokio::time::timeout(keep_alive, stream.next()).await {
-            Ok(Some(text)) => Bytes::from(format!("data: {text}\n\n")),
+            Ok(Some(text)) => Bytes::from(event("", &text)),
             Ok(None) => return None,
             Err(_) => Bytes::from_static(b":\n\n"),
         };
@@ -142,6 +168,24 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_takes_about_as_much_memory_as_it_is_long() {
+        let text = |length: usize, capacity: usize| {
+            let mut text = String::with_capacity(capacity);
+            text.push_str(&"x".repeat(length));
+            let kept = fitted(text);
+            (kept.len(), kept.capacity())
+        };
+        assert_eq!(text(100, SPARE + 100), (100, SPARE + 100));
+        assert_eq!(text(100, SPARE + 101), (100, 100));
+        assert_eq!(text(80_000, 90_000), (80_000, 90_000));
+        assert_eq!(text(80_000, 90_001), (80_000, 80_000));
+        assert_eq!(
+            event("event: message\n", "{}"),
+            "event: message\ndata: {}\n\n"
+        );
+    }
 
     #[test]
     fn accept_decides_and_silence_means_a_stream() {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -10,10 +11,11 @@ use axum::body::{Body, HttpBody};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::poll;
-use http::header::CONNECTION;
+use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep};
 
+use super::budget::{ByteReservation, ConnectionShare};
 use super::limits::Limits;
 use super::refusal::{self, INVALID_REQUEST};
 
@@ -32,6 +34,9 @@ pub enum BodyError {
     /// The body ended early or was not framed as HTTP demands.
     #[error("the request body is broken")]
     Broken,
+    /// Too many bodies are still coming, or too many of this connection.
+    #[error("too many request bodies are on their way")]
+    Crowded,
 }
 
 impl BodyError {
@@ -42,6 +47,7 @@ impl BodyError {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
+            Self::Crowded => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -52,6 +58,7 @@ impl BodyError {
             Self::TooLarge { .. } => "send a shorter message",
             Self::TooSlow => "send the whole body at once",
             Self::Broken => "send a body with a correct `Content-Length` or chunked encoding",
+            Self::Crowded => "try again in a second",
         }
     }
 }
@@ -62,11 +69,20 @@ impl IntoResponse for BodyError {
         let mut response = refusal::answer(self.status(), INVALID_REQUEST, &message, self.hint());
         // The rest of the body may not have been read, so the connection cannot be used again. HTTP/2
         // knows no such header, and hyper leaves it out there.
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::Crowded {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         response
     }
+}
+
+/// A body that came whole. Its memory is counted as long as this is there.
+#[derive(Debug)]
+pub(crate) struct ReceivedBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) counted: Option<ByteReservation>,
 }
 
 /// Reads a whole body of at most `max` bytes within the time and above the rate of `limits`.
@@ -79,12 +95,28 @@ impl IntoResponse for BodyError {
 ///
 /// Says which bound was passed; nothing of the body is kept then.
 pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, BodyError> {
+    let received = receive(body, max, limits, None).await?;
+    Ok(received.bytes)
+}
+
+/// The same, counted against the share of a connection. What came whole at once and is small is not counted: it is
+/// answered or refused before anything else happens.
+pub(crate) async fn receive(
+    body: Body,
+    max: usize,
+    limits: &Limits,
+    share: Option<&Arc<ConnectionShare>>,
+) -> Result<ReceivedBody, BodyError> {
     // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
     if body.size_hint().lower() > heard_out(max) as u64 {
         return Err(BodyError::TooLarge { max });
     }
-    let received = AtomicUsize::new(0);
-    let mut gathering = pin!(gather(body, max, &received));
+    let gathered = GatheredBody {
+        free: limits.big_body,
+        received: AtomicUsize::new(0),
+        share,
+    };
+    let mut gathering = pin!(gathered.gather(body, max));
     if let Poll::Ready(done) = poll!(gathering.as_mut()) {
         return done;
     }
@@ -99,16 +131,25 @@ pub async fn read(body: Body, max: usize, limits: &Limits) -> Result<Bytes, Body
             () = end.as_mut() => return Err(BodyError::TooSlow),
             () = look.as_mut() => {}
         }
-        if is_slow(
-            received.load(Ordering::Relaxed),
-            start.elapsed(),
-            limits.body_rate,
-        ) {
+        let strained = share.is_some_and(|share| share.budget().is_strained());
+        let rate = if strained {
+            limits.body_rate.saturating_mul(STRAINED_RATE)
+        } else {
+            limits.body_rate
+        };
+        let arrived = gathered.received.load(Ordering::Relaxed);
+        if is_slow(arrived, start.elapsed(), rate) {
             return Err(BodyError::TooSlow);
         }
         look.set(sleep(LOOK_EVERY));
     }
 }
+
+/// How many times faster bodies have to come while half of the memory for them is taken.
+const STRAINED_RATE: usize = 64;
+
+/// What a body that is still coming counts for before its bytes do: the task that waits for it.
+const UNFINISHED: usize = 1024;
 
 /// How many bytes are taken off the network for a body that may have `max`.
 fn heard_out(max: usize) -> usize {
@@ -123,51 +164,91 @@ fn is_slow(arrived: usize, passed: Duration, rate: usize) -> bool {
     (arrived as u128) < due
 }
 
-async fn gather(mut body: Body, max: usize, received: &AtomicUsize) -> Result<Bytes, BodyError> {
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    let mut total = 0usize;
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        // Trailers carry nothing that we use.
-        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else {
-            continue;
-        };
-        total = total.saturating_add(data.len());
-        if total > heard_out(max) {
+/// A body on its way.
+struct GatheredBody<'a> {
+    /// How much may come at once without being counted.
+    free: usize,
+    received: AtomicUsize,
+    share: Option<&'a Arc<ConnectionShare>>,
+}
+
+impl GatheredBody<'_> {
+    async fn gather(&self, mut body: Body, max: usize) -> Result<ReceivedBody, BodyError> {
+        let mut first = Bytes::new();
+        let mut rest = BytesMut::new();
+        let mut total = 0usize;
+        let mut counted = None;
+        loop {
+            let mut waited = false;
+            let next = poll_fn(|cx| {
+                let polled = Pin::new(&mut body).poll_frame(cx);
+                waited |= polled.is_pending();
+                if waited && counted.is_none() {
+                    // From now on it is a body that somebody has to wait for.
+                    counted = self.count(UNFINISHED + total)?;
+                }
+                polled.map(Ok)
+            });
+            let Some(frame) = next.await? else { break };
+            // Trailers carry nothing that we use.
+            let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else {
+                continue;
+            };
+            total = total.saturating_add(data.len());
+            if total > heard_out(max) {
+                return Err(BodyError::TooLarge { max });
+            }
+            self.received.store(total, Ordering::Relaxed);
+            if total > max {
+                // It is refused at its end, and nothing of it is kept until then.
+                first = Bytes::new();
+                rest = BytesMut::new();
+                continue;
+            }
+            if let Some(counted) = &mut counted {
+                if !counted.grow(data.len()) {
+                    return Err(BodyError::Crowded);
+                }
+            } else if total > self.free {
+                counted = self.count(UNFINISHED + total)?;
+            }
+            if first.is_empty() {
+                first = data;
+            } else {
+                // The buffer grows with what arrived, never with what was announced.
+                if rest.is_empty() {
+                    rest.extend_from_slice(&first);
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+        if total > max {
             return Err(BodyError::TooLarge { max });
         }
-        received.store(total, Ordering::Relaxed);
-        if total > max {
-            // It is refused at its end, and nothing of it is kept until then.
-            first = Bytes::new();
-            rest = BytesMut::new();
-        } else if first.is_empty() {
-            first = data;
+        let bytes = if rest.is_empty() {
+            first
         } else {
-            // The buffer grows with what arrived, never with what was announced.
-            if rest.is_empty() {
-                rest.extend_from_slice(&first);
-            }
-            rest.extend_from_slice(&data);
-        }
+            rest.freeze()
+        };
+        Ok(ReceivedBody { bytes, counted })
     }
-    if total > max {
-        return Err(BodyError::TooLarge { max });
+
+    /// Counts a body that is not there at once, or is large. Nothing is counted outside of our own server.
+    fn count(&self, bytes: usize) -> Result<Option<ByteReservation>, BodyError> {
+        let Some(share) = self.share else {
+            return Ok(None);
+        };
+        let counted = share.reserve(bytes, None).ok_or(BodyError::Crowded)?;
+        Ok(Some(counted))
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use futures::{FutureExt, TryStreamExt};
+    use futures::{FutureExt, StreamExt, TryStreamExt};
 
     use super::*;
+    use crate::http::budget::ByteBudget;
 
     #[test]
     fn a_whole_body_needs_no_timer_and_no_copy() {
@@ -224,5 +305,70 @@ mod tests {
         assert!(!is_slow(2048, 2 * second, 1024));
         assert!(is_slow(2047, 2 * second, 1024));
         assert!(!is_slow(0, 3600 * second, 0));
+    }
+
+    fn share(total: usize) -> Arc<ConnectionShare> {
+        ConnectionShare::new(&ByteBudget::new(total))
+    }
+
+    /// A body whose last piece never comes.
+    fn unfinished(sizes: Vec<usize>) -> Body {
+        let piece = |size| Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; size]));
+        let came = futures::stream::iter(sizes.into_iter().map(piece));
+        Body::from_stream(came.chain(futures::stream::pending()))
+    }
+
+    #[tokio::test]
+    async fn what_is_still_coming_is_counted_and_bounded() {
+        let limits = Limits::default();
+        let most = 100_000;
+        for (size, expected) in [(90_000, None), (90_001, Some(Err(BodyError::Crowded)))] {
+            let share = share(UNFINISHED + 90_000 + 10_000);
+            let other = ConnectionShare::new(share.budget());
+            let _held = other.reserve(10_000, None).unwrap();
+            let body = unfinished(vec![1_000, size - 1_000]);
+            let mut reading = Box::pin(receive(body, most, &limits, Some(&share)));
+            let polled = reading.as_mut().now_or_never();
+            assert_eq!(
+                polled.map(|read| read.map(|body| body.bytes.len())),
+                expected
+            );
+            drop(reading);
+            assert_eq!(share.held(), 0, "{size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bodies_of_one_connection_share_what_it_may_hold() {
+        let limits = Limits::default();
+        // A 17th of it is four bodies that are still coming.
+        let share = share(17 * 4 * UNFINISHED);
+        let start = || Box::pin(receive(unfinished(vec![]), 1_000, &limits, Some(&share)));
+        let mut waiting: Vec<_> = (0..4).map(|_| start()).collect();
+        for reading in &mut waiting {
+            assert!(reading.as_mut().now_or_never().is_none());
+        }
+        let one_more = start().now_or_never().unwrap();
+        assert_eq!(one_more.map(|body| body.bytes), Err(BodyError::Crowded));
+        drop(waiting);
+        assert_eq!(share.held(), 0);
+        assert!(start().now_or_never().is_none());
+    }
+
+    #[test]
+    fn what_came_at_once_is_counted_only_if_it_is_large() {
+        let limits = Limits::default();
+        for (size, counted) in [(limits.big_body, false), (limits.big_body + 1, true)] {
+            let share = share(1 << 20);
+            let body = Body::from(vec![b'x'; size]);
+            let read = receive(body, 1 << 20, &limits, Some(&share)).now_or_never();
+            let body = read.unwrap().unwrap();
+            assert_eq!(
+                (body.counted.is_some(), share.held() > size),
+                (counted, counted)
+            );
+            drop(body);
+            assert_eq!(share.held(), 0);
+        }
     }
 }

@@ -7,14 +7,15 @@ use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::join_all;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::answer::{self, Form};
-use super::{body, era};
+use super::budget::{ByteReservation, ConnectionShares};
+use super::{body, era, refusal};
 use crate::auth::Caller;
 use crate::call::Asker;
 use crate::era::{is_bare_discover, with_metadata};
@@ -29,36 +30,43 @@ use crate::trace::{self, TraceParent};
 pub(crate) struct Front {
     pub(crate) exchange: Exchange,
     pub(crate) lenient: bool,
-    in_flight: Arc<Semaphore>,
-    big_parses: Arc<Semaphore>,
+    pub(crate) in_flight: Arc<Semaphore>,
 }
 
 impl Front {
     pub(crate) fn new(exchange: Exchange, lenient: bool) -> Self {
         let limits = &exchange.limits;
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
-        let big_parses = Arc::new(Semaphore::new(limits.big_parses));
         Self {
             exchange,
             lenient,
             in_flight,
-            big_parses,
         }
     }
 
     /// `POST /`, `/mcp` and `/mcp/`.
     pub(crate) async fn post(&self, caller: &Caller, request: HttpRequest<Body>) -> Response {
-        let (parts, body) = request.into_parts();
+        let received = match receive(self, request).await {
+            Ok(received) => received,
+            Err(refusal) => return refusal,
+        };
         let sender = Sender {
             caller,
-            headers: &parts.headers,
-            path: parts.uri.path(),
+            headers: &received.headers,
+            path: received.uri.path(),
         };
-        match receive(self, &parts.headers, body).await {
-            Ok(bytes) => self.answer(&sender, &bytes).await,
-            Err(refusal) => refusal,
-        }
+        let answer = self.answer(&sender, &received.bytes).await;
+        ConnectionShares::assign(received.shares.as_ref(), caller, answer)
     }
+}
+
+/// A request whose body came whole.
+pub(crate) struct ReceivedRequest {
+    pub(crate) headers: HeaderMap,
+    uri: Uri,
+    pub(crate) bytes: Bytes,
+    pub(crate) counted: Option<ByteReservation>,
+    shares: Option<ConnectionShares>,
 }
 
 /// Who sent a message, and how.
@@ -80,20 +88,30 @@ impl Sender<'_> {
     }
 }
 
-/// Reads the body if its type and size are acceptable.
+/// Reads the body if its type and size are acceptable. No permit is taken before it is there: who sends slowly takes
+/// nothing from others.
 pub(crate) async fn receive(
     front: &Front,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Bytes, Response> {
-    if !is_json(headers) {
+    request: HttpRequest<Body>,
+) -> Result<ReceivedRequest, Response> {
+    let (mut parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
         let error = RpcError::invalid_request("`Content-Type` must be `application/json`");
         return Err(answer::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
     }
     let limits = &front.exchange.limits;
-    body::read(body, limits.body_bytes, limits)
+    let shares = parts.extensions.remove::<ConnectionShares>();
+    let share = shares.as_ref().map(|shares| &shares.bodies);
+    let received = body::receive(body, limits.body_bytes, limits, share)
         .await
-        .map_err(IntoResponse::into_response)
+        .map_err(IntoResponse::into_response)?;
+    Ok(ReceivedRequest {
+        headers: parts.headers,
+        uri: parts.uri,
+        bytes: received.bytes,
+        counted: received.counted,
+        shares,
+    })
 }
 
 /// Exactly `application/json`, with or without parameters. A browser sends anything else across
@@ -116,13 +134,9 @@ impl Front {
     async fn answer(&self, sender: &Sender<'_>, bytes: &[u8]) -> Response {
         let limits = &self.exchange.limits;
         let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {
-            return busy();
+            return refusal::busy();
         };
-        let _parse = if bytes.len() > limits.big_body {
-            self.big_parses.acquire().await.ok()
-        } else {
-            None
-        };
+        let _turn = self.exchange.parse_turn(bytes.len()).await;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => answer::refuse(StatusCode::BAD_REQUEST, &error),
             Ok(message::Body::Batch(items)) => self.batch(sender, &items).await,
@@ -168,7 +182,7 @@ impl Front {
                 if let Some(refusal) = self.forbidden(sender, &request).filter(|_| alone) {
                     return Ok(Done::Forbidden(Box::new(refusal)));
                 }
-                self.request(sender, &request, text.len()).await
+                self.request(sender, &request).await
             }
         }
     }
@@ -192,17 +206,9 @@ impl Front {
         &self,
         sender: &Sender<'_>,
         request: &Request<'_>,
-        size: usize,
     ) -> Result<Done, (StatusCode, String)> {
-        let most = self.exchange.limits.call_bytes;
-        if request.method == "tools/call" && size > most {
-            let error = RpcError::invalid_request(format!(
-                "a tool call may have {most} bytes, this has {size}"
-            ));
-            return Err((
-                StatusCode::PAYLOAD_TOO_LARGE,
-                error.answer(Some(&request.id)),
-            ));
+        if let Some(answer) = self.exchange.oversized(request) {
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, answer));
         }
         let (headers, caller) = (sender.headers, sender.caller);
         let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
@@ -306,13 +312,4 @@ fn refused(headers: &HeaderMap, request: &Request<'_>, error: &RpcError) -> (Sta
     let (agent, method) = (crate::era::short(agent), crate::era::short(&request.method));
     tracing::warn!(code = error.code, %agent, %method, reason = %error.message, "a request was refused");
     (StatusCode::BAD_REQUEST, error.answer(Some(&request.id)))
-}
-
-fn busy() -> Response {
-    let error = RpcError::new(-32603, "the server is busy; try again in a second");
-    let mut response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, &error);
-    response
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }

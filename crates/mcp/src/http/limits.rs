@@ -36,6 +36,13 @@ pub struct Limits {
     /// answer. Only a stuck handler or a reader that stopped reading gets here: where `body` and
     /// `handler` together or two SSE keep-alives are longer, those count instead.
     pub stall: Duration,
+    /// How long a connection may take nothing of the answers that wait for it. Taking some of them begins the time
+    /// anew, so a poor line gets its answer. Long enough for the kernel's buffer of a slow reader to drain so far
+    /// that it takes more.
+    pub unread: Duration,
+    /// The same while half of `unread_bytes` is spent. Then taking a little is not enough either: what waits has to
+    /// go within about sixteen times as long.
+    pub unread_strained: Duration,
     /// How old a connection may become before it is closed after its current answers, so that
     /// load spreads again after a restart of one replica.
     pub age: Duration,
@@ -49,6 +56,14 @@ pub struct Limits {
     pub connections: usize,
     /// Requests worked on at once. More would only queue behind the processors.
     pub in_flight: usize,
+    /// Requests to one page of sign-in worked on at once, apart from `in_flight` and from the other pages: a flood on
+    /// one leaves the others alone. Checking a password takes a processor for a while, so more would only queue.
+    pub sign_in_in_flight: usize,
+    /// Bytes of answers that wait to be written, of all connections and transports together. A connection may hold
+    /// a sixteenth of what is free of it, a verified caller half.
+    pub unread_bytes: usize,
+    /// Bytes of request bodies that are still coming or being worked on, shared out in the same way.
+    pub request_bytes: usize,
     /// Bodies over `big_body` parsed at once: JSON can grow a hundredfold in memory.
     pub big_parses: usize,
     /// From which size, in bytes, a body counts as big for `big_parses`.
@@ -57,7 +72,8 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Bytes of a request target. Nothing we serve needs a longer one.
     pub uri_bytes: usize,
-    /// Concurrent HTTP/2 streams on one connection.
+    /// Concurrent HTTP/2 streams on one connection: more than a browser or a host has calls at once, few enough
+    /// that one connection is not a crowd.
     pub h2_streams: u32,
     /// Bytes of one HTTP/2 header list, counted after decompression.
     pub h2_header_list: u32,
@@ -70,6 +86,9 @@ pub struct Limits {
     pub h2_ping_timeout: Duration,
     /// Bytes of any request body.
     pub body_bytes: usize,
+    /// Bytes of the body of a request to sign-in. A client's registration with 4 KiB of addresses and all of
+    /// its names fits, and so does a consent form that carries a request of 8 KiB.
+    pub sign_in_bytes: usize,
     /// Bytes of the body of a `tools/call`. Arguments are questions and ids, not documents.
     pub call_bytes: usize,
     /// Nesting of a JSON body. Parsers recurse; real arguments stay under ten.
@@ -83,6 +102,11 @@ pub struct Limits {
     pub sse_keep_alive: Duration,
     /// Open listen streams in all.
     pub listen_streams: usize,
+    /// Streams of the HTTP+SSE transport of one verified caller, and of one connection.
+    pub streams_per_caller: usize,
+    /// Requests of one such stream worked on at once, the next is told to come back; and of stdio, where it waits.
+    /// Both are one conversation, which asks a few things at a time.
+    pub stream_in_flight: usize,
     /// Bytes of one line on stdio. Larger than `body_bytes` because that peer is the user's own
     /// host.
     pub stdio_line: usize,
@@ -99,27 +123,35 @@ impl Default for Limits {
             handler: Duration::from_secs(30),
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(60),
+            unread: Duration::from_secs(30),
+            unread_strained: Duration::from_secs(2),
             age: Duration::from_secs(600),
             linger: Duration::from_millis(500),
             shutdown: Duration::from_secs(30),
             connections: 4_096,
             in_flight: 256,
+            sign_in_in_flight: 32,
+            unread_bytes: 64 * MIB,
+            request_bytes: 64 * MIB,
             big_parses: 4,
             big_body: 64 * KIB,
             header_bytes: 32 * KIB,
             uri_bytes: 8 * KIB,
-            h2_streams: 100,
+            h2_streams: 32,
             h2_header_list: 16 * 1024,
             h2_window: 256 * 1024,
             h2_ping_every: Duration::from_secs(20),
             h2_ping_timeout: Duration::from_secs(10),
             body_bytes: MIB,
+            sign_in_bytes: 16 * KIB,
             call_bytes: 256 * KIB,
             json_depth: 64,
             batch: 32,
             calls_per_minute: 1_200,
             sse_keep_alive: Duration::from_secs(15),
             listen_streams: 2_000,
+            streams_per_caller: 16,
+            stream_in_flight: 32,
             stdio_line: 4 * MIB,
         }
     }
@@ -150,5 +182,13 @@ mod tests {
             "no room beside the listeners"
         );
         assert!(limits.body_bytes <= limits.stdio_line);
+        assert!(
+            limits.unread_strained < limits.unread && limits.unread < limits.stall,
+            "unread answers would wait for the general limit"
+        );
+        assert!(limits.sign_in_bytes <= limits.body_bytes);
+        // One connection alone holds a 17th.
+        assert!(limits.request_bytes / 17 >= limits.body_bytes);
+        assert!(limits.stream_in_flight < limits.in_flight);
     }
 }

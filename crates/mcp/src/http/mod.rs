@@ -3,11 +3,13 @@
 pub mod accept;
 pub(crate) mod answer;
 pub mod body;
+pub(crate) mod budget;
 pub(crate) mod era;
 pub(crate) mod front;
 pub mod guard;
 pub(crate) mod health;
 pub mod limits;
+pub(crate) mod queue;
 pub(crate) mod refusal;
 mod route;
 mod site;
@@ -55,7 +57,7 @@ pub struct Options {
     pub readiness: Readiness,
     /// Pages beside the MCP endpoint.
     pub routes: Vec<Route>,
-    /// What is demanded of those who call; without it everybody is let in, unknown.
+    /// What is demanded of those who call; without it everybody is let in, unknown, and no tool may demand sign-in.
     pub auth: Option<Auth>,
     /// Speaks TLS itself. Without it, whatever stands in front does.
     pub tls: Option<Tls>,
@@ -106,13 +108,22 @@ impl Options {
 /// Serves an app until `shutdown` fires and the requests in flight are answered.
 ///
 /// # Errors
-/// When the listener fails.
+/// When the listener fails, or a tool demands sign-in and `options` has no `auth`.
 pub async fn serve(
     app: App,
     options: Options,
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    if let (None, Some(tool)) = (&options.auth, app.demanding_tool()) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "tool `{tool}` demands sign-in, and nobody can sign in to this server (set `auth` in the options, or add \
+                 `Security::NoAuth` to the tool)"
+            ),
+        ));
+    }
     let limits = Arc::new(options.limits.clone());
     let closing = app.inner().closing.clone();
     let guard = options.guard(listener.local_addr()?)?;
@@ -149,7 +160,8 @@ pub async fn serve_routes(
     accept::serve(listener, router, limits, options.tls, shutdown).await
 }
 
-/// All of it as a router, for embedding in a larger server and for tests.
+/// All of it as a router, for embedding in a larger server and for tests. Where a tool demands sign-in and `options` has no
+/// `auth`, calls of it are refused.
 pub fn router(app: App, options: Options, guard: Guard) -> Router {
     Router::new().fallback_service(site(app, options, guard))
 }

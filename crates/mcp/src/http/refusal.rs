@@ -1,7 +1,7 @@
 //! Turns a status and a message into an answer that MCP clients understand and people can read.
 
 use axum::response::Response;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
 use super::answer::refuse;
@@ -20,4 +20,29 @@ pub(crate) fn answer(status: StatusCode, code: i32, message: &str, hint: &str) -
         hint => error.with_data(json!({"hint": hint})),
     };
     refuse(status, &hinted)
+}
+
+/// More is being worked on than there is room for.
+pub(crate) fn too_busy() -> RpcError {
+    RpcError::new(INTERNAL_ERROR, "the server is busy; try again in a second")
+}
+
+/// The answer to a message that was not read for that reason.
+pub(crate) fn busy() -> Response {
+    later(too_busy().answer(None))
+}
+
+/// More answers wait to be read than this connection, its caller or all of them together may have.
+pub(crate) fn unread() -> Response {
+    let hint = "read the answers that wait on this connection, then try again";
+    let error = RpcError::new(INTERNAL_ERROR, "too many answers wait to be read");
+    later(error.with_data(json!({"hint": hint})).answer(None))
+}
+
+/// Has the client come back in a second.
+pub(crate) fn later(answer: String) -> Response {
+    let mut response = super::answer::json(StatusCode::SERVICE_UNAVAILABLE, answer);
+    let second = HeaderValue::from_static("1");
+    response.headers_mut().insert(header::RETRY_AFTER, second);
+    response
 }

@@ -1,6 +1,7 @@
 //! Pages beside the MCP endpoint: what the host program adds, behind the same guards and bounds.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -12,6 +13,9 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::sync::Semaphore;
 
+use super::accept::Peer;
+use super::body::ReceivedBody;
+use super::budget::ConnectionShares;
 use super::limits::Limits;
 use super::{body, well_known};
 use crate::auth::Caller;
@@ -31,7 +35,17 @@ pub struct Route {
     method: Method,
     pattern: String,
     open: bool,
+    pool: Pool,
     handler: Handler,
+}
+
+/// Which bounds a route works under.
+#[derive(Debug, Clone)]
+enum Pool {
+    /// Those of all pages together.
+    Pages,
+    /// Those of sign-in; its places are made when it is served.
+    SignIn(Option<Arc<Semaphore>>),
 }
 
 /// A request to a [`Route`].
@@ -41,6 +55,7 @@ pub struct Visit {
     vars: Vars,
     query: String,
     headers: HeaderMap,
+    peer: Option<IpAddr>,
     body: Bytes,
 }
 
@@ -82,6 +97,7 @@ impl Route {
             method,
             pattern,
             open: false,
+            pool: Pool::Pages,
             handler: Arc::new(move |visit| handler(visit).boxed()),
         }
     }
@@ -93,6 +109,13 @@ impl Route {
     #[must_use]
     pub const fn open(mut self) -> Self {
         self.open = true;
+        self
+    }
+
+    /// Works under the bounds of sign-in: small bodies, and places for requests in flight of its own. Each route has
+    /// its own, because some of them wait for a processor, a disk or another server, and the rest must not.
+    pub(crate) fn sign_in(mut self) -> Self {
+        self.pool = Pool::SignIn(None);
         self
     }
 }
@@ -122,6 +145,18 @@ impl Visit {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next().filter(|_| values.next().is_none())?;
         value.to_str().ok()
+    }
+
+    /// The last line of a header that may come in several, which is the one that the nearest proxy wrote.
+    pub(crate) fn last_header(&self, name: &str) -> Option<&str> {
+        let value = self.headers.get_all(name).iter().next_back()?;
+        value.to_str().ok()
+    }
+
+    /// The address that the connection comes from, if it came over one. Behind a proxy this is the proxy.
+    #[must_use]
+    pub const fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     /// The `traceparent` of the request, if it is one.
@@ -217,13 +252,29 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub(crate) fn new(routes: Vec<Route>, limits: Arc<Limits>, gate: Gate) -> Self {
+    pub(crate) fn new(mut routes: Vec<Route>, limits: Arc<Limits>, gate: Gate) -> Self {
+        for route in &mut routes {
+            if let Pool::SignIn(places) = &mut route.pool {
+                *places = Some(Arc::new(Semaphore::new(limits.sign_in_in_flight)));
+            }
+        }
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Self {
             routes: routes.into(),
             limits,
             gate,
             in_flight,
+        }
+    }
+
+    /// The places for requests in flight of a route, and the most bytes of their bodies.
+    fn bounds<'a>(&'a self, route: &'a Route) -> (&'a Semaphore, usize) {
+        match &route.pool {
+            Pool::Pages => (&self.in_flight, self.limits.body_bytes),
+            Pool::SignIn(places) => {
+                let places = places.as_deref().unwrap_or(&self.in_flight);
+                (places, self.limits.sign_in_bytes)
+            }
         }
     }
 
@@ -265,18 +316,29 @@ impl Routes {
                 Err(refusal) => return refusal,
             }
         };
-        let Ok(_permit) = self.in_flight.try_acquire() else {
+        let shares = parts.extensions.get::<ConnectionShares>();
+        let (in_flight, most) = self.bounds(route);
+        let share = shares.map(|shares| &shares.bodies);
+        let received = match body::receive(body, most, &self.limits, share).await {
+            Ok(received) => received,
+            Err(error) => return error.into_response(),
+        };
+        // Not before the body is there: who sends it slowly takes nothing from others.
+        let Ok(_permit) = in_flight.try_acquire() else {
             let later = [(header::RETRY_AFTER, "1")];
             return (StatusCode::SERVICE_UNAVAILABLE, later, "the server is busy").into_response();
         };
-        let body = match body::read(body, self.limits.body_bytes, &self.limits).await {
-            Ok(body) => body,
-            Err(error) => return error.into_response(),
-        };
+        let ReceivedBody {
+            bytes: body,
+            counted: _counted,
+        } = received;
+        let shares = shares.cloned();
+        let visitor = caller.clone();
         let visit = Visit {
             caller,
             vars,
             query: parts.uri.query().unwrap_or_default().to_owned(),
+            peer: parts.extensions.get::<Peer>().map(|peer| peer.0.ip()),
             headers: parts.headers,
             body,
         };
@@ -286,9 +348,10 @@ impl Routes {
                 return (StatusCode::INTERNAL_SERVER_ERROR, error.message).into_response();
             }
         };
-        answered
+        let answer = answered
             .and_then(Page::into_response)
-            .unwrap_or_else(failed)
+            .unwrap_or_else(failed);
+        ConnectionShares::assign(shares.as_ref(), &visitor, answer)
     }
 }
 
@@ -324,6 +387,8 @@ fn decode(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     #[test]
@@ -332,5 +397,78 @@ mod tests {
         for bad in ["%", "%2", "%zz", "%ff"] {
             assert_eq!(decode(bad), None, "{bad}");
         }
+    }
+
+    /// Pages that answer, or never do, with one place for each page of sign-in and one for all others.
+    fn served() -> Routes {
+        let never = |_: Visit| std::future::pending::<Result<Page, Failure>>();
+        let at_once = |_: Visit| async { Ok(Page::html("x")) };
+        let routes = vec![
+            Route::post("/slow", never).sign_in(),
+            Route::post("/quick", at_once).sign_in(),
+            Route::post("/page", never),
+            Route::post("/other", at_once),
+        ];
+        let limits = Limits {
+            in_flight: 1,
+            sign_in_in_flight: 1,
+            sign_in_bytes: 10,
+            ..Limits::default()
+        };
+        Routes::new(routes, Arc::new(limits), Gate(None))
+    }
+
+    fn posted(routes: &Routes, path: &str, body: Body) -> BoxFuture<'static, Response> {
+        let request = Request::post(path).body(body).unwrap();
+        routes.clone().answer(request).boxed()
+    }
+
+    fn status(answered: Option<Response>) -> Option<u16> {
+        answered.map(|response| response.status().as_u16())
+    }
+
+    #[tokio::test]
+    async fn every_page_of_sign_in_has_places_of_its_own() {
+        let routes = served();
+        let mut held = posted(&routes, "/slow", Body::empty());
+        assert!((&mut held).now_or_never().is_none());
+        let ask = |path: &str| status(posted(&routes, path, Body::empty()).now_or_never());
+        assert_eq!(ask("/slow"), Some(503), "one too many");
+        assert_eq!((ask("/quick"), ask("/other")), (Some(200), Some(200)));
+        drop(held);
+        let mut held = posted(&routes, "/page", Body::empty());
+        assert!((&mut held).now_or_never().is_none());
+        assert_eq!((ask("/other"), ask("/quick")), (Some(503), Some(200)));
+        drop(held);
+        assert_eq!(ask("/other"), Some(200));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_still_coming_takes_no_place() {
+        let routes = served();
+        let coming = || Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>());
+        let mut slow: Vec<_> = ["/quick", "/other"]
+            .map(|path| posted(&routes, path, coming()))
+            .into();
+        for request in &mut slow {
+            assert!(request.now_or_never().is_none());
+        }
+        for path in ["/quick", "/other"] {
+            let answered = posted(&routes, path, Body::empty()).now_or_never();
+            assert_eq!(status(answered), Some(200), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bodies_of_sign_in_have_a_bound_of_their_own() {
+        let routes = served();
+        let sent = |path: &str, size: usize| {
+            status(posted(&routes, path, Body::from(vec![b'x'; size])).now_or_never())
+        };
+        assert_eq!(
+            (sent("/quick", 10), sent("/quick", 11)),
+            (Some(200), Some(413))
+        );
+        assert_eq!(sent("/other", 11), Some(200));
     }
 }

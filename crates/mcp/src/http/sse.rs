@@ -9,35 +9,63 @@ use axum::extract::{Extension, Query, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::StatusCode;
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 
-use super::answer;
+use super::budget::{ConnectionShares, ServerBudgets};
 use super::front::{Front, receive};
+use super::queue::AnswerQueue;
+use super::{answer, refusal};
 use crate::auth::Caller;
-use crate::conversation::{Conversation, Sender};
+use crate::conversation::{AnswerSink, Conversation, Receipt, Sender};
 use crate::rpc::RpcError;
 use crate::trace::TraceParent;
-
-/// Answers that may wait for a reader; one that falls further behind blocks only itself.
-const QUEUE: usize = 64;
 
 /// The open streams, by the random id in their address.
 #[derive(Clone)]
 pub(crate) struct Streams {
     front: Front,
-    open: Arc<Mutex<HashMap<String, (Caller, Conversation)>>>,
+    open: Arc<Mutex<HashMap<String, OpenStream>>>,
+    /// For requests that no connection of ours brought, as in a larger server.
+    budgets: ServerBudgets,
+}
+
+#[derive(Clone)]
+struct OpenStream {
+    caller: Caller,
+    conversation: Conversation,
+    queue: Arc<AnswerQueue>,
 }
 
 impl Streams {
     pub(crate) fn new(front: Front) -> Self {
+        let budgets = ServerBudgets::new(&front.exchange.limits);
         Self {
             front,
             open: Arc::default(),
+            budgets,
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, (Caller, Conversation)>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, OpenStream>) -> T) -> T {
         work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Opens a stream, unless there are too many in all, of its caller or on its connection. Callers without a name
+    /// are not told apart, so for them the connection counts alone.
+    fn admit(&self, id: &str, stream: OpenStream) -> bool {
+        let limits = &self.front.exchange.limits;
+        self.with(|open| {
+            let same = |other: &&OpenStream| match stream.caller.key() {
+                Some(key) => other.caller.key() == Some(key),
+                None => Arc::ptr_eq(other.queue.share(), stream.queue.share()),
+            };
+            let room = open.len() < limits.listen_streams
+                && open.values().filter(same).count() < limits.streams_per_caller;
+            if room {
+                open.insert(id.to_owned(), stream);
+            }
+            room
+        })
     }
 }
 
@@ -49,8 +77,9 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some((_, conversation)) = self.streams.with(|open| open.remove(&self.id)) {
-            conversation.cancel_all();
+        if let Some(stream) = self.streams.with(|open| open.remove(&self.id)) {
+            stream.conversation.cancel_all();
+            stream.queue.end();
         }
     }
 }
@@ -59,45 +88,54 @@ impl Drop for Open {
 pub(crate) async fn open(
     State(streams): State<Streams>,
     Extension(caller): Extension<Caller>,
+    shares: Option<Extension<ConnectionShares>>,
 ) -> Response {
     let exchange = streams.front.exchange.clone();
     let limits = exchange.limits.clone();
     let closing = exchange.app.inner().closing.clone();
-    let (out, answers) = mpsc::channel::<String>(QUEUE);
-    let conversation = Conversation::new(exchange, out);
+    let shares = shares.map_or_else(|| streams.budgets.connection(), |found| found.0);
+    let owner = shares.answers.budget().slot(&caller);
+    let queue = Arc::new(AnswerQueue::new(Arc::clone(&shares.answers), owner));
+    let sink = AnswerSink::Stream(Arc::clone(&queue));
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let admitted = streams.with(|open| {
-        let room = open.len() < limits.listen_streams;
-        if room {
-            open.insert(id.clone(), (caller, conversation));
-        }
-        room
-    });
-    if !admitted {
-        let error = RpcError::new(-32603, "too many streams are open; try again later");
-        return answer::refuse(StatusCode::SERVICE_UNAVAILABLE, &error);
+    // Its own places, so that one stream cannot take all that the server has.
+    let own = Arc::new(Semaphore::new(limits.stream_in_flight));
+    let in_flight = vec![own, Arc::clone(&streams.front.in_flight)];
+    let stream = OpenStream {
+        caller: caller.clone(),
+        conversation: Conversation::new(exchange, sink, in_flight),
+        queue: Arc::clone(&queue),
+    };
+    if !streams.admit(&id, stream) {
+        let hint = "close the streams that are no longer read, or try again later";
+        let error = RpcError::new(-32603, "too many streams are open");
+        let answer = error
+            .with_data(serde_json::json!({"hint": hint}))
+            .answer(None);
+        return refusal::later(answer);
     }
     let first = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
-    let state = (Some(first), answers, Open { streams, id });
+    let state = (Some(first), queue, Open { streams, id });
     let keep_alive = limits.sse_keep_alive;
-    let events = futures::stream::unfold(state, move |(first, mut answers, open)| {
+    let events = futures::stream::unfold(state, move |(first, queue, open)| {
         let closing = closing.clone();
         async move {
             let event = match first {
                 Some(first) => first,
                 None => tokio::select! {
-                    answer = answers.recv() => format!("event: message\ndata: {}\n\n", answer?),
+                    answer = queue.next() => answer::event("event: message\n", &answer?),
                     () = tokio::time::sleep(keep_alive) => ":\n\n".to_owned(),
                     () = closing.cancelled() => return None,
                 },
             };
             Some((
                 Ok::<_, std::convert::Infallible>(Bytes::from(event)),
-                (None, answers, open),
+                (None, queue, open),
             ))
         }
     });
-    answer::stream_head(Body::from_stream(events))
+    let answer = answer::stream_head(Body::from_stream(events));
+    ConnectionShares::assign(Some(&shares), &caller, answer)
 }
 
 /// `POST /messages?sessionId=…`.
@@ -110,19 +148,99 @@ pub(crate) async fn message(
     let id = query.get("sessionId").or_else(|| query.get("session_id"));
     let found = id.and_then(|id| streams.with(|open| open.get(id).cloned()));
     // The id alone opens nothing: a stream belongs to whoever opened it.
-    let own = found.filter(|(opener, _)| opener.key() == caller.key());
-    let Some((_, conversation)) = own else {
+    let own = found
+        .filter(|stream| stream.caller.key() == caller.key())
+        .filter(|stream| !stream.queue.has_ended());
+    let Some(stream) = own else {
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
         return answer::refuse(StatusCode::NOT_FOUND, &error);
     };
-    let (parts, body) = request.into_parts();
-    match receive(&streams.front, &parts.headers, body).await {
-        Ok(bytes) => {
-            let trace = TraceParent::of(&parts.headers);
-            let sender = Sender { caller, trace };
-            conversation.receive(&bytes, &sender).await;
-            StatusCode::ACCEPTED.into_response()
+    let body = match receive(&streams.front, request).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    // A stream whose reader falls behind is not worked for until it has caught up.
+    if !stream.queue.share().has_room() {
+        return refusal::unread();
+    }
+    let trace = TraceParent::of(&body.headers);
+    let sender = Sender { caller, trace };
+    let conversation = &stream.conversation;
+    let receiving = conversation.receive(&body.bytes, &sender, body.counted);
+    match receiving.await {
+        Receipt::Busy(answer) => refusal::later(answer),
+        Receipt::Taken => StatusCode::ACCEPTED.into_response(),
+        Receipt::TooLarge(answer) => answer::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::App;
+    use crate::exchange::Exchange;
+    use crate::http::limits::Limits;
+
+    const EACH: usize = 2;
+    const ALL: usize = 7;
+
+    fn streams() -> Streams {
+        let app = App::builder("streams", "1.0.0").build().unwrap();
+        let limits = Limits {
+            streams_per_caller: EACH,
+            listen_streams: ALL,
+            ..Limits::default()
+        };
+        Streams::new(Front::new(
+            Exchange::new(app, Arc::new(limits), None),
+            false,
+        ))
+    }
+
+    fn known(subject: &str) -> Caller {
+        Caller::known("i", subject, None, Default::default(), Default::default())
+    }
+
+    async fn opened(streams: &Streams, caller: &Caller, shares: &ConnectionShares) -> Response {
+        let shares = Some(Extension(shares.clone()));
+        open(State(streams.clone()), Extension(caller.clone()), shares).await
+    }
+
+    #[tokio::test]
+    async fn a_verified_caller_has_so_many_streams_on_all_connections() {
+        let streams = streams();
+        let mut kept = Vec::new();
+        for (count, expected) in [(0, 200), (1, 200), (EACH, 503)] {
+            let response = opened(&streams, &known("a"), &streams.budgets.connection()).await;
+            assert_eq!(response.status(), expected, "{count}");
+            kept.push(response);
         }
-        Err(refusal) => refusal,
+        let shares = streams.budgets.connection();
+        assert_eq!(opened(&streams, &known("b"), &shares).await.status(), 200);
+        drop(kept);
+        assert_eq!(opened(&streams, &known("a"), &shares).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn callers_without_a_name_have_so_many_on_one_connection_and_the_server_in_all() {
+        let streams = streams();
+        let (nobody, mut kept) = (Caller::anonymous(), Vec::new());
+        for _ in 0..ALL / EACH {
+            let shares = streams.budgets.connection();
+            for _ in 0..EACH {
+                kept.push(opened(&streams, &nobody, &shares).await);
+            }
+            let refused = opened(&streams, &nobody, &shares).await;
+            assert_eq!(refused.status(), 503);
+            assert_eq!(refused.headers()["retry-after"], "1");
+        }
+        assert!(kept.iter().all(|response| response.status() == 200));
+        // The seventh, and one more.
+        let shares = streams.budgets.connection();
+        let last = opened(&streams, &nobody, &shares).await;
+        assert_eq!(last.status(), 200);
+        assert_eq!(opened(&streams, &nobody, &shares).await.status(), 503);
+        drop((kept, last));
+        assert!(streams.with(|open| open.is_empty()));
     }
 }

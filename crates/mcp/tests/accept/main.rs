@@ -17,6 +17,7 @@ mod http2;
 mod shutdown;
 mod slow;
 mod tls;
+mod unread;
 
 use std::sync::Arc;
 

@@ -18,6 +18,7 @@ mod isolation;
 #[path = "../../src/auth/mint.rs"]
 #[allow(dead_code, reason = "shared with the tests of the module itself")]
 mod mint;
+mod mix_up;
 mod needles;
 mod scopes;
 mod table;

@@ -12,10 +12,12 @@
 mod defects;
 mod kanban;
 mod observing;
+mod outputs;
 mod protocol;
 mod requests;
 mod routes;
 mod server;
+mod sign_in_demanded;
 mod stdio;
 mod streams;
 mod widgets;

@@ -1,5 +1,6 @@
 //! Answers that take their time: progress, listening, the transport of 2024, and the end of it all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
@@ -10,9 +11,10 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{MODERN, Server, app, shaped};
+use crate::server::{MODERN, Server, app, app_with, shaped};
 
 /// Far longer than anything here takes, and only there so that a failure ends.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -210,6 +212,50 @@ async fn the_transport_of_2024_works_and_ends_with_its_stream() {
     );
     drop(events);
     assert_eq!(server.send(post(&path, &[], &call)).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_stream_works_on_so_many_requests_at_once_and_still_hears_that_one_is_cancelled() {
+    let gate = Arc::new(Notify::new());
+    let limits = Limits {
+        stream_in_flight: 2,
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let server = Server::with(app_with(gate.clone()), options);
+    let request = Request::get("/sse")
+        .header("host", "localhost")
+        .body(Body::empty())
+        .unwrap();
+    let mut events = Events::open(&server, request).await;
+    let first = events.next().await.unwrap();
+    let path = first.lines().nth(1).unwrap().replace("data: ", "");
+    let call = |id: u32, query: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "slow", "arguments": {"query": query}}});
+    for id in [1, 2] {
+        let sent = server.send(post(&path, &[], &call(id, "wait"))).await;
+        assert_eq!(sent.status, 202);
+    }
+    let refused = server.send(post(&path, &[], &call(3, "x"))).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.json()["id"], 3);
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(server.send(post(&path, &[], &cancel)).await.status, 202);
+    // Its place is free once its task has seen that.
+    let again = async {
+        while server.send(post(&path, &[], &call(4, "x"))).await.status != 202 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again)
+        .await
+        .expect("the place was never given back");
+    assert_eq!(events.message().await["id"], 4);
+    gate.notify_waiters();
+    assert_eq!(events.message().await["id"], 2);
 }
 
 /// Shutdown ends listeners with their final result, and readiness goes first.

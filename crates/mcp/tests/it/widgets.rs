@@ -257,7 +257,10 @@ async fn files_are_listed_by_their_type_and_both_forms_arrive() {
     let object = json!({"file_id": "f1", "download_url": "https://files.example/1"});
     let call = json!({"name": "crop", "arguments": {"picture": object, "mask": "f2"}});
     let answer = server.ask(MODERN, "tools/call", call).await.json();
-    assert_eq!(answer["result"]["structuredContent"], json!(["f1", "f2"]));
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"result": ["f1", "f2"]})
+    );
     let call = json!({"name": "crop", "arguments": {"picture": {"file_id": "f1", "download_url": "ftp://x"}}});
     let answer = server.ask(MODERN, "tools/call", call).await.json();
     assert_eq!(answer["result"]["isError"], true);

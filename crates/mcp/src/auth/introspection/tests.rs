@@ -184,8 +184,79 @@ async fn what_is_remembered_has_a_bound() {
     for n in 0..MAX_REMEMBERED + 1 {
         assert!(identify(&asked, &format!("t{n}")).await.is_ok());
     }
-    assert_eq!(asked.remembered().len(), MAX_REMEMBERED);
+    assert_eq!(asked.remembered().good.len(), MAX_REMEMBERED);
     tokio::time::advance(KEPT).await;
     assert!(identify(&asked, "new").await.is_ok());
-    assert_eq!(asked.remembered().len(), 1, "what has ended made room");
+    assert_eq!(asked.remembered().good.len(), 1, "what has ended made room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn made_up_tokens_take_no_room_from_those_that_count() {
+    let web = Fake::new(&active());
+    let asked = asked(&web);
+    assert!(identify(&asked, "good").await.is_ok());
+    *web.says.lock().unwrap() = Ok(json!({"active": false}).to_string());
+    for n in 0..MAX_REMEMBERED + 1 {
+        assert_eq!(identify(&asked, &format!("t{n}")).await, Err(NOT_GOOD));
+    }
+    assert_eq!(asked.remembered().bad.len(), MAX_REMEMBERED);
+    let before = web.asked();
+    assert!(identify(&asked, "good").await.is_ok());
+    assert_eq!(identify(&asked, "t0").await, Err(NOT_GOOD));
+    assert_eq!(web.asked(), before, "both are still known");
+    // What counted and does not any more is not good a moment longer than it was promised.
+    tokio::time::advance(KEPT).await;
+    assert_eq!(identify(&asked, "good").await, Err(NOT_GOOD));
+    assert!(asked.remembered().good.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_made_up_tokens_locks_out_nobody_who_signed_in() {
+    let web = Fake {
+        wait: Duration::from_secs(4),
+        ..Fake::new(&active())
+    };
+    let asked = Arc::new(asked(&web));
+    assert!(identify(&asked, "good").await.is_ok());
+    tokio::time::advance(KEPT).await;
+    let flood: Vec<_> = (0..MAX_ASKED)
+        .map(|n| {
+            let asked = asked.clone();
+            tokio::spawn(async move { identify(&asked, &format!("t{n}")).await })
+        })
+        .collect();
+    while web.asked() < 1 + MAX_ASKED {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(identify(&asked, "another").await, Err(Denied::Unready));
+    assert!(identify(&asked, "good").await.is_ok(), "it is asked again");
+    for one in flood {
+        one.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_understood_lets_nobody_in() {
+    for says in [
+        "",
+        "null",
+        "[]",
+        "true",
+        "{",
+        r#"{"active": "true", "sub": "u", "aud": "api://docs"}"#,
+        r#"{"active": 1, "sub": "u", "aud": "api://docs"}"#,
+        r#"{"active": false, "active": true, "sub": "u", "aud": "api://docs"}"#,
+        r#"{"active": true}"#,
+        r#"{"active": true, "sub": "u"}"#,
+        r#"{"active": true, "aud": "api://docs"}"#,
+    ] {
+        let web = Fake::new(&json!(null));
+        *web.says.lock().unwrap() = Ok(says.to_owned());
+        assert!(identify(&asked(&web), "t").await.is_err(), "{says}");
+    }
+    for error in [FetchError::Unreachable, FetchError::Status(500)] {
+        let web = Fake::new(&active());
+        *web.says.lock().unwrap() = Err(error);
+        assert_eq!(identify(&asked(&web), "t").await, Err(Denied::Unready));
+    }
 }

@@ -6,6 +6,7 @@ use super::cookie::Cookie;
 use super::form::with_query;
 use super::grants::{Allowed, CODE_FOR, Code, LIVES_FOR, NotGranted, Person, UPSTREAM_LIVES_FOR};
 use super::page::{self, Asking, Trouble};
+use super::registry::KnownClient;
 use super::request::{AuthorizationRequest, Refused};
 use super::token::posted;
 use super::users::User;
@@ -14,7 +15,7 @@ use crate::error::Failure;
 use crate::http::{Page, Visit};
 
 /// How long a form can be sent, in seconds: as long as somebody may look for their password.
-const FORM_FOR: u64 = 900;
+pub(crate) const FORM_FOR: u64 = 900;
 /// The most bytes of a name that is tried.
 const MAX_NAME: usize = 1_024;
 
@@ -29,7 +30,7 @@ impl AuthorizationServer {
     pub(super) async fn ask(self, visit: Visit) -> Result<Page, Failure> {
         match self.understand(visit.query()).await {
             Ok(request) => self.asking(&visit, visit.query(), &request, None),
-            Err(refused) => self.refuse(refused, false),
+            Err(refused) => self.refuse(refused, Stage::Unseen),
         }
     }
 
@@ -41,11 +42,11 @@ impl AuthorizationServer {
         };
         let request = match self.understand(&sent.query).await {
             Ok(request) => request,
-            Err(refused) => return self.refuse(refused, true),
+            Err(refused) => return self.refuse(refused, Stage::AfterForm),
         };
         if sent.form.get("decision") != Some("allow") {
             let why = "the user did not allow it";
-            return self.refuse(back(&request, "access_denied", why), true);
+            return self.refuse(back(&request, "access_denied", why), Stage::AfterForm);
         }
         match &self.0.sign_in {
             SignIn::Password { .. } => match self.signed_in(&sent).await? {
@@ -168,16 +169,26 @@ impl AuthorizationServer {
             ends: now + CODE_FOR,
             spent: None,
         };
-        match self.0.grants.allow(code, now).await? {
+        let client = KnownClient::from(request.client.as_ref());
+        match self.0.grants.allow(code, client, now).await? {
             Ok(code) => {
+                if request.client.has_document() {
+                    self.0.documents.trust(&request.client.id);
+                }
                 let to = self.answer(&request.redirect, &[("code", &code)], &request.state);
                 Ok(page::hand_over(&to))
             }
             Err(NotGranted::TooMany) => {
                 let why = "too many people sign in at once";
-                self.refuse(back(&request, "temporarily_unavailable", why), true)
+                self.refuse(
+                    back(&request, "temporarily_unavailable", why),
+                    Stage::AfterForm,
+                )
             }
-            Err(_) => self.refuse(back(&request, "server_error", "try again"), true),
+            Err(_) => self.refuse(
+                back(&request, "server_error", "try again"),
+                Stage::AfterForm,
+            ),
         }
     }
 
@@ -198,9 +209,8 @@ impl AuthorizationServer {
         with_query(redirect, &values)
     }
 
-    /// The answer to a request that is not granted. After a form it is handed over by a page: a redirect would be
-    /// held to the form's policy, through however many hosts the client sends the browser on.
-    pub(crate) fn refuse(&self, refused: Refused, after_form: bool) -> Result<Page, Failure> {
+    /// The answer to a request that is not granted.
+    pub(crate) fn refuse(&self, refused: Refused, stage: Stage) -> Result<Page, Failure> {
         match refused {
             Refused::Here(text) => Ok(page::stopped(&text).status(400)),
             Refused::Failed(failure) => Err(failure),
@@ -212,14 +222,26 @@ impl AuthorizationServer {
             } => {
                 let says = [("error", error), ("error_description", why)];
                 let to = self.answer(&to, &says, &state);
-                Ok(if after_form {
-                    page::hand_over(&to)
-                } else {
-                    page::redirect(&to)
+                Ok(match stage {
+                    Stage::Unseen => page::refused(error, why, &to),
+                    Stage::AfterForm => page::hand_over(&to),
+                    Stage::AfterProvider => page::redirect(&to),
                 })
             }
         }
     }
+}
+
+/// How far a request came before it was refused, which decides how its client learns of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nobody has seen a page of ours: the person is told, and nobody is sent anywhere.
+    Unseen,
+    /// A person sent our form. A page hands the answer over: a redirect would be held to the form's policy, through
+    /// however many hosts the client sends the browser on.
+    AfterForm,
+    /// A person consented here and came back from the provider.
+    AfterProvider,
 }
 
 /// A refusal that goes back to the client of a request.

@@ -20,11 +20,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// True when answers may go to `asked`.
+    /// True when answers may go to `asked`. The rule of addresses is kept here too: who registered with an older
+    /// version may have been allowed more.
     pub(crate) fn may_use(&self, asked: &str) -> bool {
-        self.redirects
-            .iter()
-            .any(|registered| redirect::matches(registered, asked))
+        let registered = |known: &String| redirect::matches(known, asked);
+        redirect::is_acceptable(asked) && self.redirects.iter().any(registered)
     }
 
     /// True when its id is the address of a document, which somebody at that host wrote.
@@ -96,13 +96,18 @@ impl Metadata {
         if self.redirect_uris.is_empty() || self.redirect_uris.len() > redirect::MAX_URIS {
             return Err(BadClient("has no `redirect_uris`, or more than 20"));
         }
+        let bytes: usize = self.redirect_uris.iter().map(String::len).sum();
+        if bytes > redirect::MAX_TOTAL_BYTES {
+            return Err(BadClient("has more than 4 KiB of `redirect_uris`"));
+        }
         if !self
             .redirect_uris
             .iter()
             .all(|uri| redirect::is_acceptable(uri))
         {
             return Err(BadClient(
-                "has a redirect uri that is neither https, nor http on the user's machine, nor a program's own scheme",
+                "has a redirect uri that is neither https, nor http on the user's machine, nor a program's scheme that is \
+                 named after a domain, such as `com.example.app:/callback`",
             ));
         }
         Ok(Client {
@@ -119,8 +124,9 @@ fn shown(name: &str) -> String {
     let plain: String = name
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !is_hidden(*c))
+        .filter(|c| !c.is_control())
         .collect();
+    let plain = docent_unicode::visible(&plain);
     let mut words = plain.split(' ').filter(|word| !word.is_empty());
     let mut line = words.next().unwrap_or_default().to_owned();
     for word in words {
@@ -132,15 +138,6 @@ fn shown(name: &str) -> String {
         line.push('…');
     }
     line
-}
-
-/// Characters that nobody sees, or that turn the direction of what follows.
-const fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
-        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
-        | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
-        | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 #[cfg(test)]
@@ -161,6 +158,9 @@ mod tests {
             ("safe\u{202E}live", "safelive"),
             ("Zoë 海", "Zoë 海"),
             ("\u{200B}", ""),
+            ("\u{2800}\u{3164}\u{FFA0}", ""),
+            ("Chat\u{115F}GPT\u{E0041}", "ChatGPT"),
+            ("کتاب\u{200C}خانه", "کتاب\u{200C}خانه"),
         ] {
             assert_eq!(shown(name), expected);
         }
@@ -168,6 +168,27 @@ mod tests {
         let long = shown(&"a".repeat(MAX_NAME + 1));
         assert_eq!(long.chars().count(), MAX_NAME);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn what_an_older_version_let_in_is_not_used() {
+        let client = Client {
+            id: "x".to_owned(),
+            name: String::new(),
+            redirects: [
+                "https://a.example/cb",
+                "ms-msdt:/id",
+                "intent:x",
+                "cursor://file/a",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            refreshes: true,
+        };
+        assert!(client.may_use("https://a.example/cb"));
+        for bad in ["ms-msdt:/id", "intent:x", "cursor://file/a"] {
+            assert!(!client.may_use(bad), "{bad}");
+        }
     }
 
     #[test]
@@ -179,6 +200,14 @@ mod tests {
         assert!(with(redirect::MAX_URIS).is_ok());
         assert!(with(redirect::MAX_URIS + 1).is_err());
         assert!(with(0).is_err());
+        // Together they have one too, well below that of so many of the longest.
+        let of = |total: usize| {
+            let uri = |bytes: usize| format!("https://a.example/{}", "a".repeat(bytes - 18));
+            let uris = [uri(2_000), uri(2_000), uri(total - 4_000)];
+            metadata(json!({ "redirect_uris": uris })).checked("x")
+        };
+        assert!(of(redirect::MAX_TOTAL_BYTES).is_ok());
+        assert!(of(redirect::MAX_TOTAL_BYTES + 1).is_err());
     }
 
     #[test]

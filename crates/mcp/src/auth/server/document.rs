@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::Mutex as Turn;
 use url::{Host, Url};
 
 use super::client::{Client, Metadata};
 use super::fetch::{FetchError, Fetched, Fetcher};
+use super::fetch_slots::FetchSlots;
 
 /// The most bytes of a client's address.
 const MAX_ADDRESS: usize = 1_024;
 /// The most documents that are kept.
 const MAX_KEPT: usize = 256;
-/// Documents that are fetched at once, whoever asks.
-const AT_ONCE: usize = 4;
 /// How long a document is kept, in seconds: at least so that one sign-in asks once, at most a day.
 const KEPT: std::ops::RangeInclusive<u64> = 60..=86_400;
 /// Without a header.
@@ -48,7 +47,7 @@ pub(crate) struct Documents {
     kept: Mutex<HashMap<String, Kept>>,
     /// One at a time for each address, so that many who ask at once wait for one answer.
     turns: Mutex<HashMap<String, Arc<Turn<()>>>>,
-    at_once: Arc<Semaphore>,
+    slots: Arc<FetchSlots>,
 }
 
 impl Documents {
@@ -57,7 +56,7 @@ impl Documents {
             fetcher,
             kept: Mutex::default(),
             turns: Mutex::default(),
-            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            slots: Arc::default(),
         }
     }
 
@@ -82,6 +81,11 @@ impl Documents {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.remove(address);
         outcome
+    }
+
+    /// Somebody signed in through the client at this address: floods of strangers do not keep its host waiting.
+    pub(crate) fn trust(&self, address: &str) {
+        self.slots.trust(&host(address));
     }
 
     /// An https address with a path, as the draft wants it: no user, no fragment, no dots in its path.
@@ -111,11 +115,10 @@ impl Documents {
     }
 
     async fn fetch(&self, address: &str, now: u64) -> Outcome {
-        let turn = self.at_once.clone().try_acquire_owned();
-        let turn = turn.map_err(|_| DocumentError::Busy)?;
+        let slot = self.slots.take(&host(address)).ok_or(DocumentError::Busy)?;
         let (fetcher, asked) = (self.fetcher.clone(), address.to_owned());
         let fetched = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _slot = slot;
             fetcher.json(&asked)
         });
         let fetched = fetched.await.unwrap_or(Err(FetchError::Failed));
@@ -148,6 +151,12 @@ impl Documents {
         let outcome = outcome.clone();
         kept.insert(address.to_owned(), Kept { until, outcome });
     }
+}
+
+/// The host of an address, with its port.
+fn host(address: &str) -> String {
+    let url = Url::parse(address).ok();
+    url.map_or_else(String::new, |url| url.authority().to_owned())
 }
 
 /// What the document at `address` says.

@@ -5,12 +5,12 @@
 //! lost: the token before the present one, within half a minute; the present one is void then, and its use ends
 //! the grant.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::registry;
+use super::registry::{self, KnownClient};
 use super::seal;
 use super::store::{CODES, GRANTS, Rows, Store, StoreError};
 
@@ -106,7 +106,7 @@ impl Grant {
 #[derive(Debug, Clone)]
 pub(crate) struct Spending {
     pub(crate) code: String,
-    pub(crate) client: String,
+    pub(crate) client: KnownClient,
     pub(crate) redirect: Option<String>,
     pub(crate) verifier: String,
     /// The resource it names once more, in our spelling.
@@ -144,18 +144,39 @@ pub(crate) struct Grants {
     live: Live,
 }
 
-/// When each grant ends, by id. It changes within the transaction that changes the grant, so that both always
+/// Every grant that lives, by id. It changes within the transaction that changes the grant, so that both always
 /// change in the same order.
 #[derive(Clone, Default)]
-struct Live(Arc<RwLock<HashMap<String, u64>>>);
+struct Live(Arc<RwLock<HashMap<String, LiveGrant>>>);
+
+/// When a grant ends, and whose it is.
+struct LiveGrant {
+    ends: u64,
+    client: String,
+}
+
+impl From<&Grant> for LiveGrant {
+    fn from(grant: &Grant) -> Self {
+        Self {
+            ends: grant.ends(),
+            client: grant.allowed.client.clone(),
+        }
+    }
+}
 
 impl Live {
     fn ends(&self, id: &str) -> Option<u64> {
-        let ends = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ends.get(id).copied()
+        let live = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        live.get(id).map(|grant| grant.ends)
     }
 
-    fn change(&self, change: impl FnOnce(&mut HashMap<String, u64>)) {
+    /// Every client that has a grant.
+    fn clients(&self) -> HashSet<String> {
+        let live = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().map(|grant| grant.client.clone()).collect()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HashMap<String, LiveGrant>)) {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -178,16 +199,18 @@ impl Grants {
         self.live.ends(id).is_some_and(|ends| now < ends)
     }
 
-    /// Keeps a code, which is returned once and never again.
-    pub(crate) async fn allow(&self, code: Code, now: u64) -> Outcome<String> {
+    /// Keeps a code, which is returned once and never again, and its client, which somebody authorized by it.
+    pub(crate) async fn allow(&self, code: Code, client: KnownClient, now: u64) -> Outcome<String> {
         let text = seal::secret()?;
         let key = seal::digest(&text);
+        let live = self.live.clone();
         self.store
             .write(move |rows| {
                 if sweep_codes(rows, now)? >= MAX_CODES {
                     return Ok(Err(NotGranted::TooMany));
                 }
                 rows.put(CODES, &key, &code)?;
+                registry::keep(rows, &client, code.ends, || live.clients())?;
                 Ok(Ok(text))
             })
             .await
@@ -211,6 +234,8 @@ impl Grants {
                     return Ok(Err(why));
                 }
                 let granted = begin(rows, &live, &code, now)?;
+                let ends = live.ends(&granted.id).unwrap_or(now);
+                registry::keep(rows, &spending.client, ends, || live.clients())?;
                 let spent = Some(granted.id.clone());
                 rows.put(CODES, &key, &Code { spent, ..code })?;
                 Ok(Ok(granted))
@@ -231,7 +256,7 @@ impl Grants {
     pub(crate) async fn refresh(
         &self,
         token: &str,
-        client: &str,
+        client: KnownClient,
         person: Person,
         now: u64,
     ) -> Outcome<Granted> {
@@ -239,14 +264,14 @@ impl Grants {
             return Ok(Err(NotGranted::Unknown));
         };
         let next = seal::secret()?;
-        let (client, prefix) = (client.to_owned(), prefix(token));
+        let prefix = prefix(token);
         let live = self.live.clone();
         self.store
             .write(move |rows| {
                 let Some(mut grant) = rows.get::<Grant>(GRANTS, &id)? else {
                     return Ok(Err(NotGranted::Unknown));
                 };
-                if grant.allowed.client != client {
+                if grant.allowed.client != client.id {
                     return Ok(Err(NotGranted::OtherClient));
                 }
                 if now >= grant.ends() {
@@ -260,10 +285,10 @@ impl Grants {
                 grant.used = now;
                 grant.allowed.person = person;
                 rows.put(GRANTS, &id, &grant)?;
-                registry::keep(rows, &grant.allowed.client, grant.ends())?;
                 live.change(|live| {
-                    live.insert(id.clone(), grant.ends());
+                    live.insert(id.clone(), LiveGrant::from(&grant));
                 });
+                registry::keep(rows, &client, grant.ends(), || live.clients())?;
                 Ok(Ok(Granted {
                     id,
                     allowed: grant.allowed,
@@ -315,7 +340,7 @@ fn suits(code: &Code, spending: &Spending, now: u64) -> Result<(), NotGranted> {
     if now >= code.ends {
         return Err(NotGranted::Expired);
     }
-    if code.allowed.client != spending.client {
+    if code.allowed.client != spending.client.id {
         return Err(NotGranted::OtherClient);
     }
     // OAuth 2.1 no longer sends it again; who does must send the same.
@@ -361,9 +386,8 @@ fn begin(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Granted, Sto
     };
     let mut kept = sweep_grants(rows, now, Some(&code.allowed.person.subject))?;
     rows.put(GRANTS, &id, &grant)?;
-    kept.insert(id.clone(), grant.ends());
+    kept.insert(id.clone(), LiveGrant::from(&grant));
     live.change(|live| *live = kept);
-    registry::keep(rows, &code.allowed.client, grant.ends())?;
     let refresh = code.allowed.refreshes.then(|| format!("{prefix}.{secret}"));
     Ok(Granted {
         id,
@@ -392,7 +416,7 @@ fn sweep_grants(
     rows: &Rows,
     now: u64,
     newcomer: Option<&str>,
-) -> Result<HashMap<String, u64>, StoreError> {
+) -> Result<HashMap<String, LiveGrant>, StoreError> {
     let mut grants = rows.all::<Grant>(GRANTS)?;
     grants.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.used));
     let mut live = HashMap::new();
@@ -402,7 +426,7 @@ fn sweep_grants(
         own += usize::from(is_own);
         let room = live.len() + 1 < MAX_GRANTS && !(is_own && own >= MAX_OWN);
         if room && now < grant.ends() {
-            live.insert(id, grant.ends());
+            live.insert(id, LiveGrant::from(&grant));
         } else {
             rows.remove(GRANTS, &id)?;
         }

@@ -27,12 +27,16 @@ mod client;
 mod cookie;
 mod document;
 mod fetch;
+mod fetch_slots;
 mod form;
 mod grants;
 mod keys;
 mod metadata;
+mod network;
 mod page;
 mod password;
+mod pending;
+mod rate_limit;
 mod redirect;
 mod register;
 mod registry;
@@ -69,6 +73,7 @@ use document::Documents;
 use fetch::Fetcher;
 use grants::Grants;
 use keys::{KeyError, Keys};
+use network::RegistrationRate;
 use password::Verifier;
 use registry::Registry;
 use seal::Seal;
@@ -170,6 +175,7 @@ struct Inner {
     keys: Keys,
     seal: Seal,
     registry: Registry,
+    registrations: RegistrationRate,
     documents: Documents,
     grants: Grants,
     sign_in: SignIn,
@@ -226,7 +232,8 @@ impl AuthorizationServer {
             clock: options.clock,
             keys: state.keys,
             seal: state.seal,
-            registry: Registry::new(state.store),
+            registry: state.registry,
+            registrations: RegistrationRate::default(),
             documents: Documents::new(fetcher),
             grants: state.grants,
             sign_in,
@@ -274,7 +281,9 @@ impl AuthorizationServer {
         R: Future<Output = Result<Page, Failure>> + Send + 'static,
     {
         let server = self.clone();
-        Route::get(path, move |visit| handler(server.clone(), visit)).open()
+        Route::get(path, move |visit| handler(server.clone(), visit))
+            .open()
+            .sign_in()
     }
 
     fn post<F, R>(&self, path: &str, handler: F) -> Route
@@ -283,7 +292,9 @@ impl AuthorizationServer {
         R: Future<Output = Result<Page, Failure>> + Send + 'static,
     {
         let server = self.clone();
-        Route::post(path, move |visit| handler(server.clone(), visit)).open()
+        Route::post(path, move |visit| handler(server.clone(), visit))
+            .open()
+            .sign_in()
     }
 
     fn now(&self) -> u64 {
@@ -302,7 +313,7 @@ impl AuthorizationServer {
 
 /// What is read from the folder.
 struct State {
-    store: Store,
+    registry: Registry,
     keys: Keys,
     seal: Seal,
     grants: Grants,
@@ -315,7 +326,7 @@ impl State {
             keys: Keys::open(store.clone(), LocalKeys::default(), now)?,
             seal: Seal::new(&keys::secret(&store)?),
             grants: Grants::open(store.clone(), now)?,
-            store,
+            registry: Registry::open(dir, store)?,
         })
     }
 }

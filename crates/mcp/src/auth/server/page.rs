@@ -164,6 +164,20 @@ pub(crate) fn stopped(why: &str) -> Page {
     page("This cannot go on", &main, "")
 }
 
+/// A page about a request that failed before anybody saw it. Clients register themselves, so a redirect here would let
+/// anybody send the visitors of this address anywhere; who knows where the link leads may follow it.
+pub(crate) fn refused(error: &str, why: &str, to: &str) -> Page {
+    let to = escape(to);
+    let main = format!(
+        "<h1>This cannot go on</h1>\n<p>The app asked for something that this server does not do: {} ({}).</p>\n\
+         <p>Go back to the app. It would learn of this at an address of its own choice; follow it only if you trust \
+         it:</p>\n<p><a href=\"{to}\" rel=\"noreferrer\">{to}</a></p>\n",
+        escape(why),
+        escape(error)
+    );
+    page("This cannot go on", &main, "").status(400)
+}
+
 /// Sends the browser elsewhere, where no form stands before it.
 pub(crate) fn redirect(to: &str) -> Page {
     Page::new(302, "text/plain; charset=utf-8", "")

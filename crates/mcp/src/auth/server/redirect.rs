@@ -6,30 +6,26 @@ use url::{Host, Url};
 pub(crate) const MAX_URIS: usize = 20;
 /// The most bytes of one.
 pub(crate) const MAX_BYTES: usize = 2_048;
+/// The most bytes of all of them together.
+pub(crate) const MAX_TOTAL_BYTES: usize = 4_096;
 
 /// Hosts that are the user's own machine. Programs there listen on whatever port is free.
 const LOOPBACK: [&str; 3] = ["http://127.0.0.1", "http://[::1]", "http://localhost"];
 
-/// Schemes that browsers give a meaning of their own; a program's scheme is none of them.
-const NOT_A_PROGRAM: [&str; 14] = [
-    "about",
-    "blob",
-    "chrome",
-    "data",
-    "file",
-    "filesystem",
-    "ftp",
-    "http",
-    "https",
-    "javascript",
-    "mailto",
-    "vbscript",
-    "view-source",
-    "ws",
+/// Where programs listen whose scheme is no domain name. Each of these is what a real client registers, down to the
+/// part of its address that takes answers: the same schemes also open files and install extensions.
+const KNOWN_PROGRAMS: [&str; 4] = [
+    // Cursor.
+    "cursor://anysphere.cursor-mcp/oauth/",
+    // Cline, in each edition of VS Code. VS Code itself listens on the user's machine or at vscode.dev.
+    "vscode://saoudrizwan.claude-dev/mcp-auth/",
+    "vscode-insiders://saoudrizwan.claude-dev/mcp-auth/",
+    "cursor://saoudrizwan.claude-dev/mcp-auth/",
 ];
 
-/// True for an address that a client may register: https, http on the user's own machine, or the scheme of
-/// a program.
+/// True for an address that an answer may go to: https, http on the user's own machine, or the scheme of a program
+/// that is named after a domain (RFC 8252, section 7.1). What an operating system does with any other scheme is not
+/// known here, and some of them run programs, so there is no list of what is forbidden.
 pub(crate) fn is_acceptable(address: &str) -> bool {
     let plain = address.len() <= MAX_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic())
@@ -45,9 +41,39 @@ pub(crate) fn is_acceptable(address: &str) -> bool {
             .strip_prefix("https://")
             .is_some_and(|rest| !rest.starts_with('/') && url.has_host()),
         "http" => split_loopback(address).is_some(),
-        "wss" => false,
-        scheme => !NOT_A_PROGRAM.contains(&scheme),
+        scheme if is_reverse_domain(scheme) => address
+            .get(scheme.len()..)
+            .is_some_and(|rest| rest.starts_with(":/")),
+        _ => is_known_program(address),
     }
+}
+
+/// True for `com.example.app`: a top-level domain first, and at least one more name.
+fn is_reverse_domain(scheme: &str) -> bool {
+    let mut labels = scheme.split('.');
+    let top = labels.next().unwrap_or_default();
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    top.len() >= 2
+        && top.bytes().all(|byte| byte.is_ascii_lowercase())
+        && scheme.contains('.')
+        && labels.all(is_label)
+}
+
+/// True for an address of a known program, without a way out of the part that takes answers.
+fn is_known_program(address: &str) -> bool {
+    KNOWN_PROGRAMS.iter().any(|known| {
+        address.strip_prefix(known).is_some_and(|rest| {
+            let path = rest.split('?').next().unwrap_or_default();
+            !path.contains("..") && !path.contains('%')
+        })
+    })
 }
 
 /// True when a request may use `asked` because `registered` is registered: the same text, or the same but for
@@ -114,6 +140,9 @@ mod tests {
             "http://localhost",
             "cursor://anysphere.cursor-mcp/oauth/callback",
             "com.example.app:/callback",
+            "com.example.app://callback?x=1",
+            "dev.my-app2:/cb",
+            "vscode://saoudrizwan.claude-dev/mcp-auth/callback/1f",
         ] {
             assert!(is_acceptable(good), "{good}");
         }
@@ -142,6 +171,26 @@ mod tests {
             "file:///etc/passwd",
             "JaVaScRiPt:alert(1)",
             "wss://a.example/cb",
+            // Schemes with a dot that are no domain name, or lead nowhere.
+            "z39.50s://a.example/",
+            "x.:/cb",
+            ".com:/cb",
+            "com..app:/cb",
+            "c.app:/cb",
+            "com.-app:/cb",
+            "com.example.app:cb",
+            "com.example.app:",
+            // What known programs do beside taking answers.
+            "cursor://anysphere.cursor-deeplink/mcp/install?name=x",
+            "cursor://anysphere.cursor-mcp/oauth/../../file/etc",
+            "cursor://anysphere.cursor-mcp/oauth/%2e%2e/x",
+            "cursor://anysphere.cursor-mcp.evil/oauth/cb",
+            "cursor://x@anysphere.cursor-mcp/oauth/cb",
+            "cursor://file/etc/passwd",
+            "vscode://file/etc/passwd",
+            "vscode://vscode-remote/ssh-remote+evil.example/",
+            "vscode:mcp/install?x",
+            "claude://callback",
             long.as_str(),
         ] {
             assert!(!is_acceptable(bad), "{bad}");

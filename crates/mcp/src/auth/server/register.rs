@@ -1,16 +1,21 @@
 //! `/register`: what a client says about itself into an id (RFC 7591), for clients without a document.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::AuthorizationServer;
 use super::client::Metadata;
-use super::registry::{Full, SAFE_FOR};
+use super::pending::RegisterError;
 use super::token::{Refusal, Stop, answered, unkept};
 use crate::error::Failure;
 use crate::http::{Page, Visit};
 
 /// The most bytes of what a client says.
-pub(crate) const MAX_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_BYTES: usize = 16 * 1024;
+/// How long somebody waits where too many wait for the disk.
+const BUSY_FOR: Duration = Duration::from_secs(1);
 
 impl AuthorizationServer {
     /// `POST /register`.
@@ -30,6 +35,12 @@ impl AuthorizationServer {
         if visit.body().len() > MAX_BYTES {
             return Err(bad("the metadata is too large").status(413).into());
         }
+        // Before anything is parsed: a flood costs a look at a clock.
+        if let Err(wait) = self.0.registrations.take(visit, Instant::now()) {
+            let why = "too many clients register from this network; try again later";
+            let refusal = Refusal::new("temporarily_unavailable", why).status(429);
+            return Err(refusal.retry_after(wait).into());
+        }
         let metadata: Metadata = serde_json::from_slice(visit.body())
             .map_err(|_| bad("the metadata is not a JSON object of texts and lists"))?;
         // Whatever way to prove itself a client prefers, it is told the one there is.
@@ -42,11 +53,15 @@ impl AuthorizationServer {
             Refusal::new(kind, format!("the client {}", error.0))
         })?;
         let now = self.now();
-        let client = self.0.registry.add(client, now).await?.map_err(|Full| {
-            tracing::warn!("too many clients have registered; one more was refused");
-            let why = format!("too many clients have registered; try again in {SAFE_FOR} seconds");
-            Refusal::new("temporarily_unavailable", why).status(503)
-        })?;
+        let client = match self.0.registry.add(client, now).await {
+            Ok(client) => client,
+            Err(RegisterError::Busy) => {
+                let why = "too many clients register at once; try again in a second";
+                let refusal = Refusal::new("temporarily_unavailable", why).status(503);
+                return Err(refusal.retry_after(BUSY_FOR).into());
+            }
+            Err(RegisterError::Store(error)) => return Err(error.into()),
+        };
         let grants: &[&str] = if client.refreshes {
             &["authorization_code", "refresh_token"]
         } else {

@@ -1,73 +1,58 @@
-//! Clients that registered themselves (RFC 7591): kept for a day until somebody allows them something, then for as
-//! long as that lasts.
+//! Clients that registered themselves (RFC 7591): for a day until somebody authorizes them, then for as long as that
+//! lasts and a month more.
 
-use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::path::Path;
 
 use super::client::Client;
-use super::seal;
-use super::store::{CLIENTS, NEWCOMERS, Rows, Store, StoreError, Table};
+use super::pending::{ClientRow, PendingClients, RegisterError};
+use super::store::{CLIENTS, CLIENTS_BY_END, NEWCOMERS, Rows, Store, StoreError};
 
-/// How long a client is kept that nobody allowed anything, in seconds: a day.
-pub(crate) const NEW_FOR: u64 = 86_400;
-/// Such clients at once.
-pub(crate) const MAX_NEW: usize = 1_000;
-/// How long such a client cannot be pushed out by another: as long as somebody may look for their password.
-pub(crate) const SAFE_FOR: u64 = 600;
-/// Clients that somebody allowed something.
+/// Clients that somebody authorized. There are no more grants than this, so one of them always has none.
 pub(crate) const MAX_KEPT: usize = 20_000;
 /// How long a client outlives its last grant, so that an app can find its way back: 30 days.
 const OUTLIVES: u64 = 30 * 86_400;
 
-#[derive(Serialize, Deserialize)]
-struct Row {
-    client: Client,
-    made: u64,
-    ends: u64,
+/// A client that may ask for tokens: one that registered, or one that is named by the address of its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownClient {
+    pub(crate) id: String,
+    /// What it registered with, if it did.
+    pub(crate) registered: Option<Client>,
 }
 
-/// There is no room for one more for now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
+impl From<&Client> for KnownClient {
+    fn from(client: &Client) -> Self {
+        Self {
+            id: client.id.clone(),
+            registered: (!client.has_document()).then(|| client.clone()),
+        }
+    }
+}
 
 /// Clients that registered themselves.
 pub(crate) struct Registry {
     store: Store,
+    pending: PendingClients,
 }
 
 impl Registry {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self { store }
+    /// Opens the registrations in `dir`, beside the store of what people allowed.
+    pub(crate) fn open(dir: &Path, store: Store) -> Result<Self, StoreError> {
+        let pending = PendingClients::open(dir)?;
+        // Older versions kept these in the store. They are written here before they go there, so that a crash
+        // between the two loses none.
+        let old = store.change(|rows| rows.all::<ClientRow>(NEWCOMERS))?;
+        if !old.is_empty() {
+            pending.import(&old)?;
+        }
+        store.change(|rows| rows.drop_table(NEWCOMERS))?;
+        Ok(Self { store, pending })
     }
 
     /// Keeps a client under a new id.
-    pub(crate) async fn add(
-        &self,
-        client: Client,
-        now: u64,
-    ) -> Result<Result<Client, Full>, StoreError> {
-        let id = seal::encode(&seal::random::<16>()?);
-        let client = Client { id, ..client };
-        self.store
-            .write(move |rows| {
-                let mut left = swept(rows, NEWCOMERS, now)?;
-                if left.len() >= MAX_NEW {
-                    left.sort_by_key(|(_, row)| row.made);
-                    match left.first() {
-                        Some((id, row)) if now >= row.made.saturating_add(SAFE_FOR) => {
-                            rows.remove(NEWCOMERS, id)?;
-                        }
-                        _ => return Ok(Err(Full)),
-                    }
-                }
-                let row = Row {
-                    client: client.clone(),
-                    made: now,
-                    ends: now.saturating_add(NEW_FOR),
-                };
-                rows.put(NEWCOMERS, &client.id, &row)?;
-                Ok(Ok(client))
-            })
-            .await
+    pub(crate) async fn add(&self, client: Client, now: u64) -> Result<Client, RegisterError> {
+        self.pending.add(client, now).await
     }
 
     /// The client of an id.
@@ -76,196 +61,175 @@ impl Registry {
         if id.len() != 22 {
             return Ok(None);
         }
-        for table in [CLIENTS, NEWCOMERS] {
-            let row: Option<Row> = self.store.get(table, id).await?;
-            if let Some(row) = row.filter(|row| now < row.ends) {
-                return Ok(Some(row.client));
-            }
+        let row: Option<ClientRow> = self.store.get(CLIENTS, id).await?;
+        match row.filter(|row| now < row.ends) {
+            Some(row) => Ok(Some(row.client)),
+            None => self.pending.find(id, now).await,
         }
-        Ok(None)
     }
 }
 
-/// Keeps a client as long as a grant that ends at `ends`; does nothing for one that did not register.
-pub(crate) fn keep(rows: &Rows, id: &str, ends: u64) -> Result<(), StoreError> {
-    let known = rows.get::<Row>(CLIENTS, id)?;
-    let row = match known {
-        Some(row) => Some(row),
-        None => rows.get::<Row>(NEWCOMERS, id)?,
+/// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.
+/// Where there are too many, those leave that end first, and none that is `in_use`.
+pub(crate) fn keep(
+    rows: &Rows,
+    client: &KnownClient,
+    ends: u64,
+    in_use: impl FnOnce() -> HashSet<String>,
+) -> Result<(), StoreError> {
+    let Some(client) = &client.registered else {
+        return Ok(());
     };
-    let Some(row) = row else { return Ok(()) };
-    rows.remove(NEWCOMERS, id)?;
-    let ends = row.ends.max(ends.saturating_add(OUTLIVES));
-    rows.put(CLIENTS, id, &Row { ends, ..row })?;
-    if rows.count(CLIENTS)? > MAX_KEPT {
-        let mut all = rows.all::<Row>(CLIENTS)?;
-        all.sort_by_key(|(_, row)| row.ends);
-        for (id, _) in all.iter().take(all.len().saturating_sub(MAX_KEPT)) {
-            rows.remove(CLIENTS, id)?;
+    let id = client.id.as_str();
+    let mut row = ClientRow {
+        client: client.clone(),
+        made: 0,
+        ends: ends.saturating_add(OUTLIVES),
+    };
+    if let Some(known) = rows.get::<ClientRow>(CLIENTS, id)? {
+        rows.strike(CLIENTS_BY_END, known.ends, id)?;
+        row.ends = row.ends.max(known.ends);
+    }
+    rows.enter(CLIENTS_BY_END, row.ends, id)?;
+    rows.put(CLIENTS, id, &row)?;
+    let over = rows.count(CLIENTS)?.saturating_sub(MAX_KEPT);
+    if over > 0 {
+        let in_use = in_use();
+        let leave = rows.choose(CLIENTS_BY_END, over, |other| {
+            other != id && !in_use.contains(other)
+        })?;
+        for (ends, id) in leave {
+            rows.strike(CLIENTS_BY_END, ends, &id)?;
+            rows.remove(CLIENTS, &id)?;
         }
     }
     Ok(())
 }
 
-/// Drops every client whose time is over.
+/// Drops every client whose time is over and makes the index anew, which older versions did not keep.
 pub(crate) fn sweep(rows: &Rows, now: u64) -> Result<(), StoreError> {
-    swept(rows, NEWCOMERS, now)?;
-    swept(rows, CLIENTS, now)?;
-    Ok(())
-}
-
-fn swept(rows: &Rows, table: Table, now: u64) -> Result<Vec<(String, Row)>, StoreError> {
-    let mut left = Vec::new();
-    for (id, row) in rows.all::<Row>(table)? {
+    rows.clear(CLIENTS_BY_END)?;
+    for (id, row) in rows.all::<ClientRow>(CLIENTS)? {
         if now < row.ends {
-            left.push((id, row));
+            rows.enter(CLIENTS_BY_END, row.ends, &id)?;
         } else {
-            rows.remove(table, &id)?;
+            rows.remove(CLIENTS, &id)?;
         }
     }
-    Ok(left)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pending::PENDING_FOR;
     use super::*;
 
-    fn client() -> Client {
+    fn client(id: &str) -> Client {
         Client {
-            id: String::new(),
+            id: id.to_owned(),
             name: "Chart room".to_owned(),
             redirects: vec!["https://app.example/cb".to_owned()],
             refreshes: true,
         }
     }
 
-    #[tokio::test]
-    async fn one_more_than_there_is_room_for_waits_or_replaces_the_oldest() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let rows: Vec<_> = (0..MAX_NEW as u64)
-            .map(|n| (format!("{n:022}"), 1000 + n / 500))
-            .collect();
-        let wanted = rows.clone();
-        store
-            .change(|all| {
-                for (id, made) in wanted {
-                    let client = Client {
-                        id: id.clone(),
-                        ..client()
-                    };
-                    all.put(
-                        NEWCOMERS,
-                        &id,
-                        &Row {
-                            client,
-                            made,
-                            ends: made + NEW_FOR,
-                        },
-                    )?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        let registry = Registry::new(store.clone());
-        let full = registry.add(client(), 1000 + SAFE_FOR - 1).await.unwrap();
-        assert_eq!(full, Err(Full));
-        let added = registry
-            .add(client(), 1000 + SAFE_FOR)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(store.change(|all| all.count(NEWCOMERS)).unwrap(), MAX_NEW);
-        assert!(registry.find(&added.id, 2000).await.unwrap().is_some());
+    fn known(id: &str) -> KnownClient {
+        KnownClient::from(&client(id))
+    }
+
+    fn row(id: &str, made: u64, ends: u64) -> ClientRow {
+        let client = client(id);
+        ClientRow { client, made, ends }
+    }
+
+    fn there(store: &Store, id: &str) -> bool {
+        let there = store.change(|rows| rows.get::<ClientRow>(CLIENTS, id));
+        there.unwrap().is_some()
     }
 
     #[tokio::test]
-    async fn of_those_who_were_allowed_something_the_first_to_end_makes_room() {
+    async fn of_the_authorized_the_first_to_end_makes_room_and_never_one_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
-        let row = |ends: u64| Row {
-            client: client(),
-            made: 1000,
-            ends,
-        };
         // The first to end is not the first by name.
         let most = MAX_KEPT as u64;
         store
             .change(|rows| {
                 for n in 0..most {
-                    rows.put(CLIENTS, &format!("{n:022}"), &row(1_000_000 + most - n))?;
+                    let id = format!("{n:022}");
+                    rows.put(CLIENTS, &id, &row(&id, 1_000, 1_000_000 + most - n))?;
                 }
-                rows.put(NEWCOMERS, "new", &row(1000 + NEW_FOR))
+                sweep(rows, 1_000)
             })
             .unwrap();
-        let there = |id: &str| {
-            let there = store.change(|rows| rows.get::<Row>(CLIENTS, id));
-            there.unwrap().is_some()
-        };
         let id = |n: u64| format!("{:022}", most - n);
-        // One that is known already needs no room.
-        store.change(|rows| keep(rows, &id(2), 2_000_000)).unwrap();
-        assert!(there(&id(1)));
-        store.change(|rows| keep(rows, "new", 1000)).unwrap();
-        assert!(!there(&id(1)) && there(&id(2)) && there("new"));
-        assert_eq!(store.change(|rows| rows.count(CLIENTS)).unwrap(), MAX_KEPT);
-        assert_eq!(store.change(|rows| rows.count(NEWCOMERS)).unwrap(), 0);
-        // A client that did not register is not kept.
-        store
-            .change(|rows| keep(rows, "stranger", 9_000_000))
-            .unwrap();
-        assert!(!there("stranger"));
-        store.change(|rows| sweep(rows, 1_000_003)).unwrap();
-        assert!(!there(&id(3)) && there(&id(4)));
-    }
-
-    #[tokio::test]
-    async fn of_those_who_are_new_the_oldest_makes_room() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        store
-            .change(|rows| {
-                for n in 0..MAX_NEW as u64 {
-                    let row = Row {
-                        client: client(),
-                        made: 5000 - n,
-                        ends: 90_000,
-                    };
-                    rows.put(NEWCOMERS, &format!("{n:022}"), &row)?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        let registry = Registry::new(store);
-        registry.add(client(), 6000).await.unwrap().unwrap();
-        let there = async |n: usize| {
-            let found = registry.find(&format!("{n:022}"), 6000).await;
-            found.unwrap().is_some()
+        let nobody = HashSet::new;
+        let keep_one = |id: &str, ends: u64, in_use: HashSet<String>| {
+            let kept = store.change(|rows| keep(rows, &known(id), ends, || in_use));
+            kept.unwrap();
         };
-        assert!(!there(MAX_NEW - 1).await, "it came first");
-        assert!(there(MAX_NEW - 2).await && there(0).await);
+        // One that is there already needs no room.
+        keep_one(&id(2), 2_000_000, nobody());
+        assert!(there(&store, &id(1)));
+        keep_one("new", 1_000, nobody());
+        assert!(!there(&store, &id(1)), "it ended first");
+        assert!(there(&store, &id(2)) && there(&store, "new"));
+        // The next to end has a grant that lives, so the one after it leaves.
+        keep_one("newer", 1_000, HashSet::from([id(3)]));
+        assert!(there(&store, &id(3)) && !there(&store, &id(4)));
+        let count = |rows: &Rows| rows.count(CLIENTS);
+        assert_eq!(store.change(count).unwrap(), MAX_KEPT);
+        // A client that did not register is not kept.
+        keep_one("https://app.example/client.json", 9_000_000, nobody());
+        assert!(!there(&store, "https://app.example/client.json"));
+        store.change(|rows| sweep(rows, 1_000_005)).unwrap();
+        assert!(!there(&store, &id(5)) && there(&store, &id(6)));
     }
 
     #[tokio::test]
-    async fn who_is_never_used_is_forgotten_after_a_day_and_who_is_used_is_not() {
+    async fn who_is_authorized_outlives_the_grant_by_a_month() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
-        let registry = Registry::new(store.clone());
-        let unused = registry.add(client(), 1000).await.unwrap().unwrap();
-        let used = registry.add(client(), 1000).await.unwrap().unwrap();
-        let id = used.id.clone();
-        store.change(move |rows| keep(rows, &id, 500_000)).unwrap();
+        let registry = Registry::open(dir.path(), store.clone()).unwrap();
+        let unused = registry.add(client(""), 1_000).await.unwrap();
+        let used = registry.add(client(""), 1_000).await.unwrap();
+        let kept = KnownClient::from(&used);
+        store
+            .change(|rows| keep(rows, &kept, 500_000, HashSet::new))
+            .unwrap();
         for (client, now, known) in [
-            (&unused, 1000 + NEW_FOR - 1, true),
-            (&unused, 1000 + NEW_FOR, false),
+            (&unused, 1_000 + PENDING_FOR - 1, true),
+            (&unused, 1_000 + PENDING_FOR, false),
             (&used, 500_000 + OUTLIVES - 1, true),
             (&used, 500_000 + OUTLIVES, false),
         ] {
             let found = registry.find(&client.id, now).await.unwrap();
             assert_eq!(found.is_some(), known, "{now}");
         }
-        store.change(|rows| sweep(rows, 1000 + NEW_FOR)).unwrap();
-        assert_eq!(store.change(|rows| rows.count(NEWCOMERS)).unwrap(), 0);
-        assert_eq!(store.change(|rows| rows.count(CLIENTS)).unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn clients_of_an_older_store_are_taken_over_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let (new, old) = ("n".repeat(22), "o".repeat(22));
+        store
+            .change(|rows| {
+                rows.put(NEWCOMERS, &new, &row(&new, 1_000, 1_000 + PENDING_FOR))?;
+                rows.put(CLIENTS, &old, &row(&old, 1_000, 9_000_000))
+            })
+            .unwrap();
+        for _ in 0..2 {
+            store.change(|rows| sweep(rows, 1_000)).unwrap();
+            let registry = Registry::open(dir.path(), store.clone()).unwrap();
+            let found = async |id: &str, now: u64| registry.find(id, now).await.unwrap();
+            assert_eq!(found(&new, 1_001).await, Some(client(&new)));
+            assert_eq!(found(&new, 1_000 + PENDING_FOR).await, None);
+            assert_eq!(found(&old, 1_001).await, Some(client(&old)));
+            let left = store.change(|rows| rows.count(NEWCOMERS)).unwrap();
+            assert_eq!(left, 0, "they are in the file of registrations alone");
+        }
+        let first = store.change(|rows| rows.first(CLIENTS_BY_END)).unwrap();
+        assert_eq!(first, Some((9_000_000, old)));
     }
 }

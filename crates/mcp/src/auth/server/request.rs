@@ -1,7 +1,7 @@
 //! What a client asks of `/authorize` into an [`AuthorizationRequest`] that can be granted, or into a refusal.
 //!
-//! Until the client and the address for the answer are known, a refusal is a page for the person; from then on it
-//! goes back to the client.
+//! Until the client and the address for the answer are known, a refusal can only be told to the person; from then on
+//! the client can be told too, once the person has seen a page.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) struct AuthorizationRequest {
 pub(crate) enum Refused {
     /// Told to the person: there is no address that could be trusted with it.
     Here(String),
-    /// Told to the client.
+    /// For the client, by way of the person.
     Back {
         to: String,
         state: Option<String>,
@@ -160,7 +160,8 @@ impl AuthorizationServer {
 /// Who the client thinks will sign in, if that can be a name. It is a help, so a bad one is no error.
 fn hint(text: &str) -> Option<String> {
     let text = text.trim();
-    let fits = (1..=MAX_HINT).contains(&text.len()) && !text.chars().any(char::is_control);
+    let hidden = |c: char| c.is_control() || docent_unicode::is_invisible(c);
+    let fits = (1..=MAX_HINT).contains(&text.len()) && !text.chars().any(hidden);
     fits.then(|| text.to_owned())
 }
 
@@ -229,7 +230,14 @@ mod tests {
         for good in ["anna", "anna@port.example", "Zoë", longest.as_str()] {
             assert_eq!(hint(&format!(" {good} ")).as_deref(), Some(good));
         }
-        for bad in ["", "  ", "a\nb", "a\u{0}", &format!("{longest}n")] {
+        for bad in [
+            "",
+            "  ",
+            "a\nb",
+            "a\u{0}",
+            "an\u{2800}na",
+            &format!("{longest}n"),
+        ] {
             assert_eq!(hint(bad), None, "{bad}");
         }
     }

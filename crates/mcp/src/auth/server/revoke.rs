@@ -14,14 +14,14 @@ impl AuthorizationServer {
 
     async fn revoked(&self, visit: &Visit) -> Result<Page, Stop> {
         let form = posted(visit)?;
-        let client = self.client_id(&form).await?;
+        let client = self.known_client(&form).await?;
         let token = form.get("token").unwrap_or_default();
         let id = match grants::parts(token) {
             Some((id, _)) => Some(id),
             None => self.grant_of(token).await,
         };
         if let Some(id) = id {
-            self.0.grants.end(&id, Some(&client)).await?;
+            self.0.grants.end(&id, Some(&client.id)).await?;
         }
         Ok(unkept(Page::new(200, "application/json", "{}")))
     }

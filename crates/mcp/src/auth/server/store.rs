@@ -1,7 +1,9 @@
-//! What outlives a restart: registered clients, codes, grants and keys, in one file that only the owner reads.
+//! What outlives a restart: registered clients, codes, grants and keys, in files that only the owner reads.
 //!
-//! One file with transactions (redb), because a code has to be spent and its grant made in one step that
-//! lasts or never was. What a transaction returned is on the disk. Secrets of others are kept as digests only.
+//! `sign-in.redb` is one file with transactions, because a code has to be spent and its grant made in one step that
+//! lasts or never was. A database has one writer at a time, so what strangers may write without being asked, their
+//! registrations, has a file of its own (`registrations.redb`) and never keeps a refresh waiting. What a transaction
+//! returned is on the disk. Secrets of others are kept as digests only.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -18,16 +20,24 @@ use serde::de::DeserializeOwned;
 /// What of the file is kept in memory.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The file.
+/// The file of what people allowed.
 pub(crate) const NAME: &str = "sign-in.redb";
+/// The file of clients that nobody allowed anything yet.
+pub(crate) const REGISTRATIONS: &str = "registrations.redb";
 
 /// One kind of rows: JSON by a text.
 pub(crate) type Table = TableDefinition<'static, &'static str, &'static [u8]>;
+/// Keys of a table in the order of a time, so that the first of them is found without reading the others.
+pub(crate) type TimeIndex = TableDefinition<'static, (u64, &'static str), ()>;
 
 /// Clients that registered themselves and were allowed something, by their id.
 pub(crate) const CLIENTS: Table = TableDefinition::new("clients");
-/// Clients that registered themselves and were not yet allowed anything.
+/// The same by when they end.
+pub(crate) const CLIENTS_BY_END: TimeIndex = TableDefinition::new("clients_by_end");
+/// Clients that registered themselves and were not yet allowed anything. Older versions kept them in `sign-in.redb`.
 pub(crate) const NEWCOMERS: Table = TableDefinition::new("newcomers");
+/// The same by when they registered.
+pub(crate) const NEWCOMERS_BY_TIME: TimeIndex = TableDefinition::new("newcomers_by_time");
 /// Codes, by their digest.
 pub(crate) const CODES: Table = TableDefinition::new("codes");
 /// Grants, by the digest of their id.
@@ -35,7 +45,23 @@ pub(crate) const GRANTS: Table = TableDefinition::new("grants");
 /// Keys that sign, by their id, and the secret behind every seal.
 pub(crate) const KEYS: Table = TableDefinition::new("keys");
 
-const TABLES: [Table; 5] = [CLIENTS, NEWCOMERS, CODES, GRANTS, KEYS];
+/// What one of the files holds.
+struct Layout {
+    name: &'static str,
+    tables: &'static [Table],
+    indexes: &'static [TimeIndex],
+}
+
+const SIGN_IN_LAYOUT: Layout = Layout {
+    name: NAME,
+    tables: &[CLIENTS, CODES, GRANTS, KEYS],
+    indexes: &[CLIENTS_BY_END],
+};
+const REGISTRATIONS_LAYOUT: Layout = Layout {
+    name: REGISTRATIONS,
+    tables: &[NEWCOMERS],
+    indexes: &[NEWCOMERS_BY_TIME],
+};
 
 /// Why something could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -77,14 +103,23 @@ fails_with!(
     redb::CommitError
 );
 
-/// The open file.
+/// An open file.
 #[derive(Clone)]
 pub(crate) struct Store(Arc<Database>);
 
 impl Store {
-    /// Opens the file in `dir`, or makes an empty one that only its owner can read.
+    /// Opens the file of what people allowed in `dir`, or makes an empty one that only its owner can read.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join(NAME);
+        Self::open_layout(dir, &SIGN_IN_LAYOUT)
+    }
+
+    /// The same for clients that nobody allowed anything yet.
+    pub(crate) fn open_registrations(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_layout(dir, &REGISTRATIONS_LAYOUT)
+    }
+
+    fn open_layout(dir: &Path, layout: &Layout) -> Result<Self, StoreError> {
+        let path = dir.join(layout.name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
@@ -102,8 +137,11 @@ impl Store {
             })?;
         let store = Self(Arc::new(database));
         store.change(|rows| {
-            for table in TABLES {
-                rows.0.open_table(table)?;
+            for table in layout.tables {
+                rows.transaction.open_table(*table)?;
+            }
+            for index in layout.indexes {
+                rows.transaction.open_table(*index)?;
             }
             Ok(())
         })?;
@@ -115,9 +153,13 @@ impl Store {
         &self,
         change: impl FnOnce(&Rows) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let rows = Rows(self.0.begin_write()?);
+        let rows = Rows {
+            transaction: self.0.begin_write()?,
+            #[cfg(test)]
+            touched: std::cell::Cell::new(0),
+        };
         let done = change(&rows)?;
-        rows.0.commit()?;
+        rows.transaction.commit()?;
         Ok(done)
     }
 
@@ -160,7 +202,12 @@ fn private(file: &std::fs::File) -> io::Result<()> {
 }
 
 /// Every row, within one transaction.
-pub(crate) struct Rows(WriteTransaction);
+pub(crate) struct Rows {
+    transaction: WriteTransaction,
+    /// Rows and entries that were looked at or changed, for tests of what an operation costs.
+    #[cfg(test)]
+    touched: std::cell::Cell<usize>,
+}
 
 impl Rows {
     /// One row.
@@ -169,7 +216,8 @@ impl Rows {
         table: Table,
         key: &str,
     ) -> Result<Option<R>, StoreError> {
-        let table = self.0.open_table(table)?;
+        self.touch();
+        let table = self.transaction.open_table(table)?;
         let row = table.get(key)?;
         Ok(row
             .map(|row| serde_json::from_slice(row.value()))
@@ -183,20 +231,23 @@ impl Rows {
         key: &str,
         row: &R,
     ) -> Result<(), StoreError> {
+        self.touch();
         let bytes = serde_json::to_vec(row)?;
-        self.0.open_table(table)?.insert(key, bytes.as_slice())?;
+        let mut table = self.transaction.open_table(table)?;
+        table.insert(key, bytes.as_slice())?;
         Ok(())
     }
 
     /// Takes a row away.
     pub(crate) fn remove(&self, table: Table, key: &str) -> Result<(), StoreError> {
-        self.0.open_table(table)?.remove(key)?;
+        self.touch();
+        self.transaction.open_table(table)?.remove(key)?;
         Ok(())
     }
 
     /// How many rows of a kind there are.
     pub(crate) fn count(&self, table: Table) -> Result<usize, StoreError> {
-        let count = self.0.open_table(table)?.len()?;
+        let count = self.transaction.open_table(table)?.len()?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
@@ -205,9 +256,10 @@ impl Rows {
         &self,
         table: Table,
     ) -> Result<Vec<(String, R)>, StoreError> {
-        let table = self.0.open_table(table)?;
+        let table = self.transaction.open_table(table)?;
         let mut rows = Vec::new();
         for row in table.iter()? {
+            self.touch();
             let (key, value) = row?;
             rows.push((
                 key.value().to_owned(),
@@ -215,6 +267,84 @@ impl Rows {
             ));
         }
         Ok(rows)
+    }
+
+    /// Removes a table that this version no longer keeps here.
+    pub(crate) fn drop_table(&self, table: Table) -> Result<(), StoreError> {
+        self.transaction.delete_table(table)?;
+        Ok(())
+    }
+
+    /// Enters a key under a time.
+    pub(crate) fn enter(&self, index: TimeIndex, time: u64, key: &str) -> Result<(), StoreError> {
+        self.touch();
+        let mut index = self.transaction.open_table(index)?;
+        index.insert((time, key), ())?;
+        Ok(())
+    }
+
+    /// Takes the entry of a key under a time away.
+    pub(crate) fn strike(&self, index: TimeIndex, time: u64, key: &str) -> Result<(), StoreError> {
+        self.touch();
+        let mut index = self.transaction.open_table(index)?;
+        index.remove((time, key))?;
+        Ok(())
+    }
+
+    /// The first entry of an index.
+    pub(crate) fn first(&self, index: TimeIndex) -> Result<Option<(u64, String)>, StoreError> {
+        self.touch();
+        let index = self.transaction.open_table(index)?;
+        let first = index.first()?;
+        Ok(first.map(|(key, _)| {
+            let (time, key) = key.value();
+            (time, key.to_owned())
+        }))
+    }
+
+    /// The first entries that `wanted` chooses, at most `limit` of them. Reads keys, and no row.
+    pub(crate) fn choose(
+        &self,
+        index: TimeIndex,
+        limit: usize,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(u64, String)>, StoreError> {
+        let index = self.transaction.open_table(index)?;
+        let mut found = Vec::new();
+        for entry in index.iter()? {
+            if found.len() >= limit {
+                break;
+            }
+            self.touch();
+            let (key, _) = entry?;
+            let (time, key) = key.value();
+            if wanted(key) {
+                found.push((time, key.to_owned()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes every entry of an index away.
+    pub(crate) fn clear(&self, index: TimeIndex) -> Result<(), StoreError> {
+        self.transaction.delete_table(index)?;
+        self.transaction.open_table(index)?;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    fn touch(&self) {
+        self.touched.set(self.touched.get() + 1);
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self, reason = "only tests count")]
+    const fn touch(&self) {}
+
+    /// Rows and entries that were looked at or changed so far.
+    #[cfg(test)]
+    pub(crate) fn touched(&self) -> usize {
+        self.touched.get()
     }
 }
 

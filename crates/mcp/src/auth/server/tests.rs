@@ -97,20 +97,34 @@ impl Got {
         unescape(rest.split('"').next().unwrap())
     }
 
-    /// Where the browser is sent, by a redirect or by a page.
+    /// Where the browser is sent by a redirect or by a page, or where the link of a page leads.
     fn target(&self) -> url::Url {
         let text = match self.headers.get(header::LOCATION) {
             Some(to) => to.to_str().unwrap().to_owned(),
             None => {
+                let mark = if self.body.contains("http-equiv=\"refresh\"") {
+                    "url="
+                } else {
+                    "<a href=\""
+                };
                 let rest = self
                     .body
-                    .split_once("url=")
+                    .split_once(mark)
                     .unwrap_or_else(|| panic!("{}", self.body))
                     .1;
                 unescape(rest.split('"').next().unwrap())
             }
         };
         url::Url::parse(&text).unwrap()
+    }
+
+    /// True when the browser leaves by itself; else this is a page that says what is wrong.
+    fn goes_on(&self) -> bool {
+        let leaves = self.headers.contains_key(header::LOCATION)
+            || self.headers.contains_key("refresh")
+            || self.body.contains("http-equiv");
+        assert!(leaves || self.status == 400, "{}", self.status);
+        leaves
     }
 
     fn sent(&self, name: &str) -> Option<String> {

@@ -1,10 +1,14 @@
 //! `/token`: a code or a refresh token into an access token.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
+use super::client::is_address;
 use super::form::Form;
 use super::grants::{Allowed, Granted, NotGranted, Person, Spending};
 use super::keys::KeyError;
+use super::registry::KnownClient;
 use super::{AuthorizationServer, SignIn, seal};
 use crate::error::Failure;
 use crate::http::{Page, Visit};
@@ -18,13 +22,24 @@ pub(crate) struct Refusal {
     status: u16,
     error: &'static str,
     why: String,
+    retry_after: Option<Duration>,
 }
 
 impl Refusal {
     pub(crate) fn new(error: &'static str, why: impl Into<String>) -> Self {
         let status = if error == "invalid_client" { 401 } else { 400 };
-        let why = why.into();
-        Self { status, error, why }
+        Self {
+            status,
+            error,
+            why: why.into(),
+            retry_after: None,
+        }
+    }
+
+    /// One that ends by itself after this long.
+    pub(crate) const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
     }
 
     pub(crate) const fn status(mut self, status: u16) -> Self {
@@ -35,7 +50,14 @@ impl Refusal {
     /// The answer.
     pub(crate) fn page(self) -> Page {
         let body = json!({"error": self.error, "error_description": self.why});
-        unkept(Page::json(&body).status(self.status))
+        let page = unkept(Page::json(&body).status(self.status));
+        match self.retry_after {
+            None => page,
+            Some(wait) => {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                page.header("retry-after", seconds.max(1).to_string())
+            }
+        }
     }
 }
 
@@ -103,9 +125,9 @@ impl AuthorizationServer {
         }
     }
 
-    /// The id of a client that may be known. A client with a document needs no look at it here: codes and
-    /// refresh tokens hold the id they were made for.
-    pub(crate) async fn client_id(&self, form: &Form) -> Result<String, Stop> {
+    /// A client that may be known. A client with a document needs no look at it here: codes and refresh tokens hold
+    /// the id they were made for.
+    pub(crate) async fn known_client(&self, form: &Form) -> Result<KnownClient, Stop> {
         let id = form
             .get("client_id")
             .ok_or_else(|| Refusal::new("invalid_client", "`client_id` is missing"))?;
@@ -113,14 +135,17 @@ impl AuthorizationServer {
             let why = "clients here have no secret: send `client_id` alone";
             return Err(Refusal::new("invalid_client", why).into());
         }
-        let known =
-            super::client::is_address(id) || self.0.registry.find(id, self.now()).await?.is_some();
-        if !known {
-            return Err(
-                Refusal::new("invalid_client", "the client is not known; register again").into(),
-            );
+        if is_address(id) {
+            return Ok(KnownClient {
+                id: id.to_owned(),
+                registered: None,
+            });
         }
-        Ok(id.to_owned())
+        let found = self.0.registry.find(id, self.now()).await?;
+        let client = found.ok_or_else(|| {
+            Refusal::new("invalid_client", "the client is not known; register again")
+        })?;
+        Ok(KnownClient::from(&client))
     }
 
     /// The resource that is named once more, if it is.
@@ -144,7 +169,7 @@ impl AuthorizationServer {
             .ok_or_else(|| missing("code_verifier"))?;
         let spending = Spending {
             code: code.to_owned(),
-            client: self.client_id(form).await?,
+            client: self.known_client(form).await?,
             redirect: form.get("redirect_uri").map(str::to_owned),
             verifier: verifier.to_owned(),
             resource: self.named_resource(form)?,
@@ -158,7 +183,7 @@ impl AuthorizationServer {
         let token = form
             .get("refresh_token")
             .ok_or_else(|| Refusal::new("invalid_request", "`refresh_token` is missing"))?;
-        let client = self.client_id(form).await?;
+        let client = self.known_client(form).await?;
         let resource = self.named_resource(form)?;
         let ended = || {
             Refusal::new(
@@ -167,7 +192,7 @@ impl AuthorizationServer {
             )
         };
         let allowed = self.0.grants.look(token).await?.ok_or_else(ended)?;
-        if allowed.client != client {
+        if allowed.client != client.id {
             return Err(ended().into());
         }
         if resource.is_some_and(|resource| resource != allowed.resource) {
@@ -184,7 +209,7 @@ impl AuthorizationServer {
             }
             return Err(ended().into());
         };
-        let granted = self.0.grants.refresh(token, &client, person, self.now());
+        let granted = self.0.grants.refresh(token, client, person, self.now());
         let granted = granted
             .await?
             .map_err(|why| not_granted(why, "the refresh token"))?;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::form_urlencoded::{Serializer, byte_serialize};
 use url::{Host, Url};
 
-use super::authorize::back;
+use super::authorize::{Stage, back};
 use super::cookie::Cookie;
 use super::form::{Form, with_query};
 use super::grants::Person;
@@ -141,6 +141,17 @@ impl Provider {
     async fn address(&self, name: &str) -> Result<String, Unknown> {
         let metadata = self.metadata().await?;
         discovery::address(&metadata, name).ok_or(Unknown("the provider lacks an endpoint"))
+    }
+
+    /// True when an answer may be the provider's: one that names itself must be the one that was asked, and one that
+    /// promises to name itself must do so (RFC 9207).
+    async fn is_who_answers(&self, iss: Option<&str>) -> Result<bool, Unknown> {
+        if let Some(iss) = iss {
+            return Ok(iss == self.upstream.issuer);
+        }
+        let metadata = self.metadata().await?;
+        let promised = metadata.get("authorization_response_iss_parameter_supported");
+        Ok(promised != Some(&Value::Bool(true)))
     }
 
     /// The answer to a form that is ours alone to send.
@@ -366,20 +377,18 @@ impl AuthorizationServer {
             let text = "this sign-in is too old, or began in another browser: go back to the app and connect again";
             return Ok(page::stopped(text).status(403));
         };
-        // A provider that names itself must be the one that was asked.
-        if form
-            .get("iss")
-            .is_some_and(|iss| iss != provider.upstream.issuer)
-        {
-            return Ok(page::stopped("another provider answered").status(403));
+        match provider.is_who_answers(form.get("iss")).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(page::stopped("another provider answered").status(403)),
+            Err(Unknown(why)) => return Ok(page::stopped(why).status(502)),
         }
         let request = match self.understand(&trip.query).await {
             Ok(request) => request,
-            Err(refused) => return self.refuse(refused, false),
+            Err(refused) => return self.refuse(refused, Stage::AfterProvider),
         };
         let Some(code) = form.get("code") else {
             let why = "the user did not sign in";
-            return self.refuse(back(&request, "access_denied", why), false);
+            return self.refuse(back(&request, "access_denied", why), Stage::AfterProvider);
         };
         let found = provider
             .person(code, &trip, &self.callback(), self.now())

@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use super::pulse::{Busy, Order, Pulse};
 use super::stream::{Tracked, Watched};
 use super::{Answering, Peer};
+use crate::http::budget::{AnswerOwner, ConnectionShare, ConnectionShares};
 use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::tls::Tls;
 
@@ -30,6 +31,7 @@ pub(super) struct Connection<S> {
     pub(super) pulse: Arc<Pulse>,
     pub(super) peer: Peer,
     pub(super) tls: Option<Tls>,
+    pub(super) shares: ConnectionShares,
 }
 
 impl<S: Answering> Connection<S> {
@@ -66,6 +68,7 @@ impl<S: Answering> Connection<S> {
             pulse,
             peer,
             tls: _,
+            shares,
         } = self;
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
         let counted = Arc::clone(&pulse);
@@ -73,7 +76,13 @@ impl<S: Answering> Connection<S> {
             let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(peer);
-            answer(answering.clone(), request, busy)
+            request.extensions_mut().insert(shares.clone());
+            answer(
+                answering.clone(),
+                request,
+                busy,
+                Arc::clone(&shares.answers),
+            )
         });
         let mut http = pin!(protocol.serve_connection(io, service));
         let mut told = false;
@@ -103,11 +112,15 @@ async fn answer(
     mut service: impl Answering,
     request: Request<Body>,
     busy: Busy,
+    share: Arc<ConnectionShare>,
 ) -> Result<Response<Tracked>, Infallible> {
     let can_close = request.version() < Version::HTTP_2;
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
         refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+    } else if !share.has_room() {
+        let refused = refusal::unread();
+        return Ok(refused.map(|body| Tracked::refusal(body, busy)));
     } else {
         let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
@@ -126,5 +139,12 @@ async fn answer(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Tracked::new(body, busy)))
+    let owner = response.extensions_mut().remove::<AnswerOwner>();
+    let (head, body) = response.into_parts();
+    Ok(
+        match Tracked::new(body, busy, &share, owner.map(|owner| owner.0)) {
+            Ok(body) => Response::from_parts(head, body),
+            Err(busy) => refusal::unread().map(|body| Tracked::refusal(body, busy)),
+        },
+    )
 }

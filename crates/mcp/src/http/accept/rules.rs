@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pulse::{Order, Phase, Pulse, State};
+use crate::http::budget::ConnectionShare;
 use crate::http::limits::Limits;
 
 /// The accept loop's side of one connection.
@@ -12,21 +13,79 @@ pub(super) struct Watch {
     pulse: Arc<Pulse>,
     born: u64,
     finishing: Option<u64>,
+    share: Arc<ConnectionShare>,
+    unread: Unread,
 }
 
+/// How the peer takes the answers that wait for it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unread {
+    /// Bytes that wait, and bytes that it ever took.
+    waiting: usize,
+    taken: u64,
+    /// When it last took some, or had nothing to take.
+    since: u64,
+    /// What it looked like when the current measurement began; nothing where nothing waits.
+    began: Option<Measurement>,
+    /// Whether the last measurement was below the least rate.
+    slow: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Measurement {
+    at: u64,
+    waiting: usize,
+    taken: u64,
+}
+
+impl Unread {
+    fn observe(&mut self, share: &ConnectionShare, period: u64, now: u64) {
+        let (waiting, taken) = (share.held(), share.taken());
+        if waiting == 0 || taken != self.taken || self.waiting == 0 {
+            self.since = now;
+        }
+        (self.waiting, self.taken) = (waiting, taken);
+        let fresh = Measurement {
+            at: now,
+            waiting,
+            taken,
+        };
+        match self.began.filter(|_| waiting > 0) {
+            None => (self.began, self.slow) = ((waiting > 0).then_some(fresh), false),
+            Some(begun) if now.saturating_sub(begun.at) >= period => {
+                // A sixteenth of what waited, and enough that a byte now and then does not count.
+                let due = (begun.waiting / 16).max(LEAST_TAKEN).min(begun.waiting);
+                self.slow = taken.saturating_sub(begun.taken) < due as u64;
+                self.began = Some(fresh);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Bytes that a peer has to take in each period while the budget is strained, if so many wait.
+const LEAST_TAKEN: usize = 2 * 1024;
+
 impl Watch {
-    pub(super) fn new(pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(pulse: Arc<Pulse>, share: Arc<ConnectionShare>) -> Self {
         let born = pulse.born();
         Self {
             pulse,
             born,
             finishing: None,
+            share,
+            unread: Unread::default(),
         }
     }
 
     /// Judges the connection and gives it its order.
     pub(super) fn attend(&mut self, rules: &Rules, now: u64) {
-        let state = self.pulse.look();
+        let mut state = self.pulse.look();
+        self.unread.observe(&self.share, rules.strained_period, now);
+        if self.unread.waiting > 0 {
+            // What was handed over is still on its way.
+            state.since = state.since.max(self.unread.since);
+        }
         let order = rules.judge(&state, self, now);
         if order >= Order::Finish && self.finishing.is_none() {
             self.finishing = Some(now);
@@ -42,6 +101,8 @@ pub(super) struct Rules {
     headers: u64,
     idle: u64,
     stall: u64,
+    unread: u64,
+    strained_period: u64,
     age: u64,
     linger: u64,
     /// How coarse the stamps are. Added to every wait, so that none ends early.
@@ -50,6 +111,8 @@ pub(super) struct Rules {
     closing: Option<u64>,
     /// Whether few slots are left.
     pub(super) crowded: bool,
+    /// Whether unread answers take half of their budget.
+    pub(super) strained: bool,
 }
 
 impl Rules {
@@ -61,17 +124,22 @@ impl Rules {
             headers: millis(limits.headers),
             idle: millis(limits.idle),
             stall: millis(limits.stall.max(patience)),
+            unread: millis(limits.unread),
+            strained_period: millis(limits.unread_strained),
             age: millis(limits.age),
             linger: millis(limits.linger),
             tick: 0,
             closing: None,
             crowded: false,
+            strained: false,
         };
         let all = [
             rules.first_byte,
             rules.headers,
             rules.idle,
             rules.stall,
+            rules.unread,
+            rules.strained_period,
             rules.age,
         ];
         let shortest = all.into_iter().min().unwrap_or_default();
@@ -124,6 +192,13 @@ impl Rules {
     }
 
     fn must_cut(&self, state: &State, watch: &Watch, leaving: Option<u64>, now: u64) -> bool {
+        let unread = &watch.unread;
+        if unread.waiting > 0 && self.over(unread.since, self.unread, now) {
+            return true;
+        }
+        if self.strained && unread.slow {
+            return true;
+        }
         if state.busy {
             return self.over(state.since, self.stall, now);
         }
@@ -164,8 +239,9 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pulse::Clock;
+    use super::super::pulse::{Busy, Clock};
     use super::*;
+    use crate::http::budget::{ByteBudget, ByteReservation};
 
     const SECOND: u64 = 1000;
 
@@ -179,7 +255,10 @@ mod tests {
     fn watch(finishing: Option<u64>) -> Watch {
         Watch {
             finishing,
-            ..Watch::new(Arc::new(Pulse::new(Arc::new(Clock::new()))))
+            ..Watch::new(
+                Arc::new(Pulse::new(Arc::new(Clock::new()))),
+                ConnectionShare::new(&ByteBudget::new(1 << 20)),
+            )
         }
     }
 
@@ -339,5 +418,62 @@ mod tests {
         assert_eq!(idle, (Order::Carry, Order::Finish));
         let busy = turns(&state(true, Phase::Idle), &rules, &watch(None), 5 * SECOND);
         assert_eq!(busy, (Order::Carry, Order::Carry));
+    }
+
+    /// A connection for which so many bytes have waited since zero.
+    fn unread(waiting: usize) -> (Watch, ByteReservation) {
+        let share = ConnectionShare::new(&ByteBudget::new(1 << 30));
+        let counted = share.reserve(waiting, None).unwrap();
+        let pulse = Arc::new(Pulse::new(Arc::new(Clock::new())));
+        // A request that was answered.
+        drop(Busy::begin(&pulse, false));
+        let mut watch = Watch::new(pulse, share);
+        watch.attend(&rules(None), 0);
+        (watch, counted)
+    }
+
+    fn order_at(watch: &mut Watch, strained: bool, now: u64) -> Order {
+        let rules = Rules {
+            strained,
+            ..rules(None)
+        };
+        watch.attend(&rules, now);
+        watch.pulse.order()
+    }
+
+    #[test]
+    fn what_nobody_takes_is_cut_and_any_progress_begins_anew() {
+        let tick = rules(None).tick;
+        let (mut watch, _counted) = unread(1);
+        assert!(order_at(&mut watch, false, 30 * SECOND + tick - 1) < Order::Cut);
+        assert_eq!(order_at(&mut watch, false, 30 * SECOND + tick), Order::Cut);
+
+        let (mut watch, _counted) = unread(1_000_000);
+        for round in 1..20 {
+            watch.share.took(1);
+            assert!(order_at(&mut watch, false, round * 29 * SECOND) < Order::Cut);
+        }
+    }
+
+    #[test]
+    fn under_strain_what_waits_has_to_leave_at_a_rate() {
+        // A sixteenth of what waited, at least 2 KiB, at most all of it.
+        for (waiting, due) in [(160_000, 10_000), (20_000, 2_048), (1_000, 1_000)] {
+            for (taken, expected) in [(due, false), (due - 1, true)] {
+                let (mut watch, _counted) = unread(waiting);
+                watch.share.took(taken);
+                let cut = order_at(&mut watch, true, 2 * SECOND) == Order::Cut;
+                assert_eq!(cut, expected, "{taken} of {waiting}");
+            }
+            let (mut watch, _counted) = unread(waiting);
+            assert!(
+                order_at(&mut watch, true, 2 * SECOND - 1) < Order::Cut,
+                "too soon"
+            );
+            assert!(
+                order_at(&mut watch, false, 2 * SECOND) < Order::Cut,
+                "no strain"
+            );
+        }
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::pulse::{Busy, Pulse};
 use super::wire::Wire;
+use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
 
 /// A socket that tells when bytes come in.
 #[derive(Debug)]
@@ -79,32 +80,178 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// An answer's body that keeps its request in flight until it has been handed over.
+/// A part of an answer that is counted until it has been written, however the protocol queues it.
+#[derive(Debug)]
+pub(super) struct MeteredBuf {
+    bytes: Bytes,
+    counted: Option<ByteReservation>,
+}
+
+impl Buf for MeteredBuf {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        if let Some(counted) = &self.counted {
+            counted.share().took(count);
+        }
+    }
+}
+
+/// An answer's body that keeps its request in flight until it has been handed over, and counts its bytes until they
+/// are written.
 #[derive(Debug)]
 pub(super) struct Tracked {
     body: Body,
     busy: Busy,
+    counted: Counted,
+}
+
+/// How the bytes of an answer are counted.
+#[derive(Debug)]
+enum Counted {
+    /// Not at all: a refusal, or nothing.
+    Free,
+    /// All at once, since its length is known.
+    Whole(ByteReservation),
+    /// Part by part.
+    Stream {
+        share: Arc<ConnectionShare>,
+        owner: Option<OwnerSlot>,
+        /// There while the peer does not ask for the next part.
+        unread: Option<ByteReservation>,
+    },
+}
+
+/// What an answer takes beside its body: a head, and the state of an HTTP/2 stream.
+const OVERHEAD: usize = 1024;
+
+/// What part of the budget an event stream counts for while its peer takes nothing of it. Its messages wait where they
+/// cannot be counted, and the work behind it keeps a permit; so 64 unread streams strain the budget, long before they
+/// are as many as there are permits.
+const UNREAD_STREAM_PART: usize = 128;
+
+fn unread_stream(share: &ConnectionShare) -> usize {
+    share.budget().total() / UNREAD_STREAM_PART
 }
 
 impl Tracked {
-    pub(super) fn new(body: Body, busy: Busy) -> Self {
-        Self { body, busy }
+    /// Counts an answer, or gives its request back where there is no room for it.
+    pub(super) fn new(
+        body: Body,
+        busy: Busy,
+        share: &Arc<ConnectionShare>,
+        owner: Option<OwnerSlot>,
+    ) -> Result<Self, Busy> {
+        let counted = match body.size_hint().exact() {
+            Some(0) => Counted::Free,
+            Some(length) => {
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                match share.reserve(length.saturating_add(OVERHEAD), owner) {
+                    Some(reservation) => Counted::Whole(reservation),
+                    None => return Err(busy),
+                }
+            }
+            None => match share.reserve(unread_stream(share), owner) {
+                Some(reservation) => Counted::Stream {
+                    share: Arc::clone(share),
+                    owner,
+                    unread: Some(reservation),
+                },
+                None => return Err(busy),
+            },
+        };
+        Ok(Self {
+            body,
+            busy,
+            counted,
+        })
+    }
+
+    /// A refusal, which is small and always said.
+    pub(super) fn refusal(body: Body, busy: Busy) -> Self {
+        Self {
+            body,
+            busy,
+            counted: Counted::Free,
+        }
     }
 }
 
+impl Counted {
+    fn frame(
+        &mut self,
+        frame: Frame<Bytes>,
+        is_last: bool,
+    ) -> Result<Frame<MeteredBuf>, axum::Error> {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        let counted = match self {
+            Self::Free => None,
+            Self::Whole(_) if is_last => match std::mem::replace(self, Self::Free) {
+                Self::Whole(all) => Some(all),
+                _ => None,
+            },
+            Self::Whole(rest) => Some(rest.split(length)),
+            Self::Stream {
+                share,
+                owner,
+                unread,
+            } => {
+                // The peer asked for this part, so it is not behind until it leaves this one.
+                *unread = None;
+                let part = share.reserve(length, *owner);
+                *unread = Some(share.charge(unread_stream(share)));
+                // Whoever falls this far behind, or comes when all others have, loses the stream.
+                Some(part.ok_or_else(|| axum::Error::new(Overrun))?)
+            }
+        };
+        Ok(frame.map_data(|bytes| MeteredBuf { bytes, counted }))
+    }
+
+    /// The peer has taken all there is.
+    fn caught_up(&mut self) {
+        if let Self::Stream { unread, .. } = self {
+            *unread = None;
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("too many answers wait to be read")]
+struct Overrun;
+
 impl HttpBody for Tracked {
-    type Data = Bytes;
+    type Data = MeteredBuf;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if polled.is_ready() {
-            self.busy.moved();
-        }
-        polled
+    ) -> Poll<Option<Result<Frame<MeteredBuf>, axum::Error>>> {
+        let this = &mut *self;
+        let polled = match Pin::new(&mut this.body).poll_frame(cx) {
+            Poll::Ready(polled) => polled,
+            Poll::Pending => {
+                this.counted.caught_up();
+                return Poll::Pending;
+            }
+        };
+        this.busy.moved();
+        let is_last = this.body.is_end_stream();
+        Poll::Ready(match polled {
+            Some(Ok(frame)) => Some(this.counted.frame(frame, is_last)),
+            Some(Err(error)) => Some(Err(error)),
+            None => {
+                this.counted.caught_up();
+                None
+            }
+        })
     }
 
     fn is_end_stream(&self) -> bool {

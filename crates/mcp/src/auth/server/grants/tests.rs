@@ -42,10 +42,18 @@ fn verifier() -> String {
     "v".repeat(43)
 }
 
+/// The client of every grant here, unless another is named.
+fn client() -> KnownClient {
+    KnownClient {
+        id: allowed("").client,
+        registered: None,
+    }
+}
+
 fn spending(code: String) -> Spending {
     Spending {
         code,
-        client: allowed("").client,
+        client: client(),
         redirect: None,
         verifier: verifier(),
         resource: None,
@@ -80,7 +88,11 @@ fn fill(store: &Store, grants: impl Iterator<Item = (String, Grant)>) {
 }
 
 async fn granted(grants: &Grants, subject: &str, now: u64) -> Granted {
-    let text = grants.allow(code(subject), now).await.unwrap().unwrap();
+    let text = grants
+        .allow(code(subject), client(), now)
+        .await
+        .unwrap()
+        .unwrap();
     grants.spend(spending(text), now).await.unwrap().unwrap()
 }
 
@@ -135,12 +147,18 @@ async fn codes_that_wait_have_a_bound() {
             Ok(())
         })
         .unwrap();
-    let one_more = grants.allow(code("anna"), NOW).await.unwrap();
+    let one_more = grants.allow(code("anna"), client(), NOW).await.unwrap();
     assert!(one_more.is_ok());
-    let too_many = grants.allow(code("anna"), NOW).await.unwrap();
+    let too_many = grants.allow(code("anna"), client(), NOW).await.unwrap();
     assert_eq!(too_many, Err(NotGranted::TooMany));
     // A code that is over makes room, and goes.
-    assert!(grants.allow(code("anna"), NOW + 10).await.unwrap().is_ok());
+    assert!(
+        grants
+            .allow(code("anna"), client(), NOW + 10)
+            .await
+            .unwrap()
+            .is_ok()
+    );
     assert_eq!(grants.count(CODES), 2);
 }
 
@@ -193,7 +211,11 @@ async fn a_grant_is_refreshed_by_its_client_alone_until_it_ends() {
     let refresh = |token: String, client: String, now: u64| {
         let grants = &grants;
         async move {
-            let done = grants.refresh(&token, &client, person("anna"), now);
+            let client = KnownClient {
+                id: client,
+                registered: None,
+            };
+            let done = grants.refresh(&token, client, person("anna"), now);
             done.await.unwrap().map(|granted| granted.refresh.unwrap())
         }
     };
@@ -259,25 +281,28 @@ fn refresh_tokens_have_two_parts_of_their_size() {
 
 #[tokio::test]
 async fn the_client_of_a_grant_stays_registered_with_it() {
-    let (_dir, store) = store();
-    let registry = registry::Registry::new(store.clone());
+    let (dir, store) = store();
+    let registry = registry::Registry::open(dir.path(), store.clone()).unwrap();
     let client = super::super::client::Client {
         id: String::new(),
         name: String::new(),
         redirects: vec!["https://app.example/cb".to_owned()],
         refreshes: true,
     };
-    let id = registry.add(client, NOW).await.unwrap().unwrap().id;
+    let client = KnownClient::from(&registry.add(client, NOW).await.unwrap());
+    let id = client.id.clone();
     let grants = Grants::open(store, NOW).unwrap();
     let mut code = code("anna");
     code.allowed.client.clone_from(&id);
-    let text = grants.allow(code, NOW).await.unwrap().unwrap();
+    assert_eq!(grants.count(CLIENTS), 0);
+    let text = grants.allow(code, client.clone(), NOW).await.unwrap();
+    assert_eq!(grants.count(CLIENTS), 1, "somebody authorized it");
     let spending = Spending {
-        client: id.clone(),
-        ..spending(text)
+        client: client.clone(),
+        ..spending(text.unwrap())
     };
     let granted = grants.spend(spending, NOW).await.unwrap().unwrap();
-    assert_eq!(grants.count(CLIENTS), 1);
+    assert!(grants.live.clients().contains(&id));
     // A client outlives its last grant by thirty days.
     let known = async |now: u64| registry.find(&id, now).await.unwrap().is_some();
     let month = 30 * 86_400;
@@ -285,7 +310,7 @@ async fn the_client_of_a_grant_stays_registered_with_it() {
     assert!(!known(NOW + IDLE_FOR + month).await);
     let later = NOW + 86_400;
     let token = granted.refresh.unwrap();
-    let turned = grants.refresh(&token, &id, person("anna"), later).await;
+    let turned = grants.refresh(&token, client, person("anna"), later).await;
     assert!(turned.unwrap().is_ok());
     assert!(known(later + IDLE_FOR + month - 1).await);
     assert!(!known(later + IDLE_FOR + month).await);

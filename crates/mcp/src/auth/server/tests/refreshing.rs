@@ -88,7 +88,7 @@ async fn refresh_tokens_belong_to_their_client_and_give_no_more_than_was_allowed
         id,
         &format!("{id}."),
         &format!("{token}x"),
-        &"a".repeat(20_000),
+        &"a".repeat(12_000),
     ] {
         let got = world.refresh(&client, bad).await;
         assert!(got.status == 400, "{bad}");

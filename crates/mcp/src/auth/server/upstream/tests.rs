@@ -176,3 +176,22 @@ fn a_provider_is_on_https_or_on_this_machine() {
         assert_eq!(made.ok().as_ref().map(Provider::shown), shown, "{issuer}");
     }
 }
+
+#[tokio::test]
+async fn who_promises_to_say_who_answers_has_to() {
+    for (promised, iss, taken) in [
+        (json!(null), None, true),
+        (json!(false), None, true),
+        (json!(true), None, false),
+        (json!(true), Some(ISSUER), true),
+        (json!(false), Some(ISSUER), true),
+        (json!(true), Some("https://evil.example"), false),
+        (json!(null), Some("https://evil.example"), false),
+        (json!(null), Some(""), false),
+    ] {
+        let mut fake = Fake::new(&json!(null));
+        fake.metadata["authorization_response_iss_parameter_supported"] = promised.clone();
+        let answers = provider(&fake, None).is_who_answers(iss).await.unwrap();
+        assert_eq!(answers, taken, "{promised} {iss:?}");
+    }
+}

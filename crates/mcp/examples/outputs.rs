@@ -1,0 +1,277 @@
+//! A server with one tool for every kind of output type, to see what clients make of each.
+//! It is for tests: `cargo run -p docent-mcp --example outputs -- 127.0.0.1:8125`.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use docent_mcp::{
+    Answer, App, AppBuilder, BuildError, Context, Descriptor, Failure, Hints, Tool, http,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Gives the same output at every call.
+struct Gives<T>(&'static str, T);
+
+impl<T: Serialize + JsonSchema + Clone + Send + Sync + 'static> Tool for Gives<T> {
+    type Input = ();
+    type Output = T;
+
+    fn descriptor(&self) -> Descriptor {
+        let text = "Use this to see what becomes of an output.";
+        Descriptor::new(self.0, self.0, text, Hints::READ_ONLY)
+    }
+
+    async fn call(&self, (): (), _: Context) -> Result<Answer<T>, Failure> {
+        Ok(Answer::new(self.1.clone()))
+    }
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Place {
+    /// What people call it.
+    name: String,
+    height: Option<i64>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Nested {
+    place: Place,
+    places: Vec<Place>,
+    /// Left out where it is empty, so that no client may miss it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[serde(rename(serialize = "written"))]
+    read: bool,
+    level: Level,
+    anything: Value,
+    #[serde(flatten)]
+    rest: BTreeMap<String, i64>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Tree {
+    name: String,
+    children: Vec<Tree>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Label(String);
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Metres(f64);
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Named(Place);
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Anything(Value);
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct Point(f64, f64);
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct UnitStruct;
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct EmptyStruct {}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Low,
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    High,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+enum Documented {
+    /// The tide comes in.
+    Rising,
+    /// The tide goes out.
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Falling,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+enum Only {
+    One,
+}
+
+/// A unit variant is a string on the wire, the other an object.
+#[derive(Clone, Serialize, JsonSchema)]
+enum Mixed {
+    Nowhere,
+    At(Place),
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+enum External {
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Here {
+        depth: i64,
+    },
+    At(Place),
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(tag = "kind")]
+enum Internal {
+    Nowhere,
+    At(Place),
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(tag = "kind", content = "value")]
+enum Adjacent {
+    Number(i64),
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Nowhere,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Untagged {
+    Number(i64),
+    At(Place),
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum UntaggedObjects {
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    Tree(Tree),
+    At(Place),
+}
+
+/// Refers to itself from inside a schema whose root is no object.
+#[derive(Clone, Serialize, JsonSchema)]
+enum Sum {
+    Number(i64),
+    Of(Vec<Sum>),
+    Nothing,
+}
+
+fn place() -> Place {
+    Place {
+        name: "Port Ellin".to_owned(),
+        height: None,
+    }
+}
+
+fn tree() -> Tree {
+    let leaf = |name: &str| Tree {
+        name: name.to_owned(),
+        children: Vec::new(),
+    };
+    Tree {
+        name: "root".to_owned(),
+        children: vec![leaf("a"), leaf("b")],
+    }
+}
+
+fn nested() -> Nested {
+    Nested {
+        place: place(),
+        places: vec![place()],
+        tags: Vec::new(),
+        read: true,
+        level: Level::Low,
+        anything: json!(["a", 1]),
+        rest: BTreeMap::from([("extra".to_owned(), 7)]),
+    }
+}
+
+/// Texts, which no program reads.
+fn texts(app: AppBuilder) -> AppBuilder {
+    app.tool(Gives("string", "a \"quoted\" word\nand a line".to_owned()))
+        .tool(Gives("string_empty", String::new()))
+        .tool(Gives("str", "plain"))
+        .tool(Gives("cow", Cow::Borrowed("plain")))
+        .tool(Gives("newtype_string", Label("plain".to_owned())))
+        .tool(Gives("char", 'x'))
+        .tool(Gives("unit", ()))
+        .tool(Gives("unit_struct", UnitStruct))
+}
+
+/// Types that can be anything.
+fn values(app: AppBuilder) -> AppBuilder {
+    app.tool(Gives("value_object", json!({"a": [1, null]})))
+        .tool(Gives("value_list", json!([1, "b"])))
+        .tool(Gives("value_string", json!("plain")))
+        .tool(Gives("value_number", json!(1.5)))
+        .tool(Gives("value_null", Value::Null))
+        .tool(Gives("value_option", Some(json!({"a": 1}))))
+        .tool(Gives("value_newtype", Anything(json!(false))))
+}
+
+/// What is no object by itself.
+fn wrapped(app: AppBuilder) -> AppBuilder {
+    app.tool(Gives("list", vec![place()]))
+        .tool(Gives("list_empty", Vec::<Place>::new()))
+        .tool(Gives("list_of_strings", vec!["a".to_owned()]))
+        .tool(Gives("list_of_values", vec![json!({"a": 1}), json!(2)]))
+        .tool(Gives("list_of_trees", vec![tree()]))
+        .tool(Gives("set", BTreeSet::from([3, 1])))
+        .tool(Gives("array", [1, 2, 3]))
+        .tool(Gives("tuple", ("a".to_owned(), 2_i64)))
+        .tool(Gives("tuple_struct", Point(1.5, -2.0)))
+        .tool(Gives("option_struct", Some(place())))
+        .tool(Gives("option_struct_none", None::<Place>))
+        .tool(Gives("option_tree", Some(tree())))
+        .tool(Gives("option_string", Some("a".to_owned())))
+        .tool(Gives("option_string_none", None::<String>))
+        .tool(Gives("integer", -7_i64))
+        .tool(Gives("integer_large", u64::MAX))
+        .tool(Gives("float", 0.25_f64))
+        .tool(Gives("newtype_float", Metres(2.5)))
+        .tool(Gives("bool", false))
+        .tool(Gives("enum_plain", Level::Low))
+        .tool(Gives("enum_documented", Documented::Rising))
+        .tool(Gives("enum_of_one", Only::One))
+        .tool(Gives("enum_mixed", Mixed::Nowhere))
+        .tool(Gives("enum_mixed_object", Mixed::At(place())))
+        .tool(Gives("enum_untagged", Untagged::Number(3)))
+        .tool(Gives("enum_untagged_object", Untagged::At(place())))
+        .tool(Gives(
+            "enum_recursive",
+            Sum::Of(vec![Sum::Number(1), Sum::Of(vec![Sum::Nothing])]),
+        ))
+}
+
+/// What is an object already.
+fn objects(app: AppBuilder) -> AppBuilder {
+    app.tool(Gives("struct", place()))
+        .tool(Gives("struct_empty", EmptyStruct {}))
+        .tool(Gives("struct_nested", nested()))
+        .tool(Gives("struct_recursive", tree()))
+        .tool(Gives("newtype_struct", Named(place())))
+        .tool(Gives("box", Box::new(place())))
+        .tool(Gives("map", BTreeMap::from([("a".to_owned(), 1_i64)])))
+        .tool(Gives("map_empty", BTreeMap::<String, Place>::new()))
+        .tool(Gives(
+            "map_of_values",
+            Map::from_iter([("a".to_owned(), json!([true]))]),
+        ))
+        .tool(Gives("enum_external", External::At(place())))
+        .tool(Gives("enum_internal", Internal::At(place())))
+        .tool(Gives("enum_internal_unit", Internal::Nowhere))
+        .tool(Gives("enum_adjacent", Adjacent::Number(4)))
+        .tool(Gives("enum_untagged_objects", UntaggedObjects::At(place())))
+        .tool(Gives("result", Ok::<Place, String>(place())))
+}
+
+pub(crate) fn app() -> Result<App, BuildError> {
+    let app = App::builder("outputs", "1.0.0");
+    objects(wrapped(values(texts(app)))).build()
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "127.0.0.1:8125".to_owned());
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    Ok(http::serve(app()?, Default::default(), listener, Default::default()).await?)
+}

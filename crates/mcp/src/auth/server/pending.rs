@@ -1,0 +1,287 @@
+//! Clients that registered themselves (RFC 7591) and that nobody authorized yet.
+//!
+//! Anybody may register, so what that costs is bounded. The rows have a file of their own, whose writer nobody else
+//! waits for. A registration reads and writes the same number of rows however many there are: the count is the
+//! table's own, and the oldest is the first entry of a time index. Registrations that come at the same time share one
+//! commit, and each is answered once it is on the disk. Where there is no more room the oldest client leaves: it was
+//! registered, and in all that time nobody authorized it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use super::client::Client;
+use super::seal;
+use super::store::{NEWCOMERS, NEWCOMERS_BY_TIME, Rows, Store, StoreError};
+
+/// How long a client is kept that nobody authorized, in seconds: a day.
+pub(crate) const PENDING_FOR: u64 = 86_400;
+/// Such clients at once. The rate of one network, and the shared one behind a proxy, let in fewer than this within
+/// the 15 minutes for which a consent form counts, so no single network pushes out a client whose form is open.
+pub(crate) const MAX_PENDING: usize = 4_096;
+/// Registrations that wait for the next commit.
+pub(crate) const MAX_QUEUED: usize = 256;
+/// How many leave at most for each one that comes.
+const LEAVE_AT_ONCE: usize = 2;
+
+/// A client on the disk.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ClientRow {
+    pub(crate) client: Client,
+    pub(crate) made: u64,
+    pub(crate) ends: u64,
+}
+
+/// Why a client was not registered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RegisterError {
+    /// Too many wait for the disk.
+    #[error("too many registrations wait")]
+    Busy,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+struct Queued {
+    row: ClientRow,
+    done: oneshot::Sender<Client>,
+}
+
+/// Clients that nobody authorized yet.
+pub(crate) struct PendingClients {
+    store: Store,
+    queue: Arc<Mutex<Vec<Queued>>>,
+    /// Who commits. Whoever waits for it is most likely in the batch that is written meanwhile.
+    turn: AsyncMutex<()>,
+    #[cfg(test)]
+    commits: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl PendingClients {
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            store: Store::open_registrations(dir)?,
+            queue: Arc::default(),
+            turn: AsyncMutex::default(),
+            #[cfg(test)]
+            commits: Arc::default(),
+        })
+    }
+
+    /// Takes over clients from where an older version kept them.
+    pub(crate) fn import(&self, old: &[(String, ClientRow)]) -> Result<(), StoreError> {
+        self.store.change(|rows| {
+            for (_, row) in old {
+                insert(rows, row, row.made)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps a client under a new id. It is on the disk when this returns.
+    pub(crate) async fn add(&self, client: Client, now: u64) -> Result<Client, RegisterError> {
+        let id = seal::encode(&seal::random::<16>().map_err(StoreError::from)?);
+        let row = ClientRow {
+            client: Client { id, ..client },
+            made: now,
+            ends: now.saturating_add(PENDING_FOR),
+        };
+        let (done, mut answer) = oneshot::channel();
+        {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.len() >= MAX_QUEUED {
+                return Err(RegisterError::Busy);
+            }
+            queue.push(Queued { row, done });
+        }
+        let _turn = self.turn.lock().await;
+        if let Ok(client) = answer.try_recv() {
+            return Ok(client);
+        }
+        self.commit(now).await?;
+        Ok(answer.await.map_err(|_| StoreError::Gone)?)
+    }
+
+    /// Writes all that waits in one transaction, then answers it.
+    async fn commit(&self, now: u64) -> Result<(), StoreError> {
+        let (store, queue) = (self.store.clone(), self.queue.clone());
+        #[cfg(test)]
+        let commits = self.commits.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let batch = std::mem::take(&mut *queue.lock().unwrap_or_else(PoisonError::into_inner));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            #[cfg(test)]
+            commits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            store.change(|rows| {
+                for queued in &batch {
+                    insert(rows, &queued.row, now)?;
+                }
+                Ok(())
+            })?;
+            for Queued { row, done } in batch {
+                // Whoever has gone does not need the answer.
+                let _ = done.send(row.client);
+            }
+            Ok(())
+        });
+        written.await.map_err(|_| StoreError::Gone)?
+    }
+
+    /// The client of an id.
+    pub(crate) async fn find(&self, id: &str, now: u64) -> Result<Option<Client>, StoreError> {
+        let row: Option<ClientRow> = self.store.get(NEWCOMERS, id).await?;
+        Ok(row.filter(|row| now < row.ends).map(|row| row.client))
+    }
+}
+
+/// Writes a client; the oldest leave where their day is over or there is no more room.
+fn insert(rows: &Rows, row: &ClientRow, now: u64) -> Result<(), StoreError> {
+    for _ in 0..LEAVE_AT_ONCE {
+        let Some((made, id)) = rows.first(NEWCOMERS_BY_TIME)? else {
+            break;
+        };
+        let over = now >= made.saturating_add(PENDING_FOR);
+        if !over && rows.count(NEWCOMERS)? < MAX_PENDING {
+            break;
+        }
+        rows.strike(NEWCOMERS_BY_TIME, made, &id)?;
+        rows.remove(NEWCOMERS, &id)?;
+    }
+    rows.enter(NEWCOMERS_BY_TIME, row.made, &row.client.id)?;
+    rows.put(NEWCOMERS, &row.client.id, row)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn client() -> Client {
+        Client {
+            id: String::new(),
+            name: "Chart room".to_owned(),
+            redirects: vec!["https://app.example/cb".to_owned()],
+            refreshes: true,
+        }
+    }
+
+    fn row(n: usize, made: u64) -> ClientRow {
+        let id = format!("{n:022}");
+        ClientRow {
+            client: Client { id, ..client() },
+            made,
+            ends: made + PENDING_FOR,
+        }
+    }
+
+    fn pending() -> (tempfile::TempDir, PendingClients) {
+        let dir = tempfile::tempdir().unwrap();
+        let pending = PendingClients::open(dir.path()).unwrap();
+        (dir, pending)
+    }
+
+    fn fill(pending: &PendingClients, rows: impl Iterator<Item = ClientRow>) {
+        let rows: Vec<_> = rows.map(|row| (String::new(), row)).collect();
+        pending.import(&rows).unwrap();
+    }
+
+    fn count(pending: &PendingClients) -> usize {
+        let count = |rows: &Rows| rows.count(NEWCOMERS);
+        pending.store.change(count).unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_more_than_there_is_room_for_replaces_the_oldest_at_once() {
+        let (_dir, pending) = pending();
+        // The oldest is not the first by name.
+        fill(&pending, (0..MAX_PENDING).map(|n| row(n, 9_000 - n as u64)));
+        let added = pending.add(client(), 9_001).await.unwrap();
+        assert_eq!(count(&pending), MAX_PENDING);
+        let there = async |n: usize| {
+            let found = pending.find(&format!("{n:022}"), 9_001).await;
+            found.unwrap().is_some()
+        };
+        assert!(!there(MAX_PENDING - 1).await, "it came first");
+        assert!(there(MAX_PENDING - 2).await && there(0).await);
+        assert!(pending.find(&added.id, 9_001).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_registration_costs_the_same_however_many_there_are() {
+        let (_dir, pending) = pending();
+        let cost = |n: usize, now: u64| {
+            let added = pending.store.change(|rows| {
+                insert(rows, &row(n, now), now)?;
+                Ok(rows.touched())
+            });
+            added.unwrap()
+        };
+        let empty = cost(1_000_000, 1_000);
+        fill(&pending, (1..MAX_PENDING).map(|n| row(n, 2_000)));
+        let full = cost(1_000_001, 2_000);
+        let over = cost(1_000_002, 2_000 + PENDING_FOR);
+        assert!(
+            empty <= 3 && full <= 6 && over <= 8,
+            "{empty} {full} {over}"
+        );
+    }
+
+    #[tokio::test]
+    async fn those_who_come_together_share_a_commit() {
+        let (_dir, pending) = pending();
+        let first = pending.turn.lock().await;
+        let all = futures::future::join_all((0..64).map(|_| pending.add(client(), 1_000)));
+        let release = async {
+            let waiting = || pending.queue.lock().unwrap().len();
+            while waiting() < 64 {
+                tokio::task::yield_now().await;
+            }
+            drop(first);
+        };
+        let (all, ()) = futures::future::join(all, release).await;
+        let ids: std::collections::HashSet<_> =
+            all.into_iter().map(|client| client.unwrap().id).collect();
+        assert_eq!((ids.len(), count(&pending)), (64, 64));
+        assert_eq!(pending.commits.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_disk_has_bounded_room() {
+        let (_dir, pending) = pending();
+        for n in 0..MAX_QUEUED {
+            let (done, _) = oneshot::channel();
+            let row = row(n, 1_000);
+            pending.queue.lock().unwrap().push(Queued { row, done });
+        }
+        let refused = pending.add(client(), 1_000).await;
+        assert!(matches!(refused, Err(RegisterError::Busy)));
+        pending.queue.lock().unwrap().pop();
+        assert!(pending.add(client(), 1_000).await.is_ok());
+        assert_eq!(count(&pending), MAX_QUEUED);
+    }
+
+    #[tokio::test]
+    async fn who_is_never_authorized_is_forgotten_after_a_day() {
+        let (_dir, pending) = pending();
+        let old = pending.add(client(), 1_000).await.unwrap();
+        let known = async |now: u64| pending.find(&old.id, now).await.unwrap().is_some();
+        assert!(known(1_000 + PENDING_FOR - 1).await);
+        assert!(!known(1_000 + PENDING_FOR).await);
+        pending.add(client(), 1_000 + PENDING_FOR).await.unwrap();
+        assert_eq!(count(&pending), 1, "the next one took its place");
+    }
+
+    #[tokio::test]
+    async fn what_was_answered_is_there_after_opening_again() {
+        let (dir, pending) = pending();
+        let client = pending.add(client(), 1_000).await.unwrap();
+        drop(pending);
+        let pending = PendingClients::open(dir.path()).unwrap();
+        assert_eq!(pending.find(&client.id, 1_000).await.unwrap(), Some(client));
+    }
+}

@@ -1,0 +1,196 @@
+//! JSON Schemas of a tool's types, in the form that every client accepts.
+//!
+//! Clients of the revisions of 2025 refuse the whole tool list when the root of one schema has no
+//! literal `"type": "object"`, or when one of its properties is a boolean schema, and refuse a result
+//! whose `structuredContent` is no object. So an input is an object or does not build, and what an
+//! output becomes follows from its type alone: the same in every revision.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// How deep a root is followed through `$ref`, `oneOf`, `anyOf` and `allOf`.
+const MAX_DEPTH: usize = 16;
+
+/// How a tool's output is put into a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputForm {
+    /// `()`: no data.
+    Empty,
+    /// A string: plain text for the model, and no data.
+    Text,
+    /// An object: the data as it is.
+    Object,
+    /// A list, a number, an `Option`, …: the member `result` of an object.
+    Wrapped,
+    /// A type that says nothing about itself, such as `serde_json::Value`: each value decides.
+    Dynamic,
+}
+
+/// An output that is no object, as clients get it.
+#[derive(Serialize, JsonSchema)]
+struct WrappedOutput<T> {
+    result: T,
+}
+
+/// What follows from a tool's output type.
+pub(crate) struct OutputSchema {
+    pub(crate) form: OutputForm,
+    pub(crate) schema: Option<Value>,
+}
+
+impl OutputSchema {
+    pub(crate) fn of<T: JsonSchema>() -> Self {
+        let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+        let form = form_of(&schema);
+        let schema = match form {
+            OutputForm::Empty | OutputForm::Text | OutputForm::Dynamic => None,
+            OutputForm::Object => {
+                set_object_type(&mut schema);
+                Some(schema)
+            }
+            // Made from a type, so that references inside it lead to the right place.
+            OutputForm::Wrapped => Some(generate::<WrappedOutput<T>>(
+                SchemaSettings::draft2020_12().for_serialize(),
+            )),
+        };
+        Self { form, schema }
+    }
+}
+
+/// What follows from a tool's input type.
+pub(crate) struct InputSchema {
+    /// True for `()`, which is an empty object on the wire.
+    pub(crate) is_unit: bool,
+    pub(crate) schema: Value,
+}
+
+impl InputSchema {
+    pub(crate) fn of<T: JsonSchema>() -> Self {
+        let schema = generate::<T>(SchemaSettings::draft2020_12());
+        let is_unit = form_of(&schema) == OutputForm::Empty;
+        let schema = if is_unit {
+            json!({"type": "object", "properties": {}, "additionalProperties": false})
+        } else {
+            schema
+        };
+        Self { is_unit, schema }
+    }
+}
+
+/// Why clients refuse a tool list with this schema in it; nothing when they take it.
+pub(crate) fn root_flaw(schema: &Value) -> Option<&'static str> {
+    if schema.get("type") != Some(&json!("object")) {
+        return Some("whose root has no `\"type\": \"object\"`");
+    }
+    let properties = schema.get("properties");
+    let is_map = properties.is_none_or(|map| {
+        map.as_object()
+            .is_some_and(|map| map.values().all(Value::is_object))
+    });
+    if !is_map {
+        return Some("with a property that is no object: write `{}` for any value");
+    }
+    let required = schema.get("required");
+    let is_list = required.is_none_or(|list| {
+        list.as_array()
+            .is_some_and(|list| list.iter().all(Value::is_string))
+    });
+    (!is_list).then_some("whose `required` is no list of names")
+}
+
+/// True when a schema begins with a choice, which hosts refuse in an input.
+pub(crate) fn is_choice(schema: &Value) -> bool {
+    ["oneOf", "anyOf", "allOf"]
+        .iter()
+        .any(|key| schema.get(key).is_some())
+}
+
+/// JSON Schema 2020-12 of a type, in one piece and without the members that only name it: that
+/// dialect is the protocol's default, and hosts trip over `$ref`.
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings
+        .with(|s| {
+            s.inline_subschemas = true;
+            s.meta_schema = None;
+        })
+        .with_transform(RecursiveTransform(replace_boolean_properties));
+    let generator = settings.into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.shift_remove("title");
+        object.shift_remove("description");
+        if object.get("type") == Some(&json!("object")) {
+            object.entry("properties").or_insert_with(|| json!({}));
+        }
+    }
+    schema
+}
+
+/// A field that may hold anything is `true` in JSON Schema; the TypeScript SDK wants an object there.
+fn replace_boolean_properties(schema: &mut schemars::Schema) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        match property {
+            Value::Bool(true) => *property = json!({}),
+            Value::Bool(false) => *property = json!({"not": {}}),
+            _ => {}
+        }
+    }
+}
+
+fn form_of(schema: &Value) -> OutputForm {
+    let kind = schema.get("type").and_then(Value::as_str);
+    let is_fixed = ["enum", "const"]
+        .iter()
+        .any(|key| schema.get(key).is_some());
+    match kind {
+        Some("null") => OutputForm::Empty,
+        // The names of an enum are data: a program compares them.
+        Some("string") if !is_fixed => OutputForm::Text,
+        _ if is_object(schema, schema, MAX_DEPTH) => OutputForm::Object,
+        _ if is_silent(schema) => OutputForm::Dynamic,
+        _ => OutputForm::Wrapped,
+    }
+}
+
+/// True when nothing but objects keeps a schema.
+fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    if let Some(kind) = schema.get("type") {
+        return kind == "object";
+    }
+    let branches = |key| schema.get(key).and_then(Value::as_array);
+    let by_choice = ["oneOf", "anyOf"]
+        .into_iter()
+        .filter_map(branches)
+        .any(|all| !all.is_empty() && all.iter().all(|one| is_object(one, root, depth)));
+    let by_all =
+        || branches("allOf").is_some_and(|all| all.iter().any(|one| is_object(one, root, depth)));
+    let by_reference = || {
+        let link = schema.get("$ref").and_then(Value::as_str);
+        link.and_then(|link| root.pointer(link.strip_prefix('#')?))
+            .is_some_and(|target| is_object(target, root, depth))
+    };
+    by_choice || by_all() || by_reference()
+}
+
+/// True when a schema demands nothing.
+fn is_silent(schema: &Value) -> bool {
+    const ANNOTATIONS: [&str; 5] = ["default", "examples", "deprecated", "readOnly", "writeOnly"];
+    schema.as_object().is_none_or(|members| {
+        members
+            .keys()
+            .all(|key| ANNOTATIONS.contains(&key.as_str()))
+    })
+}
+
+fn set_object_type(schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("type".to_owned(), json!("object"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Tools that demand sign-in on a server where nobody can sign in: it does not start, and what is embedded refuses.
+
+use docent_mcp::http::limits::Limits;
+use docent_mcp::http::{Options, router, serve};
+use docent_mcp::stdio;
+use docent_mcp::{Answer, App, Context, Descriptor, Failure, Hints, Security, Tool};
+use http::Request;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+struct Guarded(&'static str, Vec<Security>);
+
+impl Tool for Guarded {
+    type Input = ();
+    type Output = String;
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(self.0, "T", "Use this to test.", Hints::READ_ONLY).security(self.1.clone())
+    }
+    async fn call(&self, (): (), _: Context) -> Result<Answer<String>, Failure> {
+        Ok(Answer::new("the secret".to_owned()))
+    }
+}
+
+fn app(ways: &[Security]) -> App {
+    let open = Guarded("open", vec![Security::NoAuth]);
+    let app = App::builder("t", "1.0.0").tool(open);
+    app.tool(Guarded("guarded", ways.to_vec())).build().unwrap()
+}
+
+/// The ways that demand sign-in, and those that do not.
+fn ways() -> [(Vec<Security>, bool); 4] {
+    let (none, some) = (Security::oauth2([""; 0]), Security::oauth2(["docs.read"]));
+    [
+        (vec![none], true),
+        (vec![some.clone(), Security::oauth2(["docs.write"])], true),
+        (vec![Security::NoAuth, some.clone()], false),
+        (vec![some, Security::NoAuth], false),
+    ]
+}
+
+#[tokio::test]
+async fn a_server_without_sign_in_does_not_start_with_a_tool_that_demands_it() {
+    for (ways, demanded) in ways() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let served = serve(app(&ways), Options::default(), listener, stop).await;
+        match served {
+            Ok(()) => assert!(!demanded, "{ways:?}"),
+            Err(error) => {
+                assert!(demanded, "{ways:?}");
+                let text = error.to_string();
+                assert!(text.contains("`guarded` demands sign-in"), "{text}");
+                assert!(text.contains("set `auth`"), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_embedded_router_refuses_anonymous_calls_of_such_a_tool() {
+    for (ways, demanded) in ways() {
+        for (tool, refused) in [("guarded", demanded), ("open", false)] {
+            let options = Options::default();
+            let guard = options.guard("127.0.0.1:80".parse().unwrap()).unwrap();
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": tool, "arguments": {}}});
+            let request = Request::post("/mcp")
+                .header("host", "127.0.0.1:80")
+                .header("content-type", "application/json")
+                .header("accept", "application/json")
+                .header("mcp-protocol-version", "2025-06-18")
+                .body(axum::body::Body::from(body.to_string()))
+                .unwrap();
+            let answer = router(app(&ways), options, guard).oneshot(request).await;
+            let bytes = answer.unwrap().into_body().collect().await.unwrap();
+            let answer: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap();
+            let text = answer.to_string();
+            assert_eq!(answer["result"]["isError"] == true, refused, "{text}");
+            assert_eq!(text.contains("the secret"), !refused, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn over_stdio_the_owner_of_the_process_may_call_it() {
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "guarded", "arguments": {}}});
+    let greet = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let input = format!("{greet}\n{ask}\n");
+    let (output, mut from) = tokio::io::duplex(1 << 20);
+    let app = app(&[Security::oauth2(["docs.read"])]);
+    let stop = CancellationToken::new();
+    stdio::run(app, Limits::default(), input.as_bytes(), output, stop)
+        .await
+        .unwrap();
+    let mut said = String::new();
+    from.read_to_string(&mut said).await.unwrap();
+    assert!(said.contains("the secret"), "{said}");
+}
