@@ -9,6 +9,7 @@ mod eval;
 mod health;
 mod key;
 mod package;
+mod permissions;
 mod reference;
 mod user;
 
@@ -24,6 +25,7 @@ pub use self::eval::Eval;
 pub use self::health::Health;
 pub use self::key::{Key, KeyCommand, NewKey};
 pub use self::package::Package;
+pub use self::permissions::{Explain, Permissions, PermissionsCommand};
 pub use self::reference::{Completions, ManPages};
 pub use self::user::{Change, NewUser, User, UserCommand};
 use crate::settings::Given;
@@ -87,6 +89,8 @@ pub enum Command {
     Audit(Audit),
     /// Open a page that plays ChatGPT or Claude for an MCP server: call its tools, see its widgets
     Preview(Preview),
+    /// Say who may read a document and why, and which documents nobody can read
+    Permissions(Permissions),
     /// Say who may sign in with a password
     User(User),
     /// Make a bundle, a registry entry and a submission file of a folder
@@ -213,8 +217,14 @@ pub struct Init {
     pub print: bool,
 }
 
+/// What follows the flags of `docent index`.
+const INDEX_HELP: &str = "\
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, but rows or files were lost: each is named in
+a line that begins with `error`. Formats that are not read are skipped and no loss.";
+
 /// What `docent index` takes.
 #[derive(Debug, Flags)]
+#[command(after_help = INDEX_HELP)]
 pub struct Index {
     /// The folder with the documents
     #[arg(default_value = ".")]
@@ -307,7 +317,7 @@ pub struct Search {
 /// What `docent preview` takes.
 #[derive(Debug, Flags)]
 pub struct Preview {
-    /// The address of the MCP endpoint to begin with, such as `http://127.0.0.1:8787/mcp`
+    /// The address of the MCP endpoint, such as `http://127.0.0.1:8787/mcp`; no other is called
     pub url: Option<String>,
 
     /// Where the page is served, on this machine alone; port 0 takes a free one
@@ -351,6 +361,7 @@ impl Args {
                 given.extend(one("server.public_url", doctor.public_url.as_ref()));
                 given
             }
+            Command::Permissions(permissions) => one("index.dir", permissions.index.as_ref()),
             Command::Audit(_)
             | Command::Check(_)
             | Command::Health(_)

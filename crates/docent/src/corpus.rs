@@ -13,13 +13,17 @@ mod register;
 mod run;
 mod seen;
 mod tally;
+mod unreadable;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use docent_ingest::{Choice, Entry, Limits, Sandbox, Skipped, Source, Warning, Workers};
-use docent_search::{Engine, Status};
+use docent_ingest::{
+    Choice, Entry, Limits, ParsedDocument, ReaderField, Sandbox, Skipped, Source, Warning, Workers,
+    id_in,
+};
+use docent_search::{Document, Engine, Status};
 
 use self::ahead::{Ahead, Compare, Job};
 pub use self::budget::Budget;
@@ -28,6 +32,7 @@ use self::run::Run;
 use self::seen::Problems;
 pub use self::seen::Seen;
 pub use self::tally::{Counts, Tally};
+pub(crate) use self::unreadable::{Unreadable, count_stale, withdraw_stale};
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::shape::Shape;
@@ -71,6 +76,8 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     /// How many more of both there were.
     pub unlisted: usize,
+    /// Rows and files that were lost: skipped for another reason than their kind or the owner's choice.
+    pub lost: u64,
     /// What became of the files that were opened, by their kinds.
     pub tally: Tally,
     /// True when somebody stopped it.
@@ -150,7 +157,7 @@ pub async fn sync(
     }
     drop(ahead);
     run.flush(watch).await?;
-    tell_open_walls(&workers);
+    tell_open_walls(&workers, limits.require_sandbox);
     if !run.report.stopped {
         run.remove_the_rest(watch).await?;
         engine.complete().await?;
@@ -168,6 +175,29 @@ pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<Source, Probl
         .with_options(settings.formats.clone())
         .choosing(settings.files.choice());
     Ok(source.parsed_by(workers()?))
+}
+
+/// What the file of a document says about its readers, read once more; nothing where the file or the document
+/// is not to be found any more.
+pub(crate) fn said_of_readers(
+    folder: &Path,
+    settings: &Settings,
+    document: &Document,
+) -> Option<ReaderField> {
+    let source = source(folder, settings).ok()?;
+    let source = source.with_options(settings.shape().options);
+    let is_of = |entry: &&Entry| {
+        let rest = document.source.strip_prefix(entry.path());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let listing = source.list();
+    let reading = source.read(listing.entries.iter().find(is_of)?).ok()?;
+    let mut found = reading.documents.into_iter();
+    let is_it = |one: &ParsedDocument| {
+        let renamed = id_in(&one.source, one.id.as_str());
+        one.id == document.id || renamed.as_ref() == Some(&document.id)
+    };
+    found.find(is_it).map(|one| one.readers)
 }
 
 /// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.
@@ -196,6 +226,7 @@ fn report_untouched(
     let mut skipped: Vec<_> = listed.into_iter().chain(all_skipped.cloned()).collect();
     let all_warnings = problems.iter().flat_map(|problems| &problems.warnings);
     let mut warnings: Vec<_> = all_warnings.cloned().collect();
+    let lost = skipped.iter().map(|skipped| skipped.reason.lost()).sum();
     let unlisted = skipped.len().saturating_sub(most) + warnings.len().saturating_sub(most);
     skipped.truncate(most);
     warnings.truncate(most);
@@ -206,6 +237,7 @@ fn report_untouched(
         skipped,
         warnings,
         unlisted,
+        lost,
         ..Report::default()
     }
 }
@@ -238,16 +270,16 @@ fn workers() -> Result<Arc<Workers>, Problem> {
 }
 
 /// Says when files were parsed with less around the parser than this system should have.
-fn tell_open_walls(workers: &Workers) {
+fn tell_open_walls(workers: &Workers, is_required: bool) {
     let walls = workers.confinement().filter(|walls| !walls.is_complete());
     if let Some(walls) = walls.filter(|_| cfg!(target_os = "linux")) {
         let (limits, landlock, seccomp) = (walls.limits, walls.landlock, walls.seccomp);
-        tracing::warn!(
-            limits,
-            landlock,
-            seccomp,
-            "files are parsed without every wall around"
-        );
+        let what = if is_required {
+            "files of foreign formats are left out: the sandbox is incomplete"
+        } else {
+            "files are parsed in an incomplete sandbox"
+        };
+        tracing::warn!(?limits, ?landlock, ?seccomp, "{what}");
     }
 }
 

@@ -30,6 +30,7 @@ mod eval;
 mod fields;
 mod layout;
 mod logging;
+mod losses;
 mod meter;
 mod package;
 mod place;

@@ -1,13 +1,14 @@
 //! `[permissions]` into who may read a document, and a caller into the reader that engines know.
 //!
 //! A document's own field counts first, then the first folder that covers its file, then the default.
-//! Whatever cannot be understood lets in fewer, never more.
+//! Only a field that is not there at all leaves the word to the others: one that is empty, malformed or over a
+//! limit lets nobody in.
 
 mod path;
 
 use std::collections::BTreeSet;
 
-use docent_ingest::Reason;
+use docent_ingest::{ReaderFault, Reason};
 use docent_mcp::Caller;
 use docent_search::{MAX_READERS, Principal, Reader, Readers, Value};
 
@@ -118,14 +119,19 @@ impl Permissions {
         let is_default = folder.is_none() && self.default == Audience::Everyone;
         (self.field.is_some() || !is_default).then(|| {
             let default = folder.is_none().then_some(self.default);
-            format!(
+            let rules = format!(
                 "{:?} {} {folder:?} {default:?}",
                 self.field, self.show_field
-            )
+            );
+            // Older indexes hold documents that are open although their field names nobody; the word makes
+            // them be read again.
+            let closed = self.field.as_ref().map_or("", |_| " closed");
+            format!("{rules}{closed}")
         })
     }
 
-    fn folder(&self, source: &str) -> Option<&Folder> {
+    /// The first folder that covers a file.
+    pub(crate) fn folder(&self, source: &str) -> Option<&Folder> {
         self.folders
             .iter()
             .find(|folder| folder.path.covers(source))
@@ -137,48 +143,57 @@ impl Permissions {
         folder.map_or_else(|| self.default.readers(), |folder| folder.readers.clone())
     }
 
-    /// Who may read a document whose field has this value, and what of the value names nobody.
-    pub(crate) fn of_value(&self, value: &Value) -> (Readers, Vec<Reason>) {
-        let name = self.field.clone().unwrap_or_default();
-        let texts: Vec<String> = match value {
-            Value::List(items) => items.clone(),
-            Value::Text(text) => text.split([',', ';']).map(str::to_owned).collect(),
-            other => vec![other.to_string()],
+    /// Who may read a document whose field has this value, and what the owner should know about it.
+    ///
+    /// # Errors
+    /// Why the value names nobody. A part of it that cannot be understood spoils all of it: whom the author
+    /// meant to let in is then not known.
+    pub(crate) fn of_value(&self, value: &Value) -> Result<(Readers, Vec<Reason>), ReaderFault> {
+        let texts: Vec<&str> = match value {
+            Value::List(items) => items.iter().map(|text| text.trim()).collect(),
+            Value::Text(text) => {
+                let texts = text.split([',', ';']).map(str::trim);
+                texts.filter(|text| !text.is_empty()).collect()
+            }
+            Value::Date(text) => vec![text],
+            Value::Number(_) | Value::Bool(_) => return Err(ReaderFault::NotText),
         };
+        if texts.is_empty() {
+            return Err(ReaderFault::Empty);
+        }
         let (mut named, mut warnings) = (BTreeSet::new(), Vec::new());
-        let mut warn = |kind: &str, value: &str| {
-            warnings.push(Reason::WrongType {
-                name: name.clone(),
-                kind: kind.to_owned(),
-                value: shorten(value, MAX_SHOWN),
-            });
-        };
-        for text in texts.iter().map(|text| text.trim()) {
+        let mut is_open = false;
+        for text in texts {
             match text {
-                "" | "nobody" => {}
-                "everyone" => return (Readers::Everyone, Vec::new()),
-                _ if named.len() >= MAX_READERS => {
-                    warn("one of the first 256 readers", text);
-                    break;
-                }
-                text => match named_by(text) {
-                    Some(one) => {
-                        // Nobody holds it: it may be the name of one at each issuer.
-                        if self.issuers == Issuers::Several && is_bare(&one) {
-                            warn("subject with the address of its issuer before it", text);
-                        }
-                        named.insert(one);
+                "" => return Err(ReaderFault::Empty),
+                "nobody" => {}
+                "everyone" => is_open = true,
+                text => {
+                    let one = named_by(text).ok_or(ReaderFault::NoName)?;
+                    // Nobody holds it: it may be the name of one at each issuer.
+                    if self.issuers == Issuers::Several && is_bare(&one) {
+                        warnings.push(Reason::WrongType {
+                            name: self.field.clone().unwrap_or_default(),
+                            kind: "subject with the address of its issuer before it".to_owned(),
+                            value: shorten(text, MAX_SHOWN),
+                        });
                     }
-                    None => warn("group, address of mail, subject or API key", text),
-                },
+                    named.insert(one);
+                }
             }
         }
-        (Readers::Only(named), warnings)
+        if named.len() > MAX_READERS {
+            return Err(ReaderFault::TooMany);
+        }
+        if is_open {
+            return Ok((Readers::Everyone, Vec::new()));
+        }
+        Ok((Readers::Only(named), warnings))
     }
 }
 
 /// Who is named by a text in a field: a principal with its kind, an address of mail, or else a group.
-fn named_by(text: &str) -> Option<Principal> {
+pub(crate) fn named_by(text: &str) -> Option<Principal> {
     match text.split_once(':') {
         Some(("group", name)) => group(name),
         Some(("email", name)) => email(name),
@@ -372,59 +387,62 @@ mod tests {
     fn a_field_names_readers_in_several_ways() {
         let list =
             |items: &[&str]| Value::List(items.iter().map(|one| (*one).to_owned()).collect());
-        for (value, expected, warnings) in [
+        let issued = ["sub:https://a.example  7 ", "key:nightly", "sub: 8"];
+        let of_issued = ["sub:https://a.example 7", "key:nightly", "sub:8"];
+        for (value, expected) in [
             (
                 list(&["finance", "group:a b"]),
                 only(&["group:finance", "group:a b"]),
-                0,
             ),
             (
                 list(&["Ada@Isle.example"]),
                 only(&["email:ada@isle.example"]),
-                0,
             ),
-            (
-                list(&["sub:7", "email:B@c"]),
-                only(&["sub:7", "email:b@c"]),
-                0,
-            ),
-            (
-                list(&["sub:https://a.example  7 ", "key:nightly", "sub: 8"]),
-                only(&["sub:https://a.example 7", "key:nightly", "sub:8"]),
-                0,
-            ),
-            (
-                list(&["sub:https://a.example ", "key:"]),
-                only(&["sub:https://a.example"]),
-                1,
-            ),
-            (list(&["a", "everyone"]), Readers::Everyone, 0),
-            (list(&["signed-in"]), only(&["signed-in"]), 0),
-            (list(&[]), only(&[]), 0),
-            (list(&["", "nobody"]), only(&[]), 0),
-            (list(&["Everyone"]), only(&["group:Everyone"]), 0),
+            (list(&["sub:7", "email:B@c"]), only(&["sub:7", "email:b@c"])),
+            (list(&issued), only(&of_issued)),
+            (list(&["a", "everyone"]), Readers::Everyone),
+            (list(&["signed-in"]), only(&["signed-in"])),
+            (list(&["nobody"]), only(&[])),
+            (list(&["nobody", "a"]), only(&["group:a"])),
+            (list(&["Everyone"]), only(&["group:Everyone"])),
             (
                 Value::Text("a, b;c".to_owned()),
                 only(&["group:a", "group:b", "group:c"]),
-                0,
             ),
-            (Value::Number(7.0), only(&["group:7"]), 0),
-            (Value::Bool(true), only(&["group:true"]), 0),
-            (list(&["group:", &"x".repeat(600)]), only(&[]), 2),
         ] {
-            let (readers, told) = rules().of_value(&value);
-            assert_eq!((readers, told.len()), (expected, warnings), "{value:?}");
+            let found = rules().of_value(&value);
+            assert_eq!(found, Ok((expected, Vec::new())), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_well_formed_names_nobody() {
+        let list =
+            |items: &[&str]| Value::List(items.iter().map(|one| (*one).to_owned()).collect());
+        let long = "x".repeat(600);
+        for (value, fault) in [
+            (list(&[]), ReaderFault::Empty),
+            (list(&["", "hr"]), ReaderFault::Empty),
+            (list(&[" "]), ReaderFault::Empty),
+            (Value::Text(" , ;".to_owned()), ReaderFault::Empty),
+            (Value::Number(7.0), ReaderFault::NotText),
+            (Value::Bool(true), ReaderFault::NotText),
+            (list(&["hr", "group:"]), ReaderFault::NoName),
+            (list(&["everyone", "key:"]), ReaderFault::NoName),
+            (list(&["hr", &long]), ReaderFault::NoName),
+        ] {
+            assert_eq!(rules().of_value(&value), Err(fault), "{value:?}");
         }
         let many = |count: usize| {
             let items = (0..count).map(|n| format!("g{n}"));
-            let (readers, told) = rules().of_value(&Value::List(items.collect()));
-            let Readers::Only(named) = readers else {
-                panic!("named")
-            };
-            (named.len(), told.len())
+            let found = rules().of_value(&Value::List(items.collect()));
+            found.map(|(readers, _)| match readers {
+                Readers::Everyone => 0,
+                Readers::Only(named) => named.len(),
+            })
         };
-        assert_eq!(many(MAX_READERS), (MAX_READERS, 0));
-        assert_eq!(many(MAX_READERS + 1), (MAX_READERS, 1));
+        assert_eq!(many(MAX_READERS), Ok(MAX_READERS));
+        assert_eq!(many(MAX_READERS + 1), Err(ReaderFault::TooMany));
     }
 
     #[test]
@@ -434,9 +452,10 @@ mod tests {
             ..rules()
         };
         let value = Value::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
-        assert_eq!(rules().of_value(&value).1.len(), 0);
-        let (readers, told) = several.of_value(&value);
-        assert_eq!(readers, rules().of_value(&value).0);
+        let (expected, told) = rules().of_value(&value).unwrap();
+        assert_eq!(told, []);
+        let (readers, told) = several.of_value(&value).unwrap();
+        assert_eq!(readers, expected);
         let [Reason::WrongType { value, .. }] = told.as_slice() else {
             panic!("{told:?}")
         };

@@ -20,7 +20,7 @@ use self::frame::Frames;
 pub enum Target {
     /// The server that serves the page; nobody else can be called through it.
     Own,
-    /// Any server by its address, perhaps one to begin with.
+    /// The server at this address alone, or any whose address a person types.
     Any(Option<String>),
 }
 
@@ -38,8 +38,8 @@ pub fn routes(target: &Target) -> Vec<Route> {
         frame::keep(frames.clone(), token.clone()),
         frame::show(frames),
     ];
-    if matches!(target, Target::Any(_)) {
-        routes.push(proxy::route(token));
+    if let Target::Any(only) = target {
+        routes.push(proxy::route(token, only.clone()));
         routes.push(Route::get("/", |_| async {
             Ok(Page::new(302, "text/plain", "/preview").header("location", "/preview"))
         }));
@@ -54,7 +54,9 @@ fn at_home(visit: &Visit, is_page: bool) -> Result<(), Failure> {
         visit.header("sec-fetch-site"),
         None | Some("same-origin" | "none")
     );
-    let by_person = is_page && visit.header("sec-fetch-mode") == Some("navigate");
+    // A frame of another page is no person.
+    let is_whole = matches!(visit.header("sec-fetch-dest"), None | Some("document"));
+    let by_person = is_page && is_whole && visit.header("sec-fetch-mode") == Some("navigate");
     if from_here || by_person {
         return Ok(());
     }

@@ -1,13 +1,18 @@
 //! Documents as their files gave them into documents as the owner wants them: fields renamed, typed, hidden
 //! and added by the rules of `[fields]`, and read by whom `[permissions]` lets.
 //!
-//! What was wanted is part of each document's hash, so that documents are made again when it changes.
+//! What was wanted, and by which rules texts are cleaned, is part of each document's hash, so that documents are made
+//! again when it changes.
 
 pub(crate) mod cast;
 mod path;
 
-use docent_ingest::{Limits, Options, Reason};
-use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Value};
+use std::fmt::Write as _;
+
+use docent_ingest::{
+    Limits, Options, ParsedDocument, ReaderFault, ReaderField, ReaderName, Reason, TEXT_RULES,
+};
+use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Readers, Value};
 use sha2::{Digest as _, Sha256};
 
 pub use self::path::Pattern;
@@ -18,6 +23,10 @@ use crate::settings::shorten;
 
 /// What stands between the hash of a document's content and that of what was wanted of it.
 const MARK: char = '-';
+
+/// What stands between the hash and why nobody may read the document, where its own field is the reason. A
+/// hash with it is that of no file, so that such a file is read, and told of, at every look.
+const FAULT: char = '!';
 
 /// How many hexadecimal digits of the second hash are kept: two of 2^64 wishes are never alike.
 const DIGITS: usize = 16;
@@ -115,6 +124,7 @@ impl Shape {
     /// The same, with documents that not everyone may read.
     #[must_use]
     pub fn permitting(mut self, permissions: Permissions) -> Self {
+        self.options.readers = reader_names(&permissions, &self.rules);
         self.permissions = permissions;
         self
     }
@@ -127,10 +137,9 @@ impl Shape {
             .map(|(_, told)| told);
         let readers = self.permissions.told(source);
         let told = told.chain(&self.bounds).chain(&readers);
-        let wanted: String = told.map(String::as_str).collect();
-        if wanted.is_empty() {
-            return content.to_owned();
-        }
+        let mut wanted: String = told.map(String::as_str).collect();
+        // Texts that were cleaned by other rules are other texts.
+        let _ = write!(wanted, "text {TEXT_RULES}");
         let digest = Sha256::digest(wanted.as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let digits = digits.get(..DIGITS).unwrap_or_default();
@@ -138,7 +147,16 @@ impl Shape {
     }
 
     /// Gives a document its shape, and says what could not be done.
-    pub(crate) fn apply(&self, document: &mut Document) -> Vec<Reason> {
+    pub(crate) fn apply(&self, parsed: ParsedDocument) -> (Document, Vec<Reason>) {
+        let ParsedDocument {
+            mut document,
+            readers,
+        } = parsed;
+        let warnings = self.give(&mut document, readers);
+        (document, warnings)
+    }
+
+    fn give(&self, document: &mut Document, said: ReaderField) -> Vec<Reason> {
         let mut warnings = Vec::new();
         let covers = |rule: &&Rule| rule.covers(&document.source);
         let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
@@ -150,7 +168,7 @@ impl Shape {
         }
         let is_list = is_list_of_fields(document);
         // Before the rules, one of which may hide it.
-        let mut readers = names_readers.and_then(|name| field(document, name));
+        let mut own = names_readers.and_then(|name| field(document, name));
         // Every rule sees the document as it was, so that their order does not matter.
         let made: Vec<Made> = rules
             .iter()
@@ -159,16 +177,12 @@ impl Shape {
             .collect();
         put(document, made, &rules, &mut warnings);
         if let Some(name) = names_readers {
-            readers = readers.or_else(|| field(document, name));
-            if !self.permissions.show_field {
-                let is_it = |own: &str| own.eq_ignore_ascii_case(name);
-                document.fields.retain(|(own, _)| !is_it(own));
-            }
-        }
-        if let Some((_, value)) = readers {
-            let (readers, told) = self.permissions.of_value(&value);
-            document.readers = readers;
-            warnings.extend(told);
+            own = own.or_else(|| field(document, name));
+            let said = match (said, own) {
+                (ReaderField::Absent, Some((_, value))) => ReaderField::Present(value),
+                (said, _) => said,
+            };
+            warnings.extend(self.let_in(document, name, said, &rules));
         }
         if is_list {
             document.text = list_of_fields(document);
@@ -177,10 +191,96 @@ impl Shape {
     }
 }
 
+impl Shape {
+    /// Decides who may read a document by what it says about its readers, and says what is wrong with that.
+    fn let_in(
+        &self,
+        document: &mut Document,
+        name: &str,
+        said: ReaderField,
+        rules: &[&Rule],
+    ) -> Vec<Reason> {
+        let is_field = |own: &str| is_or_lies_in(own, name);
+        document.fields.retain(|(own, _)| !is_field(own));
+        let named = match said {
+            ReaderField::Absent => return Vec::new(),
+            ReaderField::Malformed(fault) => Err(fault),
+            ReaderField::Present(value) => {
+                let rule = rules.iter().find(|rule| is_field(&rule.name));
+                let value = match rule.and_then(|rule| rule.kind) {
+                    Some(kind) => cast::cast(kind, &value).ok_or(ReaderFault::NotText),
+                    None => Ok(value),
+                };
+                value.and_then(|value| Ok((self.permissions.of_value(&value)?, value)))
+            }
+        };
+        match named {
+            Ok(((readers, told), value)) => {
+                document.readers = readers;
+                if self.permissions.show_field && document.fields.len() < MAX_FIELDS {
+                    document.fields.push((name.to_owned(), value));
+                }
+                told
+            }
+            Err(fault) => {
+                document.readers = Readers::Only(std::collections::BTreeSet::new());
+                document.hash = format!("{}{FAULT}{}", document.hash, fault.code());
+                let name = name.to_owned();
+                vec![Reason::UnusableReaders { name, fault }]
+            }
+        }
+    }
+
+    /// Whether a document that is held was made by these rules, so far as its hash tells.
+    pub(crate) fn made(&self, source: &str, hash: &str) -> bool {
+        let hash = hash.split_once(FAULT).map_or(hash, |(hash, _)| hash);
+        let content = hash.split_once(MARK).map_or(hash, |(content, _)| content);
+        self.hash(source, content) == hash
+    }
+
+    /// Whether some document is not for everyone.
+    pub(crate) fn is_guarded(&self) -> bool {
+        !self.permissions.are_open()
+    }
+}
+
+/// Under which names files say who may read their documents: that of the field, and those that a rule takes
+/// it from.
+fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
+    let Some(field) = &permissions.field else {
+        return Vec::new();
+    };
+    let own = ReaderName {
+        name: field.clone(),
+        under: None,
+    };
+    let rules = rules.iter().filter(|rule| is_or_lies_in(&rule.name, field));
+    let from = rules.flat_map(|rule| {
+        rule.from.iter().map(|name| ReaderName {
+            name: name.clone(),
+            under: rule.under.clone(),
+        })
+    });
+    std::iter::once(own).chain(from).collect()
+}
+
+/// Whether a name is that of a field, or of something nested in it.
+fn is_or_lies_in(own: &str, field: &str) -> bool {
+    let (own, field) = (own.trim().to_lowercase(), field.trim().to_lowercase());
+    let rest = own.strip_prefix(field.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Why nobody may read the document with this hash, where its own field is the reason.
+pub(crate) fn fault_of(hash: &str) -> Option<ReaderFault> {
+    let (_, code) = hash.split_once(FAULT)?;
+    ReaderFault::of_code(code)
+}
+
 /// The hash of a document's content, whatever else was wanted of it.
 pub(crate) fn content_hash(document: &Document) -> &str {
-    let hash = document.hash.split_once(MARK);
-    hash.map_or(document.hash.as_str(), |(content, _)| content)
+    let hash = document.hash.split([MARK, FAULT]).next();
+    hash.unwrap_or_default()
 }
 
 /// The bounds that decide what a document holds. The others decide whether there is one.
@@ -195,6 +295,7 @@ fn told(limits: &Limits) -> Option<String> {
         max_parse_seconds: usual.max_parse_seconds,
         max_records: usual.max_records,
         max_stream_bytes: usual.max_stream_bytes,
+        require_sandbox: usual.require_sandbox,
         ..limits.clone()
     };
     (own != usual).then(|| format!("{own:?}"))

@@ -100,10 +100,11 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 fn crates_depend_on_each_other_only_as_planned() {
     let allowed = BTreeMap::from([
         ("docent-search", vec![]),
-        ("docent-ingest", vec!["docent-search"]),
-        ("docent-mcp", vec![]),
+        ("docent-ingest", vec!["docent-search", "docent-unicode"]),
+        ("docent-mcp", vec!["docent-unicode"]),
         ("docent-check", vec![]),
         ("docent-memory", vec![]),
+        ("docent-unicode", vec![]),
         (
             "docent",
             vec![
@@ -199,7 +200,9 @@ fn files_are_short_and_say_what_they_do() {
                 product_lines(&text)
             ));
         }
-        if !text.starts_with("//!") {
+        // The programs that the guides show, to the letter, are included where an inner comment cannot stand.
+        let is_quoted = name.starts_with("crates/mcp/examples/guides/");
+        if !text.starts_with("//!") && !is_quoted {
             wrong.push(format!("{name} does not open with what it is"));
         }
     }

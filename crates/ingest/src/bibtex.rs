@@ -9,6 +9,8 @@ use crate::digest::sha256;
 use crate::elsewhere::reference::{Work, file_name, split, turned};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::reader_field;
+use crate::record_ids::twice;
 use crate::records::{Place, Records};
 use crate::text::characters;
 use latex::plain;
@@ -34,8 +36,12 @@ const MONTHS: [&str; 12] = [
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = characters(input.bytes)?;
+    twice(input, |input| entries(input, &text))
+}
+
+fn entries(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
     let mut records = Records::new(input);
-    let mut reader = Reader::new(&text, input.limits.max_line_bytes);
+    let mut reader = Reader::new(text, input.limits.max_line_bytes);
     while let Some((line, entry)) = reader.next() {
         let place = Place::Line(line);
         if !records.begin(place) {
@@ -43,9 +49,14 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         }
         match entry {
             Ok(entry) if entry.fields.is_empty() => records.skip(place, Reason::Empty),
-            Ok(entry) => {
+            Ok(mut entry) => {
                 let hash = sha256(entry.source.as_bytes());
-                records.add(place, entry.work().into_keys(), Some(hash));
+                let readers = entry.take_readers(records.reader_keys());
+                let mut keys = entry.work().into_keys();
+                for (name, value) in readers {
+                    reader_field::put(&mut keys, &name, Raw::String(plain(&value)));
+                }
+                records.add(place, keys, Some(hash));
             }
             Err(reason) => records.skip(place, reason),
         }
@@ -268,6 +279,14 @@ fn enclosed(text: &str, close: u8) -> (String, &str) {
 }
 
 impl Entry<'_> {
+    /// Takes the fields out that say who may read the entry.
+    fn take_readers(&mut self, readers: &reader_field::ReaderKeys) -> Vec<(String, String)> {
+        let all = std::mem::take(&mut self.fields).into_iter();
+        let (taken, others) = all.partition(|(name, _)| readers.concern(name));
+        self.fields = others;
+        taken
+    }
+
     fn work(self) -> Work {
         let mut work = Work {
             id: (!self.key.is_empty()).then_some(Raw::String(self.key)),

@@ -133,7 +133,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         readers: Readers::Everyone,
     };
     Ok(Parsed {
-        documents: vec![document],
+        documents: vec![document.into()],
         ..Parsed::default()
     })
 }
@@ -263,7 +263,7 @@ mod tests {
     fn code_stands_in_a_fence() {
         let text = |code: &str| {
             let parsed = with_input("a.py", code.as_bytes(), &Limits::default(), parse);
-            parsed.unwrap().documents.remove(0).text
+            parsed.unwrap().documents.remove(0).document.text
         };
         assert_eq!(
             text("# no heading\nx\n"),

@@ -2,13 +2,20 @@
 //! lists only when every cell that was looked at is, because a guess about one cell alone turns codes into
 //! numbers and months into days.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::clean_line;
+use crate::clean::{clean_line, cut};
 use crate::dates::{self, Order};
 use crate::lists::Lists;
 use crate::numbers::{self, Style};
+use crate::reader_field::{self, ReaderKeys};
 use crate::records::KEYS;
+
+/// Characters of a column's name, with room for a number behind it; fields may have a few more. Surveys head
+/// their columns with whole questions.
+const MAX_NAME_CHARS: usize = 120;
 
 /// One column: its name and what its cells are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +32,12 @@ enum Kind {
     Bool,
     Day(Order),
     List(Lists),
+    /// Who may read the row: kept as it is written, and where nothing is written too.
+    Readers,
 }
 
 /// The columns of a table by its first rows, and whether the very first names them.
-pub(crate) fn of_table(rows: &[Vec<&str>]) -> (Vec<Column>, bool) {
+pub(crate) fn of_table(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>, bool) {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let column = |at: usize, skip: usize| -> Vec<&str> {
         let cells = rows.iter().skip(skip).filter_map(|row| row.get(at));
@@ -45,7 +54,10 @@ pub(crate) fn of_table(rows: &[Vec<&str>]) -> (Vec<Column>, bool) {
         (0..head.len())
             .any(|at| !matches!(Kind::of("", &column(at, 1)), Kind::Text | Kind::List(_)))
     };
-    let has_header = rows.len() > 1 && is_header(&head, body_is_typed);
+    // A row that names the readers' field is a header, whatever else it looks like: were it not, nobody would
+    // know who may read the rows below it.
+    let has_header = head.iter().any(|name| readers.concern(name))
+        || (rows.len() > 1 && is_header(&head, body_is_typed));
     // Only what the header names is a column; wider rows are dealt with row by row.
     let (width, skip) = if has_header {
         (head.len(), 1)
@@ -53,7 +65,7 @@ pub(crate) fn of_table(rows: &[Vec<&str>]) -> (Vec<Column>, bool) {
         (width, 0)
     };
     let mut columns: Vec<Column> = Vec::with_capacity(width);
-    let mut taken = std::collections::HashMap::new();
+    let mut taken = UniqueNames::default();
     for at in 0..width {
         let name = head
             .get(at)
@@ -61,15 +73,44 @@ pub(crate) fn of_table(rows: &[Vec<&str>]) -> (Vec<Column>, bool) {
             .map(|cell| clean_line(cell));
         let name = name.filter(|name| !name.is_empty());
         let mut name = name.unwrap_or_else(|| format!("column {}", at + 1));
-        let times = taken.entry(name.clone()).or_insert(0_usize);
-        *times += 1;
-        if *times > 1 {
-            name = format!("{name} {times}");
+        if has_header && readers.concern(&name) {
+            let kind = Kind::Readers;
+            columns.push(Column { name, kind });
+            continue;
         }
+        cut(&mut name, MAX_NAME_CHARS);
+        let name = taken.free(&name);
         let kind = Kind::of(&name, &column(at, skip));
         columns.push(Column { name, kind });
     }
     (columns, has_header)
+}
+
+/// Names of columns, each given once: what stands twice in a header gets a number, so that no cell takes the
+/// place of another.
+#[derive(Default)]
+pub(crate) struct UniqueNames {
+    taken: HashSet<String>,
+    /// How often a name was asked for, so that a header of one name does not count from one each time.
+    times: HashMap<String, usize>,
+}
+
+impl UniqueNames {
+    /// The name, or with the first free number behind it.
+    pub(crate) fn free(&mut self, name: &str) -> String {
+        let times = self.times.entry(name.to_owned()).or_default();
+        loop {
+            *times += 1;
+            let numbered = if *times == 1 {
+                name.to_owned()
+            } else {
+                format!("{name} {times}")
+            };
+            if self.taken.insert(numbered.clone()) {
+                return numbered;
+            }
+        }
+    }
 }
 
 /// A header names things. A row with numbers or days in it is a record, unless the numbers are years in
@@ -79,6 +120,10 @@ fn is_header(head: &[&str], body_is_typed: impl Fn() -> bool) -> bool {
     let is_value = |cell: &&&str| !matches!(Kind::of("", &[cell]), Kind::Text | Kind::List(_));
     let values: Vec<_> = head.iter().filter(is_value).collect();
     if !values.is_empty() && (values.len() == head.len() || !are_years(&values)) {
+        return false;
+    }
+    // Values with blanks between them are one long cell, and no name.
+    if matches!(head, [one] if one.chars().nth(MAX_NAME_CHARS).is_some()) {
         return false;
     }
     // The cell above row numbers is often left empty.
@@ -106,15 +151,22 @@ fn are_years(values: &[&&str]) -> bool {
 }
 
 impl Column {
+    pub(crate) fn names_readers(&self) -> bool {
+        self.kind == Kind::Readers
+    }
+
     /// Puts one cell of this column into the keys of a record. A cell that is not of the column's kind
     /// after all stays text.
     pub(crate) fn put(&self, cell: &str, keys: &mut Map<String, Raw>) {
         let cell = cell.trim();
+        if self.names_readers() {
+            return reader_field::put(keys, &self.name, Raw::String(cell.to_owned()));
+        }
         if cell.is_empty() || (self.kind != Kind::Text && is_missing(cell)) {
             return;
         }
         let value = match self.kind {
-            Kind::Text => None,
+            Kind::Text | Kind::Readers => None,
             Kind::Number(style) => numbers::read(cell, style).map(Raw::Number),
             Kind::Bool => as_bool(cell).map(Raw::Bool),
             Kind::Day(order) => {
@@ -231,7 +283,7 @@ mod tests {
     fn check(name: &str, cells: &[&str], expect: &[&str]) {
         let mut rows = vec![vec![name, "other"]];
         rows.extend(cells.iter().map(|cell| vec![*cell, "words"]));
-        let (columns, has_header) = of_table(&rows);
+        let (columns, has_header) = of_table(&rows, &ReaderKeys::default());
         assert!(has_header, "{name}: {cells:?}");
         let show = |cell: &&str| {
             let mut keys = Map::new();
@@ -298,7 +350,7 @@ mod tests {
     #[test]
     fn a_cell_of_another_kind_stays_text() {
         let rows = vec![vec!["n", "m"], vec!["1", "x"], vec!["2", "y"]];
-        let (columns, _) = of_table(&rows);
+        let (columns, _) = of_table(&rows, &ReaderKeys::default());
         let mut keys = Map::new();
         columns[0].put("two", &mut keys);
         assert_eq!(Raw::Object(keys).to_string(), r#"{"n":"two"}"#);
@@ -306,7 +358,7 @@ mod tests {
 
     fn check_header(rows: &[&str], expect: Option<&[&str]>) {
         let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(',').collect()).collect();
-        let (columns, has_header) = of_table(&rows);
+        let (columns, has_header) = of_table(&rows, &ReaderKeys::default());
         let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
         match expect {
             Some(expect) => assert_eq!((names.as_slice(), has_header), (expect, true), "{rows:?}"),

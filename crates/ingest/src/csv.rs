@@ -12,6 +12,8 @@ use self::rows::{Cells, Row, Rows};
 use crate::columns::{self, Column};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::reader_field::ReaderKeys;
+use crate::record_ids::twice;
 use crate::records::{Place, Records};
 use crate::stream::Stream;
 
@@ -38,8 +40,7 @@ const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
 const SAMPLE_BYTES: usize = 256 * 1024;
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let mut bytes = input.bytes;
-    stream(input, &mut bytes)
+    twice(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a table that is read while it comes.
@@ -55,8 +56,8 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
         rows.skip_line(bytes);
     }
     let sample = sample(&mut rows, input.limits.max_columns)?;
-    let head = Head::find(&sample)?;
     let mut records = Records::new(input);
+    let head = Head::find(&sample, records.reader_keys())?;
     let mut first = sample.into_iter().skip(head.rows);
     loop {
         let row = match first.next() {
@@ -113,7 +114,9 @@ fn sample(rows: &mut Rows<'_>, limit: usize) -> Result<Vec<Row>, Reason> {
 fn separator_line(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix("sep=").or(text.strip_prefix("SEP="))?;
     let (delimiter, rest) = (*rest.as_bytes().first()?, rest.get(1..)?);
-    let body = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'))?;
+    let body = rest
+        .strip_prefix("\r\n")
+        .or(rest.strip_prefix(['\r', '\n']))?;
     delimiter
         .is_ascii()
         .then_some((delimiter, text.len() - body.len()))
@@ -169,9 +172,9 @@ struct Head {
 }
 
 impl Head {
-    fn find(sample: &[Row]) -> Result<Self, Reason> {
+    fn find(sample: &[Row], readers: &ReaderKeys) -> Result<Self, Reason> {
         // A bad row keeps its place, so that rows are counted alike here and when they are read.
-        let mut table: Vec<Vec<&str>> = sample
+        let table: Vec<Vec<&str>> = sample
             .iter()
             .map(|row| match &row.cells {
                 Ok(cells) => cells.iter().collect(),
@@ -180,9 +183,11 @@ impl Head {
             .collect();
         let widths: Vec<_> = table.iter().map(Vec::len).collect();
         let width = most_common(&widths).ok_or(Reason::Empty)?;
+        let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
         let is_title = |cells: &&Vec<&str>| {
-            let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
-            cells.iter().filter(filled).count() < 2 && width > 1
+            // The cell above row numbers is often left empty, so that a header of two cells has one name.
+            let names_the_rest = cells.len() > 1 && cells.iter().skip(1).all(|cell| filled(&cell));
+            width > 1 && cells.iter().filter(filled).count() < 2 && !names_the_rest
         };
         // A title and blank lines may stand above the header.
         let above = table.iter().take(20).take_while(is_title).count();
@@ -191,11 +196,20 @@ impl Head {
         } else {
             above
         };
-        table.drain(..above);
-        let (columns, has_header) = columns::of_table(&table);
+        // A row that names the readers' field is the header, however little else it has.
+        let names_readers = |row: &Vec<&str>| row.iter().any(|cell| readers.concern(cell));
+        if let Some(at) = table.iter().take(above + 1).position(names_readers) {
+            let below = table.get(at..).unwrap_or_default();
+            let (columns, _) = columns::of_table(below, readers);
+            let rows = at + 1;
+            return Ok(Self { columns, rows });
+        }
+        let below = table.get(above..).unwrap_or_default();
+        let (columns, has_header) = columns::of_table(below, readers);
         Ok(Self {
             columns,
-            rows: above + usize::from(has_header),
+            // What stands above no header is a row like all others.
+            rows: if has_header { above + 1 } else { 0 },
         })
     }
 
@@ -220,6 +234,10 @@ impl Head {
                     keys.insert(format!("column {}", at + 1), Raw::String(text.to_owned()));
                 }
             }
+        }
+        // A row that ends early leaves its last cells empty.
+        for column in columns.filter(|column| column.names_readers()) {
+            column.put("", &mut keys);
         }
         Ok(keys)
     }
@@ -300,6 +318,30 @@ mod tests {
     }
 
     #[test]
+    fn every_line_end_ends_a_row() {
+        for end in ["\n", "\r", "\r\n"] {
+            let rows: String = (1..=921).map(|n| format!("{n},\"a{end}b\"{end}")).collect();
+            let found = show(
+                format!("berth,note{end}{rows}").as_bytes(),
+                &Limits::default(),
+            );
+            assert_eq!(found.len(), 921, "{end:?}");
+            // Each row has two lines, and what stands between quotes keeps its line end.
+            let last = found.last().unwrap();
+            assert!(last.starts_with("t.csv#L1842 | berth=921"), "{last}");
+        }
+        check(
+            "sep=;\rport;n\rEllin;1\nTarn;2\r\nOrrin;3\r\n\rSkerry;4",
+            &[
+                "t.csv#L3 | port=Ellin | n=1",
+                "t.csv#L4 | port=Tarn | n=2",
+                "t.csv#L5 | port=Orrin | n=3",
+                "t.csv#L7 | port=Skerry | n=4",
+            ],
+        );
+    }
+
+    #[test]
     fn ragged_and_blank_rows_are_read() {
         check(
             "a,b,c\r\n1,x\r\n\r\n,,\r\n2,y,z,more,\r\n",
@@ -312,13 +354,43 @@ mod tests {
             "Ferries of Lowmere,,\n\nport,berths,x\nEllin,4,y\n",
             &["t.csv#L4 | port=Ellin | berths=4 | x=y"],
         );
+        // A header of which only the second cell is filled, and rows above none.
+        check(
+            "\"\",\"depth\"\n\"1\",0.5\n\"2\",0.7\n",
+            &[
+                "t.csv#L2 | column 1=1 | depth=0.5",
+                "t.csv#L3 | column 1=2 | depth=0.7",
+            ],
+        );
+        check(
+            "\"\",\"Question\"\nV1,Do you row?\nV2,Do you sail?\n",
+            &[
+                "t.csv#L2 | column 1=V1 | Question=Do you row?",
+                "t.csv#L3 | column 1=V2 | Question=Do you sail?",
+            ],
+        );
+        check(
+            "1,\n,2\n3,4\n",
+            &[
+                "t.csv#L1 | column 1=1",
+                "t.csv#L2 | column 2=2",
+                "t.csv#L3 | column 1=3 | column 2=4",
+            ],
+        );
     }
 
     #[test]
     fn records_keep_their_ids_titles_and_texts() {
         check(
-            "ID,Title,body,tier\n007,One,words,1\n8,Two,,2\nx#p2,Three,w,3\n",
-            &["007 | One | tier=1", "8 | Two | tier=2", "4:bad-id"],
+            "ID,Title,body,tier\n007,One,words,1\n8,Two,,2\n",
+            &["007 | One | tier=1", "8 | Two | tier=2"],
+        );
+        check(
+            "ID,Title,body,tier\n007,One,words,1\nx#p2,Three,w,3\n",
+            &[
+                "t.csv#L2 | One | ID=007 | tier=1",
+                "t.csv#L3 | Three | ID=x#p2 | tier=3",
+            ],
         );
     }
 
@@ -332,9 +404,29 @@ mod tests {
                 "2:damaged",
             ],
         );
-        // Every restart finds another open quote, and their number is bounded.
-        let many = format!("port,note\n{}", "E,\"x\nT,\"\"\"y\n".repeat(500));
-        assert!(show(many.as_bytes(), &Limits::default()).len() <= 1_000);
+        check(
+            "port,note\rEllin,\"open\rTarn,x\rOrrin,y\r",
+            &[
+                "t.csv#L3 | port=Tarn | note=x",
+                "t.csv#L4 | port=Orrin | note=y",
+                "2:damaged",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_costs_itself() {
+        let long = "x".repeat(9 * 1024 * 1024);
+        let text = format!("port,n\nEllin,1\n{long}\r\nTarn,2\n{long}");
+        assert_eq!(
+            show(text.as_bytes(), &Limits::default()),
+            [
+                "t.csv#L2 | port=Ellin | n=1",
+                "t.csv#L4 | port=Tarn | n=2",
+                "3:line-too-long",
+                "5:line-too-long",
+            ]
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
 use crate::package::{Parts, beside};
+use crate::reader_field::ReaderKeys;
 use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
@@ -40,7 +41,13 @@ pub(crate) fn parse(
     body.read(&parts.needed(main)?, "")?;
     beside(body.read(&footnotes, ""))?;
     beside(body.read(&endnotes, "end-"))?;
-    let mut facts = facts(beside(properties(parts))?, &KEYS, input.limits);
+    let readers = ReaderKeys::of(input);
+    let said = properties(parts, &readers);
+    let is_damaged = said.is_err();
+    let mut facts = facts(beside(said)?, &KEYS, input);
+    if is_damaged {
+        facts.doubt(&readers);
+    }
     facts.title = facts.title.or(body.title(input.limits.max_title_chars));
     document(input, body.layout.finish(), facts)
 }

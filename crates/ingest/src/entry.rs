@@ -111,7 +111,8 @@ pub(crate) fn shorten(mut id: String) -> String {
         return id;
     }
     let digest: String = sha256(id.as_bytes()).chars().take(32).collect();
-    id.truncate(MAX_ID_BYTES - digest.len() - 1);
+    // An id of a record's own may have characters of several bytes.
+    id.truncate(id.floor_char_boundary(MAX_ID_BYTES - digest.len() - 1));
     // A cut inside `%XX` would leave half a character; the hash keeps the id unique without it.
     if let Some(at) = id.rfind('%')
         && at + 3 > id.len()
@@ -183,6 +184,8 @@ mod tests {
         assert_eq!(id("a b/x.csv", "7").as_deref(), Some("a%20b/x.csv#id=7"));
         let long = id("x.csv", &"é".repeat(256)).unwrap();
         assert!(long.len() <= MAX_ID_BYTES, "{long}");
+        // A cut through a character.
+        assert!(id("xx.csv", &"é".repeat(256)).is_some());
         assert_ne!(Some(long), id("x.csv", &"é".repeat(255)));
     }
 

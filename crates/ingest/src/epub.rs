@@ -11,6 +11,7 @@ use crate::format::{Input, Parsed};
 use crate::html::{self, KEYS};
 use crate::ooxml::in_order;
 use crate::package::{Parts, resolve};
+use crate::reader_field::{self, ReaderKeys};
 use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
@@ -36,7 +37,7 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
         let Some(bytes) = parts.bytes(&chapter)? else {
             continue;
         };
-        let read = html::read(&bytes)?;
+        let read = html::read(&bytes, ReaderKeys::default())?;
         if !text.is_empty() && !read.text.trim().is_empty() {
             text.push_str("\n\n");
         }
@@ -45,7 +46,12 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
             return Err(Reason::TextTooLong { limit });
         }
     }
-    document(input, text, facts(in_order(book.said), &KEYS, input.limits))
+    let readers = ReaderKeys::of(input);
+    let mut keys = in_order(book.said);
+    for key in book.empty.iter().filter(|key| readers.concern(key)) {
+        reader_field::put(&mut keys, key, Raw::Null);
+    }
+    document(input, text, facts(keys, &KEYS, input))
 }
 
 /// The parts that are encrypted.
@@ -86,6 +92,8 @@ struct Book {
     /// The ids of the chapters, in reading order.
     spine: Vec<String>,
     said: Map<String, Raw>,
+    /// What is said without a word.
+    empty: HashSet<String>,
 }
 
 impl Book {
@@ -139,6 +147,7 @@ impl Book {
     fn say(&mut self, key: &str, words: &str) {
         let words = words.trim();
         if words.is_empty() {
+            self.empty.insert(key.to_owned());
             return;
         }
         let new = Raw::String(words.to_owned());

@@ -6,6 +6,8 @@ use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 
+use crate::reader_field::ReaderFault;
+
 /// Why a folder, file, line or field was left out or changed.
 ///
 /// Messages name no path: the [`Skipped`] or [`Warning`] around a reason does.
@@ -93,6 +95,11 @@ pub enum Reason {
         /// The line of the file where reading stopped, when known.
         line: Option<u64>,
     },
+    /// Something that looks like front matter and is not read as such.
+    #[error(
+        "what looks like front matter does not begin in the first line, or is in no language that is read"
+    )]
+    FrontMatterPlace,
     /// A front matter block with too many bytes, or without an end.
     #[error("the front matter has no closing line within {limit} bytes")]
     FrontMatterTooLong {
@@ -188,6 +195,24 @@ pub enum Reason {
         /// One of the sources whose documents keep them.
         first: String,
     },
+    /// Ids that do not tell the records of their file apart.
+    #[error(
+        "its `id` does not tell the records apart, so they are numbered and it is a field: {why}"
+    )]
+    NumberedRows {
+        /// What the first record that shows it has.
+        why: String,
+    },
+    /// Ids that stand twice in a file all the same.
+    #[error(
+        "{count} of its ids, such as `{id}`, stand twice in it; the second has a number behind it"
+    )]
+    RepeatedIds {
+        /// How many.
+        count: u64,
+        /// One of them.
+        id: String,
+    },
     /// More documents than a corpus may have.
     #[error("there are more than {limit} documents; the rest is left out")]
     TooManyDocuments {
@@ -221,6 +246,14 @@ pub enum Reason {
         /// How the value begins.
         value: String,
     },
+    /// A field that should name the readers of its document and names nobody.
+    #[error("nobody may read it, because `{name}` {fault}")]
+    UnusableReaders {
+        /// The field's name.
+        name: String,
+        /// What is wrong with it.
+        fault: ReaderFault,
+    },
     /// A name inside an archive that is no name below it.
     #[error("its name inside the archive is absolute, leads out of it or holds a NUL")]
     BadName,
@@ -239,11 +272,20 @@ pub enum Reason {
         /// The most bytes.
         limit: u64,
     },
+    /// A file that only a child behind every wall may read, where not every wall stands.
+    #[error("its format is read in a sandbox only, and the sandbox is incomplete: {gaps}")]
+    NoSandbox {
+        /// The walls that do not stand.
+        gaps: String,
+    },
     /// Problems beyond those reported one by one.
     #[error("{count} more problems are not listed")]
     More {
         /// How many.
         count: u64,
+        /// How many of them are rows or files that were lost.
+        #[serde(default)]
+        lost: u64,
     },
 }
 
@@ -290,6 +332,7 @@ impl Reason {
             Self::TextTooLong { .. } => "text-too-long",
             Self::NoText => "no-text",
             Self::FrontMatter { .. } => "bad-front-matter",
+            Self::FrontMatterPlace => "front-matter-place",
             Self::FrontMatterTooLong { .. } => "front-matter-too-long",
             Self::LineTooLong { .. } => "line-too-long",
             Self::BadJson { .. } => "bad-json",
@@ -306,16 +349,39 @@ impl Reason {
             Self::BadId { .. } => "bad-id",
             Self::DuplicateId { .. } => "duplicate-id",
             Self::SharedIds { .. } => "shared-ids",
+            Self::NumberedRows { .. } => "numbered-rows",
+            Self::RepeatedIds { .. } => "repeated-ids",
             Self::TooManyDocuments { .. } => "too-many-documents",
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
             Self::Cut { .. } => "cut",
             Self::WrongType { .. } => "wrong-type",
+            Self::UnusableReaders { .. } => "unusable-readers",
             Self::BadName => "bad-name",
             Self::Crashed => "crashed",
             Self::TooSlow { .. } => "too-slow",
             Self::TooMuchMemory { .. } => "too-much-memory",
+            Self::NoSandbox { .. } => "no-sandbox",
             Self::More { .. } => "more",
+        }
+    }
+
+    /// How many rows or files are lost where something is skipped for this reason: one, or none where it was
+    /// left out by its kind or by choice. A bound that cuts off the rest of a file counts once, since nobody
+    /// knows how much there was.
+    pub fn lost(&self) -> u64 {
+        match self {
+            Self::More { lost, .. } => *lost,
+            Self::Link
+            | Self::Special
+            | Self::Unsupported { .. }
+            | Self::Binary
+            | Self::Empty
+            | Self::NoText
+            | Self::Hidden
+            | Self::Generated { .. }
+            | Self::IgnoreFileTooLong => 0,
+            _ => 1,
         }
     }
 
@@ -344,6 +410,9 @@ impl Reason {
             Self::FrontMatter { .. } => {
                 "quote values that hold a colon; until then the whole file is indexed as text"
             }
+            Self::FrontMatterPlace => {
+                "begin the file with `---` or `+++`; until then the whole file is indexed as text"
+            }
             Self::FrontMatterTooLong { .. } => {
                 "close the block, or raise `ingest.max_front_matter_bytes`; until then the whole file is indexed as text"
             }
@@ -367,6 +436,10 @@ impl Reason {
             Self::SharedIds { .. } => {
                 "give records ids of their own, or call the column other than `id`"
             }
+            Self::NumberedRows { .. } => {
+                "give every record an `id` that no other has, or call the column otherwise"
+            }
+            Self::RepeatedIds { .. } => "index again; the file changed while it was read",
             Self::TooManyDocuments { .. } => {
                 "serve a smaller folder, or raise `ingest.max_documents`"
             }
@@ -374,10 +447,14 @@ impl Reason {
             Self::BadField => "use short names and few levels",
             Self::Cut { .. } => "put long text into the document's text",
             Self::WrongType { .. } => "correct the value, or the type in `[fields]`",
+            Self::UnusableReaders { fault, .. } => fault.hint(),
             Self::BadName => "pack the archive with names below one folder",
             Self::Crashed => "the file is most likely damaged; save it anew, or remove it",
             Self::TooSlow { .. } => "split the file, or save it in a simpler format",
             Self::TooMuchMemory { .. } => "split the file, or save it in a simpler format",
+            Self::NoSandbox { .. } => {
+                "run `docent doctor` to see why and mend it, or set `ingest.require_sandbox = false` for files you trust"
+            }
             Self::More { .. } => "fix the problems listed and index again",
         }
     }
@@ -411,6 +488,30 @@ pub(crate) mod tests {
 
     /// One of each kind. A kind that is missing here is found by [`every_kind_is_told`].
     pub(crate) fn all() -> Vec<Reason> {
+        about_files().into_iter().chain(about_ids()).collect()
+    }
+
+    fn about_ids() -> Vec<Reason> {
+        let text = || "x".to_owned();
+        vec![
+            Reason::BadId { why: text() },
+            Reason::DuplicateId {
+                id: text(),
+                first: text(),
+            },
+            Reason::SharedIds {
+                count: 2,
+                first: text(),
+            },
+            Reason::NumberedRows { why: text() },
+            Reason::RepeatedIds {
+                count: 2,
+                id: text(),
+            },
+        ]
+    }
+
+    fn about_files() -> Vec<Reason> {
         let (cause, text) = (ErrorKind::NotFound, || "x".to_owned());
         let (limit, bytes) = (4, 10);
         vec![
@@ -422,10 +523,7 @@ pub(crate) mod tests {
             Reason::TooManyFiles { limit },
             Reason::Unreadable { cause },
             Reason::Gone,
-            Reason::TooLarge {
-                bytes: 11,
-                limit: bytes,
-            },
+            Reason::TooLarge { bytes, limit: 9 },
             Reason::IgnoreFileTooLong,
             Reason::Unsupported { kind: "pdf".into() },
             Reason::Binary,
@@ -439,6 +537,7 @@ pub(crate) mod tests {
                 language: "TOML".into(),
                 line: None,
             },
+            Reason::FrontMatterPlace,
             Reason::FrontMatterTooLong { limit },
             Reason::LineTooLong { limit },
             Reason::BadJson {
@@ -462,15 +561,6 @@ pub(crate) mod tests {
                 what: "a lock file".into(),
             },
             Reason::TooManyRecords { limit },
-            Reason::BadId { why: text() },
-            Reason::DuplicateId {
-                id: text(),
-                first: text(),
-            },
-            Reason::SharedIds {
-                count: 2,
-                first: text(),
-            },
             Reason::TooManyDocuments { limit },
             Reason::TooManyFields { limit },
             Reason::BadField,
@@ -483,11 +573,16 @@ pub(crate) mod tests {
                 kind: "number".into(),
                 value: text(),
             },
+            Reason::UnusableReaders {
+                name: "allowed".into(),
+                fault: ReaderFault::Empty,
+            },
             Reason::BadName,
             Reason::Crashed,
             Reason::TooSlow { seconds: 20 },
             Reason::TooMuchMemory { limit: bytes },
-            Reason::More { count: 2 },
+            Reason::NoSandbox { gaps: text() },
+            Reason::More { count: 2, lost: 1 },
         ]
     }
 

@@ -7,7 +7,9 @@ use serde_json::{Map, Number, Value as Raw};
 use crate::clean::{clean, clean_line, cut};
 use crate::dates;
 use crate::error::Reason;
+use crate::format::Input;
 use crate::limits::Limits;
+use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
 /// Which keys of a format mean what; the first that fits wins, and the others stay fields.
 pub(crate) struct Keys {
@@ -24,11 +26,22 @@ pub(crate) struct Facts {
     pub url: Option<String>,
     pub date: Option<String>,
     pub fields: Vec<(String, Value)>,
+    /// Who may read the document. It counts against no limit on fields.
+    pub readers: ReaderField,
     pub warnings: Vec<Reason>,
 }
 
-/// Sorts the keys of one document into facts.
-pub(crate) fn facts(mut map: Map<String, Raw>, keys: &Keys, limits: &Limits) -> Facts {
+/// Sorts the keys of one document into facts, the field that names its readers apart from the others.
+pub(crate) fn facts(mut map: Map<String, Raw>, keys: &Keys, input: &Input<'_>) -> Facts {
+    let readers = ReaderKeys::of(input).take(&mut map);
+    Facts {
+        readers,
+        ..facts_of_others(map, keys, input.limits)
+    }
+}
+
+/// The same where nothing names readers any more.
+pub(crate) fn facts_of_others(mut map: Map<String, Raw>, keys: &Keys, limits: &Limits) -> Facts {
     let mut facts = Facts {
         title: take(&mut map, keys.title, as_title),
         text: take(&mut map, keys.text, as_text),
@@ -56,7 +69,19 @@ pub(crate) fn take<T>(
     names: &[&str],
     usable: impl Fn(&Raw) -> Option<T>,
 ) -> Option<T> {
-    let found = names.iter().find_map(|name| {
+    let (key, value) = find(map, names, usable)?;
+    // A plain `remove` would move the last field into the gap.
+    map.shift_remove(&key);
+    Some(value)
+}
+
+/// The first key with a usable value, and that value.
+pub(crate) fn find<T>(
+    map: &Map<String, Raw>,
+    names: &[&str],
+    usable: impl Fn(&Raw) -> Option<T>,
+) -> Option<(String, T)> {
+    names.iter().find_map(|name| {
         let fits = |(key, raw): (&String, &Raw)| {
             key.eq_ignore_ascii_case(name)
                 .then(|| usable(raw))
@@ -64,14 +89,23 @@ pub(crate) fn take<T>(
                 .map(|value| (key.clone(), value))
         };
         map.iter().find_map(fits)
-    });
-    let (key, value) = found?;
-    // A plain `remove` would move the last field into the gap.
-    map.shift_remove(&key);
-    Some(value)
+    })
 }
 
 impl Facts {
+    /// Whether nothing was said at all.
+    pub(crate) fn are_empty(&self) -> bool {
+        let texts = [&self.title, &self.text, &self.url, &self.date];
+        texts.iter().all(|text| text.is_none()) && self.fields.is_empty()
+    }
+
+    /// What should say who may read the document could not be read, where anybody asks.
+    pub(crate) fn doubt(&mut self, readers: &ReaderKeys) {
+        if readers.are_set() {
+            self.readers = ReaderField::Malformed(ReaderFault::FrontMatter);
+        }
+    }
+
     /// Calls itself once per nested map, and the nesting is bounded.
     fn add(&mut self, name: &str, raw: Raw, depth: usize, limits: &Limits) {
         if let Raw::Object(map) = raw {
@@ -227,7 +261,7 @@ mod tests {
         let Raw::Object(map) = raw else {
             panic!("not an object")
         };
-        facts(map, &KEYS, limits)
+        facts_of_others(map, &KEYS, limits)
     }
 
     fn check_fields(raw: Raw, expect: &[(&str, Value)]) {
@@ -396,6 +430,6 @@ mod tests {
             ..Limits::default()
         };
         let map: Map<_, _> = (0..60).map(|n| (format!("f{n}"), json!("xx"))).collect();
-        assert_eq!(facts(map, &KEYS, &limits).warnings.len(), 8);
+        assert_eq!(facts_of_others(map, &KEYS, &limits).warnings.len(), 8);
     }
 }

@@ -5,13 +5,14 @@
 
 use std::io::Read;
 
-use docent_search::Document;
+use crate::reader_field::ParsedDocument;
 
 use crate::elsewhere::Around;
 use crate::error::{Reason, Skipped, Warning};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::out::Out;
+use crate::record_ids::IdPass;
 use crate::{
     archive, bibtex, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf,
     sheet, sqlite, text,
@@ -90,14 +91,26 @@ pub(crate) struct Input<'a> {
     pub around: &'a Around,
     /// Who takes documents as they are made; nobody where they are wanted all together.
     pub out: Option<&'a dyn Out>,
+    /// What is done about the ids of records.
+    pub ids: IdPass,
 }
 
 /// What a parser made of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    pub documents: Vec<Document>,
+    pub documents: Vec<ParsedDocument>,
     pub skipped: Vec<Skipped>,
     pub warnings: Vec<Warning>,
+    /// Whether its records are numbered, for want of ids that tell them apart.
+    pub numbered: bool,
+}
+
+impl Parsed {
+    /// Puts what a scan of the same file told before everything else.
+    pub(crate) fn prepend(&mut self, scan: Result<Self, Reason>) {
+        let told = scan.map(|scan| scan.warnings).unwrap_or_default();
+        self.warnings.splice(0..0, told);
+    }
 }
 
 impl Format {
@@ -181,6 +194,7 @@ pub(crate) mod tests {
             options: &Options::default(),
             around: &Around::NONE,
             out: None,
+            ids: IdPass::Own,
         })
     }
 

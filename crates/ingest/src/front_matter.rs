@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::error::Reason;
 use crate::limits::Limits;
+use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
 /// What a text starts with.
 pub(crate) enum Start<'a> {
@@ -11,12 +12,14 @@ pub(crate) enum Start<'a> {
     Plain,
     /// Front matter, and the text after it.
     Keys(Map<String, Raw>, &'a str),
+    /// The same, where a key is written twice and somebody asks who may read the document.
+    Doubtful(Map<String, Raw>, &'a str, Reason),
     /// Something that was meant as front matter and cannot be read.
     Broken(Reason),
 }
 
 /// Reads the front matter of a cleaned text.
-pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Start<'a> {
+pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> Start<'a> {
     let limit = limits.max_front_matter_bytes;
     for (fence, ends, language) in [
         ("---", &["---", "..."][..], "YAML"),
@@ -29,7 +32,7 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Start<'a> {
             continue;
         }
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
-            let meant = looks_like_keys(after);
+            let meant = looks_like_keys(after) || readers.are_named_in(beginning(after, limit));
             return if meant {
                 Start::Broken(Reason::FrontMatterTooLong { limit })
             } else {
@@ -37,24 +40,78 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits) -> Start<'a> {
             };
         };
         // Two rules with prose between them are no front matter.
-        if !block.trim().is_empty() && !looks_like_keys(block) {
+        if !block.trim().is_empty() && !looks_like_keys(block) && !readers.are_named_in(block) {
             return Start::Plain;
         }
+        let broken = |line: Option<u64>| Reason::FrontMatter {
+            language: language.into(),
+            // The fence is line 1 of the file.
+            line: line.map(|line| line + 1),
+        };
         let keys = if language == "YAML" {
-            yaml(block)
+            yaml(block, OnRepeat::FirstWins)
         } else {
             toml(block)
         };
+        let body = body.trim_start_matches('\n');
         return match keys {
-            Ok(keys) => Start::Keys(keys, body.trim_start_matches('\n')),
-            // The fence is line 1 of the file.
-            Err(line) => Start::Broken(Reason::FrontMatter {
-                language: language.into(),
-                line: line.map(|line| line + 1),
-            }),
+            Ok(keys) if readers.are_set() && language == "YAML" => {
+                match yaml(block, OnRepeat::Refuse) {
+                    Ok(_) => Start::Keys(keys, body),
+                    Err(line) => Start::Doubtful(keys, body, broken(line)),
+                }
+            }
+            Ok(keys) => Start::Keys(keys, body),
+            Err(line) => Start::Broken(broken(line)),
         };
     }
-    Start::Plain
+    match unread(text, readers) {
+        ReaderField::Absent => Start::Plain,
+        _ => Start::Broken(Reason::FrontMatterPlace),
+    }
+}
+
+/// What a text without front matter that can be read says about its readers: nothing, unless something at its
+/// start looks like front matter and may name them. Blanks before the fence, a fence of another length and
+/// front matter in JSON are not read, and must not open a document that its author meant to close.
+pub(crate) fn unread(text: &str, readers: &ReaderKeys) -> ReaderField {
+    const FENCES: [&str; 5] = ["---", "+++", ";;;", "```", "{"];
+    if !readers.are_set() {
+        return ReaderField::Absent;
+    }
+    let start = text.trim_start();
+    let is_fenced = FENCES.iter().any(|fence| start.starts_with(fence));
+    let (first, after) = start.split_once('\n').unwrap_or((start, ""));
+    let ends: &[&str] = match first.trim_end() {
+        "---" => &["---", "..."],
+        "+++" => &["+++"],
+        _ => &[],
+    };
+    let block = split_at_fence(after, ends, MOST_UNREAD).map(|(block, _)| block);
+    let is_meant = start.len() < text.len() && block.is_some_and(looks_like_keys)
+        || is_fenced && readers.are_named_in(block.unwrap_or(beginning(start, MOST_UNREAD)));
+    if is_meant {
+        ReaderField::Malformed(ReaderFault::FrontMatter)
+    } else {
+        ReaderField::Absent
+    }
+}
+
+/// Bytes at the start of a text that are searched for front matter that cannot be read.
+const MOST_UNREAD: usize = 64 * 1024;
+
+/// As many characters from the start of a text as fit into so many bytes.
+fn beginning(text: &str, bytes: usize) -> &str {
+    let end = text.floor_char_boundary(bytes);
+    text.get(..end).unwrap_or(text)
+}
+
+/// What becomes of a key of YAML that is written twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnRepeat {
+    /// One key written twice should not cost the document all its other keys.
+    FirstWins,
+    Refuse,
 }
 
 /// What lies before and after the first line that is one of `ends`, if it comes within `limit` bytes.
@@ -80,7 +137,7 @@ fn looks_like_keys(block: &str) -> bool {
 }
 
 /// The keys, or the line of the block at which reading stopped.
-fn yaml(block: &str) -> Result<Map<String, Raw>, Option<u64>> {
+fn yaml(block: &str, on_repeat: OnRepeat) -> Result<Map<String, Raw>, Option<u64>> {
     // A block has at most 64 KiB by default, so these are far above any honest front matter; an alias
     // that repeats another is counted each time.
     let budget = serde_saphyr::budget! {
@@ -94,8 +151,10 @@ fn yaml(block: &str) -> Result<Map<String, Raw>, Option<u64>> {
     };
     let options = serde_saphyr::options! {
         budget: budget,
-        // One key written twice should not cost the document all its other keys.
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::FirstWins,
+        duplicate_keys: match on_repeat {
+            OnRepeat::FirstWins => serde_saphyr::DuplicateKeyPolicy::FirstWins,
+            OnRepeat::Refuse => serde_saphyr::DuplicateKeyPolicy::Error,
+        },
         // `NO` is a country and `on` a word; only `true` and `false` are booleans.
         strict_booleans: true,
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
@@ -145,10 +204,12 @@ mod tests {
     use super::*;
 
     fn show(text: &str, limits: &Limits) -> String {
-        match read(text, limits) {
+        match read(text, limits, &ReaderKeys::default()) {
             Start::Plain => "plain".to_owned(),
             Start::Keys(keys, body) => format!("{} | {body}", Raw::Object(keys)),
-            Start::Broken(reason) => format!("{}: {reason}", reason.code()),
+            Start::Doubtful(_, _, reason) | Start::Broken(reason) => {
+                format!("{}: {reason}", reason.code())
+            }
         }
     }
 
@@ -172,6 +233,11 @@ mod tests {
         check(
             "---\na: &x [p]\nb: *x\n---\n",
             r#"{"a":["p"],"b":["p"]} | "#,
+        );
+        // A merged key is a key like all others, for who may read a document as well.
+        check(
+            "---\nbase: &b {k: 1}\n<<: *b\n---\n",
+            r#"{"base":{"k":1},"k":1} | "#,
         );
         check(
             "---\nn: .nan\nh: 1e999\nbig: 123456789012345678901\n---\n",

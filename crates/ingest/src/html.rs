@@ -16,6 +16,8 @@ use html5gum::Tokenizer;
 use crate::error::Reason;
 use crate::fields::{Keys, facts};
 use crate::format::{Format, Input, Parsed};
+use crate::front_matter;
+use crate::reader_field::{ReaderField, ReaderKeys};
 use crate::whole::document;
 
 pub(crate) use charset::decode;
@@ -58,16 +60,24 @@ fn begins(head: &[u8]) -> bool {
 }
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let read = read(input.bytes)?;
-    let facts = facts(read.head.into_keys(), &KEYS, input.limits);
+    let readers = ReaderKeys::of(input);
+    let unread = match readers.are_set() {
+        true => front_matter::unread(&charset::decode(input.bytes)?, &readers),
+        false => ReaderField::Absent,
+    };
+    let read = read(input.bytes, readers)?;
+    let mut facts = facts(read.head.into_keys(), &KEYS, input);
+    if unread != ReaderField::Absent {
+        facts.readers = unread;
+    }
     document(input, read.text, facts)
 }
 
 /// Reads a page into its text and its head.
-pub(crate) fn read(bytes: &[u8]) -> Result<Read, Reason> {
+pub(crate) fn read(bytes: &[u8], readers: ReaderKeys) -> Result<Read, Reason> {
     let text = charset::decode(bytes)?;
     let is_xml = text.trim_start().starts_with("<?xml");
-    let mut page = page::Page::new(is_xml);
+    let mut page = page::Page::new(is_xml, readers);
     let mut tokens = Tokenizer::new_with_emitter(text.as_str(), tags::Tokens::new(&mut page));
     // The only thing that comes out of the tokenizer is that the page is over its limit.
     let _over = tokens.next();

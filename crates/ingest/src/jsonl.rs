@@ -7,6 +7,8 @@ use serde_json::{Map, Value as Raw};
 use crate::digest::sha256;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::line_ends::LineCounter;
+use crate::record_ids::twice;
 use crate::records::{Place, Records};
 use crate::stream::Stream;
 
@@ -21,8 +23,7 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) const MAX_NESTING: usize = 127;
 
 pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let mut bytes = input.bytes;
-    stream(input, &mut bytes)
+    twice(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a file that is read while it comes.
@@ -30,9 +31,7 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
     let limit = input.limits.max_line_bytes;
     let mut records = Records::new(input);
     let mut lines = Lines::new(Stream::json(from), limit);
-    let mut number = 0;
-    while let Some(line) = lines.next()? {
-        number += 1;
+    while let Some((number, line)) = lines.next()? {
         let place = Place::Line(number);
         let line = match line {
             Line::Whole([]) => continue,
@@ -46,7 +45,11 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
             object(line, limit)
         });
         match keys {
-            Ok(keys) => records.add(place, keys, line.map(sha256)),
+            Ok(mut keys) => {
+                let text = line.map(String::from_utf8_lossy).unwrap_or_default();
+                records.reader_keys().note_repeated(&text, &mut keys);
+                records.add(place, keys, line.map(sha256));
+            }
             Err(reason) => records.skip(place, reason),
         }
     }
@@ -59,6 +62,7 @@ struct Lines<'r> {
     window: Vec<u8>,
     /// Where the next line begins.
     at: usize,
+    counter: LineCounter,
     most: usize,
     ended: bool,
 }
@@ -75,19 +79,23 @@ impl<'r> Lines<'r> {
             from,
             window: Vec::new(),
             at: 0,
+            counter: LineCounter::default(),
             most,
             ended: false,
         }
     }
 
-    fn next(&mut self) -> Result<Option<Line<'_>>, Reason> {
+    /// The next line and its number. No JSON text has a raw CR or LF inside a value, so either ends a
+    /// record; of CR LF, the LF ends a line that is empty.
+    fn next(&mut self) -> Result<Option<(u64, Line<'_>)>, Reason> {
         /// Blanks around a record do not count.
         const ROOM: usize = 64 * 1024;
+        let number = self.counter.line();
         let mut scanned = self.at;
         let mut is_too_long = false;
         let end = loop {
             let fresh = self.window.get(scanned..).unwrap_or_default();
-            if let Some(end) = memchr::memchr(b'\n', fresh) {
+            if let Some(end) = memchr::memchr2(b'\r', b'\n', fresh) {
                 break scanned + end;
             }
             self.window.drain(..self.at);
@@ -95,6 +103,7 @@ impl<'r> Lines<'r> {
             if self.window.len() > self.most.saturating_add(ROOM) {
                 // Only its end is still looked for.
                 is_too_long = true;
+                self.counter.pass(&self.window);
                 self.window.clear();
             }
             scanned = self.window.len();
@@ -106,12 +115,15 @@ impl<'r> Lines<'r> {
         if self.ended && end == self.at && end == self.window.len() && !is_too_long {
             return Ok(None);
         }
+        let next = self.window.len().min(end + 1);
+        self.counter
+            .pass(self.window.get(self.at..next).unwrap_or_default());
         let line = self.window.get(self.at..end).unwrap_or_default();
-        self.at = self.window.len().min(end + 1);
+        self.at = next;
         if is_too_long {
-            return Ok(Some(Line::TooLong));
+            return Ok(Some((number, Line::TooLong)));
         }
-        Ok(Some(Line::Whole(line.trim_ascii())))
+        Ok(Some((number, Line::Whole(line.trim_ascii()))))
     }
 }
 
@@ -184,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_cannot_be_used_cost_their_record() {
+    fn ids_that_cannot_be_used_cost_no_record() {
         let long = "x".repeat(513);
         for id in [
             "\"\"",
@@ -197,8 +209,12 @@ mod tests {
             &format!("\"{long}\""),
         ] {
             check(
-                &format!("{{\"id\":{id},\"text\":\"x\"}}\n{{\"id\":1,\"text\":\"y\"}}"),
-                &["1||y", "1:bad-id"],
+                &format!("{{\"id\":1,\"text\":\"x\"}}\n{{\"id\":{id},\"text\":\"y\"}}"),
+                &[
+                    "hull_records.jsonl#L1||x",
+                    "hull_records.jsonl#L2||y",
+                    "2:numbered-rows",
+                ],
             );
         }
         let exact = "x".repeat(512);
@@ -214,12 +230,12 @@ mod tests {
             "{\"id\":1,\"text\":\"x\"}\n{broken\n[1]\n\"s\"\n{}\n{\"id\":2}\n{\"id\":3,\"text\":\"y\"}",
             &[
                 "1||x",
+                "2|Hull records 2|",
                 "3||y",
                 "2:bad-json",
                 "3:not-an-object",
                 "4:not-an-object",
                 "5:empty",
-                "6:empty",
             ],
         );
         let bytes = b"{\"id\":1,\"text\":\"\xFF\"}\n{\"id\":2,\"text\":\"y\"}";
@@ -227,9 +243,28 @@ mod tests {
         let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
         check(&deep, &["1:too-nested"]);
         let deepest = format!("{}1{}", "{\"a\":".repeat(127), "}".repeat(127));
-        check(&deepest, &["1:empty"]);
+        check(&deepest, &["1:bad-field"]);
         check("", &["empty"]);
         check("\n\n", &["empty"]);
+    }
+
+    #[test]
+    fn every_line_end_ends_a_record() {
+        let record = |n: u32| format!("{{\"text\":\"{n}\"}}");
+        let expect = |line: u32, n: u32| format!("hull_records.jsonl#L{line}||{n}");
+        for end in ["\n", "\r", "\r\n"] {
+            let text: String = (1..=921).map(|n| record(n) + end).collect();
+            let found = show(text.as_bytes(), &Limits::default());
+            let all: Vec<_> = (1..=921).map(|n| expect(n, n)).collect();
+            assert_eq!(found, all, "{end:?}");
+        }
+        let mixed = ["", "\r", "\n\r", "\r\n", "\n"].iter().zip(1..);
+        let mixed: String = mixed
+            .map(|(end, n)| format!("{end}{}", record(n)))
+            .collect();
+        let lines = [(1, 1), (2, 2), (4, 3), (5, 4), (6, 5)];
+        let lines: Vec<_> = lines.iter().map(|(line, n)| expect(*line, *n)).collect();
+        assert_eq!(show(mixed.as_bytes(), &Limits::default()), lines);
     }
 
     #[test]
@@ -297,8 +332,9 @@ mod tests {
             max_reported: 1,
             ..Limits::default()
         };
-        let two = "{\"id\":1,\"text\":\"a\",\"f\":\"xx\"}\n".repeat(2);
-        assert_eq!(with(cut, &two), ["1||a", "1||a", "1:cut", "0:more"]);
+        let two = [1, 2].map(|id| format!("{{\"id\":{id},\"text\":\"a\",\"f\":\"xx\"}}\n"));
+        let found = with(cut, &two.concat());
+        assert_eq!(found, ["1||a", "2||a", "1:cut", "0:more"]);
         let title = Limits {
             max_title_chars: 1,
             ..Limits::default()

@@ -32,6 +32,7 @@ mod json;
 mod jsonl;
 mod layout;
 mod limits;
+mod line_ends;
 mod lists;
 mod mail;
 mod markdown;
@@ -45,6 +46,8 @@ mod package;
 mod parquet;
 mod pdf;
 mod pptx;
+mod reader_field;
+mod record_ids;
 mod records;
 mod report;
 mod sandbox;
@@ -59,15 +62,18 @@ mod whole;
 mod xml;
 
 pub use choice::{Choice, IGNORE_FILES};
-pub use clean::{clean, clean_line};
+pub use clean::{TEXT_RULES, clean, clean_line};
 pub use dates::read_day;
 pub use dedup::Dedup;
 pub use entry::{Entry, Fingerprint, id_in};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
 pub use options::{Options, SqliteOptions};
+pub use reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderName};
 #[doc(hidden)]
 pub use sandbox::serve_parser_after;
-pub use sandbox::{Confinement, MAX_MEMORY_BYTES, Sandbox, Workers, serve_parser};
+pub use sandbox::{
+    Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, Sandbox, Wall, Workers, serve_parser,
+};
 pub use source::{Reading, Source};
 pub use walk::Listing;

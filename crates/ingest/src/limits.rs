@@ -61,6 +61,10 @@ pub struct Limits {
     pub max_nested_archives: usize,
     /// Parts of one e-mail, at all levels together.
     pub max_mail_parts: usize,
+    /// Whether files whose parsers are not ours are left out where a child process cannot build every wall
+    /// around itself. It is no bound on a document, but it travels with them to everybody who reads files, so
+    /// that nobody can forget it.
+    pub require_sandbox: bool,
 }
 
 impl Default for Limits {
@@ -92,6 +96,7 @@ impl Default for Limits {
             max_expansion: 100,
             max_nested_archives: 3,
             max_mail_parts: 1_000,
+            require_sandbox: false,
         }
     }
 }

@@ -37,6 +37,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         documents: vec![document],
         skipped: Vec::new(),
         warnings: warnings.finish(input.path),
+        numbered: false,
     })
 }
 

@@ -13,6 +13,7 @@ use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::front_matter::{Start, read};
 use crate::limits::Limits;
 use crate::lists::Lists;
+use crate::reader_field::{self, ReaderKeys};
 use crate::text::decode;
 use crate::whole::document;
 
@@ -42,16 +43,24 @@ const DAYS: &[&str] = &[
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = decode(input.bytes, input.limits.max_text_chars)?;
-    let (mut facts, body) = match read(&text, input.limits) {
-        Start::Plain => plain(input, &text),
-        Start::Keys(keys, body) => (facts(listed(keys), &KEYS, input.limits), body),
-        Start::Broken(reason) => (
-            Facts {
+    let readers = ReaderKeys::of(input);
+    let (mut facts, body) = match read(&text, input.limits, &readers) {
+        Start::Plain => plain(input, &text, &readers),
+        Start::Keys(keys, body) => (of_keys(keys, input), body),
+        Start::Doubtful(keys, body, reason) => {
+            let mut facts = of_keys(keys, input);
+            facts.doubt(&readers);
+            facts.warnings.push(reason);
+            (facts, body)
+        }
+        Start::Broken(reason) => {
+            let mut facts = Facts {
                 warnings: vec![reason],
                 ..Facts::default()
-            },
-            text.as_str(),
-        ),
+            };
+            facts.doubt(&readers);
+            (facts, text.as_str())
+        }
     };
     if facts.title.is_none() {
         facts.title = heading(body, input.limits.max_title_chars);
@@ -61,8 +70,16 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     document(input, body.to_owned(), facts)
 }
 
+fn of_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
+    let readers = ReaderKeys::of(input).take(&mut keys);
+    Facts {
+        readers,
+        ..facts(listed(keys), &KEYS, input)
+    }
+}
+
 /// A text without front matter; Notion writes what it knows of a page below its heading.
-fn plain<'t>(input: &Input<'_>, text: &'t str) -> (Facts, &'t str) {
+fn plain<'t>(input: &Input<'_>, text: &'t str, readers: &ReaderKeys) -> (Facts, &'t str) {
     let title = heading(text, input.limits.max_title_chars);
     let address = title
         .as_deref()
@@ -70,7 +87,12 @@ fn plain<'t>(input: &Input<'_>, text: &'t str) -> (Facts, &'t str) {
     let Some(address) = address else {
         return (Facts::default(), text);
     };
-    let mut facts = facts(notion::properties(text), &KEYS, input.limits);
+    let mut properties = notion::properties(text);
+    properties.retain(|name, _| !readers.concern(name));
+    for (name, value) in notion::lines_of(text, readers) {
+        reader_field::put(&mut properties, &name, Raw::String(value));
+    }
+    let mut facts = facts(properties, &KEYS, input);
     facts.title = title;
     facts.url.get_or_insert(address);
     (facts, text)

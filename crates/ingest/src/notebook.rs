@@ -7,6 +7,7 @@ use docent_search::Value;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, cut};
 use crate::error::Reason;
@@ -14,6 +15,7 @@ use crate::fields::Facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
 use crate::json::{Entry, elements, entries};
 use crate::markdown::heading;
+use crate::reader_field::{self, ReaderField, ReaderKeys};
 use crate::text::characters;
 use crate::whole;
 
@@ -128,6 +130,29 @@ impl Metadata {
     }
 }
 
+/// Who may read a notebook, as its metadata say or its outermost object.
+fn readers(input: &Input<'_>, entries: &[Entry<'_>]) -> ReaderField {
+    let keys = ReaderKeys::of(input);
+    if !keys.are_set() {
+        return ReaderField::Absent;
+    }
+    let mut map = Map::new();
+    for entry in entries {
+        let raw = entry.raw.get();
+        if keys.concern(&entry.name) {
+            let value = serde_json::from_str(raw).unwrap_or_default();
+            reader_field::put(&mut map, &entry.name, value);
+        } else if entry.name == "metadata" {
+            let inner: Map<String, Raw> = serde_json::from_str(raw).unwrap_or_default();
+            for (name, value) in inner.into_iter().filter(|(name, _)| keys.concern(name)) {
+                reader_field::put(&mut map, &name, value);
+            }
+            keys.note_repeated(raw, &mut map);
+        }
+    }
+    keys.take(&mut map)
+}
+
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = characters(input.bytes)?;
     let (entries, _) = entries(text.trim())?;
@@ -139,6 +164,7 @@ pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Par
     let named = |name: &str| entries.iter().find(|entry| entry.name == name);
     let metadata = named("metadata").and_then(|entry| serde_json::from_str(entry.raw.get()).ok());
     let language = metadata.unwrap_or_else(Metadata::default).language();
+    let readers = readers(input, entries);
     let mut pages = Pages {
         text: String::new(),
         language: language.clone().unwrap_or_default(),
@@ -156,7 +182,7 @@ pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Par
             cells.is_none_or(|cells| pages.read(cells.raw.get()).is_ok())
         })?;
     }
-    pages.into_document(input, language)
+    pages.into_document(input, language, readers)
 }
 
 /// The text of a notebook as it grows cell by cell.
@@ -231,7 +257,12 @@ impl Pages {
         }
     }
 
-    fn into_document(self, input: &Input<'_>, language: Option<String>) -> Result<Parsed, Reason> {
+    fn into_document(
+        self,
+        input: &Input<'_>,
+        language: Option<String>,
+        readers: ReaderField,
+    ) -> Result<Parsed, Reason> {
         // A notebook that says only its language says nothing.
         if self.text.trim().is_empty() {
             return Err(Reason::Empty);
@@ -249,6 +280,7 @@ impl Pages {
             title: heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),
             warnings,
+            readers,
             ..Facts::default()
         };
         whole::document(input, self.text, facts)
@@ -300,7 +332,7 @@ mod tests {
         let found = with_input("tide_study.ipynb", json.as_bytes(), limits, parse);
         let found = found.map(|parsed| {
             let document = parsed.documents.into_iter().next().unwrap();
-            (document.title, document.text)
+            (document.title.clone(), document.text.clone())
         });
         let found = found
             .as_ref()

@@ -12,6 +12,7 @@ use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::in_order;
 use crate::package::{Parts, beside};
+use crate::reader_field::{self, ReaderKeys};
 use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
@@ -45,15 +46,18 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
         body.layout.write(&format!("[^{mark}]: {note}"));
     }
     let meta = beside(parts.text("meta.xml"))?.unwrap_or_default();
-    let mut keys = beside(properties(&meta))?;
+    let readers = ReaderKeys::of(input);
+    let said = properties(&meta, &readers);
+    let is_damaged = said.is_err();
+    let mut keys = beside(said)?;
     if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
         keys.entry("title").or_insert(Raw::String(title));
     }
-    document(
-        input,
-        body.layout.finish(),
-        facts(keys, &KEYS, input.limits),
-    )
+    let mut facts = facts(keys, &KEYS, input);
+    if is_damaged {
+        facts.doubt(&readers);
+    }
+    document(input, body.layout.finish(), facts)
 }
 
 #[derive(Default)]
@@ -227,10 +231,11 @@ impl Body {
     }
 }
 
-fn properties(text: &str) -> Result<Map<String, Raw>, Reason> {
+fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
     let mut xml = Xml::new(text);
     let mut said = Map::new();
     let mut keywords = Vec::new();
+    let mut named = Vec::new();
     while let Some(piece) = xml.next()? {
         let Piece::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -242,10 +247,20 @@ fn properties(text: &str) -> Result<Map<String, Raw>, Reason> {
             "description" => "description",
             "language" => "language",
             "keyword" => "keywords",
+            "user-defined" => {
+                let name = tag.get("name").unwrap_or_default();
+                if readers.concern(&name) {
+                    named.push((name, xml.words(MAX_PROPERTY_BYTES)?));
+                }
+                continue;
+            }
             _ => continue,
         };
         let words = xml.words(MAX_PROPERTY_BYTES)?;
         if words.trim().is_empty() {
+            if readers.concern(key) {
+                named.push((key.to_owned(), words));
+            }
             continue;
         }
         match key {
@@ -266,7 +281,11 @@ fn properties(text: &str) -> Result<Map<String, Raw>, Reason> {
     if !keywords.is_empty() {
         said.insert("keywords".to_owned(), Raw::Array(keywords));
     }
-    Ok(in_order(said))
+    let mut keys = in_order(said);
+    for (name, words) in named {
+        reader_field::put(&mut keys, &name, Raw::String(words));
+    }
+    Ok(keys)
 }
 
 #[cfg(test)]
@@ -336,7 +355,7 @@ mod tests {
             .unwrap();
         assert_eq!(body.notes.len(), MAX_NOTES);
         let keywords = "<keyword>k</keyword>".repeat(MAX_KEYWORDS + 1);
-        let keys = properties(&format!("<a>{keywords}</a>")).unwrap();
+        let keys = properties(&format!("<a>{keywords}</a>"), &ReaderKeys::default()).unwrap();
         assert_eq!(
             keys["keywords"].as_array().map(Vec::len),
             Some(MAX_KEYWORDS)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::error::Reason;
 use crate::package::{Parts, resolve};
+use crate::reader_field::{self, ReaderKeys};
 use crate::spelled_day::spelled_day;
 use crate::xml::{Piece, Xml};
 
@@ -91,12 +92,14 @@ pub(crate) fn relations(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relatio
 }
 
 /// What the file says about itself, as keys for [`facts`](crate::fields::facts).
-pub(crate) fn properties(parts: &mut Parts<'_>) -> Result<Map<String, Raw>, Reason> {
-    let Some(text) = parts.text("docProps/core.xml")? else {
-        return Ok(Map::new());
-    };
+pub(crate) fn properties(
+    parts: &mut Parts<'_>,
+    readers: &ReaderKeys,
+) -> Result<Map<String, Raw>, Reason> {
+    let text = parts.text("docProps/core.xml")?.unwrap_or_default();
     let mut xml = Xml::new(&text);
     let mut said = Map::new();
+    let mut named = own_properties(parts, readers)?;
     while let Some(piece) = xml.next()? {
         let Piece::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -114,9 +117,37 @@ pub(crate) fn properties(parts: &mut Parts<'_>) -> Result<Map<String, Raw>, Reas
         let words = xml.words(MAX_PROPERTY_BYTES)?;
         if !words.trim().is_empty() {
             said.entry(key).or_insert(Raw::String(words));
+        } else if readers.concern(key) {
+            named.push((key.to_owned(), words));
         }
     }
-    Ok(in_order(said))
+    let mut keys = in_order(said);
+    for (name, words) in named {
+        reader_field::put(&mut keys, &name, Raw::String(words));
+    }
+    Ok(keys)
+}
+
+/// The properties of the author's own making that say who may read the file; no others are read.
+fn own_properties(
+    parts: &mut Parts<'_>,
+    readers: &ReaderKeys,
+) -> Result<Vec<(String, String)>, Reason> {
+    let mut named = Vec::new();
+    if !readers.are_set() {
+        return Ok(named);
+    }
+    let text = parts.text("docProps/custom.xml")?.unwrap_or_default();
+    let mut xml = Xml::new(&text);
+    while let Some(piece) = xml.next()? {
+        let Piece::Open(tag) = piece else { continue };
+        let name = tag.get("name").unwrap_or_default();
+        // Two are as bad as many.
+        if tag.name == "property" && readers.concern(&name) && named.len() < 2 {
+            named.push((name, xml.words(MAX_PROPERTY_BYTES)?));
+        }
+    }
+    Ok(named)
 }
 
 /// The properties in the order in which every office format shows them, days and lists made what they are.

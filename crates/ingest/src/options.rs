@@ -3,11 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::reader_field::ReaderName;
+
 /// Wishes about formats. The settings file fills them; the defaults ask for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// What of a SQLite database is read.
     pub sqlite: SqliteOptions,
+    /// The names of the field that names readers, the first that a document has counting; none where no field
+    /// does.
+    pub readers: Vec<ReaderName>,
 }
 
 /// Which rows of SQLite databases become documents; by default those of every ordinary table.
@@ -26,5 +31,6 @@ impl Options {
             table: None,
             query: None,
         },
+        readers: Vec::new(),
     };
 }

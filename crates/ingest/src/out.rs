@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use docent_search::Document;
+use crate::reader_field::ParsedDocument;
 
 /// Takes the documents of a file one by one.
 pub(crate) trait Out {
     /// False when it wants no more.
-    fn put(&self, document: Document) -> bool;
+    fn put(&self, document: ParsedDocument) -> bool;
 
     /// Whether the file is read while it comes.
     fn is_of_stream(&self) -> bool;
@@ -15,13 +15,13 @@ pub(crate) trait Out {
 
 /// Documents into a function.
 pub(crate) struct Call<'a> {
-    take: RefCell<&'a mut dyn FnMut(Document) -> bool>,
+    take: RefCell<&'a mut dyn FnMut(ParsedDocument) -> bool>,
     of_stream: bool,
 }
 
 impl<'a> Call<'a> {
     /// `of_stream` says that the file is read while it comes, not as a whole.
-    pub(crate) fn new(take: &'a mut dyn FnMut(Document) -> bool, of_stream: bool) -> Self {
+    pub(crate) fn new(take: &'a mut dyn FnMut(ParsedDocument) -> bool, of_stream: bool) -> Self {
         Self {
             take: RefCell::new(take),
             of_stream,
@@ -34,7 +34,7 @@ impl Out for Call<'_> {
         self.of_stream
     }
 
-    fn put(&self, document: Document) -> bool {
+    fn put(&self, document: ParsedDocument) -> bool {
         // Nobody who takes a document reads a file meanwhile.
         self.take
             .try_borrow_mut()
@@ -50,14 +50,14 @@ const OWN_BYTES: usize = 512;
 
 /// Single documents into pieces for whoever takes those; false when it wants no more.
 pub(crate) struct Pieces<'a> {
-    sink: &'a mut dyn FnMut(Vec<Document>) -> bool,
-    waiting: Vec<Document>,
+    sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool,
+    waiting: Vec<ParsedDocument>,
     bytes: usize,
     stopped: bool,
 }
 
 impl<'a> Pieces<'a> {
-    pub(crate) fn new(sink: &'a mut dyn FnMut(Vec<Document>) -> bool) -> Self {
+    pub(crate) fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
             sink,
             waiting: Vec::new(),
@@ -67,7 +67,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Takes a document; true when a piece is whole and should be handed on.
-    pub(crate) fn push(&mut self, document: Document) -> bool {
+    pub(crate) fn push(&mut self, document: ParsedDocument) -> bool {
         self.bytes += document.bytes() + OWN_BYTES;
         self.waiting.push(document);
         self.bytes >= PIECE_BYTES
@@ -82,7 +82,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Takes a document and hands on as often as it must.
-    pub(crate) fn put(&mut self, document: Document) -> bool {
+    pub(crate) fn put(&mut self, document: ParsedDocument) -> bool {
         !self.push(document) || self.flush()
     }
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn pieces_end_at_their_bound_and_at_a_no() {
-        let document = |bytes: usize| Document {
+        let document = |bytes: usize| docent_search::Document {
             id: DocId::parse("a").unwrap(),
             title: String::new(),
             text: "x".repeat(bytes - OWN_BYTES - 1),
@@ -106,15 +106,18 @@ mod tests {
             readers: docent_search::Readers::Everyone,
         };
         let mut sizes = Vec::new();
-        let mut sink = |piece: Vec<Document>| {
+        let mut sink = |piece: Vec<ParsedDocument>| {
             sizes.push(piece.len());
             sizes.len() < 2
         };
         let mut pieces = Pieces::new(&mut sink);
-        assert!(pieces.put(document(PIECE_BYTES - 1_000)));
-        assert!(pieces.put(document(1_000)), "one whole piece");
-        assert!(pieces.put(document(600)));
-        assert!(!pieces.put(document(PIECE_BYTES)), "the second is refused");
+        assert!(pieces.put(document(PIECE_BYTES - 1_000).into()));
+        assert!(pieces.put(document(1_000).into()), "one whole piece");
+        assert!(pieces.put(document(600).into()));
+        assert!(
+            !pieces.put(document(PIECE_BYTES).into()),
+            "the second is refused"
+        );
         assert!(!pieces.flush());
         assert_eq!(sizes, [2, 2]);
     }

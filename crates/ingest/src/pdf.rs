@@ -20,6 +20,7 @@ use crate::format::{Format, Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::clean_pages;
 use crate::ooxml::in_order;
+use crate::reader_field::ReaderKeys;
 use crate::whole::document;
 
 pub(crate) const FORMAT: Format = Format {
@@ -60,7 +61,11 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if rendered.text.trim().is_empty() {
         return Err(Reason::NoText);
     }
-    let mut facts = facts(properties(pdf.metadata()), &KEYS, input.limits);
+    let mut facts = facts(
+        properties(pdf.metadata(), &ReaderKeys::of(input)),
+        &KEYS,
+        input,
+    );
     if facts.title.is_none() {
         let mut title = clean_line(&rendered.first_heading);
         crate::clean::cut(&mut title, input.limits.max_title_chars);
@@ -69,12 +74,14 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     document(input, clean_pages(&rendered.text), facts)
 }
 
-fn properties(metadata: &Metadata) -> Map<String, Raw> {
-    let mut said = Map::new();
+fn properties(metadata: &Metadata, readers: &ReaderKeys) -> Map<String, Raw> {
+    let (mut said, mut named) = (Map::new(), Map::new());
     let mut say = |key: &str, bytes: &Option<Box<[u8]>>| {
         let words = bytes.as_deref().map(decoded).unwrap_or_default();
         if let Some(words) = meant(&words) {
             said.insert(key.to_owned(), Raw::String(words));
+        } else if bytes.is_some() && readers.concern(key) {
+            named.insert(key.to_owned(), Raw::Null);
         }
     };
     say("title", &metadata.title);
@@ -89,7 +96,9 @@ fn properties(metadata: &Metadata) -> Map<String, Raw> {
             said.insert(key.to_owned(), Raw::String(day(moment)));
         }
     }
-    in_order(said)
+    let mut keys = in_order(said);
+    keys.append(&mut named);
+    keys
 }
 
 fn day(moment: DateTime) -> String {

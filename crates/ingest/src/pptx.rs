@@ -8,6 +8,7 @@ use crate::html::KEYS;
 use crate::layout::Layout;
 use crate::ooxml::{properties, relations};
 use crate::package::{Parts, beside};
+use crate::reader_field::ReaderKeys;
 use crate::whole::document;
 use crate::xml::{Piece, Tag, Xml};
 
@@ -52,7 +53,10 @@ pub(crate) fn parse(
             return Err(Reason::TextTooLong { limit });
         }
     }
-    let mut keys = beside(properties(parts))?;
+    let readers = ReaderKeys::of(input);
+    let said = properties(parts, &readers);
+    let is_damaged = said.is_err();
+    let mut keys = beside(said)?;
     // PowerPoint itself fills in this title.
     if keys
         .get("title")
@@ -63,7 +67,11 @@ pub(crate) fn parse(
     if let Some(title) = first_title {
         keys.entry("title").or_insert(title.into());
     }
-    document(input, layout.finish(), facts(keys, &KEYS, input.limits))
+    let mut facts = facts(keys, &KEYS, input);
+    if is_damaged {
+        facts.doubt(&readers);
+    }
+    document(input, layout.finish(), facts)
 }
 
 /// The relations of the slides, in the order in which they are shown.

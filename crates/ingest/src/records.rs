@@ -1,17 +1,19 @@
 //! Rows of any file of records into one document each, so that a record is the same document whether it
 //! came as a line of JSON, a row of a table or a cell range. A bad row costs only itself.
 
-use docent_search::{DocId, Document, Error, Readers};
+use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean, clean_line, cut};
+use crate::clean::{clean_line, cut};
 use crate::digest::sha256;
 use crate::elsewhere::reference;
 use crate::entry::{percent_encode, shorten};
 use crate::error::{Reason, Skipped, Warning};
-use crate::fields::{Facts, Keys, facts, take};
+use crate::fields::{Facts, Keys, facts_of_others};
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
+use crate::reader_field::{ParsedDocument, ReaderKeys};
+use crate::record_ids::{IdPass, IdScan, document_id, take_own_id};
 use crate::report::{Problem as _, Reported};
 use crate::text::title_from_name;
 
@@ -47,6 +49,12 @@ impl Place<'_> {
         match self {
             Self::Line(number) | Self::Row(number) | Self::Table { row: number, .. } => number,
         }
+    }
+
+    /// Whether records here may be called by an id of their own. Tables of one file count their rows alike,
+    /// so that a row's id names its table too.
+    fn has_own_ids(self) -> bool {
+        !matches!(self, Self::Table { sole: false, .. })
     }
 
     /// What follows the `#` of an id.
@@ -85,7 +93,8 @@ impl Place<'_> {
 /// The documents of one file of records, and what was left out of it.
 pub(crate) struct Records<'a> {
     input: &'a Input<'a>,
-    documents: Vec<Document>,
+    readers: ReaderKeys,
+    documents: Vec<ParsedDocument>,
     skipped: Reported<Skipped>,
     warnings: Reported<Warning>,
     seen: usize,
@@ -93,12 +102,15 @@ pub(crate) struct Records<'a> {
     made: usize,
     bytes: u64,
     full: bool,
+    /// There in a pass that only looks at ids.
+    scan: Option<IdScan>,
 }
 
 impl<'a> Records<'a> {
     pub(crate) fn new(input: &'a Input<'a>) -> Self {
         Self {
             input,
+            readers: ReaderKeys::of(input),
             documents: Vec::new(),
             skipped: Reported::new(input.limits.max_reported),
             warnings: Reported::new(input.limits.max_reported),
@@ -106,12 +118,13 @@ impl<'a> Records<'a> {
             made: 0,
             bytes: 0,
             full: false,
+            scan: (input.ids == IdPass::Scan).then(IdScan::new),
         }
     }
 
     /// Counts one more record, or says that no more fit; the reader then stops.
     pub(crate) fn begin(&mut self, place: Place<'_>) -> bool {
-        if self.full {
+        if self.full || self.scan.as_ref().is_some_and(IdScan::is_decided) {
             return false;
         }
         self.seen += 1;
@@ -126,7 +139,17 @@ impl<'a> Records<'a> {
     /// Turns the keys and values of one record into a document. The hash is that of the bytes the record
     /// came from, where they stand together; else it is made of the keys and values.
     pub(crate) fn add(&mut self, place: Place<'_>, keys: Map<String, Raw>, hash: Option<String>) {
-        match document(self.input, place, keys, hash) {
+        if let Some(scan) = &mut self.scan {
+            // A record of nothing gives no document that would need an id.
+            if keys.values().all(Raw::is_null) {
+                return;
+            }
+            return match place.has_own_ids() {
+                true => scan.see(place.number(), &reference::recognised(keys)),
+                false => scan.see_none(),
+            };
+        }
+        match document(self.input, &self.readers, place, (keys, hash)) {
             Ok((document, reasons)) => {
                 if let Err(reason) = self.keep(document) {
                     return self.skip(place, reason);
@@ -140,7 +163,10 @@ impl<'a> Records<'a> {
     }
 
     /// One document that is no record, such as a sheet of notes between tables.
-    pub(crate) fn add_document(&mut self, document: Document) {
+    pub(crate) fn add_document(&mut self, document: ParsedDocument) {
+        if self.scan.is_some() {
+            return;
+        }
         if let Err(reason) = self.keep(document) {
             self.skipped
                 .push(Skipped::new(self.input.path, None, reason));
@@ -148,7 +174,7 @@ impl<'a> Records<'a> {
     }
 
     /// Hands a document on, or keeps it where nobody takes it.
-    fn keep(&mut self, document: Document) -> Result<(), Reason> {
+    fn keep(&mut self, document: ParsedDocument) -> Result<(), Reason> {
         let out = self.input.out;
         self.bytes += document.bytes() as u64;
         let limit = self.input.limits.max_unpacked_bytes;
@@ -163,6 +189,11 @@ impl<'a> Records<'a> {
             None => self.documents.push(document),
         }
         Ok(())
+    }
+
+    /// The names of the field that says who may read a record.
+    pub(crate) fn reader_keys(&self) -> &ReaderKeys {
+        &self.readers
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -202,6 +233,9 @@ impl<'a> Records<'a> {
     /// Everything together; a file in which nothing at all was seen is empty.
     pub(crate) fn finish(self) -> Result<Parsed, Reason> {
         let path = self.input.path;
+        if let Some(scan) = self.scan {
+            return Ok(scan.finish(path));
+        }
         let skipped = self.skipped.finish(path);
         if self.made == 0 && skipped.is_empty() {
             return Err(Reason::Empty);
@@ -210,26 +244,30 @@ impl<'a> Records<'a> {
             documents: self.documents,
             skipped,
             warnings: self.warnings.finish(path),
+            numbered: self.input.ids == IdPass::Numbered,
         })
     }
 }
 
 fn document(
     input: &Input<'_>,
+    readers: &ReaderKeys,
     place: Place<'_>,
-    keys: Map<String, Raw>,
-    hash: Option<String>,
-) -> Result<(Document, Vec<Reason>), Reason> {
+    (mut keys, hash): (Map<String, Raw>, Option<String>),
+) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
     let hash = hash.unwrap_or_else(|| fingerprint(&keys));
+    // Before anything else looks at the keys: who may read a record is nothing to be made into something.
+    let readers = readers.take(&mut keys);
     let mut keys = reference::recognised(keys);
-    // Tables of one file count their rows alike, so a row's id names its table too.
-    let own_id = match place {
-        Place::Table { sole: false, .. } => None,
-        Place::Table { .. } | Place::Line(_) | Place::Row(_) => own_id(&mut keys)?,
+    let own_id = match input.ids {
+        // An id that cannot be used after all, because the file was written meanwhile, costs no row either.
+        IdPass::Own if place.has_own_ids() => take_own_id(&mut keys).unwrap_or_default(),
+        IdPass::Own | IdPass::Numbered | IdPass::Scan => None,
     };
-    let mut facts = facts(keys, &KEYS, input.limits);
-    if facts.title.is_none() && facts.text.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
+    let mut facts = facts_of_others(keys, &KEYS, input.limits);
+    if own_id.is_none() && facts.are_empty() {
+        // What is there and cannot be kept is lost; what is not there is not.
+        return Err(facts.warnings.pop().unwrap_or(Reason::Empty));
     }
     let title = facts.title.take();
     let title = title.unwrap_or_else(|| made_title(input, &facts, own_id.as_ref(), place));
@@ -253,55 +291,12 @@ fn document(
         hash,
         readers: Readers::Everyone,
     };
-    Ok((document, facts.warnings))
+    Ok((ParsedDocument { document, readers }, facts.warnings))
 }
 
 fn fingerprint(keys: &Map<String, Raw>) -> String {
     let bytes = serde_json::to_vec(keys).unwrap_or_default();
     sha256(&bytes)
-}
-
-/// The record's own id. It must come back from a client exactly as it went out, so it is taken as it is
-/// or not at all.
-pub(crate) fn own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, Reason> {
-    let text = match take(map, &["id"], |raw| Some(raw.clone())) {
-        None | Some(Raw::Null) => return Ok(None),
-        Some(Raw::String(text)) => text,
-        // Beyond this many digits two numbers can be read as the same one.
-        Some(Raw::Number(number))
-            if number.is_f64() && number.as_f64().is_none_or(|n| n.abs() >= 9e15) =>
-        {
-            return Err(bad_id("it is too large a number to be exact"));
-        }
-        Some(Raw::Number(number)) => number.to_string(),
-        Some(_) => return Err(bad_id("it is neither text nor a number")),
-    };
-    if clean(&text) != text {
-        return Err(bad_id("it holds a control or invisible character"));
-    }
-    if names_a_page(&text) {
-        return Err(bad_id("it ends like the id of a continuation page"));
-    }
-    document_id(&text).map(Some)
-}
-
-fn document_id(text: &str) -> Result<DocId, Reason> {
-    DocId::parse(text).map_err(|error| match error {
-        Error::Id { reason } => bad_id(reason),
-        other => bad_id(&other.to_string()),
-    })
-}
-
-fn bad_id(why: &str) -> Reason {
-    Reason::BadId {
-        why: why.to_owned(),
-    }
-}
-
-/// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
-pub(crate) fn names_a_page(id: &str) -> bool {
-    let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
-    id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
 }
 
 /// A record with a text needs no title of our making. One without is named after its file and which

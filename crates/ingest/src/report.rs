@@ -7,6 +7,8 @@ pub(crate) struct Reported<T> {
     listed: Vec<T>,
     limit: usize,
     more: u64,
+    /// How many of those beyond the limit are losses.
+    lost: u64,
 }
 
 impl<T: Problem> Reported<T> {
@@ -15,6 +17,7 @@ impl<T: Problem> Reported<T> {
             listed: Vec::new(),
             limit,
             more: 0,
+            lost: 0,
         }
     }
 
@@ -23,14 +26,16 @@ impl<T: Problem> Reported<T> {
             self.listed.push(problem);
         } else {
             self.more += 1;
+            self.lost += problem.lost();
         }
     }
 
     /// The list, with one last line about `path` where some were not kept.
     pub(crate) fn finish(mut self, path: &str) -> Vec<T> {
         if self.more > 0 {
+            let (count, lost) = (self.more, self.lost);
             self.listed
-                .push(T::new(path, None, Reason::More { count: self.more }));
+                .push(T::new(path, None, Reason::More { count, lost }));
         }
         self.listed
     }
@@ -39,9 +44,16 @@ impl<T: Problem> Reported<T> {
 /// What [`Skipped`] and [`Warning`] have in common.
 pub(crate) trait Problem {
     fn new(path: &str, line: Option<u64>, reason: Reason) -> Self;
+
+    /// How many rows or files are lost by it.
+    fn lost(&self) -> u64;
 }
 
 impl Problem for Skipped {
+    fn lost(&self) -> u64 {
+        self.reason.lost()
+    }
+
     fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
         Self {
             path: path.to_owned(),
@@ -52,6 +64,10 @@ impl Problem for Skipped {
 }
 
 impl Problem for Warning {
+    fn lost(&self) -> u64 {
+        0
+    }
+
     fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
         Self {
             path: path.to_owned(),
@@ -78,6 +94,12 @@ mod tests {
         assert_eq!(list(3, 3).len(), 3);
         let over = list(5, 3);
         assert_eq!(over.len(), 4);
-        assert_eq!(over[3].reason, Reason::More { count: 2 });
+        assert_eq!(over[3].reason, Reason::More { count: 2, lost: 0 });
+        let mut lost = Reported::new(1);
+        for reason in [Reason::Gone, Reason::Empty, Reason::Gone] {
+            lost.push(Skipped::new("a", None, reason));
+        }
+        let last = lost.finish("a").pop().unwrap();
+        assert_eq!(last.reason, Reason::More { count: 2, lost: 1 });
     }
 }

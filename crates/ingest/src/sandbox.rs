@@ -19,16 +19,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use docent_search::Document;
+use crate::reader_field::ParsedDocument;
 
 use self::keeper::{Keeper, Process};
 use self::worker::{Take, Task, Worker};
 use crate::content::Content;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::limits::Limits;
 use crate::out::Pieces;
 
-pub use self::confine::{Confinement, MAX_MEMORY_BYTES};
+pub use self::confine::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, Wall};
 
 /// The most children of one pool, however many cores there are: each may take half a gigabyte.
 const MAX_CHILDREN: usize = 4;
@@ -132,7 +133,7 @@ impl Workers {
     ///
     /// # Errors
     /// When no child can be started.
-    pub fn try_walls(&self, limits: &crate::Limits) -> io::Result<Confinement> {
+    pub fn try_walls(&self, limits: &Limits) -> io::Result<Confinement> {
         Worker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
     }
 
@@ -158,7 +159,7 @@ impl Workers {
         format: &Format,
         input: &Input<'_>,
         (content, size): (&mut Content, u64),
-        sink: &mut dyn FnMut(Vec<Document>) -> bool,
+        sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<Parsed, Reason> {
         let turn = self.turn();
         let task = Task {
@@ -170,7 +171,7 @@ impl Workers {
         loop {
             let mut worker = match self.idle() {
                 Some(worker) => worker,
-                None => self.start(input)?,
+                None => self.start(input.limits)?,
             };
             let fresh = worker.files() == 0;
             if !self.begin(&worker) {
@@ -214,8 +215,13 @@ impl Workers {
         !slots.closed
     }
 
-    fn start(&self, input: &Input<'_>) -> Result<Worker, Reason> {
-        let started = Worker::start(&self.sandbox, &self.keeper, input.limits);
+    /// Starts a child that may read files. Where every wall is demanded and one does not stand, there is none:
+    /// what the first child found counts for all that would come after it.
+    fn start(&self, limits: &Limits) -> Result<Worker, Reason> {
+        if let Some(walls) = self.slots().walls {
+            demand(walls, limits)?;
+        }
+        let started = Worker::start(&self.sandbox, &self.keeper, limits);
         let worker = started.map_err(|error| Reason::Unreadable {
             cause: error.kind(),
         })?;
@@ -223,7 +229,22 @@ impl Workers {
         slots.started += 1;
         slots.walls = Some(worker.confinement());
         drop(slots);
+        demand(worker.confinement(), limits)?;
         Ok(worker)
+    }
+
+    /// Fails where every wall is demanded and one does not stand, without reading anything.
+    pub(crate) fn admit(&self, limits: &Limits) -> Result<(), Reason> {
+        if !limits.require_sandbox {
+            return Ok(());
+        }
+        if let Some(walls) = self.confinement() {
+            return demand(walls, limits);
+        }
+        let turn = self.turn();
+        let worker = self.start(limits)?;
+        turn.keep(worker);
+        Ok(())
     }
 
     fn turn(&self) -> Turn<'_> {
@@ -259,7 +280,7 @@ struct Once<'a> {
 }
 
 impl<'a> Once<'a> {
-    fn new(sink: &'a mut dyn FnMut(Vec<Document>) -> bool) -> Self {
+    fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
             pieces: Pieces::new(sink),
             come: 0,
@@ -273,7 +294,7 @@ impl<'a> Once<'a> {
 }
 
 impl Take for Once<'_> {
-    fn take(&mut self, document: Document) -> bool {
+    fn take(&mut self, document: ParsedDocument) -> bool {
         self.come += 1;
         if self.come <= self.taken {
             return false;
@@ -285,6 +306,14 @@ impl Take for Once<'_> {
     fn hand_on(&mut self) -> bool {
         self.pieces.flush()
     }
+}
+
+/// Fails where every wall is demanded and one does not stand.
+fn demand(walls: Confinement, limits: &Limits) -> Result<(), Reason> {
+    if limits.require_sandbox && !walls.is_complete() {
+        return Err(Reason::NoSandbox { gaps: walls.gaps() });
+    }
+    Ok(())
 }
 
 /// Whether what happened may be due to the state of the child as much as to the file.
@@ -301,7 +330,15 @@ impl Turn<'_> {
         // Memory that a panic went through is not worth trusting for another file.
         let broken = answer.as_ref().is_err_and(is_of_child);
         if !worn && !broken {
-            self.0.slots().idle.push(worker);
+            self.keep(worker);
+        }
+    }
+
+    /// Puts a child where the next file finds it.
+    fn keep(self, worker: Worker) {
+        let mut slots = self.0.slots();
+        if !slots.closed {
+            slots.idle.push(worker);
         }
     }
 }

@@ -8,21 +8,22 @@ use std::io::Read as _;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use crate::reader_field::ParsedDocument;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
-use docent_search::Document;
 
 use crate::choice::Choice;
 use crate::content::Content;
 use crate::digest::sha256;
 use crate::entry::{Entry, Fingerprint, stem_and_extension};
 use crate::error::{Reason, Skipped, Warning};
-use crate::format::{HEAD_BYTES, Input, Parsed, Stream, detect};
+use crate::format::{Format, HEAD_BYTES, Input, Parsed, Stream, detect};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::out::{Call, Pieces};
-use crate::sandbox::Workers;
+use crate::record_ids::IdPass;
+use crate::sandbox::{Confinement, Workers};
 use crate::walk::{Listing, unreadable, walk};
 
 /// A folder whose files become documents.
@@ -41,7 +42,7 @@ pub struct Reading {
     /// What kind of file it is.
     pub format: &'static str,
     /// Its documents, in the order of the file, unless they were handed on.
-    pub documents: Vec<Document>,
+    pub documents: Vec<ParsedDocument>,
     /// Lines that gave no document.
     pub skipped: Vec<Skipped>,
     /// What was indexed, but not quite as it was written.
@@ -110,13 +111,14 @@ impl Source {
     pub fn read_into(
         &self,
         entry: &Entry,
-        sink: &mut dyn FnMut(Vec<Document>) -> bool,
+        sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<Reading, Reason> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (stem, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
         take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
         let format = detect(&head, &extension)?;
+        self.admit(format)?;
         let mut content = self.content(file, format.stream().is_some(), &fingerprint)?;
         content.rewind()?;
         let mut input = Input {
@@ -129,13 +131,26 @@ impl Source {
             options: &self.options,
             around: &entry.around,
             out: None,
+            ids: IdPass::Own,
         };
         let parsed = match (&self.workers, format.stream()) {
-            (Some(workers), _) if !format.is_own() => {
+            (Some(workers), Some(_)) if !format.is_own() => {
+                let size = fingerprint.size;
+                let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
+                    workers.read(format, input, (content, size), sink)
+                };
+                twice(&input, &mut content, sink, read)?
+            }
+            (Some(workers), None) if !format.is_own() => {
                 let file = (&mut content, fingerprint.size);
                 workers.read(format, &input, file, sink)?
             }
-            (_, Some(stream)) => streamed(stream, &mut input, &mut content, sink)?,
+            (_, Some(stream)) => {
+                let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
+                    streamed(stream, input, content, sink)
+                };
+                twice(&input, &mut content, sink, read)?
+            }
             (_, None) => {
                 let mut bytes = Vec::new();
                 let read = content.read_to_end(&mut bytes);
@@ -165,11 +180,27 @@ impl Source {
         let (_, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
         take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
-        let is_stream = detect(&head, &extension).is_ok_and(|format| format.stream().is_some());
+        let format = detect(&head, &extension).ok();
+        // What may not be read may not pass for unchanged either.
+        format.map_or(Ok(()), |format| self.admit(format))?;
+        let is_stream = format.is_some_and(|format| format.stream().is_some());
         let mut content = self.content(file, is_stream, &fingerprint)?;
         content.rewind()?;
         (fingerprint.size, fingerprint.sha256) = content.finish()?;
         Ok(fingerprint)
+    }
+
+    /// Fails for a format that is not our own where a sandbox is demanded and there is none, or none of every
+    /// wall.
+    fn admit(&self, format: &Format) -> Result<(), Reason> {
+        match &self.workers {
+            _ if format.is_own() => Ok(()),
+            Some(workers) => workers.admit(&self.limits),
+            None if self.limits.require_sandbox => Err(Reason::NoSandbox {
+                gaps: Confinement::default().gaps(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// A file to be read within its bound, even when it grows meanwhile.
@@ -226,12 +257,36 @@ impl Source {
     }
 }
 
+/// Takes documents piece by piece; false when it wants no more.
+type Sink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
+
+/// Reads a file of records that comes piece by piece: once for their ids, once for their documents.
+fn twice(
+    input: &Input<'_>,
+    content: &mut Content,
+    sink: &mut Sink<'_>,
+    read: impl Fn(&Input<'_>, &mut Content, &mut Sink<'_>) -> Result<Parsed, Reason>,
+) -> Result<Parsed, Reason> {
+    let pass = |ids| Input { ids, ..*input };
+    let scan = read(&pass(IdPass::Scan), content, &mut |_| true);
+    if let Some(reason) = content.failed() {
+        return Err(reason.clone());
+    }
+    if matches!(scan, Err(Reason::Gone)) {
+        return scan;
+    }
+    content.rewind()?;
+    let mut parsed = read(&pass(IdPass::after(&scan)), content, sink)?;
+    parsed.prepend(scan);
+    Ok(parsed)
+}
+
 /// Reads a file of our own formats while it comes.
 fn streamed(
     stream: Stream,
-    input: &mut Input<'_>,
+    input: &Input<'_>,
     content: &mut Content,
-    sink: &mut dyn FnMut(Vec<Document>) -> bool,
+    sink: &mut Sink<'_>,
 ) -> Result<Parsed, Reason> {
     let mut pieces = Pieces::new(sink);
     let mut take = |document| pieces.put(document);

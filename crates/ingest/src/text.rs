@@ -9,6 +9,8 @@ use crate::dates;
 use crate::elsewhere::notion;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::front_matter;
+use crate::reader_field::{ParsedDocument, ReaderKeys};
 
 pub(crate) const FORMAT: Format = Format {
     name: "text",
@@ -24,6 +26,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if text.trim().is_empty() {
         return Err(Reason::Empty);
     }
+    let readers = front_matter::unread(&text, &ReaderKeys::of(input));
     let document = Document {
         id: file_id(input)?,
         title: title_from_name(input),
@@ -36,7 +39,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         readers: Readers::Everyone,
     };
     Ok(Parsed {
-        documents: vec![document],
+        documents: vec![ParsedDocument { document, readers }],
         ..Parsed::default()
     })
 }
@@ -336,6 +339,7 @@ mod tests {
                 options: &options,
                 around: &Around::NONE,
                 out: None,
+                ids: crate::record_ids::IdPass::Own,
             };
             title_from_name(&input)
         };

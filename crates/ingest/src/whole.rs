@@ -5,6 +5,7 @@ use docent_search::{DocId, Document, Readers};
 use crate::error::{Reason, Warning};
 use crate::fields::Facts;
 use crate::format::{Input, Parsed};
+use crate::reader_field::ParsedDocument;
 use crate::report::{Problem as _, Reported};
 use crate::text::{day_from_name, file_id, title_from_name};
 
@@ -43,8 +44,12 @@ pub(crate) fn named(
         readers: Readers::Everyone,
     };
     Ok(Parsed {
-        documents: vec![document],
+        documents: vec![ParsedDocument {
+            document,
+            readers: facts.readers,
+        }],
         skipped: Vec::new(),
         warnings: warnings.finish(input.path),
+        numbered: false,
     })
 }

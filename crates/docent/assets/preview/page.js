@@ -339,9 +339,10 @@ async function start() {
   $("call").onsubmit = call;
   $("clear").onclick = () => { $("messages").replaceChildren(); count = 0; $("counts").textContent = ""; };
   $("server").value = state.get("server") ?? CONFIG.server ?? "";
-  if (!CONFIG.proxy) { $("server").readOnly = true; $("server").value = CONFIG.server; }
-  // An address with another server in it may come from anywhere: the person decides.
-  if (!CONFIG.server || (state.get("server") ?? CONFIG.server) !== CONFIG.server) return $("server").focus();
+  // A preview of one server calls no other, whatever a link says.
+  if (CONFIG.server) { $("server").readOnly = true; $("server").value = CONFIG.server; }
+  // An address with a server in it may come from anywhere: the person decides.
+  else return $("server").focus();
   await connect();
   const tool = tools.find((one) => one.name === state.get("tool"));
   if (!tool) return;

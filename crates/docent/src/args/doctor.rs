@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args as Flags;
 
 const EXAMPLES: &str = "\
-Looks at the settings, the folder, the index, the model, the disk, the clock, what can be watched,
-the sandbox, the port and the public address, and changes nothing.
+Looks at the settings, the folder, the index, its readers, the model, the disk, the clock, what can be
+watched, the sandbox, the port and the public address, and changes nothing.
 Exit status: 0 nothing is wrong (there may be warnings), 1 something is wrong, 2 wrong usage.";
 
 /// What `docent doctor` takes.

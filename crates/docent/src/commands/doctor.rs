@@ -24,7 +24,7 @@ pub(super) fn run(doctor: &Doctor, flags: Overrides) -> Result<ExitCode, Problem
     steps.at("at the index");
     let place = Place::new(&root, settings.index_dir.as_deref(), place::cache());
     let dir = place.existing();
-    findings.extend(super::runtime()?.block_on(index::findings(dir, &root)));
+    findings.extend(super::runtime()?.block_on(index::findings(dir, &root, &settings)));
     findings.push(model(&settings));
     steps.at("at the machine");
     findings.extend(system::disk(dir));

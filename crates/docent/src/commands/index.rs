@@ -1,5 +1,6 @@
 //! `docent index`: brings the index of a folder up to date and reports what changed.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use docent_ingest::Reason;
@@ -7,14 +8,18 @@ use docent_search::{Embedded, Engine, PartState, Settled};
 use serde_json::{Map, Value, json};
 
 use super::Desk;
-use crate::corpus::{self, Counts, Report, Seen, Tally, Watch};
+use crate::corpus::{self, Counts, Report, Seen, Tally, Unreadable, Watch};
 use crate::knowledge::counted;
+use crate::losses::Losses;
 use crate::model::{self, Cores};
 use crate::output::{self, Progress};
 use crate::problem::Problem;
 
 /// How many documents are made findable by their meaning between two looks at the progress.
 const AT_ONCE: usize = 8_192;
+
+/// The exit status when the folder was indexed, and some of it was lost.
+const LOST: u8 = 3;
 
 pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
     let (engine, place) = open(desk)?;
@@ -29,18 +34,21 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
             &mut Shown(&mut progress),
         )
         .await?;
-        Ok::<_, Problem>((report, engine.status().await?.documents))
+        let documents = engine.status().await?.documents;
+        let closed = Unreadable::of(engine.as_ref(), 0).await?.count;
+        Ok::<_, Problem>((report, documents, closed))
     });
     progress.finish();
     let outcome = outcome.and_then(|outcome| {
         runtime.block_on(settle(engine.as_ref()))?;
         Ok(outcome)
     });
-    let (report, documents) = outcome?;
+    let (report, documents, closed) = outcome?;
+    keep_losses(&report, desk.place.existing());
     if as_json {
         output::json(&wire(
             &report,
-            documents,
+            (documents, closed),
             &desk.folder.display().to_string(),
             &place,
         ))?;
@@ -49,13 +57,38 @@ pub(super) fn run(desk: &Desk, as_json: bool) -> Result<ExitCode, Problem> {
             output::say(&line);
         }
         let mut lines = vec![summary(&report, documents)];
+        lines.extend(told_closed(closed));
         lines.extend(formats(&report.tally));
         output::data(&lines.join("\n"))?;
     }
     if documents == 0 {
         warn_empty(desk);
     }
+    if report.lost > 0 {
+        output::problem(&lost(report.lost));
+        return Ok(ExitCode::from(LOST));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn lost(count: u64) -> Problem {
+    let what = if count == 1 {
+        "1 row or file was lost".to_owned()
+    } else {
+        format!("{count} rows or files were lost")
+    };
+    Problem::failed(what).hint(
+        "every line above that begins with `error` names one and its cure; all the others are indexed",
+    )
+}
+
+/// Keeps what was lost for `docent doctor`.
+pub(super) fn keep_losses(report: &Report, index: &Path) {
+    if !report.stopped
+        && let Err(error) = Losses::of(report).keep(index)
+    {
+        tracing::warn!(%error, "what was lost cannot be noted beside the index");
+    }
 }
 
 /// The engine to be changed, and where its index is.
@@ -120,6 +153,7 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
         warnings,
         unlisted,
         excluded,
+        lost,
         ..
     } = report;
     let mut parts = vec![
@@ -129,6 +163,7 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
         format!("{} skipped", skipped.len()),
     ];
     let more = [
+        (usize::try_from(*lost).unwrap_or(usize::MAX), "lost"),
         (*kept, "kept"),
         (warnings.len(), "with warnings"),
         (*unlisted, "problems more"),
@@ -152,6 +187,17 @@ pub(super) fn summary(report: &Report, documents: u64) -> String {
         counted(documents, "document"),
         parts.join(", ")
     )
+}
+
+/// How many documents nobody may read because of their own field, if there are any.
+fn told_closed(count: usize) -> Option<String> {
+    let documents = counted(count as u64, "document");
+    (count > 0).then(|| {
+        format!(
+            "  {documents} that nobody may read, because the field for readers is malformed; \
+             `docent permissions list --unreadable` names them"
+        )
+    })
 }
 
 /// What became of the files of each kind, a line for each.
@@ -194,12 +240,15 @@ fn told(counts: &Counts) -> String {
     }
 }
 
-/// A line for each of the first `most` things that were skipped or changed.
+/// A line for each of the first `most` things that were lost, skipped or changed, in this order.
 pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
-    let skipped = report
-        .skipped
-        .iter()
-        .map(|s| ("skipped", &s.path, s.line, &s.reason));
+    let of = |is_lost: bool, what| {
+        let skipped = report.skipped.iter();
+        skipped
+            .filter(move |s| (s.reason.lost() > 0) == is_lost)
+            .map(move |s| (what, &s.path, s.line, &s.reason))
+    };
+    let skipped = of(true, "error").chain(of(false, "skipped"));
     let warned = report
         .warnings
         .iter()
@@ -227,7 +276,7 @@ fn at(path: &str, line: Option<u64>) -> String {
     line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
 }
 
-fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
+fn wire(report: &Report, (documents, closed): (u64, usize), folder: &str, index: &str) -> Value {
     let problem = |path: &str, line: Option<u64>, reason: &Reason| {
         json!({"path": path, "line": line, "code": reason.code(),
             "message": reason.to_string(), "hint": reason.hint()})
@@ -246,6 +295,7 @@ fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
         "folder": folder,
         "index": index,
         "documents": documents,
+        "unreadable": closed,
         "files": report.files,
         "indexed": report.indexed,
         "unchanged": report.unchanged,
@@ -255,6 +305,7 @@ fn wire(report: &Report, documents: u64, folder: &str, index: &str) -> Value {
         "skipped": skipped,
         "warnings": warnings,
         "unlisted": report.unlisted,
+        "lost": report.lost,
         "formats": report.tally.kinds().map(format).collect::<Map<_, _>>(),
     })
 }

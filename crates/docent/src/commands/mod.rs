@@ -12,6 +12,7 @@ mod init;
 mod key;
 mod migrate;
 mod package;
+mod permissions;
 mod preview;
 mod reference;
 mod search;
@@ -53,6 +54,9 @@ pub fn run(args: Args) -> Result<ExitCode, Problem> {
         Command::Man(man) => reference::man(&man),
         Command::Package(package) => package::run(&package, flags),
         Command::Init(init) => init::run(&init, &settled(None, flags)?),
+        Command::Permissions(asked) => {
+            permissions::run(&Desk::open(&asked.path, flags)?, &asked.command)
+        }
         Command::Preview(preview) => {
             settled(None, flags)?;
             preview::run(&preview)

@@ -25,7 +25,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::Desk;
-use crate::knowledge::Knowledge;
+use crate::corpus;
+use crate::knowledge::{Knowledge, counted};
 use crate::model::{self, Cores};
 use crate::output;
 use crate::pages;
@@ -91,6 +92,33 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     })
 }
 
+/// Sees to it that nothing is answered from documents that were made under other rules about readers: they
+/// may be open where they should be closed. Where another process keeps the index they are its to take out.
+async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
+    let (engine, shape) = (index.engine.as_ref(), desk.settings.shape());
+    let count = if index.read_only {
+        corpus::count_stale(engine, &shape).await?
+    } else if engine.leads().await? {
+        let count = corpus::withdraw_stale(engine, &shape).await?;
+        if count > 0 {
+            let documents = counted(count as u64, "document");
+            output::say(&format!(
+                "{documents} were indexed under other permissions and are read again first"
+            ));
+        }
+        0
+    } else {
+        0
+    };
+    if count == 0 {
+        return Ok(());
+    }
+    let documents = counted(count as u64, "document");
+    let message = format!("{documents} in the index were made under other permissions");
+    let hint = "wait until the process that keeps the index has read them again, or index with `docent index`";
+    Err(Problem::failed(message).hint(hint))
+}
+
 fn is_refusal(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(
@@ -117,6 +145,7 @@ async fn serve(desk: &Desk, index: Index, over_stdio: bool) -> Result<(), Proble
         None => None,
     };
     let tls = tls(&server.tls)?;
+    close_stale(desk, &index).await?;
     let status = index.engine.status().await?;
     let knowledge = knowledge(desk, index.engine, over_stdio, auth.as_ref())?;
     knowledge.count().await?;

@@ -9,8 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use docent_ingest::{Entry, Fingerprint, Reading, Reason, Source, Workers};
-use docent_search::Document;
+use docent_ingest::{Entry, Fingerprint, ParsedDocument, Reading, Reason, Source, Workers};
 
 use super::budget::Budget;
 use super::register::Register;
@@ -53,7 +52,7 @@ pub(super) enum Compare {
 pub(super) enum Piece {
     /// Which kind of file it is; said first.
     Kind(String),
-    Documents(Vec<Document>),
+    Documents(Vec<ParsedDocument>),
     /// The file has the content it had before.
     Same(Fingerprint),
     /// That was all.
@@ -258,7 +257,8 @@ impl Desk {
         {
             return Piece::Same(found);
         }
-        let mut sink = |documents: Vec<Document>| self.put(job.at, Piece::Documents(documents));
+        let mut sink =
+            |documents: Vec<ParsedDocument>| self.put(job.at, Piece::Documents(documents));
         Piece::End(self.source.read_into(entry, &mut sink))
     }
 
@@ -287,7 +287,7 @@ impl Desk {
 }
 
 /// What documents take in memory, about.
-fn bytes(documents: &[Document]) -> usize {
+fn bytes(documents: &[ParsedDocument]) -> usize {
     const OWN_BYTES: usize = 512;
     documents
         .iter()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use docent_ingest::{Entry, Fingerprint, Reading, Reason, Skipped, Warning, id_in};
+use docent_ingest::{Entry, Fingerprint, ParsedDocument, Reading, Reason, Skipped, Warning, id_in};
 use docent_search::{Change, DocId, Document, Engine, Holding, MAX_DOCUMENT_BYTES};
 
 use super::ahead::{Ahead, Piece};
@@ -44,8 +44,12 @@ struct Taken {
     first: String,
     contested: bool,
     problems: Problems,
-    /// Problems that are only counted.
+    /// Documents that got a number because their own file has their id twice, and one of those ids.
+    repeated: u64,
+    repeated_id: String,
+    /// Problems that are only counted, and how many of them are documents that were lost.
     unlisted: u64,
+    lost: u64,
 }
 
 impl<'a> Run<'a> {
@@ -162,8 +166,9 @@ impl<'a> Run<'a> {
     }
 
     /// Takes in one document.
-    fn document(&mut self, mut document: Document, taken: &mut Taken) {
-        for reason in self.shape.apply(&mut document) {
+    fn document(&mut self, parsed: ParsedDocument, taken: &mut Taken) {
+        let (mut document, reasons) = self.shape.apply(parsed);
+        for reason in reasons {
             taken.warn(
                 Warning {
                     path: document.source.clone(),
@@ -194,15 +199,12 @@ impl<'a> Run<'a> {
             }
             Err(reason) => {
                 taken.contested = true;
-                if taken.problems.skipped.len() < self.shape.limits.max_reported {
-                    taken.problems.skipped.push(Skipped {
-                        path: document.source,
-                        line: None,
-                        reason,
-                    });
-                } else {
-                    taken.unlisted += 1;
-                }
+                let skipped = Skipped {
+                    line: line(&document),
+                    path: document.source,
+                    reason,
+                };
+                taken.skip(skipped, self.shape.limits.max_reported);
                 return;
             }
         }
@@ -210,23 +212,54 @@ impl<'a> Run<'a> {
     }
 
     /// Claims the id of a document. Where a file before has it, the document is called after its own file
-    /// too, so that two tables that both count their rows from one are both found.
+    /// too, so that two tables that both count their rows from one are both found. Where its own file has it,
+    /// which only a file does that was written while it was read, or an archive with a name twice in it, a
+    /// number comes behind. No document is lost for its id.
     fn claim(&mut self, document: &mut Document, taken: &mut Taken) -> Result<Claimed, Reason> {
-        let id = document.id.as_str();
-        let claimed = self.claims.claim(id, &document.source, &document.hash);
+        let id = document.id.to_string();
+        let claimed = self.claims.claim(&id, &document.source, &document.hash);
         let Err(Reason::DuplicateId { first, .. }) = &claimed else {
             return claimed;
         };
-        let own = id_in(&document.source, id);
-        let Some(own) = own.filter(|_| *first != document.source) else {
-            return claimed;
-        };
-        taken.renamed += 1;
         taken.contested = true;
-        taken.first.clone_from(first);
-        document.id = own;
-        let id = document.id.as_str();
-        self.claims.claim(id, &document.source, &document.hash)
+        if *first != document.source
+            && let Some(own) = id_in(&document.source, &id)
+        {
+            let again = self
+                .claims
+                .claim(own.as_str(), &document.source, &document.hash);
+            if !matches!(again, Err(Reason::DuplicateId { .. })) {
+                taken.renamed += 1;
+                taken.first.clone_from(first);
+                document.id = own;
+                return again;
+            }
+        }
+        self.number(document, &id, taken).unwrap_or(claimed)
+    }
+
+    /// Claims the id with the next number of its file behind it.
+    fn number(
+        &mut self,
+        document: &mut Document,
+        id: &str,
+        taken: &mut Taken,
+    ) -> Option<Result<Claimed, Reason>> {
+        /// Ids that end like ours and belong to somebody else.
+        const MOST_TRIES: u64 = 100;
+        for _ in 0..MOST_TRIES {
+            taken.repeated += 1;
+            let own = id_in(&document.source, &format!("{id}~{}", taken.repeated + 1))?;
+            let claimed = self
+                .claims
+                .claim(own.as_str(), &document.source, &document.hash);
+            if !matches!(claimed, Err(Reason::DuplicateId { .. })) {
+                taken.repeated_id = id.to_owned();
+                document.id = own;
+                return Some(claimed);
+            }
+        }
+        None
     }
 
     /// Notes how a file ended.
@@ -249,11 +282,11 @@ impl<'a> Run<'a> {
             }
         };
         if taken.unlisted > 0 {
-            let count = taken.unlisted;
+            let (count, lost) = (taken.unlisted, taken.lost);
             taken.problems.skipped.push(Skipped {
                 path: entry.path().to_owned(),
                 line: None,
-                reason: Reason::More { count },
+                reason: Reason::More { count, lost },
             });
         }
         if taken.renamed > 0 {
@@ -263,6 +296,16 @@ impl<'a> Run<'a> {
                 reason: Reason::SharedIds {
                     count: taken.renamed,
                     first: taken.first,
+                },
+            });
+        }
+        if taken.repeated > 0 {
+            taken.problems.warnings.push(Warning {
+                path: entry.path().to_owned(),
+                line: None,
+                reason: Reason::RepeatedIds {
+                    count: taken.repeated,
+                    id: taken.repeated_id,
                 },
             });
         }
@@ -304,11 +347,14 @@ impl<'a> Run<'a> {
         }
         let mut gone: Vec<DocId> = Vec::new();
         let (claims, unreadable, report) = (&self.claims, &self.unreadable, &mut self.report);
+        let shape = &self.shape;
         let mut each = |held: Holding<'_>| {
             if !claims.is_left(held.id) {
                 return;
             }
-            if is_below(held.source, unreadable) {
+            // What cannot be read again under new rules would stay as open as the old ones left it.
+            let is_safe = !shape.is_guarded() || shape.made(held.source, held.hash);
+            if is_safe && is_below(held.source, unreadable) {
                 report.kept += 1;
             } else if let Ok(id) = DocId::parse(held.id) {
                 gone.push(id);
@@ -365,10 +411,21 @@ impl<'a> Run<'a> {
         if matches!(skipped.reason, Reason::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
+        let lost = skipped.reason.lost();
+        self.report.lost += lost;
         if self.report.skipped.len() < self.shape.limits.max_reported {
             self.report.skipped.push(skipped);
-        } else {
-            self.report.unlisted += 1;
+            return;
+        }
+        self.report.unlisted += 1;
+        // Many pictures must not keep a damaged table off the list.
+        let listed = &mut self.report.skipped;
+        let is_harmless = |listed: &Skipped| listed.reason.lost() == 0;
+        if lost > 0
+            && let Some(at) = listed.iter().rposition(is_harmless)
+        {
+            listed.remove(at);
+            listed.push(skipped);
         }
     }
 
@@ -382,6 +439,15 @@ impl<'a> Run<'a> {
 }
 
 impl Taken {
+    fn skip(&mut self, skipped: Skipped, most: usize) {
+        if self.problems.skipped.len() < most {
+            self.problems.skipped.push(skipped);
+        } else {
+            self.unlisted += 1;
+            self.lost += skipped.reason.lost();
+        }
+    }
+
     fn warn(&mut self, warning: Warning, most: usize) {
         if self.problems.warnings.len() < most {
             self.problems.warnings.push(warning);

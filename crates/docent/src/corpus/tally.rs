@@ -77,7 +77,7 @@ impl Tally {
 /// A reason that stands for several counts as often.
 fn count(codes: &mut BTreeMap<&'static str, usize>, reason: &Reason) {
     let times = match reason {
-        Reason::More { count } => usize::try_from(*count).unwrap_or(usize::MAX),
+        Reason::More { count, .. } => usize::try_from(*count).unwrap_or(usize::MAX),
         _ => 1,
     };
     let known = codes.entry(reason.code()).or_default();
@@ -115,7 +115,7 @@ mod tests {
         tally.begin("csv".to_owned());
         tally.skip(&Reason::Empty);
         tally.skip(&Reason::Empty);
-        tally.warn(&Reason::More { count: 7 });
+        tally.warn(&Reason::More { count: 7, lost: 0 });
         tally.unchanged(1);
         let (kind, counts) = tally.kinds().next().unwrap();
         assert_eq!((kind, counts.files, counts.unchanged), ("csv", 1, 1));

@@ -136,14 +136,16 @@ fn the_first_file_keeps_an_id_and_others_follow_their_file() {
 }
 
 #[test]
-fn an_id_twice_in_one_file_is_reported() {
+fn an_id_twice_in_one_file_costs_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Memory::new();
     let rows = "{\"id\":\"x\",\"text\":\"one\"}\n".repeat(2);
     write(dir.path(), &files(&[("a.jsonl", &rows)]));
     let report = run(dir.path(), &engine, &Limits::default());
-    let codes: Vec<_> = report.skipped.iter().map(|s| s.reason.code()).collect();
-    assert_eq!((held(&engine).len(), codes), (1, vec!["duplicate-id"]));
+    let codes: Vec<_> = report.warnings.iter().map(|w| w.reason.code()).collect();
+    let numbered = ["a.jsonl#L1 a.jsonl", "a.jsonl#L2 a.jsonl"];
+    assert_eq!(held(&engine), numbered);
+    assert_eq!((codes, report.lost), (vec!["numbered-rows"], 0));
 }
 
 #[test]

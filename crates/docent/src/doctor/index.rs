@@ -6,11 +6,22 @@ use docent_search::{Embedded, Engine as _, Error, is_kept};
 
 use super::Finding;
 use crate::connect::steps::quoted;
+use crate::corpus::{self, Unreadable};
 use crate::knowledge::counted;
+use crate::losses::Losses;
+use crate::settings::Settings;
+
+/// The most losses that are named one by one.
+const MOST_LOSSES: usize = 10;
+
+/// The most documents that one finding names.
+const MAX_NAMED: usize = 3;
 
 /// What can be said about the index in a folder.
-pub(crate) async fn findings(dir: &Path, folder: &Path) -> Vec<Finding> {
+pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding> {
     let mut found = vec![state(dir, folder).await];
+    found.extend(losses(dir, folder));
+    found.extend(readers(dir, folder, settings).await);
     if is_kept(dir) {
         found.push(Finding::good(
             "index",
@@ -19,6 +30,52 @@ pub(crate) async fn findings(dir: &Path, folder: &Path) -> Vec<Finding> {
     }
     if let Some(finding) = unwritable(dir) {
         found.push(finding);
+    }
+    found
+}
+
+/// Whether documents stand as the rules about readers want them, where not everyone may read everything.
+async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding> {
+    let shape = settings.shape();
+    let mut found = Vec::new();
+    if !shape.is_guarded() {
+        return found;
+    }
+    // What is wrong with an index that cannot be opened has been said.
+    let Ok(engine) = Embedded::open_read_only(dir, None) else {
+        return found;
+    };
+    let shown = quoted(&folder.display().to_string());
+    if let Ok(closed) = Unreadable::of(&engine, MAX_NAMED).await
+        && closed.count > 0
+    {
+        let field = settings.permissions.field.clone().unwrap_or_default();
+        let named = closed.first.iter();
+        let named: Vec<_> = named
+            .map(|one| format!("`{}` (the field `{field}` {})", one.source, one.fault()))
+            .collect();
+        let count = counted(closed.count as u64, "document");
+        let says = format!("nobody may read {count}, such as {}", named.join(", "));
+        let cures = closed.first.first().map(|one| one.fault().hint());
+        let cure = cures.unwrap_or_default();
+        let hint =
+            format!("{cure}; `docent permissions list --unreadable --path {shown}` names all");
+        found.push(Finding::warning("readers", says, hint));
+    }
+    match corpus::count_stale(&engine, &shape).await {
+        Ok(0) if found.is_empty() => {
+            let says = "every document stands as the rules want it";
+            found.push(Finding::good("readers", says));
+        }
+        Ok(0) | Err(_) => {}
+        Ok(count) => {
+            let documents = counted(count as u64, "document");
+            found.push(Finding::warning(
+                "readers",
+                format!("{documents} in the index were made under other rules"),
+                format!("`docent index {shown}` reads them again"),
+            ));
+        }
     }
     found
 }
@@ -64,6 +121,46 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
         ),
         Err(error) => Finding::wrong("index", error.to_string(), again),
     }
+}
+
+/// What the last sync could not index, each of the first few by its name.
+fn losses(dir: &Path, folder: &Path) -> Vec<Finding> {
+    let again = format!("`docent index {}`", quoted(&folder.display().to_string()));
+    let losses = match Losses::kept(dir) {
+        Ok(None) => return Vec::new(),
+        Ok(Some(losses)) => losses,
+        Err(error) => {
+            let says = format!("what was lost is noted in a file that cannot be read: {error}");
+            return vec![Finding::warning(
+                "losses",
+                says,
+                format!("write it anew: {again}"),
+            )];
+        }
+    };
+    let shown = losses.listed.iter().take(MOST_LOSSES);
+    let mut found: Vec<_> = shown
+        .map(|loss| {
+            let at = match loss.line {
+                Some(line) => format!("{}:{line}", loss.path),
+                None => loss.path.clone(),
+            };
+            Finding::wrong(
+                "losses",
+                format!("`{at}` is not indexed: {}", loss.message),
+                loss.hint.clone(),
+            )
+        })
+        .collect();
+    let more = losses.lost.saturating_sub(found.len() as u64);
+    if more > 0 {
+        found.push(Finding::wrong(
+            "losses",
+            format!("{more} more of its rows or files are not indexed"),
+            format!("{again} lists them"),
+        ));
+    }
+    found
 }
 
 /// Whether the place of the index, or where it would be made, can be written to.

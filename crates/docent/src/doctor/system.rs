@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_ingest::{Confinement, Limits, Sandbox, Workers};
+use docent_ingest::{Confinement, LANDLOCK_VERSION, Limits, Sandbox, Wall, Workers};
 
 use super::Finding;
 use crate::corpus::PARSER;
@@ -62,13 +62,13 @@ fn judged_watches(folders: u64, most: u64) -> Finding {
     )
 }
 
-/// The walls that parsers of foreign formats stand behind.
+/// The walls that parsers of foreign formats stand behind, as a child found them that was started to see.
 pub(crate) fn sandbox(limits: &Limits) -> Finding {
     let walls = Sandbox::of_this_program(PARSER)
         .and_then(Workers::new)
         .and_then(|workers| workers.try_walls(limits));
     match walls {
-        Ok(walls) => judged_walls(walls),
+        Ok(walls) => judged_walls(walls, limits.require_sandbox),
         Err(error) => Finding::wrong(
             "sandbox",
             format!("no process for parsing can be started: {error}"),
@@ -77,33 +77,63 @@ pub(crate) fn sandbox(limits: &Limits) -> Finding {
     }
 }
 
-fn judged_walls(walls: Confinement) -> Finding {
+fn judged_walls(walls: Confinement, is_required: bool) -> Finding {
     if walls.is_complete() {
+        let note = match walls.landlock {
+            Wall::Partial(version) => format!(
+                " (version {version} of Landlock; seccomp closes what version {LANDLOCK_VERSION} adds)"
+            ),
+            Wall::Enforced | Wall::Missing(_) => String::new(),
+        };
         return Finding::good(
             "sandbox",
-            "parsers stand behind limits, Landlock and seccomp",
+            format!("parsers stand behind resource limits, Landlock and seccomp{note}"),
         );
     }
-    if !cfg!(target_os = "linux") {
-        return Finding::warning(
+    let stands = |(name, wall)| match wall {
+        Wall::Enforced => format!("{name} enforced"),
+        Wall::Partial(_) => format!("{name} incomplete: {}", cause(name, wall)),
+        Wall::Missing(_) => format!("{name} missing: {}", cause(name, wall)),
+    };
+    let says = walls.walls().map(stands).join("; ");
+    if is_required {
+        return Finding::wrong(
             "sandbox",
-            "parsers run in processes of their own, without further walls",
-            "on Linux there are more",
+            format!("{says}; `ingest.require_sandbox` leaves foreign formats out"),
+            "mend it, or set `ingest.require_sandbox = false` where you trust every file",
         );
     }
-    let missing: Vec<_> = [
-        (walls.limits, "limits"),
-        (walls.landlock, "Landlock"),
-        (walls.seccomp, "seccomp"),
-    ]
-    .into_iter()
-    .filter_map(|(stands, name)| (!stands).then_some(name))
-    .collect();
     Finding::warning(
         "sandbox",
-        format!("parsers lack {}", missing.join(" and ")),
-        "use a kernel from 5.13 on with it turned on, and a container that allows it; do not serve files of strangers without",
+        says,
+        "mend it, or set `ingest.require_sandbox = true`: do not serve files of strangers without every wall",
     )
+}
+
+/// Errors of the system by which a wall is missing.
+const EPERM: u16 = 1;
+const ENOSYS: u16 = 38;
+const EOPNOTSUPP: u16 = 95;
+
+/// Why a wall does not stand.
+fn cause(name: &str, wall: Wall) -> String {
+    match (name, wall) {
+        _ if !cfg!(target_os = "linux") => "only Linux has it".to_owned(),
+        (_, Wall::Missing(EPERM)) => "the container forbids its system calls".to_owned(),
+        (_, Wall::Missing(ENOSYS)) => {
+            "this kernel is older than it, or the container forbids its system calls".to_owned()
+        }
+        (_, Wall::Missing(EOPNOTSUPP)) => {
+            "turned off in this kernel, name it in the boot parameter `lsm=`".to_owned()
+        }
+        (_, Wall::Missing(0)) => "the system does not say why".to_owned(),
+        (_, Wall::Missing(errno)) => format!("the system answers with error {errno}"),
+        ("Landlock", Wall::Partial(version)) => format!(
+            "this kernel has version {version} of it, Linux 6.12 brought version {LANDLOCK_VERSION}"
+        ),
+        (_, Wall::Partial(held)) => format!("only {held} of its parts could be set"),
+        (_, Wall::Enforced) => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -132,20 +162,56 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_wall_that_is_missing_is_named() {
+    fn a_wall_that_is_missing_is_named_with_its_cause() {
         let all = Confinement {
-            limits: true,
-            landlock: true,
-            seccomp: true,
+            limits: Wall::Enforced,
+            landlock: Wall::Enforced,
+            seccomp: Wall::Enforced,
         };
-        assert_eq!(judged_walls(all).state, State::Good);
-        let finding = judged_walls(Confinement {
-            landlock: false,
-            ..all
-        });
-        assert_eq!(
-            (finding.state, finding.says.as_str()),
-            (State::Warning, "parsers lack Landlock")
+        for is_required in [false, true] {
+            assert_eq!(judged_walls(all, is_required).state, State::Good);
+        }
+        let check = |walls: Confinement, words: &str| {
+            let finding = judged_walls(walls, false);
+            assert_eq!(finding.state, State::Warning);
+            assert!(finding.says.contains(words), "{finding:?}");
+            let finding = judged_walls(walls, true);
+            assert_eq!(finding.state, State::Wrong);
+            assert!(finding.says.contains(words), "{finding:?}");
+        };
+        let landlock = |landlock| Confinement { landlock, ..all };
+        check(
+            landlock(Wall::Missing(ENOSYS)),
+            "Landlock missing: this kernel is older",
+        );
+        check(
+            landlock(Wall::Missing(EOPNOTSUPP)),
+            "Landlock missing: turned off",
+        );
+        let seccomp = Wall::Missing(EPERM);
+        check(
+            Confinement { seccomp, ..all },
+            "seccomp missing: the container forbids",
+        );
+        // An older Landlock is enough behind whole filters, and said; without them it is one more gap.
+        let old = landlock(Wall::Partial(4));
+        for is_required in [false, true] {
+            let finding = judged_walls(old, is_required);
+            assert_eq!(finding.state, State::Good);
+            assert!(finding.says.contains("version 4"), "{finding:?}");
+        }
+        check(
+            Confinement { seccomp, ..old },
+            "Landlock incomplete: this kernel has version 4",
+        );
+        let limits = Wall::Partial(5);
+        check(
+            Confinement { limits, ..all },
+            "resource limits incomplete: only 5",
+        );
+        check(
+            Confinement::default(),
+            "resource limits missing: the system does not say",
         );
     }
 }

@@ -41,15 +41,23 @@ impl Seal {
 
     /// What of this address opens the page of this document, if anything does.
     pub(crate) fn opens(&self, document: &Document, query: &str) -> Option<String> {
-        let (mut expires, mut signature) = (None, None);
-        for (name, value) in form_urlencoded::parse(query.as_bytes()).take(16) {
-            match name.as_ref() {
-                "exp" => expires = value.parse::<u64>().ok(),
-                "sig" => signature = Some(value),
-                _ => {}
+        let (mut written, mut signature) = (None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let place = match name.as_ref() {
+                "exp" => &mut written,
+                "sig" => &mut signature,
+                _ => continue,
+            };
+            // An address that says something twice may mean one thing to us and another to what stands in between.
+            if place.replace(value).is_some() {
+                return None;
             }
         }
-        let (expires, signature) = expires.zip(signature)?;
+        let (written, signature) = written.zip(signature)?;
+        let expires = written.parse::<u64>().ok()?;
+        if expires.to_string() != written {
+            return None;
+        }
         let subject = subject(document);
         // Made anew rather than repeated, so that nothing else of the address comes back in the page.
         self.key
@@ -133,6 +141,19 @@ mod tests {
             "exp=x&sig=y",
             "exp=1555200&sig=AAAA",
             &longer,
+            &format!("{query}&{query}"),
+            &format!("{query}&exp=1555200"),
+            &format!("exp=9&{query}"),
+            &format!("{query}&sig="),
+            &query.replace("exp=", "exp=0"),
+            &query.replace("exp=", "exp=%2B"),
+            &query.replace("exp=", "EXP="),
+            &query.replace("sig=", "Sig="),
+            &query[..query.len() - 1],
+            &format!("{query}A"),
+            &format!("{query}%3D"),
+            &format!("{query}%20"),
+            &query.to_ascii_lowercase(),
         ] {
             assert_eq!(seal.opens(&one, bad), None, "{bad}");
         }

@@ -3,6 +3,8 @@
 //! What covers a folder or an archive covers everything inside. Upper and lower case, and the two ways of
 //! writing an accent, are the same: a file system that does not tell them apart must not open a folder.
 
+use std::fmt;
+
 use unicode_normalization::UnicodeNormalization as _;
 
 /// The most characters of a pattern.
@@ -22,6 +24,17 @@ enum Part {
     Any,
     /// What stands between the stars.
     Like(Vec<String>),
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |part: &Part| match part {
+            Part::Any => "**".to_owned(),
+            Part::Like(texts) => texts.join("*"),
+        };
+        let parts: Vec<_> = self.parts.iter().map(part).collect();
+        f.write_str(&parts.join("/"))
+    }
 }
 
 impl Glob {

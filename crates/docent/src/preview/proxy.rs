@@ -2,7 +2,7 @@
 //! refuses to a page of another origin.
 //!
 //! Only `docent preview` has it, on the loopback interface, for a page that knows the secret: whoever can
-//! call this can make requests from here.
+//! call this can make requests from here. A preview that was started for one server calls that server alone.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -29,26 +29,47 @@ const SENT: [&str; 7] = [
     "mcp-protocol-version",
     "mcp-session-id",
 ];
-/// Those that pass back.
-const RETURNED: [&str; 3] = ["content-type", "mcp-session-id", "www-authenticate"];
+/// Those that pass back, beside the type.
+const RETURNED: [&str; 2] = ["mcp-session-id", "www-authenticate"];
 
-/// `POST /preview/proxy`, with the server's address in `x-docent-target`.
-pub(super) fn route(token: String) -> Route {
+/// `POST /preview/proxy`, with the server's address in `x-docent-target`. Where the preview was started for one
+/// server, only its address is called.
+pub(super) fn route(token: String, only: Option<String>) -> Route {
     Route::post("/preview/proxy", move |visit: Visit| {
-        let allowed = trusted(&visit, &token);
+        let asked = visit.header("x-docent-target").unwrap_or_default();
+        let url = trusted(&visit, &token).and_then(|()| target(asked, only.as_deref()));
         async move {
-            allowed?;
-            let url = target(visit.header("x-docent-target").unwrap_or_default())?;
+            let url = url?;
             tokio::task::spawn_blocking(move || forward(&url, &visit)).await?
         }
     })
 }
 
-fn target(text: &str) -> Result<Url, Failure> {
+fn target(text: &str, only: Option<&str>) -> Result<Url, Failure> {
     let bad = || Failure::caller("the server's address is not a web address");
     let url = Url::parse(text).map_err(|_| bad())?;
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-    if is_web { Ok(url) } else { Err(bad()) }
+    if !is_web {
+        return Err(bad());
+    }
+    match only.map(Url::parse) {
+        None => Ok(url),
+        Some(Ok(only)) if only == url => Ok(url),
+        Some(_) => Err(Failure::refused(
+            "the preview was started for another server",
+        )),
+    }
+}
+
+/// The type under which an answer is passed on. What is neither of MCP's types is text, so that nothing of a server
+/// is ever a page of the preview's own origin.
+fn passed_type(kind: &str) -> &'static str {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match kind.to_ascii_lowercase().as_str() {
+        "application/json" => "application/json",
+        "text/event-stream" => "text/event-stream",
+        _ => "text/plain; charset=utf-8",
+    }
 }
 
 fn forward(url: &Url, visit: &Visit) -> Result<Page, Failure> {
@@ -85,14 +106,14 @@ fn forward(url: &Url, visit: &Visit) -> Result<Page, Failure> {
         Some(value.to_owned())
     };
     let headers = RETURNED.map(|name| (name, header(name)));
-    let is_stream =
-        header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let kind = passed_type(&header("content-type").unwrap_or_default());
+    let is_stream = kind == "text/event-stream";
     let status = response.status().as_u16();
     let body = match read(response.body_mut().as_reader(), is_stream) {
         Ok(body) => body,
         Err(error) => return Ok(unreachable(&error)),
     };
-    let page = Page::new(status, "application/json", body);
+    let page = Page::new(status, kind, body);
     let given = headers
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
@@ -161,7 +182,36 @@ mod tests {
             ("/mcp", false),
             ("", false),
         ] {
-            assert_eq!(target(text).is_ok(), good, "{text}");
+            assert_eq!(target(text, None).is_ok(), good, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_preview_of_one_server_calls_no_other() {
+        let only = Some("http://127.0.0.1:8787/mcp");
+        assert!(target("http://127.0.0.1:8787/mcp", only).is_ok());
+        for other in [
+            "http://127.0.0.1:8787/",
+            "http://127.0.0.1:8787/mcp?x",
+            "http://127.0.0.1:8788/mcp",
+            "http://127.0.0.1:8787@evil.example/mcp",
+            "http://169.254.169.254/mcp",
+        ] {
+            assert!(target(other, only).is_err(), "{other}");
+        }
+        assert!(target("http://a.example/", Some("no address")).is_err());
+    }
+
+    #[test]
+    fn nothing_is_passed_on_as_a_page() {
+        for (kind, passed) in [
+            ("application/json; charset=utf-8", "application/json"),
+            ("Text/Event-Stream", "text/event-stream"),
+            ("text/html", "text/plain; charset=utf-8"),
+            ("text/html, application/json", "text/plain; charset=utf-8"),
+            ("", "text/plain; charset=utf-8"),
+        ] {
+            assert_eq!(passed_type(kind), passed, "{kind}");
         }
     }
 }

@@ -30,6 +30,7 @@ const MODES: [(&str, Method); 3] = [
 
 const ENGINES: [(&str, Kind); 2] = [("embedded", Kind::Embedded), ("qdrant", Kind::Qdrant)];
 
+const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * 1024 * 1024;
 
 /// Questions and ids are small; nothing that a client has to say needs more.
@@ -336,6 +337,18 @@ pub const KEYS: &[Key] = &[
     Key::new("limits.listen_streams", "2000", |s, v| {
         v.size(0..=1_000_000).map(|n| s.limits.listen_streams = n)
     }),
+    Key::new("limits.streams_per_caller", "16", |s, v| {
+        v.size(1..=100_000).map(|n| s.limits.streams_per_caller = n)
+    }),
+    Key::new("limits.unread_bytes", "67108864", |s, v| {
+        v.size(MIB..=64 * GIB).map(|n| s.limits.unread_bytes = n)
+    }),
+    Key::new("limits.unread_seconds", "30", |s, v| {
+        seconds(v).map(|time| s.limits.unread = time)
+    }),
+    Key::new("limits.request_bytes", "67108864", |s, v| {
+        v.size(MIB..=64 * GIB).map(|n| s.limits.request_bytes = n)
+    }),
     Key::new("limits.body_bytes", "1048576", |s, v| {
         v.size(1_024..=MAX_BODY).map(|n| s.limits.body_bytes = n)
     }),
@@ -434,6 +447,9 @@ pub const KEYS: &[Key] = &[
     }),
     Key::new("ingest.max_parse_seconds", "20", |s, v| {
         v.number(1..=600).map(|n| s.ingest.max_parse_seconds = n)
+    }),
+    Key::new("ingest.require_sandbox", "false", |s, v| {
+        v.switch().map(|on| s.ingest.require_sandbox = on)
     }),
     Key::new("sqlite.table", "none", |s, v| {
         v.line(MAX_TITLE_CHARS)

@@ -55,7 +55,7 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
                     .choice(&AUDIENCES)
                     .map(|one| permissions.default = one)
             }
-            "field" => line(&given).map(|name| permissions.field = Some(name)),
+            "field" => field(&given).map(|name| permissions.field = Some(name)),
             "show_field" => given.switch().map(|on| permissions.show_field = on),
             "groups_claim" => line(&given).map(|name| permissions.claims.groups = name),
             "email_claim" => line(&given).map(|name| permissions.claims.email = name),
@@ -84,6 +84,16 @@ pub(super) fn read(section: toml::Value) -> Result<Permissions, Refused> {
 
 fn line(given: &Given) -> Result<String, Wrong> {
     given.line(MAX_NAME_CHARS)
+}
+
+/// The name of a field, without anything that nobody sees: under a name that is nothing no document has a field.
+fn field(given: &Given) -> Result<String, Wrong> {
+    let name = docent_ingest::clean_line(&line(given)?);
+    let is_name = |part: &str| !part.trim().is_empty();
+    if name.split('.').all(is_name) {
+        return Ok(name);
+    }
+    Err(given.wrong("is no name of a field", "example: `allowed`"))
 }
 
 fn table(key: &str, value: toml::Value, hint: &str) -> Result<toml::Table, Refused> {
@@ -166,6 +176,14 @@ fn glob(given: &Given) -> Result<Glob, Wrong> {
 }
 
 fn principals(given: &Given, make: fn(&str) -> Option<Principal>) -> Result<Vec<Principal>, Wrong> {
+    let is_blank = |item: &toml::Value| item.as_str().is_some_and(|name| name.trim().is_empty());
+    // Lists pass over empty texts elsewhere; here one may stand for a name that somebody forgot to fill in.
+    if matches!(given, Given::Toml(toml::Value::Array(items)) if items.iter().any(is_blank)) {
+        return Err(given.wrong(
+            "has an empty name",
+            "leave the name out, or write who it is",
+        ));
+    }
     let names = given.list()?;
     let made: Option<Vec<_>> = names.iter().map(|name| make(name)).collect();
     made.ok_or_else(|| given.wrong("names somebody who cannot be", "write shorter names"))
@@ -414,6 +432,62 @@ mod tests {
         let expected = "`permissions.claims_from` names an issuer whose tokens do not count here: \
                         `https://a.example/`";
         assert!(told.contains(expected), "{told}");
+    }
+
+    #[test]
+    fn a_rule_that_names_nobody_lets_nobody_in_or_is_refused() {
+        let folder = |more: &str| {
+            let rest =
+                "[permissions]\ndefault = \"everyone\"\n[[permissions.folder]]\npath = \"a\"\n";
+            of(&format!("{rest}{more}")).map(|rules| rules.of_file("a/b.md"))
+        };
+        let nobody = Readers::Only(BTreeSet::new());
+        assert_eq!(folder("groups = []"), Ok(nobody.clone()));
+        assert_eq!(folder("groups = []\nemails = []"), Ok(nobody));
+        let long = "x".repeat(600);
+        let many: Vec<_> = (0..=MAX_READERS).map(|n| format!("\"g{n}\"")).collect();
+        for refused in [
+            "",
+            "groups = \"\"",
+            "groups = [\"\"]",
+            "groups = [\"hr\", \" \"]",
+            "groups = [7]",
+            "groups = { a = 1 }",
+            "readers = \"\"",
+            "readers = []",
+            &format!("groups = [\"{long}\"]"),
+            &format!("groups = [{}]", many.join(",")),
+        ] {
+            assert!(folder(refused).is_err(), "{refused}");
+        }
+        let field = |value: &str| {
+            of(&format!(
+                "[permissions]\ndefault = \"everyone\"\nfield = {value}"
+            ))
+        };
+        assert_eq!(
+            field("\"allowed\"").unwrap().field.as_deref(),
+            Some("allowed")
+        );
+        let over = format!("\"{}\"", "x".repeat(MAX_NAME_CHARS + 1));
+        for refused in [
+            "\"\"",
+            "\"  \"",
+            "\"\u{200B}\"",
+            "\".\"",
+            "7",
+            "[\"allowed\"]",
+            "true",
+            &over,
+        ] {
+            assert!(field(refused).is_err(), "{refused}");
+        }
+        for refused in ["\"\"", "7", "[]"] {
+            assert!(
+                of(&format!("[permissions]\ndefault = {refused}")).is_err(),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

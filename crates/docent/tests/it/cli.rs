@@ -129,8 +129,8 @@ fn indexing_reports_what_it_did() {
     assert_eq!(
         second.json(),
         json!({
-            "folder": shown(&folder), "index": shown(&folder.join(".docent/index")), "documents": 2, "files": 2,
-            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "excluded": 0, "skipped": [], "warnings": [], "unlisted": 0,
+            "folder": shown(&folder), "index": shown(&folder.join(".docent/index")), "documents": 2, "unreadable": 0, "files": 2,
+            "indexed": 1, "unchanged": 1, "removed": 1, "kept": 0, "excluded": 0, "skipped": [], "warnings": [], "unlisted": 0, "lost": 0,
             "formats": {
                 "jsonl": {"files": 1, "indexed": 0, "unchanged": 1, "skipped": {}, "warnings": {}},
                 "markdown": {"files": 1, "indexed": 1, "unchanged": 0, "skipped": {}, "warnings": {}},
@@ -147,27 +147,30 @@ fn problems_in_the_report_have_codes_and_cures() {
         "docs/a.jsonl",
         "{\"id\":\"x\",\"text\":\"one\"}\nnot json\n{\"id\":\"x\",\"text\":\"two\"}\n",
     );
-    let report = dir.run(&["index", "docs", "--json"]).json();
-    assert_eq!(report["indexed"], 1);
+    let ran = dir.run(&["index", "docs", "--json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(
+        (&report["indexed"], &report["lost"]),
+        (&json!(2), &json!(1))
+    );
     let found: Vec<_> = report["skipped"]
         .as_array()
         .unwrap()
         .iter()
         .map(|s| (&s["code"], &s["path"]))
         .collect();
-    assert_eq!(
-        found,
-        [
-            (&json!("bad-json"), &json!("a.jsonl")),
-            (&json!("duplicate-id"), &json!("a.jsonl"))
-        ]
-    );
+    assert_eq!(found, [(&json!("bad-json"), &json!("a.jsonl"))]);
     assert_eq!(report["skipped"][0]["line"], 2);
     assert_eq!(
         report["formats"]["jsonl"]["skipped"],
-        json!({"bad-json": 1, "duplicate-id": 1})
+        json!({"bad-json": 1})
     );
     assert!(report["skipped"][0]["hint"].is_string());
+    assert_eq!(
+        report["formats"]["jsonl"]["warnings"],
+        json!({"numbered-rows": 1})
+    );
 }
 
 /// Office documents are told apart, also those that were there already.
@@ -295,7 +298,7 @@ fn checking_needs_an_address_and_says_when_nobody_is_there() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(ran.json()["findings"][0]["rule"], "lifecycle/answers");
     for (format, words) in [
-        ("text", "the server cannot be reached"),
+        ("text", "the connection is refused"),
         ("sarif", "\"version\": \"2.1.0\""),
         ("junit", "<testsuites"),
         ("markdown", "### lifecycle/answers"),

@@ -121,7 +121,7 @@ fn nobodys_words_are_in_the_log_over_stdio() {
 fn nobodys_words_are_in_the_report_of_a_run() {
     let dir = corpus();
     let ran = dir.run(&["index", "docs", "--log", "trace"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains("broken.json"), "{ran:?}");
     assert_silent(&ran.stderr);
     assert_silent(&ran.stdout);

@@ -138,4 +138,5 @@ fn what_is_kept_is_its_owners_alone() {
     assert_eq!(mode("sign-in"), 0o700);
     assert_eq!(mode("sign-in/users.json"), 0o600);
     assert_eq!(mode("sign-in/sign-in.redb"), 0o600);
+    assert_eq!(mode("sign-in/registrations.redb"), 0o600);
 }

@@ -40,7 +40,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-const NO_OPTIONS: Options = Options::NONE;
+static NO_OPTIONS: Options = Options::NONE;
 
 fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
     Input {
@@ -53,6 +53,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
         options: &NO_OPTIONS,
         around: &Around::NONE,
         out: None,
+        ids: crate::record_ids::IdPass::Own,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::error::{Reason, Skipped, Warning};
 use crate::format::{HEAD_BYTES, Input, Parsed, detect};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::record_ids::IdPass;
 use crate::report::{Problem as _, Reported};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,6 +232,7 @@ impl<'a> Unpack<'a> {
             options: self.options,
             around: &Around::NONE,
             out: None,
+            ids: IdPass::Own,
         })?;
         self.parsed.documents.extend(parsed.documents);
         for skipped in parsed.skipped {

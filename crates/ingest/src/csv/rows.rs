@@ -1,10 +1,12 @@
 //! A long text into the rows of a table, one after the other, of which no more than a window is held. A quote
 //! that is opened and never closed would swallow all rows behind it; then the line with the quote is a bad
-//! row, and reading begins anew on the next line.
+//! row, and reading begins anew on the next line. After many of those a quote is a character like any other,
+//! because looking for its end again and again would take too long, and giving up would lose rows.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::error::Reason;
+use crate::line_ends::LineCounter;
 use crate::stream::Stream;
 
 /// How often reading may begin anew behind a quote that never ends.
@@ -58,7 +60,8 @@ pub(super) struct Rows<'r> {
     at: usize,
     /// Where the parser is.
     scanned: usize,
-    line: u64,
+    lines: LineCounter,
+    delimiter: u8,
     parser: Reader,
     restarts: usize,
     most: usize,
@@ -73,8 +76,9 @@ impl<'r> Rows<'r> {
             ended: false,
             at: 0,
             scanned: 0,
-            line: 1,
-            parser: parser(b','),
+            lines: LineCounter::default(),
+            delimiter: b',',
+            parser: parser(b',', true),
             restarts: 0,
             most: longest.saturating_mul(4).max(LEAST_WINDOW),
         }
@@ -99,12 +103,12 @@ impl<'r> Rows<'r> {
 
     /// Leaves out a first line of so many bytes.
     pub(super) fn skip_line(&mut self, bytes: usize) {
-        (self.at, self.scanned) = (bytes, bytes);
-        self.line += 1;
+        self.pass(bytes);
     }
 
     pub(super) fn cut_at(&mut self, delimiter: u8) {
-        self.parser = parser(delimiter);
+        self.delimiter = delimiter;
+        self.parser = parser(delimiter, true);
     }
 
     /// The next row, or nothing at the end.
@@ -115,31 +119,23 @@ impl<'r> Rows<'r> {
         }
         let mut cells = Cells::default();
         let is_whole = self.scan(&mut cells)?;
-        let line = self.line;
-        let may_restart = self.restarts < MOST_RESTARTS;
-        if !is_whole || (may_restart && self.is_open()) {
-            if !may_restart {
-                // Going on would look at every byte again and again.
-                self.at = self.window.len();
-                self.scanned = self.at;
-                self.ended = true;
-            }
+        let line = self.lines.line();
+        let has_quotes = self.restarts < MOST_RESTARTS && self.has_quote();
+        let cells = if !is_whole && !has_quotes {
+            self.leave_line()?;
+            let limit = self.most;
+            Err(Reason::LineTooLong { limit })
+        } else if !is_whole || (has_quotes && self.is_open()) {
             self.restart();
             let what = "a quote is never closed";
-            return Ok(Some(Row {
-                line,
-                cells: Err(Reason::Damaged { what: what.into() }),
-            }));
-        }
-        if cells.len() == 0 {
+            Err(Reason::Damaged { what: what.into() })
+        } else if cells.len() == 0 {
             return Ok(None);
-        }
-        self.line += newlines(self.window.get(self.at..self.scanned).unwrap_or_default());
-        self.at = self.scanned;
-        Ok(Some(Row {
-            line,
-            cells: Ok(cells),
-        }))
+        } else {
+            self.pass(self.scanned);
+            Ok(cells)
+        };
+        Ok(Some(Row { line, cells }))
     }
 
     /// Goes to where a row begins, past empty lines; false at the end.
@@ -150,9 +146,7 @@ impl<'r> Rows<'r> {
                 .iter()
                 .take_while(|byte| b"\r\n".contains(byte))
                 .count();
-            self.line += newlines(rest.get(..blank).unwrap_or_default());
-            self.at += blank;
-            self.scanned = self.at;
+            self.pass(self.at + blank);
             if self.at < self.window.len() {
                 return Ok(true);
             }
@@ -202,18 +196,52 @@ impl<'r> Rows<'r> {
         let at_end = self.ended && self.scanned == self.window.len();
         let row = || self.window.get(self.at..).unwrap_or_default();
         at_end
-            && memchr::memchr(b'\n', row().trim_ascii_end()).is_some()
+            && memchr::memchr2(b'\r', b'\n', row().trim_ascii_end()).is_some()
             && !memchr::memchr_iter(b'"', row()).count().is_multiple_of(2)
+    }
+
+    fn has_quote(&self) -> bool {
+        let row = self.window.get(self.at..self.scanned).unwrap_or_default();
+        memchr::memchr(b'"', row).is_some()
     }
 
     /// Begins anew behind the first line of the row.
     fn restart(&mut self) {
         self.restarts += 1;
-        let rest = self.window.get(self.at..).unwrap_or_default();
-        let next = memchr::memchr(b'\n', rest).map_or(self.window.len(), |end| self.at + end + 1);
-        self.line += 1;
-        (self.at, self.scanned) = (next, next);
+        let end = self.line_end();
+        self.pass(end.map_or(self.window.len(), |end| end + 1));
+        self.parser = parser(self.delimiter, self.restarts < MOST_RESTARTS);
+    }
+
+    /// Goes behind a line that is too long to be held.
+    fn leave_line(&mut self) -> Result<(), Reason> {
+        let end = loop {
+            if let Some(end) = self.line_end() {
+                break end + 1;
+            }
+            self.pass(self.window.len());
+            self.let_go();
+            if self.ended {
+                break self.at;
+            }
+            self.ended = !self.from.fill(&mut self.window)?;
+        };
+        self.pass(end);
         self.parser.reset();
+        Ok(())
+    }
+
+    /// Where the line ends that the next row begins with, as far as it is here.
+    fn line_end(&self) -> Option<usize> {
+        let rest = self.window.get(self.at..).unwrap_or_default();
+        memchr::memchr2(b'\r', b'\n', rest).map(|end| self.at + end)
+    }
+
+    /// The next row begins here.
+    fn pass(&mut self, next: usize) {
+        let passed = self.window.get(self.at..next).unwrap_or_default();
+        self.lines.pass(passed);
+        (self.at, self.scanned) = (next, next);
     }
 
     fn let_go(&mut self) {
@@ -224,10 +252,40 @@ impl<'r> Rows<'r> {
     }
 }
 
-fn parser(delimiter: u8) -> Reader {
-    ReaderBuilder::new().delimiter(delimiter).build()
+fn parser(delimiter: u8, quoting: bool) -> Reader {
+    ReaderBuilder::new()
+        .delimiter(delimiter)
+        .quoting(quoting)
+        .build()
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quotes so far from each other that no window holds two of them: each costs its line, until a quote
+    /// is a character like any other and costs nothing.
+    #[test]
+    fn no_row_is_lost_behind_many_open_quotes() {
+        // More than is read at once.
+        let apart = "Tarn,1\n".repeat(12_000);
+        let text = format!("Ellin,\"x\n{apart}").repeat(MOST_RESTARTS + 2);
+        let mut bytes = text.as_bytes();
+        let mut rows = Rows::new(Stream::text(&mut bytes), 1);
+        rows.most = 100;
+        let (mut whole, mut damaged, mut lines) = (0, 0, Vec::new());
+        while let Some(row) = rows.next().unwrap() {
+            lines.push(row.line);
+            match row.cells {
+                Ok(_) => whole += 1,
+                Err(reason) => {
+                    assert_eq!(reason.code(), "damaged");
+                    damaged += 1;
+                }
+            }
+        }
+        let all = 12_001 * (MOST_RESTARTS as u64 + 2);
+        assert_eq!((whole + damaged, damaged), (all, MOST_RESTARTS as u64));
+        assert_eq!(lines, (1..=all).collect::<Vec<_>>());
+    }
 }

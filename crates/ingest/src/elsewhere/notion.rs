@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::lists::Lists;
+use crate::reader_field::ReaderKeys;
 use crate::spelled_day::spelled_day;
 
 /// Digits of an id.
@@ -55,6 +56,20 @@ pub(crate) fn properties(body: &str) -> Map<String, Raw> {
         found.entry(name).or_insert(value);
     }
     found
+}
+
+/// The lines below the heading that say who may read the page, whatever stands among them.
+pub(crate) fn lines_of(body: &str, readers: &ReaderKeys) -> Vec<(String, String)> {
+    if !readers.are_set() {
+        return Vec::new();
+    }
+    let lines = body.lines().skip_while(|line| line.trim().is_empty());
+    let lines = lines.skip(1).skip_while(|line| line.trim().is_empty());
+    let block = lines.take_while(|line| !line.trim().is_empty());
+    let named = block.filter_map(|line| line.split_once(':'));
+    let named = named.filter(|(name, _)| readers.concern(name));
+    let owned = |(name, value): (&str, &str)| (clean_line(name), value.trim().to_owned());
+    named.map(owned).collect()
 }
 
 fn property(line: &str) -> Option<(String, Raw)> {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
+use crate::reader_field::{self, ReaderKeys};
 use crate::spelled_day::spelled_day;
 
 use super::tags::Tag;
@@ -108,11 +109,22 @@ pub(crate) struct Head {
     canonical: Option<String>,
     language: Option<String>,
     wiki: Wiki,
+    readers: ReaderKeys,
+    /// What the page says about its readers; two are as bad as many.
+    named_readers: Vec<(String, Option<String>)>,
     /// The key, how far right its name stands in [`NAMES`], and the value.
     said: Vec<(&'static str, usize, String)>,
 }
 
 impl Head {
+    /// The head of a page that may say who reads it under these names.
+    pub(super) fn asking(readers: ReaderKeys) -> Self {
+        Self {
+            readers,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn lacks_title(&mut self) -> bool {
         !std::mem::replace(&mut self.has_title, true)
     }
@@ -145,6 +157,13 @@ impl Head {
         let name = ["name", "property", "itemprop", "http-equiv"]
             .iter()
             .find_map(|attribute| tag.get(attribute));
+        if let Some(name) = name.filter(|name| self.readers.concern(name)) {
+            if self.named_readers.len() < 2 {
+                let content = tag.get("content").map(str::to_owned);
+                self.named_readers.push((name.to_owned(), content));
+            }
+            return;
+        }
         if let (Some(name), Some(content)) = (name, tag.get("content")) {
             self.say(name, content);
         }
@@ -227,6 +246,9 @@ impl Head {
             kind.filter(|kind| kind != "website").map(Raw::String),
         );
         self.wiki.add_to(&mut keys);
+        for (name, content) in self.named_readers {
+            reader_field::put(&mut keys, &name, content.map_or(Raw::Null, Raw::String));
+        }
         keys
     }
 

@@ -9,6 +9,7 @@ use super::head::Head;
 use super::stack::{MAX_DEPTH, Stack};
 use super::tags::Tag;
 use super::wiki::Wiki;
+use crate::reader_field::ReaderKeys;
 
 /// What a page gave.
 pub(crate) struct Read {
@@ -40,12 +41,12 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(xml: bool) -> Self {
+    pub(super) fn new(xml: bool, readers: ReaderKeys) -> Self {
         Self {
             xml,
             stack: Stack::default(),
             layout: Layout::default(),
-            head: Head::default(),
+            head: Head::asking(readers),
             wiki: Wiki::default(),
             zone: Zone::Plain,
             marks: vec![(0, Zone::Plain)],

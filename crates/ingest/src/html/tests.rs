@@ -3,7 +3,7 @@
 use super::*;
 
 fn text(page: &str) -> String {
-    read(page.as_bytes()).unwrap().text
+    read(page.as_bytes(), ReaderKeys::default()).unwrap().text
 }
 
 fn check(page: &str, expect: &str) {
@@ -147,7 +147,9 @@ fn broken_nesting_loses_nothing() {
 
 #[test]
 fn depth_is_bounded() {
-    let deep = |depth: usize| read("<i>".repeat(depth).as_bytes()).map(|read| read.text);
+    let deep = |depth: usize| {
+        read("<i>".repeat(depth).as_bytes(), ReaderKeys::default()).map(|read| read.text)
+    };
     assert_eq!(deep(stack::MAX_DEPTH), Ok(String::new()));
     let limit = stack::MAX_DEPTH;
     assert_eq!(

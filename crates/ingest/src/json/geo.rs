@@ -5,8 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
+use super::walk::entries;
 use crate::error::Reason;
 use crate::jsonl;
+use crate::reader_field::{self, ReaderKeys};
 
 #[derive(Deserialize)]
 struct Feature<'a> {
@@ -29,7 +31,11 @@ struct Geometry<'a> {
 const MOST_ID_BYTES: usize = 4_096;
 
 /// The keys and values of one feature.
-pub(super) fn feature(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reason> {
+pub(super) fn feature(
+    raw: &str,
+    limit: usize,
+    readers: &ReaderKeys,
+) -> Result<Map<String, Raw>, Reason> {
     let Ok(feature) = serde_json::from_str::<Feature<'_>>(raw) else {
         // Whatever it is, it may still be a record.
         return jsonl::object(raw.as_bytes(), limit);
@@ -40,6 +46,15 @@ pub(super) fn feature(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reaso
         }
         _ => Map::new(),
     };
+    // Beside the properties it counts as well; in both places it is written twice.
+    if readers.are_set() {
+        for entry in entries(raw)?.0 {
+            if readers.concern(&entry.name) {
+                let value = serde_json::from_str(entry.raw.get()).unwrap_or_default();
+                reader_field::put(&mut keys, &entry.name, value);
+            }
+        }
+    }
     let id = feature.id.filter(|raw| raw.get().len() <= MOST_ID_BYTES);
     if let Some(id) = id.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
         keys.entry("id").or_insert(id);

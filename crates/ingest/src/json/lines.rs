@@ -2,19 +2,23 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 use super::walk::bad_json;
 use crate::clean::clean_line;
 use crate::error::Reason;
+use crate::reader_field::ReaderKeys;
 
 /// The values of a text, one a line, at most so many characters.
-pub(super) fn of(text: &str, max_chars: usize) -> Result<String, Reason> {
+pub(super) fn of(text: &str, max_chars: usize, readers: &ReaderKeys) -> Result<String, Reason> {
     let mut lines = Lines {
         out: String::new(),
         name: String::new(),
         left: max_chars,
         full: false,
+        readers,
     };
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = At(&mut lines)
@@ -27,15 +31,17 @@ pub(super) fn of(text: &str, max_chars: usize) -> Result<String, Reason> {
     }
 }
 
-struct Lines {
+struct Lines<'k> {
     out: String,
     /// The name of the value that comes next, its parts separated by points.
     name: String,
     left: usize,
     full: bool,
+    /// What must not be read by those whom it names.
+    readers: &'k ReaderKeys,
 }
 
-impl Lines {
+impl Lines<'_> {
     fn push<E: serde::de::Error>(&mut self, value: &str) -> Result<(), E> {
         if value.is_empty() {
             return Ok(());
@@ -57,9 +63,9 @@ impl Lines {
 }
 
 /// One value at the current name. It calls itself once per level, and the parser bounds the levels.
-struct At<'l>(&'l mut Lines);
+struct At<'l, 'k>(&'l mut Lines<'k>);
 
-impl<'de> DeserializeSeed<'de> for At<'_> {
+impl<'de> DeserializeSeed<'de> for At<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -67,7 +73,7 @@ impl<'de> DeserializeSeed<'de> for At<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for At<'_> {
+impl<'de> Visitor<'de> for At<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,7 +121,11 @@ impl<'de> Visitor<'de> for At<'_> {
                 self.0.full = true;
                 return Err(A::Error::custom("full"));
             }
-            map.next_value_seed(At(self.0))?;
+            if self.0.readers.hide(&self.0.name) {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                map.next_value_seed(At(self.0))?;
+            }
             self.0.name.truncate(before);
         }
         Ok(())

@@ -14,7 +14,9 @@ use crate::digest::sha256;
 use crate::error::Reason;
 use crate::fields::facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::records::{KEYS, Place, Records, own_id};
+use crate::reader_field::{self, ReaderKeys};
+use crate::record_ids::{IdPass, take_own_id, twice};
+use crate::records::{KEYS, Place, Records};
 use crate::text::characters;
 use crate::walk::unreadable;
 use crate::{code, jsonl, notebook, whole};
@@ -56,6 +58,10 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
     if inside.is_some_and(|inside| inside.starts_with(b"{")) {
         code::refuse_lock_file(input)?;
         return list(input, start.chain(from));
+    }
+    if input.ids == IdPass::Scan {
+        // What is read as a whole is read twice there.
+        return Ok(Parsed::default());
     }
     whole(input, head, from)
 }
@@ -167,20 +173,22 @@ fn holds_objects(raw: &str) -> bool {
     inside.is_some_and(|inside| inside.starts_with('{'))
 }
 
-type ReadRecord = fn(&str, usize) -> Result<Map<String, Raw>, Reason>;
+type ReadRecord = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, Reason>;
 
-fn jsonl_object(raw: &str, limit: usize) -> Result<Map<String, Raw>, Reason> {
+fn jsonl_object(raw: &str, limit: usize, _: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
     jsonl::object(raw.as_bytes(), limit)
 }
 
 fn records(input: &Input<'_>, list: &str, read: ReadRecord) -> Result<Parsed, Reason> {
-    let mut records = Records::new(input);
-    let mut number = 0;
-    let outcome = elements(list, |raw| {
-        number += 1;
-        record(&mut records, number, raw, read)
-    });
-    finish(records, number, outcome)
+    twice(input, |input| {
+        let mut records = Records::new(input);
+        let mut number = 0;
+        let outcome = elements(list, |raw| {
+            number += 1;
+            record(&mut records, number, raw, read)
+        });
+        finish(records, number, outcome)
+    })
 }
 
 /// Adds one element; false when no more fit.
@@ -189,8 +197,15 @@ fn record(records: &mut Records<'_>, number: u64, raw: &RawValue, read: ReadReco
     if !records.begin(place) {
         return false;
     }
-    match read(raw.get(), records.limits().max_line_bytes) {
-        Ok(keys) => records.add(place, keys, Some(sha256(raw.get().as_bytes()))),
+    match read(
+        raw.get(),
+        records.limits().max_line_bytes,
+        records.reader_keys(),
+    ) {
+        Ok(mut keys) => {
+            records.reader_keys().note_repeated(raw.get(), &mut keys);
+            records.add(place, keys, Some(sha256(raw.get().as_bytes())));
+        }
         Err(reason) => records.skip(place, reason),
     }
     true
@@ -213,15 +228,22 @@ fn finish(
 /// An object that is a document of its own: what it says about itself are the fields, and all of it the
 /// text.
 fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
-    let lines = lines::of(text, input.limits.max_text_chars)?;
-    let mut keys = small_entries(entries, input.limits.max_line_bytes);
-    let (id, bad_id) = match own_id(&mut keys) {
+    let readers = ReaderKeys::of(input);
+    let lines = lines::of(text, input.limits.max_text_chars, &readers)?;
+    let mut keys = small_entries(entries, input.limits.max_line_bytes, &readers);
+    readers.note_repeated(text, &mut keys);
+    // Among keys that are passed over may be the one that names the readers.
+    let is_cut = entries.len() >= walk::MOST_ENTRIES;
+    let (id, bad_id) = match take_own_id(&mut keys) {
         Ok(id) => (id, None),
         Err(reason) => (None, Some(reason)),
     };
-    let mut facts = facts(keys, &KEYS, input.limits);
+    let mut facts = facts(keys, &KEYS, input);
     if lines.trim().is_empty() {
         return Err(Reason::Empty);
+    }
+    if is_cut {
+        facts.doubt(&readers);
     }
     facts.warnings.splice(0..0, bad_id);
     let text = facts.text.take().unwrap_or(lines);
@@ -229,11 +251,18 @@ fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<
 }
 
 /// The entries of an object that together have no more bytes than a record may have.
-fn small_entries(entries: &[Entry<'_>], limit: usize) -> Map<String, Raw> {
+fn small_entries(entries: &[Entry<'_>], limit: usize, readers: &ReaderKeys) -> Map<String, Raw> {
     let mut left = limit;
     let mut keys = Map::new();
     for entry in entries {
         let raw = entry.raw.get();
+        if readers.concern(&entry.name) {
+            // However long all of it is: what is too long to be read names nobody.
+            let value = Some(raw).filter(|raw| raw.len() <= limit);
+            let value = value.and_then(|raw| serde_json::from_str(raw).ok());
+            reader_field::put(&mut keys, &entry.name, value.unwrap_or_default());
+            continue;
+        }
         if raw.len() <= left
             && let Ok(value) = serde_json::from_str(raw)
         {

@@ -32,13 +32,16 @@ fn check(text: &str, expect: &[&str]) {
 #[test]
 fn lists_of_objects_are_records() {
     check(
-        r#" [{"id":1,"text":"x"}, {"text":"y"}, 3, {"id":"a#p2"}, {}] "#,
+        r#" [{"id":1,"text":"x"}, {"id":2,"text":"y"}, 3, {}] "#,
+        &["1||x", "2||y", "3:not-an-object", "4:empty"],
+    );
+    check(
+        r#" [{"id":1,"text":"x"}, {"text":"y"}, {"id":"a#p2"}] "#,
         &[
-            "1||x",
+            "boat_data.json#L1||x",
             "boat_data.json#L2||y",
-            "3:not-an-object",
-            "4:bad-id",
-            "5:empty",
+            "boat_data.json#L3|Boat data, row 3|id: a#p2 ",
+            "w:numbered-rows",
         ],
     );
 }
@@ -93,11 +96,11 @@ fn features_are_records() {
     check(
         r#"{"type":"FeatureCollection","features":[
             {"type":"Feature","id":9,"properties":{"name":"Light","height":12},"geometry":{"type":"Point","coordinates":[-4.5,55.25]}},
-            {"type":"Feature","properties":null,"geometry":{"type":"LineString","coordinates":[[1,2],[3,4]]}},
+            {"type":"Feature","id":8,"properties":null,"geometry":{"type":"LineString","coordinates":[[1,2],[3,4]]}},
             {"type":"Feature","properties":{"id":"w","text":"wall"},"geometry":null}]}"#,
         &[
             "9|Light|height: 12 geometry: Point longitude: -4.5 latitude: 55.25 ",
-            "boat_data.json#L2|Boat data, row 2|geometry: LineString ",
+            "8|Boat data 8|geometry: LineString ",
             "w||wall",
         ],
     );

@@ -16,7 +16,7 @@ pub(crate) struct Entry<'a> {
 }
 
 /// Keys of an object that are kept; an object with more is a table under another name.
-const MOST_ENTRIES: usize = 10_000;
+pub(crate) const MOST_ENTRIES: usize = 10_000;
 
 /// The first entries of an object, and the text after it.
 pub(crate) fn entries(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {

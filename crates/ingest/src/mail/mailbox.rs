@@ -11,7 +11,7 @@ use crate::clean::clean;
 use crate::entry::shorten;
 use crate::error::{Reason, Skipped, Warning};
 use crate::format::{Input, Parsed};
-use crate::records::names_a_page;
+use crate::record_ids::names_a_page;
 use crate::report::{Problem as _, Reported};
 
 /// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
@@ -48,6 +48,7 @@ pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         documents,
         skipped: skipped.finish(input.path),
         warnings: warnings.finish(input.path),
+        numbered: false,
     })
 }
 
@@ -56,7 +57,7 @@ fn one(
     line: u64,
     raw: &[u8],
     taken: &mut HashSet<String>,
-) -> Result<(docent_search::Document, Vec<Reason>), Reason> {
+) -> Result<(crate::reader_field::ParsedDocument, Vec<Reason>), Reason> {
     // The empty line above the next separator belongs to the separator.
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     let raw = unquoted(raw.strip_suffix(b"\r").unwrap_or(raw));
@@ -159,6 +160,7 @@ mod tests {
             options: &Options::NONE,
             around: &Around::NONE,
             out: None,
+            ids: crate::record_ids::IdPass::Own,
         };
         let parsed = match parse(&input) {
             Ok(parsed) => parsed,

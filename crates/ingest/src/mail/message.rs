@@ -9,6 +9,7 @@ use crate::digest::sha256;
 use crate::error::Reason;
 use crate::fields::{Keys, facts};
 use crate::format::Input;
+use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::title_from_name;
 
 const KEYS: Keys = Keys {
@@ -27,7 +28,7 @@ pub(super) fn document(
     input: &Input<'_>,
     id: DocId,
     raw: &[u8],
-) -> Result<(Document, Vec<Reason>), Reason> {
+) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
     count_parts(raw, input.limits.max_mail_parts)?;
     let message = MessageParser::default().parse(raw).ok_or(Reason::Empty)?;
     let text = text(&message);
@@ -36,7 +37,7 @@ pub(super) fn document(
         return Err(Reason::TextTooLong { limit });
     }
     let text = clean(&text);
-    let facts = facts(known(&message), &KEYS, input.limits);
+    let facts = facts(known(&message), &KEYS, input);
     if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
         return Err(Reason::Empty);
     }
@@ -58,7 +59,8 @@ pub(super) fn document(
         hash: sha256(raw),
         readers: Readers::Everyone,
     };
-    Ok((document, facts.warnings))
+    let readers = facts.readers;
+    Ok((ParsedDocument { document, readers }, facts.warnings))
 }
 
 /// What stands in the message's own `Message-ID`.
@@ -132,7 +134,8 @@ fn joined<'a>(parts: impl Iterator<Item = &'a MessagePart<'a>>) -> String {
 
 /// An HTML part as a web page is read; one that cannot be read says nothing.
 fn text_of_html(html: &str) -> String {
-    crate::html::read(html.as_bytes()).map_or_else(|_| String::new(), |page| page.text)
+    crate::html::read(html.as_bytes(), ReaderKeys::default())
+        .map_or_else(|_| String::new(), |page| page.text)
 }
 
 fn known(message: &Message<'_>) -> Map<String, Raw> {
@@ -203,7 +206,7 @@ mod tests {
     use crate::limits::Limits;
     use crate::options::Options;
 
-    fn read(raw: &str, limits: &Limits) -> Result<(Document, Vec<Reason>), Reason> {
+    fn read(raw: &str, limits: &Limits) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
         let input = Input {
             id: "m.eml",
             path: "m.eml",
@@ -214,6 +217,7 @@ mod tests {
             options: &Options::NONE,
             around: &Around::NONE,
             out: None,
+            ids: crate::record_ids::IdPass::Own,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
     }

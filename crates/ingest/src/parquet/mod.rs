@@ -18,6 +18,8 @@ use crate::columns::put_moment;
 use crate::dates::{self, Moment, from_days, from_millis};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::reader_field::{self, ReaderKeys};
+use crate::record_ids::twice;
 use crate::records::{Place, Records};
 use crate::sheet::as_number;
 
@@ -33,6 +35,10 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         return Err(Reason::Encrypted);
     }
     guard::check_schema(input.bytes, input.limits)?;
+    twice(input, parse_rows)
+}
+
+fn parse_rows(input: &Input<'_>) -> Result<Parsed, Reason> {
     let mut records = Records::new(input);
     // The reader trusts what pages say about themselves. Where that makes it panic, what was read before
     // is whole.
@@ -69,7 +75,7 @@ fn read(input: &Input<'_>, records: &mut Records<'_>) -> Result<(), Reason> {
         }
         // Columns are read side by side, so behind a bad value no row is whole.
         let row = row.map_err(|_| damaged("column"))?;
-        match keys(row, &nanos, input) {
+        match keys(row, &nanos, input, records.reader_keys()) {
             Ok(keys) => records.add(place, keys, None),
             Err(reason) => records.skip(place, reason),
         }
@@ -87,7 +93,12 @@ fn nanosecond_columns(schema: &Type) -> Vec<String> {
     columns.map(|column| column.name().to_owned()).collect()
 }
 
-fn keys(row: Row, nanos: &[String], input: &Input<'_>) -> Result<Map<String, Raw>, Reason> {
+fn keys(
+    row: Row,
+    nanos: &[String],
+    input: &Input<'_>,
+    readers: &ReaderKeys,
+) -> Result<Map<String, Raw>, Reason> {
     let mut keys = Map::new();
     let mut left = Left {
         bytes: input.limits.max_line_bytes,
@@ -96,6 +107,11 @@ fn keys(row: Row, nanos: &[String], input: &Input<'_>) -> Result<Map<String, Raw
         limit: input.limits.max_line_bytes,
     };
     for (name, field) in row.into_columns() {
+        if readers.concern(&name) {
+            let value = value(field, &mut left).ok_or_else(too_long)?;
+            reader_field::put(&mut keys, &name, value);
+            continue;
+        }
         let moment = match &field {
             Field::Long(value) if nanos.contains(&name) => from_millis(value.div_euclid(1_000_000)),
             other => moment(other),

@@ -9,6 +9,7 @@ use super::wire::{Frame, Received, wrong};
 use super::{MAX_ANSWER_BYTES, reasons};
 use crate::error::Reason;
 use crate::format::{Input, Parsed};
+use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
 use crate::report::Problem;
 
 /// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
@@ -43,7 +44,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<Document> {
+    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<ParsedDocument> {
         self.weight = self.weight.saturating_add(weight(frame.len()));
         self.documents += 1;
         let is_endless = if self.is_stream {
@@ -82,8 +83,11 @@ impl<'a> Answer<'a> {
         self.few(self.parsed.warnings.len())
     }
 
-    pub(super) fn done(self) -> Parsed {
-        self.parsed
+    pub(super) fn done(self, numbered: bool) -> Parsed {
+        Parsed {
+            numbered,
+            ..self.parsed
+        }
     }
 
     fn problem<T: Problem>(&self, frame: &mut Received) -> io::Result<T> {
@@ -103,9 +107,9 @@ impl<'a> Answer<'a> {
             && !path.contains(char::is_control)
     }
 
-    /// A list of problems is cut, with one line more that says so.
+    /// A list of problems is cut, with one line more that says so, and one about the ids of the file.
     fn few(&self, count: usize) -> io::Result<()> {
-        if count > self.input.limits.max_reported.saturating_add(1) {
+        if count > self.input.limits.max_reported.saturating_add(2) {
             return Err(wrong("too many problems"));
         }
         Ok(())
@@ -113,8 +117,8 @@ impl<'a> Answer<'a> {
 }
 
 /// A document as a frame.
-pub(super) fn put(frame: Frame, document: &Document) -> Frame {
-    let frame = frame
+pub(super) fn put(frame: Frame, document: &ParsedDocument) -> Frame {
+    let frame = put_readers(frame, &document.readers)
         .text(document.id.as_str())
         .text(&document.title)
         .text(&document.text)
@@ -125,6 +129,27 @@ pub(super) fn put(frame: Frame, document: &Document) -> Frame {
         .number(document.fields.len() as u64);
     document.fields.iter().fold(frame, |frame, (name, value)| {
         put_value(frame.text(name), value)
+    })
+}
+
+fn put_readers(frame: Frame, readers: &ReaderField) -> Frame {
+    match readers {
+        ReaderField::Absent => frame.number(0),
+        ReaderField::Malformed(fault) => frame.number(1).text(fault.code()),
+        ReaderField::Present(value) => put_value(frame.number(2), value),
+    }
+}
+
+/// What names readers. A word that is not known is no reason to let everyone in.
+fn get_readers(frame: &mut Received) -> io::Result<ReaderField> {
+    Ok(match frame.number()? {
+        0 => ReaderField::Absent,
+        1 => {
+            let fault = ReaderFault::of_code(&frame.text()?);
+            ReaderField::Malformed(fault.ok_or_else(|| wrong("no such fault"))?)
+        }
+        2 => ReaderField::Present(get_value(frame)?),
+        _ => return Err(wrong("no such readers")),
     })
 }
 
@@ -142,7 +167,8 @@ fn put_value(frame: Frame, value: &Value) -> Frame {
     }
 }
 
-fn get(frame: &mut Received) -> io::Result<Document> {
+fn get(frame: &mut Received) -> io::Result<ParsedDocument> {
+    let readers = get_readers(frame)?;
     let id = DocId::parse(&frame.text()?).map_err(|_| wrong("no id"))?;
     let mut document = Document {
         id,
@@ -160,7 +186,7 @@ fn get(frame: &mut Received) -> io::Result<Document> {
         document.fields.push((frame.text()?, get_value(frame)?));
     }
     frame.end()?;
-    Ok(document)
+    Ok(ParsedDocument { document, readers })
 }
 
 fn get_value(frame: &mut Received) -> io::Result<Value> {
@@ -204,8 +230,8 @@ mod tests {
     use crate::limits::Limits;
     use crate::options::Options;
 
-    fn document() -> Document {
-        Document {
+    fn document() -> ParsedDocument {
+        let document = Document {
             id: DocId::parse("a/b").unwrap(),
             title: "T".into(),
             text: "text".into(),
@@ -221,6 +247,10 @@ mod tests {
             source: "a.zip/b.md".into(),
             hash: sha256(b""),
             readers: Readers::Everyone,
+        };
+        ParsedDocument {
+            document,
+            readers: ReaderField::Malformed(ReaderFault::Empty),
         }
     }
 
@@ -245,13 +275,14 @@ mod tests {
             options: &Options::NONE,
             around: &Around::NONE,
             out: None,
+            ids: crate::record_ids::IdPass::Own,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;
         let mut frame = Received::from(&mut bytes.as_slice())?;
         let mut answer = Answer::to(&input, false);
         take(&mut answer, &mut frame)?;
-        Ok(answer.done())
+        Ok(answer.done(false))
     }
 
     #[test]
@@ -278,7 +309,7 @@ mod tests {
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut document = document();
-            change(&mut document);
+            change(&mut document.document);
             let found = answer(put(Frame::new(DOCUMENT), &document), |answer, frame| {
                 answer.document(frame).map(drop)
             });

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 
-use docent_search::Document;
+use crate::reader_field::ParsedDocument;
 
 use super::wire::{self, Chunks, Frame, Received};
 use super::{MAX_ANSWER_BYTES, believe, confine, reasons};
@@ -15,18 +15,23 @@ use crate::format::{Input, Parsed, by_name};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::out::Call;
+use crate::record_ids::IdPass;
 use crate::walk::unreadable;
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
-    confine::bound();
+    let fresh = confine::bound();
     let Ok((input, output)) = pipes() else {
         return ExitCode::FAILURE;
     };
     // What a panic says is for us alone, and a file may cause any number of them.
     set_hook(Box::new(|_| ()));
-    let confinement = confine::shut_in(&input, &output);
+    let confinement = confine::shut_in((&input, &output), fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
-    let hello = Frame::new(wire::HELLO).number(confinement.bits());
+    let [limits, landlock, seccomp] = confinement.numbers();
+    let hello = Frame::new(wire::HELLO)
+        .number(limits)
+        .number(landlock)
+        .number(seccomp);
     if hello
         .send(&mut output)
         .and_then(|()| output.flush())
@@ -61,11 +66,12 @@ fn one_file(
     before: &dyn Fn(&[u8]),
 ) -> io::Result<()> {
     let request = Request::from(input)?;
-    confine::bound_time(seconds(&request.limits, request.size));
+    // It worked at the start, or the parent knows that it did not; the parent's own clock runs all the same.
+    let _ = confine::bound_time(seconds(&request.limits, request.size));
     let mut chunks = Chunks::new(input);
     let mut sent = Ok(());
     let parsed = {
-        let mut take = |document: Document| {
+        let mut take = |document: ParsedDocument| {
             sent = send_document(&document, output);
             sent.is_ok()
         };
@@ -103,6 +109,7 @@ struct Request {
     options: Options,
     /// What the file had when it was opened.
     size: u64,
+    ids: IdPass,
 }
 
 impl Request {
@@ -116,6 +123,7 @@ impl Request {
             limits: serde_json::from_str(&frame.text()?)?,
             options: serde_json::from_str(&frame.text()?)?,
             size: frame.number()?,
+            ids: IdPass::of_number(frame.number()?).ok_or_else(|| wire::wrong("no such pass"))?,
         })
     }
 
@@ -123,7 +131,7 @@ impl Request {
         &self,
         content: &mut impl Read,
         before: &dyn Fn(&[u8]),
-        take: &mut dyn FnMut(Document) -> bool,
+        take: &mut dyn FnMut(ParsedDocument) -> bool,
     ) -> Result<Parsed, Reason> {
         let unknown = || Reason::Unsupported {
             kind: self.format.clone(),
@@ -141,6 +149,7 @@ impl Request {
             options: &self.options,
             around: &Around::NONE,
             out: Some(&out),
+            ids: self.ids,
         };
         if let Some(stream) = stream {
             return stream(&input, content);
@@ -168,7 +177,7 @@ fn too_much() -> Reason {
     Reason::TooMuchInside { limit }
 }
 
-fn send_document(document: &Document, output: &mut impl Write) -> io::Result<()> {
+fn send_document(document: &ParsedDocument, output: &mut impl Write) -> io::Result<()> {
     document
         .check()
         .map_err(|_| wire::wrong("no engine takes this document"))?;
@@ -178,7 +187,7 @@ fn send_document(document: &Document, output: &mut impl Write) -> io::Result<()>
 /// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
 /// take, the file has failed.
 fn send(parsed: &Parsed, output: &mut impl Write) -> io::Result<()> {
-    let weight = |document: &Document| believe::weight(document.bytes());
+    let weight = |document: &ParsedDocument| believe::weight(document.bytes());
     let weight: usize = parsed.documents.iter().map(weight).sum();
     if weight > MAX_ANSWER_BYTES || parsed.documents.iter().any(|one| one.check().is_err()) {
         return reasons::put(Frame::new(wire::FAILED), &too_much()).send(output);
@@ -194,5 +203,7 @@ fn send(parsed: &Parsed, output: &mut impl Write) -> io::Result<()> {
         let frame = Frame::new(wire::WARNING);
         believe::put_problem(frame, &found.path, found.line, &found.reason).send(output)?;
     }
-    Frame::new(wire::DONE).send(output)
+    Frame::new(wire::DONE)
+        .number(u64::from(parsed.numbered))
+        .send(output)
 }

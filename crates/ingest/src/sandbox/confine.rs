@@ -17,43 +17,132 @@ pub(super) use self::linux::{bound, bound_time, shut_in, silence};
 /// The most memory of a child, in bytes of address space.
 pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
+/// How one wall around a child stands, as the child found it after it had built it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wall {
+    /// All of it.
+    Enforced,
+    /// Some of it: so many of the limits or filters, or the version of Landlock that the kernel has.
+    Partial(u16),
+    /// None of it, with the number of the system's error; 0 where there is none.
+    Missing(u16),
+}
+
+impl Wall {
+    fn number(self) -> u64 {
+        let (state, value) = match self {
+            Self::Enforced => (0, 0),
+            Self::Partial(value) => (1, value),
+            Self::Missing(errno) => (2, errno),
+        };
+        state << 16 | u64::from(value)
+    }
+
+    fn from_number(number: u64) -> Option<Self> {
+        let value = u16::try_from(number & 0xFFFF).ok()?;
+        match (number >> 16, value) {
+            (0, 0) => Some(Self::Enforced),
+            (1, value) => Some(Self::Partial(value)),
+            (2, errno) => Some(Self::Missing(errno)),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Wall {
+    /// Nothing stands until somebody built it.
+    fn default() -> Self {
+        Self::Missing(0)
+    }
+}
+
 /// Which walls a child stands behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Memory, processor time and open files are limited.
-    pub limits: bool,
+    /// Memory, processor time, stack, open and written files are limited.
+    pub limits: Wall,
     /// No file can be opened and no address reached, by Landlock.
-    pub landlock: bool,
+    pub landlock: Wall,
     /// Few system calls are left, by seccomp.
-    pub seccomp: bool,
+    pub seccomp: Wall,
 }
 
+/// The version of Landlock that has everything a child gives up; Linux 6.12 brought it.
+pub const LANDLOCK_VERSION: u16 = 6;
+
 impl Confinement {
-    /// True when every wall of this system stands.
+    /// True when nothing stands open: every wall is enforced, or what it lacks is closed by another one.
     pub fn is_complete(self) -> bool {
-        self.limits && self.landlock && self.seccomp
+        self.open().is_empty()
     }
 
-    pub(super) fn bits(self) -> u64 {
-        u64::from(self.limits) | u64::from(self.landlock) << 1 | u64::from(self.seccomp) << 2
+    /// The walls with their names.
+    pub fn walls(self) -> [(&'static str, Wall); 3] {
+        [
+            ("resource limits", self.limits),
+            ("Landlock", self.landlock),
+            ("seccomp", self.seccomp),
+        ]
     }
 
-    pub(super) fn from_bits(bits: u64) -> Self {
-        Self {
-            limits: bits & 1 != 0,
-            landlock: bits & 2 != 0,
-            seccomp: bits & 4 != 0,
+    /// The walls that leave something open, with their names.
+    fn open(self) -> Vec<(&'static str, Wall)> {
+        let closed = [
+            self.limits == Wall::Enforced,
+            self.is_landlock_enough(),
+            self.seccomp == Wall::Enforced,
+        ];
+        let walls = self.walls().into_iter().zip(closed);
+        walls
+            .filter_map(|(wall, closed)| (!closed).then_some(wall))
+            .collect()
+    }
+
+    /// Every version of Landlock keeps a process from opening, making and removing files. What later versions
+    /// added (truncating, TCP, devices, abstract sockets, signals) begins with system calls that our seccomp
+    /// filters leave to nobody, so that an older Landlock behind whole filters leaves nothing open. Demanding
+    /// the newest would shut out most servers of today and keep no parser from anything.
+    fn is_landlock_enough(self) -> bool {
+        match self.landlock {
+            Wall::Enforced => true,
+            Wall::Partial(version) => version >= 1 && self.seccomp == Wall::Enforced,
+            Wall::Missing(_) => false,
         }
+    }
+
+    /// What stands open, for people: `Landlock missing, seccomp incomplete`.
+    pub(crate) fn gaps(self) -> String {
+        let gap = |(name, wall)| match wall {
+            Wall::Missing(_) => format!("{name} missing"),
+            Wall::Partial(_) | Wall::Enforced => format!("{name} incomplete"),
+        };
+        let gaps: Vec<_> = self.open().into_iter().map(gap).collect();
+        gaps.join(", ")
+    }
+
+    pub(super) fn numbers(self) -> [u64; 3] {
+        self.walls().map(|(_, wall)| wall.number())
+    }
+
+    /// Nothing where a number says what no child says.
+    pub(super) fn from_numbers([limits, landlock, seccomp]: [u64; 3]) -> Option<Self> {
+        Some(Self {
+            limits: Wall::from_number(limits)?,
+            landlock: Wall::from_number(landlock)?,
+            seccomp: Wall::from_number(seccomp)?,
+        })
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    pub(in super::super) fn bound() {}
+    pub(in super::super) fn bound() -> bool {
+        false
+    }
 
     pub(in super::super) fn bound_time(_seconds: u64) {}
 
-    pub(in super::super) fn shut_in<I, O>(_input: &I, _output: &O) -> super::Confinement {
+    pub(in super::super) fn shut_in<I, O>(_pipes: (&I, &O), _fresh: bool) -> super::Confinement {
         super::Confinement::default()
     }
 }
@@ -66,11 +155,66 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_come_back() {
-        for bits in 0..8 {
-            assert_eq!(Confinement::from_bits(bits).bits(), bits);
+    fn numbers_come_back_and_others_are_refused() {
+        let walls = [
+            Wall::Enforced,
+            Wall::Partial(0),
+            Wall::Partial(5),
+            Wall::Missing(0),
+            Wall::Missing(u16::MAX),
+        ];
+        for wall in walls {
+            assert_eq!(Wall::from_number(wall.number()), Some(wall));
+            let confinement = Confinement {
+                limits: Wall::Enforced,
+                landlock: wall,
+                seccomp: Wall::Enforced,
+            };
+            let numbers = confinement.numbers();
+            assert_eq!(Confinement::from_numbers(numbers), Some(confinement));
         }
-        assert!(Confinement::from_bits(7).is_complete());
-        assert!(!Confinement::from_bits(5).is_complete());
+        for wrong in [1, 0xFFFF, 3 << 16, u64::MAX] {
+            assert_eq!(Wall::from_number(wrong), None);
+            assert_eq!(Confinement::from_numbers([0, 0, wrong]), None);
+        }
+    }
+
+    #[test]
+    fn nothing_stands_unless_it_was_built() {
+        let none = Confinement::default();
+        assert!(!none.is_complete());
+        assert_eq!(
+            none.gaps(),
+            "resource limits missing, Landlock missing, seccomp missing"
+        );
+    }
+
+    #[test]
+    fn an_older_landlock_is_enough_behind_whole_filters_alone() {
+        let old = Confinement {
+            limits: Wall::Enforced,
+            landlock: Wall::Partial(1),
+            seccomp: Wall::Enforced,
+        };
+        assert!(old.is_complete());
+        assert_eq!(old.gaps(), "");
+        let landlock = |landlock| Confinement { landlock, ..old };
+        assert!(landlock(Wall::Enforced).is_complete());
+        for open in [Wall::Partial(0), Wall::Missing(0), Wall::Missing(38)] {
+            assert!(!landlock(open).is_complete(), "{open:?}");
+        }
+        for open in [Wall::Partial(1), Wall::Missing(1)] {
+            let seccomp = Confinement {
+                seccomp: open,
+                ..old
+            };
+            assert!(!seccomp.is_complete(), "{open:?}");
+            assert!(seccomp.gaps().starts_with("Landlock incomplete, seccomp "));
+            let limits = Confinement {
+                limits: open,
+                ..old
+            };
+            assert!(!limits.is_complete(), "{open:?}");
+        }
     }
 }

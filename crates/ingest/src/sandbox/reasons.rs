@@ -31,7 +31,11 @@ fn cleaned(mut reason: Reason) -> Reason {
         Reason::Unsupported { kind: text }
         | Reason::BadId { why: text }
         | Reason::Query { why: text }
+        | Reason::NumberedRows { why: text }
+        | Reason::RepeatedIds { id: text, .. }
+        | Reason::NoSandbox { gaps: text }
         | Reason::SharedIds { first: text, .. }
+        | Reason::UnusableReaders { name: text, .. }
         | Reason::Cut { name: text, .. } => *text = clean(text),
         Reason::WrongType { name, kind, value } => {
             (*name, *kind, *value) = (clean(name), clean(kind), clean(value));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use docent_search::Document;
+use crate::reader_field::ParsedDocument;
 
 use super::believe::Answer;
 use super::confine::Confinement;
@@ -45,7 +45,8 @@ impl Task<'_> {
             .text(input.stem)
             .text(&serde_json::to_string(input.limits)?)
             .text(&serde_json::to_string(input.options)?)
-            .number(self.size))
+            .number(self.size)
+            .number(input.ids.number()))
     }
 
     fn time(&self) -> Duration {
@@ -56,7 +57,7 @@ impl Task<'_> {
 /// Takes documents as they come from a child.
 pub(super) trait Take {
     /// Takes a document; true when [`Take::hand_on`] should be called.
-    fn take(&mut self, document: Document) -> bool;
+    fn take(&mut self, document: ParsedDocument) -> bool;
 
     /// Hands on what was taken, however long that takes; false when no more is wanted.
     fn hand_on(&mut self) -> bool;
@@ -105,9 +106,9 @@ impl Worker {
         if frame.tag != wire::HELLO {
             return Err(wrong("the child says no hello"));
         }
-        let confinement = Confinement::from_bits(frame.number()?);
+        let numbers = [frame.number()?, frame.number()?, frame.number()?];
         frame.end()?;
-        Ok(confinement)
+        Confinement::from_numbers(numbers).ok_or_else(|| wrong("no such walls"))
     }
 
     pub(super) fn confinement(&self) -> Confinement {
@@ -247,8 +248,9 @@ fn answer(
             wire::SKIPPED => answer.skipped(&mut frame)?,
             wire::WARNING => answer.warning(&mut frame)?,
             wire::DONE => {
+                let numbered = frame.number()? == 1;
                 frame.end()?;
-                return Ok(Ok(answer.done()));
+                return Ok(Ok(answer.done(numbered)));
             }
             wire::FAILED => {
                 let reason = reasons::get(&mut frame)?;

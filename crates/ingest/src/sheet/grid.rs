@@ -7,13 +7,15 @@ use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean_line, cut};
-use crate::columns::put_moment;
+use crate::columns::{UniqueNames, put_moment};
 use crate::dates::{Moment, from_millis};
 use crate::digest::sha256;
 use crate::entry::{percent_encode, shorten};
 use crate::error::Reason;
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
+use crate::reader_field::{self, ReaderKeys};
+use crate::record_ids::{UniqueIds, twice};
 use crate::records::{Place, Records};
 use crate::text::{file_id, title_from_name};
 
@@ -85,6 +87,14 @@ impl Cell {
         }
     }
 
+    /// Text as text, and whatever else as something that is no text.
+    fn as_written(&self) -> Raw {
+        match self {
+            Self::Text(text) => Raw::String(text.clone()),
+            Self::Number(_) | Self::Bool(_) | Self::Moment(_) => Raw::Bool(false),
+        }
+    }
+
     fn put(self, name: &str, keys: &mut Map<String, Raw>) {
         let value = match self {
             Self::Moment(moment) => return put_moment(keys, name, moment),
@@ -110,6 +120,13 @@ pub(crate) fn as_number(number: f64) -> Raw {
 struct Row {
     number: u64,
     cells: Vec<(u32, Cell)>,
+}
+
+impl Row {
+    fn names_readers(&self, readers: &ReaderKeys) -> bool {
+        let mut cells = self.cells.iter();
+        cells.any(|(_, cell)| readers.concern(&cell.shown()))
+    }
 }
 
 #[derive(Debug)]
@@ -145,6 +162,12 @@ impl<'a> Book<'a> {
         }
         let mut name = clean_line(name);
         cut(&mut name, self.limits.max_name_chars);
+        // Rows are called after their sheet, and two names may be one once they are cleaned and cut.
+        let is_taken = |name: &str| self.sheets.iter().any(|sheet| sheet.name == name);
+        if is_taken(&name) {
+            let mut others = (2..).map(|number: usize| format!("{name} {number}"));
+            name = others.find(|name| !is_taken(name)).unwrap_or_default();
+        }
         self.sheets.push(Sheet {
             name,
             rows: Vec::new(),
@@ -194,22 +217,25 @@ impl<'a> Book<'a> {
         }
     }
 
-    pub(super) fn into_documents(self, input: &Input<'_>) -> Result<Parsed, Reason> {
-        let mut records = Records::new(input);
-        let mut sheets = self.sheets;
-        for sheet in &mut sheets {
+    pub(super) fn into_documents(mut self, input: &Input<'_>) -> Result<Parsed, Reason> {
+        for sheet in &mut self.sheets {
             sheet.sort();
         }
-        sheets.retain(|sheet| !sheet.rows.is_empty());
-        let sole = sheets.len() == 1;
-        for sheet in sheets {
-            match sheet.header() {
+        self.sheets.retain(|sheet| !sheet.rows.is_empty());
+        twice(input, |input| self.documents(input))
+    }
+
+    fn documents(&self, input: &Input<'_>) -> Result<Parsed, Reason> {
+        let mut records = Records::new(input);
+        let sole = self.sheets.len() == 1;
+        for sheet in &self.sheets {
+            match sheet.header(records.reader_keys()) {
                 Some(at) => add_table(&mut records, sheet, at, sole),
-                None => add_lines(&mut records, input, &sheet, sole)?,
+                None => add_lines(&mut records, input, sheet, sole)?,
             }
         }
-        for (sheet, reason) in self.problems {
-            records.skip_part(&sheet, reason);
+        for (sheet, reason) in &self.problems {
+            records.skip_part(sheet, reason.clone());
         }
         records.finish()
     }
@@ -247,9 +273,14 @@ impl Sheet {
 
     /// Where the header stands if the sheet is a table: at least two columns that it names, above at least
     /// two rows, most of which fill at least two of them.
-    fn header(&self) -> Option<usize> {
+    fn header(&self, readers: &ReaderKeys) -> Option<usize> {
         let wide = |row: &Row| row.cells.len() > 1;
         let at = self.rows.iter().take(MOST_ABOVE + 1).position(wide)?;
+        // As lines of text, or below another header, nobody would know who may read the rows.
+        let mut first = self.rows.iter().take(at + 1);
+        if let Some(named) = first.position(|row| row.names_readers(readers)) {
+            return Some(named);
+        }
         let (head, below) = (self.rows.get(at)?, self.rows.get(at + 1..)?);
         let names = head.cells.iter().filter(|(_, cell)| match cell {
             Cell::Text(text) => text.chars().nth(MOST_HEADER_CHARS).is_none(),
@@ -289,29 +320,33 @@ fn same_kinds(a: &Row, b: &Row) -> bool {
     kinds(a) == kinds(b)
 }
 
-fn add_table(records: &mut Records<'_>, sheet: Sheet, header: usize, sole: bool) {
-    let mut rows = sheet.rows.into_iter().skip(header);
+/// The names of columns; none for one that says who may read its rows.
+type Names = HashMap<u32, Option<String>>;
+
+fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool) {
+    let mut rows = sheet.rows.iter().skip(header);
     let Some(head) = rows.next() else { return };
-    let mut names = HashMap::new();
-    let mut taken = HashMap::new();
+    let mut names = Names::new();
+    let mut readers = Vec::new();
+    let mut taken = UniqueNames::default();
     for (column, cell) in &head.cells {
-        let mut name = cell.shown();
-        let times = taken.entry(name.clone()).or_insert(0_usize);
-        *times += 1;
-        if *times > 1 {
-            name = format!("{name} {times}");
+        let name = cell.shown();
+        if records.reader_keys().concern(&name) {
+            readers.push((*column, name));
+            names.insert(*column, None);
+            continue;
         }
-        names.insert(*column, name);
+        names.insert(*column, Some(taken.free(&name)));
     }
+    let has_keys = !sole && have_keys(rows.clone(), &names);
     for row in rows {
-        let mut keys = Map::new();
-        for (column, cell) in row.cells {
-            match names.get(&column) {
-                Some(name) => cell.put(name, &mut keys),
-                None => cell.put(&format!("column {}", letters(column)), &mut keys),
-            }
+        let mut keys = keys_of(row, &names);
+        for (column, name) in &readers {
+            let cell = row.cells.iter().find(|(at, _)| at == column);
+            let value = cell.map_or(Raw::Null, |(_, cell)| cell.as_written());
+            reader_field::put(&mut keys, name, value);
         }
-        let key = if sole { None } else { id_of(&keys) };
+        let key = if has_keys { id_of(&keys) } else { None };
         let place = Place::Table {
             table: &sheet.name,
             row: row.number,
@@ -323,6 +358,26 @@ fn add_table(records: &mut Records<'_>, sheet: Sheet, header: usize, sole: bool)
         }
         records.add(place, keys, None);
     }
+}
+
+fn keys_of(row: &Row, names: &Names) -> Map<String, Raw> {
+    let mut keys = Map::new();
+    for (column, cell) in &row.cells {
+        match names.get(column) {
+            Some(Some(name)) => cell.clone().put(name, &mut keys),
+            Some(None) => {}
+            None => cell
+                .clone()
+                .put(&format!("column {}", letters(*column)), &mut keys),
+        }
+    }
+    keys
+}
+
+/// Whether every row of a sheet calls itself something, and no two alike.
+fn have_keys<'r>(mut rows: impl Iterator<Item = &'r Row>, names: &Names) -> bool {
+    let mut unique = UniqueIds::of_table();
+    rows.all(|row| id_of(&keys_of(row, names)).is_some_and(|id| unique.add(&id).is_ok()))
 }
 
 /// What the row calls itself. Other sheets may count alike, so it is no id of its own.
@@ -390,7 +445,7 @@ fn add_lines(
         )
     };
     cut(&mut title, input.limits.max_title_chars);
-    records.add_document(Document {
+    let document = Document {
         id,
         title,
         hash: sha256(text.as_bytes()),
@@ -400,6 +455,7 @@ fn add_lines(
         date: None,
         fields: Vec::new(),
         source: input.path.to_owned(),
-    });
+    };
+    records.add_document(document.into());
     Ok(())
 }

@@ -8,8 +8,8 @@ use crate::columns::put_moment;
 use crate::dates::{self, Order, from_millis};
 use crate::sheet::as_number;
 
-/// Tables of one database.
-const MOST_TABLES: usize = 1_000;
+/// Tables of one database. One more is listed, which says that there are more.
+pub(super) const MOST_TABLES: usize = 1_000;
 
 /// One table or view, and how its rows are told apart.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<
             Some(only) => only.eq_ignore_ascii_case(&name) && (kind == "table" || kind == "view"),
             None => kind == "table",
         };
-        if wanted && tables.len() < MOST_TABLES {
+        if wanted && tables.len() <= MOST_TABLES {
             let described = describe(connection, &name, without_rowid || kind == "view");
             // A table that cannot be described says so when it is read, and costs no other.
             let (columns, key) = described.unwrap_or((Vec::new(), Key::Place));
@@ -143,6 +143,15 @@ impl Table {
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Text as text, nothing as nothing, and whatever else as something that is no text.
+pub(super) fn as_written(value: ValueRef<'_>) -> Raw {
+    match value {
+        ValueRef::Null => Raw::Null,
+        ValueRef::Text(text) => Raw::String(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => Raw::Bool(false),
+    }
 }
 
 impl Column {

@@ -13,6 +13,8 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::{clean_line, cut};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::reader_field;
+use crate::record_ids::{IdPass, UniqueIds, twice};
 use crate::records::{Place, Records};
 use columns::{Column, Key, Table};
 
@@ -29,7 +31,7 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 const MOST_STEPS: u64 = 1_000_000_000;
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    parse_within(input, MOST_STEPS)
+    twice(input, |input| parse_within(input, MOST_STEPS))
 }
 
 fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
@@ -54,7 +56,12 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
         });
     }
     connection::lock(&mut connection).map_err(|_| damaged("database"))?;
-    for table in &tables {
+    for (at, table) in tables.iter().enumerate() {
+        if at >= columns::MOST_TABLES {
+            let limit = columns::MOST_TABLES as u64;
+            records.skip_part(&table.name, Reason::TooMuchInside { limit });
+            break;
+        }
         if table.columns.len() > input.limits.max_columns {
             let limit = input.limits.max_columns;
             records.skip_part(&table.name, Reason::TooManyColumns { limit });
@@ -93,11 +100,13 @@ fn read_table(
     records: &mut Records<'_>,
 ) -> Result<bool, Error> {
     let mut statement = connection.prepare(&table.select())?;
+    // A scan ends at the first row, whatever it is called.
+    let has_keys = input.ids != IdPass::Scan && are_unique(&mut statement, table)?;
     let mut rows = statement.query([])?;
     let mut number = 0;
     while let Some(row) = rows.next()? {
         number += 1;
-        let key = key_of(row, table);
+        let key = if has_keys { key_of(row, table) } else { None };
         let place = Place::Table {
             table: &table.name,
             row: number,
@@ -108,6 +117,26 @@ fn read_table(
             return Ok(false);
         }
         add(row, place, &table.columns, input, records);
+    }
+    Ok(true)
+}
+
+/// Whether every row has a key and no two keys look alike once they are written down: `1` may be a number in
+/// one row and a text in another, and a key may be missing.
+fn are_unique(statement: &mut Statement<'_>, table: &Table) -> Result<bool, Error> {
+    match table.key {
+        Key::Place => return Ok(false),
+        Key::RowId(_) => return Ok(true),
+        Key::Columns(_) => {}
+    }
+    let mut unique = UniqueIds::of_table();
+    let mut rows = statement.query([])?;
+    // Behind a damaged page there are no rows to be called anything; what is before it is read.
+    while let Ok(Some(row)) = rows.next() {
+        let key = key_of(row, table);
+        if key.is_none_or(|key| unique.add(&key).is_err()) {
+            return Ok(false);
+        }
     }
     Ok(true)
 }
@@ -197,7 +226,7 @@ fn add(
     input: &Input<'_>,
     records: &mut Records<'_>,
 ) {
-    let mut keys = Map::new();
+    let (mut keys, mut readers) = (Map::new(), Map::new());
     let mut left = input.limits.max_line_bytes;
     for (at, column) in columns.iter().enumerate() {
         let value = row.get_ref(at).unwrap_or(ValueRef::Null);
@@ -210,10 +239,16 @@ fn add(
             return records.skip(place, Reason::LineTooLong { limit });
         }
         left -= bytes;
+        if records.reader_keys().concern(&column.name) {
+            let value = columns::as_written(value);
+            reader_field::put(&mut readers, &column.name, value);
+            continue;
+        }
         column.put(value, &mut keys);
     }
     // Pictures and other bytes are no text; a row of nothing else has nothing to say.
     keys.retain(|_, value| *value != Raw::Null);
+    keys.append(&mut readers);
     records.add(place, keys, None);
 }
 

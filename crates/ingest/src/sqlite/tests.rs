@@ -35,6 +35,7 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
             table: asked.table.map(str::to_owned),
             query: asked.query.map(str::to_owned),
         },
+        ..Options::default()
     };
     let limits = asked.limits.clone().unwrap_or_default();
     let parsed = with_input("b.db", bytes, &limits, |input| {
@@ -42,9 +43,10 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
             options: &options,
             around: &Around::NONE,
             out: None,
+            ids: crate::record_ids::IdPass::Own,
             ..*input
         };
-        parse_within(&input, asked.steps)
+        twice(&input, |input| parse_within(input, asked.steps))
     });
     let parsed = match parsed {
         Ok(parsed) => parsed,

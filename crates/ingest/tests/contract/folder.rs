@@ -221,7 +221,7 @@ fn the_first_document_keeps_an_id() {
     );
     folder.write(
         "a.jsonl",
-        "{\"id\":\"x\",\"text\":\"a\"}\n{\"id\":\"x\",\"text\":\"again\"}\n",
+        "{\"id\":\"x\",\"text\":\"a\"}\n{\"id\":\"z\",\"text\":\"again\"}\n",
     );
     let limits = Limits::default();
     let source = folder.source(limits.clone());
@@ -236,15 +236,7 @@ fn the_first_document_keeps_an_id() {
         }
     }
     let again = "duplicate-id: the id `x` belongs to a document of `a.jsonl`";
-    assert_eq!(
-        log,
-        [
-            "x a",
-            &format!("a.jsonl {again}"),
-            &format!("b.jsonl {again}"),
-            "y b"
-        ]
-    );
+    assert_eq!(log, ["x a", "z again", &format!("b.jsonl {again}"), "y b"]);
 }
 
 #[test]
@@ -327,7 +319,7 @@ mod unix {
         assert!(
             few.skipped
                 .iter()
-                .any(|skipped| skipped.reason == Reason::More { count: 1 })
+                .any(|skipped| skipped.reason == Reason::More { count: 1, lost: 0 })
         );
     }
 

@@ -149,7 +149,7 @@ pub(crate) fn shown(read: Result<Reading, Reason>) -> Json {
     let problem =
         |line: Option<u64>, reason: &Reason| json!([line, reason.code(), reason.to_string()]);
     json!({
-        "documents": reading.documents.iter().map(document).collect::<Vec<_>>(),
+        "documents": reading.documents.iter().map(|one| document(one)).collect::<Vec<_>>(),
         "skipped": reading.skipped.iter().map(|s| problem(s.line, &s.reason)).collect::<Vec<_>>(),
         "warnings": reading.warnings.iter().map(|w| problem(w.line, &w.reason)).collect::<Vec<_>>(),
     })

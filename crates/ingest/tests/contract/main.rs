@@ -13,7 +13,9 @@ mod elsewhere;
 mod folder;
 mod golden;
 mod mutated;
+mod rows;
 mod streams;
+mod tables;
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::index::{complaints, summary};
+use super::super::index::{complaints, keep_losses, summary};
 use super::changes::Changes;
 use super::{Desk, settle};
 use crate::app::OVERVIEW;
@@ -77,6 +77,9 @@ impl Keeper {
                 }
             }
             let outcome = self.look(&mut seen).await;
+            if let Ok(report) = &outcome {
+                keep_losses(report, &self.index);
+            }
             let is_failed = outcome.is_err();
             if self.parts.tell(outcome, is_first).await && self.parts.knowledge.documents() == 0 {
                 self.warn_empty();
@@ -98,6 +101,7 @@ impl Keeper {
             }
             if self.reload() {
                 seen = Seen::default();
+                self.close_stale().await;
             }
         }
     }
@@ -154,6 +158,16 @@ impl Keeper {
         self.parts.knowledge.read_by(new.permissions.claims.clone());
         self.settings.permissions = new.permissions;
         reloaded.remakes
+    }
+
+    /// Takes documents out at once that other rules may have left open; the look that follows reads them again.
+    async fn close_stale(&self) {
+        let engine = self.parts.knowledge.engine.as_ref();
+        if let Ok(true) = engine.leads().await
+            && let Err(problem) = corpus::withdraw_stale(engine, &self.settings.shape()).await
+        {
+            output::problem(&problem);
+        }
     }
 
     fn warn_empty(&self) {

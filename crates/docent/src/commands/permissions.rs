@@ -1,0 +1,345 @@
+//! `docent permissions`: says who may read a document and why, and which documents nobody can read.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use docent_ingest::ReaderField;
+use docent_mcp::ApiKeys;
+use docent_mcp::sign_in::Users;
+use docent_search::{DocId, Document, Engine, Held, Principal, Reader, Readers};
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::serve::KEYS;
+use crate::args::{Explain, PermissionsCommand};
+use crate::corpus;
+use crate::knowledge::counted;
+use crate::output;
+use crate::permissions::{self, Audience, Permissions};
+use crate::problem::Problem;
+use crate::shape::fault_of;
+
+/// The most documents that a list shows.
+const MAX_LISTED: usize = 10_000;
+
+pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode, Problem> {
+    let engine = super::search::engine(desk)?;
+    let runtime = super::runtime()?;
+    match command {
+        PermissionsCommand::Explain(explain) => {
+            let document = runtime.block_on(found(engine.as_ref(), &explain.id))?;
+            explained(desk, &document, explain)
+        }
+        PermissionsCommand::List { unreadable, json } => {
+            let list = runtime.block_on(listed(desk, engine.as_ref(), *unreadable))?;
+            list.show(*unreadable, *json)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn found(engine: &dyn Engine, id: &str) -> Result<Document, Problem> {
+    let unknown = || {
+        let hint = "ids come from `docent search`; `docent index` brings the index up to date";
+        Problem::usage(format!("no document with id `{id}`")).hint(hint)
+    };
+    let parsed = DocId::parse(id).map_err(|_| unknown())?;
+    let document = engine.fetch(parsed, Reader::owner()).await?;
+    let document = document.ok_or_else(unknown)?;
+    Ok(Document::clone(&document))
+}
+
+/// Which rule decides about a document.
+#[derive(Debug, PartialEq, Eq)]
+enum Rule {
+    /// Its own field.
+    Field(String),
+    /// Its own field, which names nobody, for this reason and with this cure.
+    Fault(String, &'static str),
+    /// The folder with this pattern.
+    Folder(String),
+    Default,
+}
+
+impl Rule {
+    /// The rule that made the readers of a document what they are in the index.
+    fn of(rules: &Permissions, document: &Document, said: Option<&ReaderField>) -> Self {
+        let field = rules.field.clone().unwrap_or_default();
+        if let Some(fault) = fault_of(&document.hash) {
+            return Self::Fault(format!("its field `{field}` {fault}"), fault.hint());
+        }
+        let is_said = match said {
+            Some(said) => *said != ReaderField::Absent,
+            None => false,
+        };
+        // What `[fields]` makes of a document stands in no file, but shows in its readers.
+        let differs = document.readers != rules.of_file(&document.source);
+        if rules.field.is_some() && (is_said || differs) {
+            return Self::Field(field);
+        }
+        match rules.folder(&document.source) {
+            Some(folder) => Self::Folder(folder.path.to_string()),
+            None => Self::Default,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Field(_) | Self::Fault(..) => "field",
+            Self::Folder(_) => "folder",
+            Self::Default => "default",
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Field(name) => format!("its field `{name}` says so"),
+            Self::Fault(why, _) => why.clone(),
+            Self::Folder(path) => format!("the folder rule `{path}` of docent.toml says so"),
+            Self::Default => "no rule speaks of it, so `permissions.default` counts".to_owned(),
+        }
+    }
+
+    /// What lets somebody in where nobody is.
+    fn cure(&self) -> &'static str {
+        match self {
+            Self::Fault(_, cure) => cure,
+            Self::Field(_) => "name its readers in the field, if somebody should read it",
+            Self::Folder(_) => "name readers in the folder's rule, if somebody should read it",
+            Self::Default => "add a folder's rule, or change `permissions.default`",
+        }
+    }
+}
+
+fn explained(desk: &Desk, document: &Document, explain: &Explain) -> Result<ExitCode, Problem> {
+    let rules = &desk.settings.permissions;
+    if !desk.settings.shape().made(&document.source, &document.hash) {
+        let hint = format!("`docent index {}` reads it again", desk.folder.display());
+        output::warn("it was indexed under other settings", Some(&hint));
+    }
+    let said = corpus::said_of_readers(&desk.folder, &desk.settings, document);
+    let rule = Rule::of(rules, document, said.as_ref());
+    let verdict = match &explain.who {
+        Some(name) => Some(Verdict::of(desk, name, document)?),
+        None => None,
+    };
+    if explain.json {
+        output::json(&json!({
+            "id": document.id.as_str(), "source": document.source,
+            "readers": wire(&document.readers), "rule": rule.code(), "why": rule.words(),
+            "hint": is_closed(&document.readers).then(|| rule.cure()),
+            "as": verdict.as_ref().map(Verdict::wire),
+        }))?;
+    } else {
+        let mut lines = vec![
+            format!("{} ({})", document.id, document.source),
+            format!("  readers: {}", words(&document.readers)),
+            format!("  why: {}", rule.words()),
+        ];
+        if is_closed(&document.readers) {
+            lines.push(format!("  hint: {}", rule.cure()));
+        }
+        lines.extend(verdict.as_ref().map(Verdict::words));
+        output::data(&lines.join("\n"))?;
+    }
+    let may = verdict.is_none_or(|verdict| verdict.may);
+    Ok(if may {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether somebody may read a document, and by what.
+struct Verdict {
+    name: String,
+    may: bool,
+    /// Everything that they hold.
+    holds: BTreeSet<Principal>,
+    /// What of it lets them in.
+    by: Vec<String>,
+}
+
+impl Verdict {
+    fn of(desk: &Desk, name: &str, document: &Document) -> Result<Self, Problem> {
+        let holds = held(desk, name)?;
+        let may = Reader::holder(holds.iter().cloned()).sees(document);
+        let by = match &document.readers {
+            Readers::Everyone => vec!["everyone".to_owned()],
+            Readers::Only(named) => named
+                .intersection(&holds)
+                .map(Principal::to_string)
+                .collect(),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            may,
+            holds,
+            by,
+        })
+    }
+
+    fn words(&self) -> String {
+        let holds: Vec<_> = self.holds.iter().map(Principal::as_str).collect();
+        let holds = match holds.as_slice() {
+            [] => "nothing".to_owned(),
+            some => format!("`{}`", some.join("`, `")),
+        };
+        if self.may {
+            format!("  as `{}`: yes, by `{}`", self.name, self.by.join("`, `"))
+        } else {
+            format!(
+                "  as `{}`: no, because {holds} is not among its readers",
+                self.name
+            )
+        }
+    }
+
+    fn wire(&self) -> Value {
+        let holds: Vec<_> = self.holds.iter().map(Principal::as_str).collect();
+        json!({"name": self.name, "may_read": self.may, "holds": holds, "by": self.by})
+    }
+}
+
+/// What somebody holds by this name: a user with a password here, an API key, or whoever a field would name so.
+fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
+    if name == "everyone" {
+        return Ok(BTreeSet::new());
+    }
+    let signed_in = Audience::SignedIn.readers();
+    let Readers::Only(mut holds) = signed_in else {
+        return Ok(BTreeSet::new());
+    };
+    let claims = &desk.settings.permissions.claims;
+    let failed = |error: &dyn std::fmt::Display| Problem::failed(error.to_string());
+    let users = Users::at(&desk.sign_in_dir());
+    if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
+        holds.extend(permissions::subject(&user.name));
+        holds.extend(user.groups.iter().filter_map(|one| permissions::group(one)));
+        holds.extend(user.email.iter().filter_map(|one| permissions::email(one)));
+        return Ok(holds);
+    }
+    let keys = ApiKeys::open(desk.sign_in_dir().join(KEYS)).map_err(|error| failed(&error))?;
+    if let Some(key) = keys.list().into_iter().find(|key| key.grant.name == name) {
+        let claim = |name: &str| key.grant.claims.get(name).into_iter().flatten();
+        holds.extend(permissions::key(name));
+        holds.extend(claim(&claims.groups).filter_map(|one| permissions::group(one)));
+        holds.extend(claim(&claims.email).filter_map(|one| permissions::email(one)));
+        return Ok(holds);
+    }
+    let Some(one) = permissions::named_by(name.trim()) else {
+        let hint = "name a user, an API key, a group, an address of mail, `sub:…` or `everyone`";
+        return Err(Problem::usage(format!("nobody can be called `{name}`")).hint(hint));
+    };
+    holds.insert(one);
+    Ok(holds)
+}
+
+/// Documents with who may read them.
+struct List {
+    rows: Vec<Row>,
+    /// How many there are in all.
+    count: usize,
+}
+
+struct Row {
+    id: String,
+    source: String,
+    readers: Readers,
+    rule: Rule,
+}
+
+async fn listed(desk: &Desk, engine: &dyn Engine, unreadable: bool) -> Result<List, Problem> {
+    let rules = &desk.settings.permissions;
+    let mut list = List {
+        rows: Vec::new(),
+        count: 0,
+    };
+    for Held { id, .. } in engine.inventory().await? {
+        // A document that went while the list was made is not listed.
+        let Some(document) = engine.fetch(id, Reader::owner()).await? else {
+            continue;
+        };
+        if unreadable && !is_closed(&document.readers) {
+            continue;
+        }
+        list.count += 1;
+        if list.rows.len() < MAX_LISTED {
+            list.rows.push(Row {
+                id: document.id.to_string(),
+                source: document.source.clone(),
+                readers: document.readers.clone(),
+                rule: Rule::of(rules, &document, None),
+            });
+        }
+    }
+    Ok(list)
+}
+
+impl List {
+    fn show(&self, unreadable: bool, as_json: bool) -> Result<(), Problem> {
+        let more = self.count - self.rows.len();
+        if as_json {
+            let rows: Vec<_> = self.rows.iter().map(Row::wire).collect();
+            return output::json(
+                &json!({"documents": rows, "count": self.count, "unlisted": more}),
+            );
+        }
+        for row in &self.rows {
+            output::data(&row.words())?;
+        }
+        if more > 0 {
+            output::say(&format!("{more} more"));
+        }
+        let what = counted(self.count as u64, "document");
+        output::say(&match unreadable {
+            true => format!("{what} that nobody can read"),
+            false => what,
+        });
+        Ok(())
+    }
+}
+
+impl Row {
+    fn words(&self) -> String {
+        let head = format!("{} ({}): {}", self.id, self.source, words(&self.readers));
+        if is_closed(&self.readers) {
+            return format!(
+                "{head}, because {} ({})",
+                self.rule.words(),
+                self.rule.cure()
+            );
+        }
+        head
+    }
+
+    fn wire(&self) -> Value {
+        json!({
+            "id": self.id, "source": self.source, "readers": wire(&self.readers),
+            "rule": self.rule.code(), "why": self.rule.words(),
+            "hint": is_closed(&self.readers).then(|| self.rule.cure()),
+        })
+    }
+}
+
+fn is_closed(readers: &Readers) -> bool {
+    matches!(readers, Readers::Only(named) if named.is_empty())
+}
+
+fn words(readers: &Readers) -> String {
+    match readers {
+        Readers::Everyone => "everyone".to_owned(),
+        Readers::Only(named) if named.is_empty() => "nobody".to_owned(),
+        Readers::Only(named) => {
+            let named: Vec<_> = named.iter().map(Principal::as_str).collect();
+            named.join(", ")
+        }
+    }
+}
+
+fn wire(readers: &Readers) -> Value {
+    match readers {
+        Readers::Everyone => json!(["everyone"]),
+        Readers::Only(named) => named.iter().map(Principal::as_str).collect(),
+    }
+}

@@ -1,0 +1,93 @@
+//! What the index holds into the documents that nobody may read because their own field is malformed, and
+//! those that were made under other rules. Hashes tell both, so that no document is loaded.
+
+use docent_ingest::ReaderFault;
+use docent_search::{Change, DocId, Engine, Holding};
+
+use super::batch::MOST_DOCUMENTS;
+use crate::problem::Problem;
+use crate::shape::{Shape, fault_of};
+
+/// Documents whose own field names nobody.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them, in the order of their ids.
+    pub first: Vec<Fault>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fault {
+    pub id: String,
+    pub source: String,
+    /// The code of what is wrong with its field.
+    code: &'static str,
+}
+
+impl Fault {
+    pub(crate) fn fault(&self) -> ReaderFault {
+        // The code is one of those that there are.
+        ReaderFault::of_code(self.code).unwrap_or(ReaderFault::Null)
+    }
+}
+
+impl Unreadable {
+    /// All that an engine holds, of which at most so many are named.
+    pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, Problem> {
+        let mut found = Self::default();
+        let mut named = std::collections::BTreeSet::new();
+        let mut each = |held: Holding<'_>| {
+            let Some(fault) = fault_of(held.hash) else {
+                return;
+            };
+            found.count += 1;
+            named.insert(Fault {
+                id: held.id.to_owned(),
+                source: held.source.to_owned(),
+                code: fault.code(),
+            });
+            if named.len() > most {
+                named.pop_last();
+            }
+        };
+        engine.holdings(&mut each).await?;
+        found.first = named.into_iter().collect();
+        Ok(found)
+    }
+}
+
+/// How many documents were made under other rules than these, where these let not everyone read everything.
+pub(crate) async fn count_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
+    stale(engine, shape).await.map(|ids| ids.len())
+}
+
+/// Takes documents out of the index that were made under other rules, so that nobody finds one that the rules
+/// of today may close. They come back when their files are read again. Says how many there were.
+pub(crate) async fn withdraw_stale(engine: &dyn Engine, shape: &Shape) -> Result<usize, Problem> {
+    let mut ids = stale(engine, shape).await?;
+    let count = ids.len();
+    while !ids.is_empty() {
+        let rest = ids.split_off(ids.len().min(MOST_DOCUMENTS));
+        let changes = ids.into_iter().map(Change::Remove).collect();
+        engine.apply(changes).await?;
+        ids = rest;
+    }
+    Ok(count)
+}
+
+async fn stale(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem> {
+    let mut ids = Vec::new();
+    if !shape.is_guarded() {
+        return Ok(ids);
+    }
+    let mut each = |held: Holding<'_>| {
+        if !shape.made(held.source, held.hash) {
+            ids.extend(DocId::parse(held.id));
+        }
+    };
+    engine.holdings(&mut each).await?;
+    ids.sort();
+    Ok(ids)
+}

@@ -1,0 +1,151 @@
+//! What a sync could not index, kept beside the index so that `docent doctor` can name it without reading every
+//! file again.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::corpus::Report;
+
+/// The most losses that are kept one by one; the others are counted.
+const MOST_LISTED: usize = 100;
+
+/// The most bytes of the file: a hundred paths, messages and hints stay far below.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Rows and files that were lost in the last sync.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Losses {
+    /// How many there are, those that are not listed included.
+    pub lost: u64,
+    pub listed: Vec<Loss>,
+}
+
+/// One row or file that was lost.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Loss {
+    /// The path inside the folder.
+    pub path: String,
+    pub line: Option<u64>,
+    /// Why, for people.
+    pub message: String,
+    pub hint: String,
+}
+
+impl Losses {
+    /// What a report tells about losses.
+    pub(crate) fn of(report: &Report) -> Self {
+        let lost = report.skipped.iter().filter(|one| one.reason.lost() > 0);
+        let listed = lost.take(MOST_LISTED).map(|one| Loss {
+            path: one.path.clone(),
+            line: one.line,
+            message: one.reason.to_string(),
+            hint: one.reason.hint().to_owned(),
+        });
+        Self {
+            lost: report.lost,
+            listed: listed.collect(),
+        }
+    }
+
+    /// Keeps them beside the index. Where nothing was lost, no file says so.
+    pub(crate) fn keep(&self, index: &Path) -> std::io::Result<()> {
+        let path = place(index);
+        if self.lost == 0 {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                Err(_) | Ok(()) => Ok(()),
+            };
+        }
+        let text = serde_json::to_string_pretty(self)?;
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        fs::create_dir_all(index)?;
+        // Whoever reads meanwhile sees the old file or the new one.
+        let fresh = path.with_extension("json.new");
+        fs::write(&fresh, text)?;
+        fs::rename(fresh, path)
+    }
+
+    /// What was kept; nothing where nothing was lost.
+    ///
+    /// # Errors
+    /// When there is a file and it cannot be understood.
+    pub(crate) fn kept(index: &Path) -> std::io::Result<Option<Self>> {
+        let file = match File::open(place(index)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+            file => file?,
+        };
+        let mut text = String::new();
+        file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(std::io::Error::other("it is too long"));
+        }
+        Ok(Some(serde_json::from_str(&text)?))
+    }
+}
+
+fn place(index: &Path) -> PathBuf {
+    index.join("losses.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use docent_ingest::{Reason, Skipped};
+
+    use super::*;
+
+    fn report(lost: usize) -> Report {
+        let skipped = |n: usize| Skipped {
+            path: format!("{n}.csv"),
+            line: Some(7),
+            reason: Reason::NotAnObject,
+        };
+        let mut skipped: Vec<_> = (0..lost).map(skipped).collect();
+        skipped.push(Skipped {
+            path: "a.png".to_owned(),
+            line: None,
+            reason: Reason::Link,
+        });
+        Report {
+            skipped,
+            lost: lost as u64,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn losses_are_kept_until_there_are_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        assert_eq!(Losses::kept(&index).unwrap(), None);
+        Losses::of(&report(0)).keep(&index).unwrap();
+        assert!(!index.exists(), "nothing was lost, so nothing is written");
+        Losses::of(&report(2)).keep(&index).unwrap();
+        let kept = Losses::kept(&index).unwrap().unwrap();
+        assert_eq!((kept.lost, kept.listed.len()), (2, 2));
+        assert_eq!(kept.listed[1].path, "1.csv");
+        Losses::of(&report(0)).keep(&index).unwrap();
+        assert_eq!(Losses::kept(&index).unwrap(), None);
+    }
+
+    #[test]
+    fn the_list_and_the_file_end_at_their_bounds() {
+        let all = Losses::of(&report(MOST_LISTED));
+        assert_eq!(all.listed.len(), MOST_LISTED);
+        let more = Losses::of(&report(MOST_LISTED + 1));
+        assert_eq!(
+            (more.lost as usize, more.listed.len()),
+            (MOST_LISTED + 1, MOST_LISTED)
+        );
+        let dir = tempfile::tempdir().unwrap();
+        for bad in ["", "{", &" ".repeat(MAX_BYTES as usize + 1)] {
+            fs::write(place(dir.path()), bad).unwrap();
+            assert!(Losses::kept(dir.path()).is_err());
+        }
+    }
+}

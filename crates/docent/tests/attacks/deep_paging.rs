@@ -1,0 +1,68 @@
+//! Pages far from the first: passing over thousands of results costs about as much as a search, not as much as
+//! reading them all.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::process::{Dir, Server};
+
+/// Rows, in several files so that the index has several segments.
+const FILES: usize = 4;
+const ROWS: usize = 2_500;
+/// How often each is asked.
+const ROUNDS: usize = 20;
+/// The most that a deep page may cost, in searches. Before, it was more than sixty.
+const MAX_RATIO: u64 = 25;
+
+/// The processor time that a process took so far, in ticks of the clock.
+fn ticks(server: &Server) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
+    let fields: Vec<_> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_deep_page_costs_no_more_than_a_few_searches() {
+    let dir = Dir::new();
+    for file in 0..FILES {
+        let mut table = "name,note\n".to_owned();
+        for row in 0..ROWS {
+            let _ = writeln!(
+                table,
+                "berth {file} {row},the ferry waits at pier {}",
+                row % 7
+            );
+        }
+        dir.write(&format!("docs/berths{file}.csv"), &table);
+        // Each its own commit, and so its own segment.
+        let ran = dir.run(&["index", "docs"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    dir.write(
+        "docs/docent.toml",
+        "[search]\nmode = \"lexical\"\n[model]\nname = \"none\"\n",
+    );
+    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    server.wait_until_synced();
+    let cost = |offset: usize| {
+        let ask = json!({"query": "ferry", "offset": offset, "limit": 10});
+        let answer = server.call("find", &ask);
+        let results = answer["structuredContent"]["results"]
+            .as_array()
+            .map(Vec::len);
+        assert_eq!(results, Some(10), "{answer}");
+        let before = ticks(&server);
+        for _ in 0..ROUNDS {
+            server.call("find", &ask);
+        }
+        ticks(&server) - before
+    };
+    let (first, deep) = (cost(0).max(1), cost(9_980));
+    assert!(deep <= first * MAX_RATIO, "{first} and {deep} ticks");
+}

@@ -1,0 +1,498 @@
+//! Documents whose field for readers is there and names nobody, in every way that was found or thought of: they
+//! are for nobody, on every way to them, and nothing shows that they are there.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::process::{Dir, Server};
+
+const RULES: &str = "[permissions]\ndefault = \"everyone\"\nfield = \"allowed\"\n";
+
+/// A word that stands in every document here.
+const WORD: &str = "quillfish";
+
+/// Front matter, all of it closed to who did not sign in; each becomes a file of its own.
+#[rustfmt::skip]
+const NOTES: &[(&str, &str)] = &[
+    ("empty-list", "---\nallowed: []\n---\n"),
+    ("empty-text", "---\nallowed: \"\"\n---\n"),
+    ("blank-text", "---\nallowed: \"  \"\n---\n"),
+    ("null", "---\nallowed:\n---\n"),
+    ("tilde", "---\nallowed: ~\n---\n"),
+    ("nulls", "---\nallowed: [null, \"\"]\n---\n"),
+    ("null-beside", "---\nallowed: [everyone, null]\n---\n"),
+    ("number", "---\nallowed: 7\n---\n"),
+    ("flag", "---\nallowed: true\n---\n"),
+    ("inner-list", "---\nallowed: [[everyone]]\n---\n"),
+    ("toml-list", "+++\nallowed = []\n+++\n"),
+    ("toml-table", "+++\n[allowed]\ngroups = [\"hr\"]\n+++\n"),
+    ("map", "---\nallowed: {groups: [hr]}\n---\n"),
+    ("empty-map", "---\nallowed: {}\n---\n"),
+    ("dotted", "---\nallowed.groups: [everyone]\n---\n"),
+    ("broken", "---\nallowed: [hr\n---\n"),
+    ("broken-elsewhere", "---\ntitle: a: b\nallowed: [hr]\n---\n"),
+    ("broken-toml", "+++\nallowed = [\"hr\"\n+++\n"),
+    ("unclosed", "---\nallowed: [hr]\n"),
+    ("unclosed-prose", "---\nsome prose\nallowed: [hr]\n"),
+    ("blank-line", "\n---\nallowed: [hr]\n---\n"),
+    ("blanks", "  \t\n ---\nallowed: [hr]\n---\n"),
+    ("mark-and-blank", "\u{FEFF}\n---\nallowed: [hr]\n---\n"),
+    ("long-fence", "-----\nallowed: [hr]\n-----\n"),
+    ("prose-first", "---\nsome prose\nallowed: [hr]\n---\n"),
+    ("json", "{\"allowed\": [\"hr\"]}\n"),
+    ("twice", "---\nallowed: [hr]\nallowed: [everyone]\n---\n"),
+    ("twice-first", "---\nallowed: [everyone]\nallowed: [hr]\n---\n"),
+    ("two-cases", "---\nAllowed: [hr]\nallowed: [everyone]\n---\n"),
+    ("alias", "---\nstaff: &staff [hr]\nallowed: *staff\n---\n"),
+    ("no-name", "---\nallowed: [everyone, \"group:\"]\n---\n"),
+    ("nobody", "---\nallowed: nobody\n---\n"),
+    ("case", "---\nALLOWED: [hr]\n---\n"),
+    ("hr", "---\nallowed: [hr]\n---\n"),
+];
+
+/// The same with those that are long.
+fn closed_notes() -> Vec<(&'static str, String)> {
+    let fields: String = (0..70).map(|n| format!("f{n}: {n}\n")).collect();
+    let names: Vec<_> = (0..257).map(|n| format!("g{n}")).collect();
+    let (long, longer) = ("x".repeat(600), "x".repeat(70_000));
+    let mut notes = vec![
+        (
+            "past-the-limit",
+            format!("---\n{fields}allowed: [hr]\n---\n"),
+        ),
+        ("too-long", format!("---\n# {longer}\nallowed: [hr]\n---\n")),
+        (
+            "too-many",
+            format!("---\nallowed: [{}]\n---\n", names.join(", ")),
+        ),
+        (
+            "long-name",
+            format!("---\nallowed: [everyone, {long}]\n---\n"),
+        ),
+    ];
+    notes.extend(NOTES.iter().map(|(name, text)| (*name, (*text).to_owned())));
+    notes
+}
+
+/// Who may read a note: the group `hr`, or nobody.
+fn mark(name: &str) -> &'static str {
+    match name {
+        "hr" | "case" | "past-the-limit" | "alias" => "hr",
+        _ => "closed",
+    }
+}
+
+/// Values of the field in JSON, all of them to be closed.
+const CLOSED_VALUES: &[&str] = &[
+    "[]",
+    "\"\"",
+    "\" \"",
+    "null",
+    "[null]",
+    "[null,\"\"]",
+    "[\"everyone\",7]",
+    "{}",
+    "7",
+    "true",
+    "{\"groups\":[\"hr\"]}",
+    "[\"everyone\",{\"a\":1}]",
+    "[[\"everyone\"]]",
+    "\",;\"",
+    "\"everyone\",\"allowed\":\"hr\"",
+    "[],\"allowed\":\"everyone\"",
+    "[],\"Allowed\":\"everyone\"",
+];
+
+fn lines() -> String {
+    let mut text = String::new();
+    for (n, value) in CLOSED_VALUES.iter().enumerate() {
+        let line =
+            format!(r#"{{"id":"line-{n}","text":"{WORD} closed-line-{n}","allowed":{value}}}"#);
+        writeln!(text, "{line}").unwrap();
+    }
+    let fields: String = (0..70).map(|n| format!("\"f{n}\":{n},")).collect();
+    let text_of = |name: &str| format!("\"id\":\"{name}\",\"text\":\"{WORD} {name}\"");
+    writeln!(
+        text,
+        "{{{fields}{},\"allowed\":[\"hr\"]}}",
+        text_of("hr-far")
+    )
+    .unwrap();
+    writeln!(text, "{{{}}}", text_of("open-line")).unwrap();
+    writeln!(text, "{{{},\"allowed\":[\"hr\"]}}", text_of("hr-line")).unwrap();
+    text
+}
+
+fn tables(dir: &Dir) {
+    let rows = |rows: &[&str]| rows.join("\n");
+    let text = |name: &str| format!("{WORD} {name}");
+    dir.write(
+        "docs/short.csv",
+        &rows(&[
+            "id,text,allowed",
+            &format!("cell-1,{},", text("closed-cell")),
+            &format!("cell-2,{}", text("closed-short")),
+            &format!("cell-3,{},hr", text("hr-cell")),
+            &format!("cell-4,{},everyone", text("open-cell")),
+        ]),
+    );
+    dir.write(
+        "docs/twice.csv",
+        &rows(&[
+            "id,text,allowed,allowed",
+            &format!("twice-1,{},hr,everyone", text("closed-header")),
+            &format!("twice-2,{},everyone,everyone", text("closed-header")),
+        ]),
+    );
+    dir.write(
+        "docs/one.csv",
+        &rows(&["text,Allowed ", &format!("{},", text("closed-one"))]),
+    );
+    let wide: Vec<_> = (0..70).map(|n| format!("f{n}")).collect();
+    let cells: Vec<_> = (0..70).map(|n| n.to_string()).collect();
+    dir.write(
+        "docs/wide.tsv",
+        &rows(&[
+            &format!("{}\ttext\tallowed", wide.join("\t")),
+            &format!("{}\t{}\thr", cells.join("\t"), text("hr-wide")),
+            &format!("{}\t{}\t", cells.join("\t"), text("closed-wide")),
+        ]),
+    );
+    dir.write(
+        "docs/plain.csv",
+        &rows(&["id,text,kind", &format!("plain-1,{},x", text("open-table"))]),
+    );
+    dir.write(
+        "docs/object.json",
+        &format!("{{\"title\":\"closed-object\",\"note\":\"{WORD} closed-object\",\"allowed\":{{\"groups\":[\"hr\"]}}}}"),
+    );
+    dir.write(
+        "docs/page.html",
+        &format!("<html><head><title>p</title><meta name=\"allowed\" content=\"\"></head><body>{WORD} closed-page</body></html>"),
+    );
+    dir.write(
+        "docs/book.ipynb",
+        &format!("{{\"nbformat\":4,\"metadata\":{{\"allowed\":null}},\"cells\":[{{\"cell_type\":\"markdown\",\"source\":\"{WORD} closed-book\"}}]}}"),
+    );
+}
+
+fn folder(rules: &str) -> Dir {
+    let dir = Dir::new();
+    dir.write("docs/docent.toml", rules);
+    for (name, head) in closed_notes() {
+        let mark = mark(name);
+        dir.write(
+            &format!("docs/{mark}-{name}.md"),
+            &format!("{head}\n{WORD} {mark}-{name}\n"),
+        );
+    }
+    dir.write(
+        "docs/open.md",
+        &format!("---\ntitle: T\n---\n{WORD} open-note\n"),
+    );
+    dir.write("docs/open-bare.md", &format!("{WORD} open-bare\n"));
+    dir.write("docs/lines.jsonl", &lines());
+    tables(&dir);
+    dir
+}
+
+/// Everything that an MCP client hears when it asks for all there is.
+fn heard(server: &Server, headers: &str) -> String {
+    let mut all = String::new();
+    let mut ask = |method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let (head, body) = server.raw("POST", "/mcp", Some(&message), headers);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
+        all.push_str(&body);
+    };
+    ask("tools/list", json!({}));
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    ask("tools/call", call("search", json!({"query": WORD})));
+    ask("tools/call", call("list_fields", json!({})));
+    for offset in [0, 50, 100] {
+        let arguments = json!({"query": WORD, "limit": 50, "offset": offset});
+        ask("tools/call", call("find", arguments));
+    }
+    all
+}
+
+/// The words around the first of these marks that stands in an answer.
+fn leak(all: &str, marks: &[&str]) -> Option<String> {
+    let at = marks.iter().find_map(|mark| all.find(mark))?;
+    let before = all.get(..at)?.chars().rev().take(80).count();
+    Some(
+        all.chars()
+            .skip(all.get(..at)?.chars().count() - before)
+            .take(200)
+            .collect(),
+    )
+}
+
+fn ids() -> Vec<String> {
+    let mut ids: Vec<_> = closed_notes()
+        .iter()
+        .map(|(name, _)| format!("{}-{name}.md", mark(name)))
+        .collect();
+    ids.extend((0..CLOSED_VALUES.len()).map(|n| format!("line-{n}")));
+    let others = [
+        "hr-far",
+        "cell-1",
+        "cell-2",
+        "twice-1",
+        "twice-2",
+        "one.csv#L2",
+        "wide.tsv#L2",
+        "wide.tsv#L3",
+        "object.json",
+        "page.html",
+        "book.ipynb",
+        "hr-line",
+        "cell-3",
+    ];
+    ids.extend(others.map(str::to_owned));
+    ids
+}
+
+/// The answer to a fetch, without the id that was asked for.
+fn fetched(server: &Server, id: &str) -> String {
+    let answer = server.call("fetch", &json!({"id": id}));
+    answer.to_string().replace(id, "ID")
+}
+
+#[test]
+fn nobody_finds_what_names_nobody() {
+    let dir = folder(RULES);
+    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    server.wait_until_synced();
+    let all = heard(&server, "");
+    for mark in [
+        "open-note",
+        "open-bare",
+        "open-line",
+        "open-cell",
+        "open-table",
+    ] {
+        assert!(all.contains(mark), "{mark} is missing: {all}");
+    }
+    assert_eq!(leak(&all, &["closed-", "hr-", "allowed"]), None);
+    let absent = fetched(&server, "no-such-document");
+    let (status, _, page) = server.page("/d/no-such-document");
+    for id in ids() {
+        assert_eq!(fetched(&server, &id), absent, "{id}");
+        let path = format!("/d/{}", id.replace('#', "%23"));
+        let found = server.page(&path);
+        assert_eq!(
+            (found.0, found.2.replace(&id, "no-such-document")),
+            (status, page.clone()),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn who_is_named_reads_theirs_and_the_owner_is_told_of_the_rest() {
+    let rules = format!("{RULES}[auth]\napi_keys = true\nrequired = false\n");
+    let dir = folder(&rules);
+    let made = dir.run(&[
+        "key",
+        "add",
+        "reader",
+        "--claim",
+        "groups=hr",
+        "--path",
+        "docs",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let key = format!("Authorization: Bearer {}\r\n", made.stdout.trim());
+    let indexed = dir.run(&["index", "docs"]);
+    assert_eq!(indexed.code, Some(0), "{indexed:?}");
+    assert!(
+        indexed.stdout.contains("that nobody may read"),
+        "{}",
+        indexed.stdout
+    );
+    for named in [
+        "closed-empty-list.md: nobody may read it, because `allowed` is empty",
+        "closed-broken.md: nobody may read it, because `allowed` may stand in front matter",
+        "short.csv",
+        "lines.jsonl",
+    ] {
+        assert!(
+            indexed.stderr.contains(named),
+            "{named}: {}",
+            indexed.stderr
+        );
+    }
+    // Told again, although no file has changed.
+    let again = dir.run(&["index", "docs"]);
+    assert!(
+        again.stderr.contains("closed-empty-list.md"),
+        "{}",
+        again.stderr
+    );
+    let doctor = dir.run(&["doctor", "docs"]);
+    assert!(
+        doctor.stdout.contains("nobody may read"),
+        "{}",
+        doctor.stdout
+    );
+    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    server.wait_until_synced();
+    let all = heard(&server, &key);
+    for mark in [
+        "hr-line",
+        "hr-cell",
+        "hr-hr",
+        "hr-case",
+        "hr-far",
+        "hr-wide",
+        "hr-past-the-limit",
+        "open-note",
+    ] {
+        assert!(all.contains(mark), "{mark} is missing: {all}");
+    }
+    assert_eq!(leak(&all, &["closed-", "allowed"]), None);
+    let anonymous = heard(&server, "");
+    assert!(anonymous.contains("open-note"), "{anonymous}");
+    assert_eq!(leak(&anonymous, &["closed-", "hr-", "allowed"]), None);
+}
+
+#[test]
+fn an_index_of_before_the_rule_opens_nothing() {
+    let dir = folder("");
+    assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
+    dir.write("docs/docent.toml", RULES);
+    let doctor = dir.run(&["doctor", "docs"]);
+    assert!(
+        doctor.stdout.contains("made under other rules"),
+        "{}",
+        doctor.stdout
+    );
+    // Asked at once, while the folder is still being read.
+    let server = Server::start(&dir, &["docs", "--no-watch"]);
+    let first = heard(&server, "");
+    assert!(
+        !first.contains("closed-") && !first.contains("hr-"),
+        "{first}"
+    );
+    server.wait_until_synced();
+    let all = heard(&server, "");
+    assert!(all.contains("open-note"), "{all}");
+    assert!(
+        !all.contains("closed-") && !all.contains("allowed"),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_owner_is_told_who_may_read_and_why() {
+    let rules = "[[permissions.folder]]\npath = \"board/**\"\ngroups = [\"board\"]\n";
+    let dir = folder(&format!("{RULES}{rules}"));
+    dir.write("docs/board/a.md", &format!("{WORD} board\n"));
+    assert_eq!(dir.run(&["index", "docs"]).code, Some(0));
+    let added = dir.run(&["user", "add", "anna", "--group", "hr", "--path", "docs"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let explain = |id: &str, more: &[&str]| {
+        let args = ["permissions", "explain", id, "--path", "docs"];
+        dir.run(&[&args, more].concat())
+    };
+    for (id, words) in [
+        (
+            "closed-empty-list.md",
+            vec![
+                "readers: nobody",
+                "its field `allowed` is empty",
+                "hint: name its readers",
+            ],
+        ),
+        (
+            "hr-hr.md",
+            vec!["readers: group:hr", "its field `allowed` says so"],
+        ),
+        (
+            "cell-4",
+            vec!["readers: everyone", "its field `allowed` says so"],
+        ),
+        (
+            "board/a.md",
+            vec!["readers: group:board", "the folder rule `board/**`"],
+        ),
+        (
+            "open.md",
+            vec!["readers: everyone", "`permissions.default` counts"],
+        ),
+    ] {
+        let ran = explain(id, &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        for word in words {
+            assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+        }
+    }
+    for (id, who, code, words) in [
+        ("hr-hr.md", "anna", 0, "yes, by `group:hr`"),
+        ("hr-hr.md", "hr", 0, "yes, by `group:hr`"),
+        ("hr-hr.md", "board", 1, "no, because `group:board`"),
+        ("hr-hr.md", "everyone", 1, "no, because nothing"),
+        ("board/a.md", "anna", 1, "no, because `group:hr`"),
+        ("open.md", "everyone", 0, "yes, by `everyone`"),
+        ("closed-null.md", "anna", 1, "no"),
+    ] {
+        let ran = explain(id, &["--as", who]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+    let wire = explain("hr-hr.md", &["--as", "anna", "--json"]).json();
+    assert_eq!(wire["readers"], json!(["group:hr"]));
+    assert_eq!(
+        (&wire["rule"], &wire["as"]["may_read"]),
+        (&json!("field"), &json!(true))
+    );
+    let unknown = explain("nothing.md", &[]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("no document with id `nothing.md`"),
+        "{unknown:?}"
+    );
+    assert!(
+        unknown.stderr.contains("hint: ids come from"),
+        "{unknown:?}"
+    );
+    let nobody = explain("open.md", &["--as", "group:"]);
+    assert_eq!(nobody.code, Some(2), "{nobody:?}");
+    let list = dir.run(&["permissions", "list", "--unreadable", "--path", "docs"]);
+    assert_eq!(list.code, Some(0), "{list:?}");
+    assert!(
+        list.stdout.contains("closed-null.md") && list.stdout.contains("cell-2"),
+        "{list:?}"
+    );
+    assert!(
+        list.stdout.contains(
+            "closed-nobody.md (closed-nobody.md): nobody, because its field `allowed` says so"
+        ),
+        "{list:?}"
+    );
+    assert!(
+        !list.stdout.contains("open.md") && !list.stdout.contains("hr-hr.md"),
+        "{list:?}"
+    );
+    let wire = dir
+        .run(&[
+            "permissions",
+            "list",
+            "--unreadable",
+            "--json",
+            "--path",
+            "docs",
+        ])
+        .json();
+    assert_eq!(
+        wire["count"].as_u64().unwrap() as usize,
+        wire["documents"].as_array().unwrap().len()
+    );
+    let all = dir.run(&["permissions", "list", "--path", "docs"]);
+    assert!(
+        all.stdout.contains("open.md (open.md): everyone"),
+        "{all:?}"
+    );
+}

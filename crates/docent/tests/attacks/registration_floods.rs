@@ -1,0 +1,178 @@
+//! Floods of client registrations: whoever has signed in goes on, whoever comes afterwards is let in, and what is
+//! kept stays small.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, CALLBACK, Got, Sent};
+use crate::process::{Dir, Server, until};
+
+const THREADS: usize = 30;
+const EACH: usize = 40;
+/// What everybody together may register at once where the network is not known, and each second after that.
+const SHARED_BURST: usize = 300;
+const SHARED_EACH_SECOND: usize = 2;
+/// The most bytes of a file that holds so many clients.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// A server with one user, and the user's password.
+fn serve(dir: &Dir) -> (Server, Browser, String) {
+    let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let server = Server::start(dir, &["docs", "--auth", "password", "--no-watch"]);
+    let address = server.address.clone();
+    (server, Browser { address }, added.stdout.trim().to_owned())
+}
+
+fn register(browser: &Browser, metadata: &Value, headers: &str) -> Got {
+    browser.send(&Sent {
+        method: "POST",
+        target: "/register",
+        headers: format!("Content-Type: application/json\r\n{headers}"),
+        body: metadata.to_string(),
+    })
+}
+
+/// Signs in through a client, and gives the client and its refresh token.
+fn signed_in(browser: &Browser, client: String, password: &str) -> (String, String) {
+    let page = browser.ask(&client);
+    let answer = browser.answer(&page, &[("name", "anna"), ("password", password)]);
+    let got = browser.spend(&client, &answer.handed("code"));
+    assert_eq!(got.status, 200, "{}", got.body);
+    let token = got.json()["refresh_token"].as_str().unwrap().to_owned();
+    (client, token)
+}
+
+/// Refreshes once and gives the next token.
+fn refreshed(browser: &Browser, client: &str, token: &str) -> String {
+    let got = browser.refresh(client, token);
+    assert_eq!(got.status, 200, "{}", got.body);
+    got.json()["refresh_token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
+    let dir = Dir::small();
+    let (_server, browser, password) = serve(&dir);
+    let (client, mut token) = signed_in(&browser, browser.register(), &password);
+    // One whose form is open while the flood comes.
+    let waiting = browser.register();
+    let page = browser.ask(&waiting);
+
+    let (start, done) = (Instant::now(), AtomicBool::new(false));
+    let (statuses, waits) = std::thread::scope(|scope| {
+        let flood: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let browser = browser.clone();
+                scope.spawn(move || {
+                    let uri = format!("{CALLBACK}/{}", "x".repeat(1_000));
+                    let metadata =
+                        json!({"client_name": "n".repeat(thread), "redirect_uris": [uri]});
+                    let answers = (0..EACH).map(|_| register(&browser, &metadata, ""));
+                    answers.map(|got| got.status).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let refreshing = scope.spawn(|| {
+            let mut waits = Vec::new();
+            while !done.load(Ordering::SeqCst) {
+                let before = Instant::now();
+                token = refreshed(&browser, &client, &token);
+                waits.push(before.elapsed());
+            }
+            waits
+        });
+        let joined = flood.into_iter().flat_map(|thread| thread.join().unwrap());
+        let statuses: Vec<u16> = joined.collect();
+        done.store(true, Ordering::SeqCst);
+        (statuses, refreshing.join().unwrap())
+    });
+    report(waits);
+
+    let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!(
+        of(201) + of(429),
+        THREADS * EACH,
+        "nothing else: {statuses:?}"
+    );
+    let passed = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
+    assert!(
+        of(201) <= SHARED_BURST + passed * SHARED_EACH_SECOND,
+        "{}",
+        of(201)
+    );
+    // Who was asked for consent before the flood can still give it, and who comes after it registers.
+    let answer = browser.answer(&page, &[("name", "anna"), ("password", &password)]);
+    assert_eq!(browser.spend(&waiting, &answer.handed("code")).status, 200);
+    let metadata = json!({"redirect_uris": [CALLBACK]});
+    let late = until(|| {
+        let got = register(&browser, &metadata, "");
+        (got.status == 201).then(|| got.json()["client_id"].as_str().unwrap().to_owned())
+    });
+    signed_in(&browser, late.unwrap(), &password);
+    for name in ["registrations.redb", "sign-in.redb"] {
+        let path = dir.path().join("docs/.docent/sign-in").join(name);
+        let bytes = std::fs::metadata(path).unwrap().len();
+        assert!(bytes < MAX_FILE_BYTES, "{name}: {bytes}");
+    }
+}
+
+/// Tells how long refreshes took, for people: how fast a machine is decides nothing here.
+#[allow(clippy::print_stderr, reason = "a measurement for people")]
+fn report(mut waits: Vec<Duration>) {
+    waits.sort();
+    let at = |percent: usize| waits.get((waits.len() * percent / 100).min(waits.len() - 1));
+    let (median, late, longest) = (at(50), at(99), waits.last());
+    eprintln!(
+        "{} refreshes during the flood: p50 {median:?}, p99 {late:?}, longest {longest:?}",
+        waits.len()
+    );
+}
+
+#[test]
+fn a_network_behind_the_proxy_that_floods_leaves_room_for_the_others() {
+    let dir = Dir::small();
+    let (_server, browser, _) = serve(&dir);
+    let metadata = json!({"redirect_uris": [CALLBACK]});
+    let from = |address: &str| {
+        let header = format!("X-Forwarded-For: 10.9.9.9, {address}\r\n");
+        register(&browser, &metadata, &header)
+    };
+    // Half of them with a line of their own before that of the proxy.
+    let flood: Vec<_> = (0..100)
+        .map(|n| match n % 2 {
+            0 => from(&format!("9.9.9.{n}")),
+            _ => {
+                let header =
+                    format!("X-Forwarded-For: 7.7.{n}.7\r\nX-Forwarded-For: 9.9.9.{n}\r\n");
+                register(&browser, &metadata, &header)
+            }
+        })
+        .collect();
+    let refused: Vec<_> = flood.iter().filter(|got| got.status == 429).collect();
+    assert!(refused.len() >= 30, "{}", refused.len());
+    assert!(refused.iter().all(|got| got.head.contains("retry-after: ")));
+    assert_eq!(from("8.8.8.8").status, 201, "another network");
+    assert_eq!(
+        register(&browser, &metadata, "").status,
+        201,
+        "an unknown one"
+    );
+}
+
+#[test]
+fn the_addresses_of_a_client_have_a_bound() {
+    let dir = Dir::small();
+    let (_server, browser, _) = serve(&dir);
+    let with = |bytes: usize| {
+        let uri = |bytes: usize| {
+            let rest = "a".repeat(bytes - CALLBACK.len() - 1);
+            format!("{CALLBACK}/{rest}")
+        };
+        let uris = [uri(2_000), uri(2_000), uri(bytes - 4_000)];
+        register(&browser, &json!({ "redirect_uris": uris }), "").status
+    };
+    assert_eq!((with(4_096), with(4_097)), (201, 400));
+}

@@ -1,0 +1,198 @@
+//! Clients that misbehave: raw bytes on real sockets, HTTP/1 and HTTP/2 alike.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::process::{Dir, Server};
+
+/// How long anything may take before a test gives up; never how long it should take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The head of a `POST` with a body of so many bytes.
+pub(crate) fn post_head(path: &str, kind: &str, length: usize) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\
+         Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+    )
+}
+
+/// Sends a body of JSON and gives the status of the answer and its body.
+pub(crate) fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
+    let mut stream = connect(server);
+    let head = post_head(path, "application/json", body.len());
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    answer(&mut BufReader::new(stream)).expect("an answer")
+}
+
+/// The next answer: its status, and its body if it has a length.
+pub(crate) fn answer(stream: &mut BufReader<TcpStream>) -> Option<(u16, String)> {
+    let mut line = String::new();
+    stream.read_line(&mut line).ok()?;
+    let status = line.split(' ').nth(1)?.parse().ok()?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    Some((status, String::from_utf8(body).unwrap()))
+}
+
+pub(crate) fn call(tool: &str, arguments: &Value) -> String {
+    let params = json!({"name": tool, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+}
+
+/// An event stream of the HTTP+SSE transport, of which no more than its address is read.
+pub(crate) struct EventStream {
+    pub(crate) stream: BufReader<TcpStream>,
+    pub(crate) messages: String,
+}
+
+impl EventStream {
+    /// Opens one, or gives the status of the refusal.
+    pub(crate) fn open(server: &Server) -> Result<Self, u16> {
+        let mut stream = connect(server);
+        let head = "GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        let status: u16 = line.split(' ').nth(1).unwrap().parse().unwrap();
+        if status != 200 {
+            return Err(status);
+        }
+        loop {
+            let mut line = String::new();
+            assert!(stream.read_line(&mut line).unwrap() > 0, "no address");
+            if let Some(messages) = line.strip_prefix("data: ") {
+                let messages = messages.trim().to_owned();
+                return Ok(Self { stream, messages });
+            }
+        }
+    }
+
+    /// The data of the next message.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str(data).ok();
+            }
+        }
+    }
+}
+
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+
+/// An HTTP/2 connection on which nothing of any body is taken.
+pub(crate) struct MuteConnection {
+    stream: TcpStream,
+    next: u32,
+}
+
+impl MuteConnection {
+    pub(crate) fn open(server: &Server) -> Self {
+        let mut stream = connect(server);
+        stream
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .unwrap();
+        // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+        let settings = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        stream.write_all(&settings).unwrap();
+        Self { stream, next: 1 }
+    }
+
+    /// Sends a message, without waiting for anything.
+    pub(crate) fn post(&mut self, body: &str) {
+        let mut block = vec![0x83, 0x86];
+        for (name, value) in [
+            (4, "/mcp"),
+            (1, "localhost"),
+            (31, "application/json"),
+            (19, "application/json"),
+        ] {
+            // Without indexing, the name by its number in the static table.
+            if name < 15 {
+                block.push(name);
+            } else {
+                block.extend([15, name - 15]);
+            }
+            block.push(u8::try_from(value.len()).unwrap());
+            block.extend(value.as_bytes());
+        }
+        let mut bytes = frame(HEADERS, 4, self.next, &block);
+        bytes.extend(frame(0, 1, self.next, body.as_bytes()));
+        self.next += 2;
+        // The server may have cut the connection.
+        let _ = self.stream.write_all(&bytes);
+    }
+
+    /// Whether the next answer is a 200; nothing when the connection ended.
+    pub(crate) fn answered(&mut self) -> Option<bool> {
+        loop {
+            let mut head = [0; 9];
+            self.stream.read_exact(&mut head).ok()?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            let mut payload = vec![0; length];
+            self.stream.read_exact(&mut payload).ok()?;
+            match head[3] {
+                // 0x88 is status 200 in the static table.
+                HEADERS => return Some(payload.first() == Some(&0x88)),
+                SETTINGS | PING if head[4] & 1 == 0 => {
+                    let payload = if head[3] == PING { payload } else { Vec::new() };
+                    self.stream
+                        .write_all(&frame(head[3], 1, 0, &payload))
+                        .ok()?;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// A number from the status of a process, in bytes.
+pub(crate) fn memory(server: &Server, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.unwrap().trim_start_matches(':').trim();
+    number.trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// A document that `fetch` answers with half a megabyte: characters of four bytes, each of them twice.
+pub(crate) fn long_document(dir: &Dir) {
+    let sentence: String = ('\u{20000}'..'\u{20028}').collect();
+    let text = format!("{sentence}. ").repeat(1_600);
+    dir.write("docs/long.txt", &text);
+}

@@ -1,0 +1,440 @@
+//! The field that names the readers of a document, kept apart from all other fields.
+//!
+//! Other fields may be dropped where they are empty, flattened where they are maps and cut at a limit. This
+//! one guards the document, so that absent, empty, malformed and over the limit stay four different things
+//! from the file to whoever decides: only absent means that the document says nothing about its readers.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Deref;
+
+use docent_search::{Document, MAX_PRINCIPAL_BYTES, MAX_READERS, Value};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::{clean, clean_line};
+use crate::format::Input;
+
+/// The most bytes of a text that names all readers, each with a mark and a blank behind it.
+const MAX_TEXT_BYTES: usize = MAX_READERS * (MAX_PRINCIPAL_BYTES + 2);
+
+/// What a document says about its readers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ReaderField {
+    /// Nothing: it has no such field.
+    #[default]
+    Absent,
+    /// Something that names nobody, so that nobody may read it.
+    Malformed(ReaderFault),
+    /// At least one name: a list of names, or a text with commas or semicolons between them.
+    Present(Value),
+}
+
+/// Why the field that should name readers names nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ReaderFault {
+    /// No value at all.
+    Null,
+    /// A text or list without a name, or a list with an empty one.
+    Empty,
+    /// A map.
+    Map,
+    /// A number or yes-or-no, or a list with something in it that is no text.
+    NotText,
+    /// Written more than once.
+    Repeated,
+    /// More names than a document may have.
+    TooMany,
+    /// A name with too many bytes, or all of them together.
+    TooLong,
+    /// A name that nobody can have.
+    NoName,
+    /// Front matter that cannot be read, in which it may stand.
+    FrontMatter,
+}
+
+impl ReaderFault {
+    /// Every fault there is.
+    pub const ALL: [Self; 9] = [
+        Self::Null,
+        Self::Empty,
+        Self::Map,
+        Self::NotText,
+        Self::Repeated,
+        Self::TooMany,
+        Self::TooLong,
+        Self::NoName,
+        Self::FrontMatter,
+    ];
+
+    /// A name for it that stays the same from release to release.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Empty => "empty",
+            Self::Map => "map",
+            Self::NotText => "not-text",
+            Self::Repeated => "repeated",
+            Self::TooMany => "too-many",
+            Self::TooLong => "too-long",
+            Self::NoName => "no-name",
+            Self::FrontMatter => "front-matter",
+        }
+    }
+
+    /// The fault of this code.
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.code() == code)
+    }
+
+    /// What the owner of the file can do about it.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Null | Self::Empty => {
+                "name its readers, write `nobody`, or take the field out to let the folder's rule or the default count"
+            }
+            Self::Map => "write a text or a list of texts in place of the map",
+            Self::NotText => "write every name as text, in quotes where it looks like a number",
+            Self::Repeated => "write the field once",
+            Self::TooMany => "name a group in place of its members",
+            Self::TooLong | Self::NoName => {
+                "write each name as a group, an address of mail, `sub:…` or `key:…`, of at most 500 bytes"
+            }
+            Self::FrontMatter => {
+                "begin the file with the opening line, close the block, and correct what is in it"
+            }
+        }
+    }
+}
+
+impl fmt::Display for ReaderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("has no value"),
+            Self::Empty => f.write_str("is empty or holds an empty name"),
+            Self::Map => f.write_str("is a map"),
+            Self::NotText => f.write_str("holds something that is no text"),
+            Self::Repeated => f.write_str("is written more than once"),
+            Self::TooMany => write!(f, "names more than {MAX_READERS} readers"),
+            Self::TooLong => write!(f, "has a name of more than {MAX_PRINCIPAL_BYTES} bytes"),
+            Self::NoName => f.write_str("has a name that nobody can have"),
+            Self::FrontMatter => f.write_str("may stand in front matter that cannot be read"),
+        }
+    }
+}
+
+/// A document and what its file says about its readers. Its parts read as those of the document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParsedDocument {
+    /// The document, open to everyone until somebody has decided.
+    pub document: Document,
+    /// What its file says about its readers.
+    pub readers: ReaderField,
+}
+
+impl From<Document> for ParsedDocument {
+    fn from(document: Document) -> Self {
+        Self {
+            document,
+            readers: ReaderField::Absent,
+        }
+    }
+}
+
+impl Deref for ParsedDocument {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        &self.document
+    }
+}
+
+/// A name of the field, and the folder to whose files it applies; to all without one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderName {
+    /// The name, parts of nested maps separated by points.
+    pub name: String,
+    /// The folder.
+    pub under: Option<String>,
+}
+
+impl ReaderName {
+    fn covers(&self, path: &str) -> bool {
+        let Some(folder) = &self.under else {
+            return true;
+        };
+        let rest = path.strip_prefix(folder.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
+    }
+}
+
+/// The names under which one file may say who reads its documents; none where nobody asks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReaderKeys(Vec<String>);
+
+impl ReaderKeys {
+    pub(crate) fn of(input: &Input<'_>) -> Self {
+        let names = input.options.readers.iter();
+        let names = names.filter(|name| name.covers(input.path));
+        Self(names.map(|name| normalized(&name.name)).collect())
+    }
+
+    /// Whether anybody asks.
+    pub(crate) fn are_set(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Whether a key is the field, holds it, or is nested in it.
+    pub(crate) fn concern(&self, name: &str) -> bool {
+        let name = normalized(name);
+        let is = |key: &String| {
+            *key == name || is_nested(key.as_str(), &name) || is_nested(&name, key.as_str())
+        };
+        self.0.iter().any(is)
+    }
+
+    /// Whether a dotted name is the field or nested in it, so that nobody should see it.
+    pub(crate) fn hide(&self, name: &str) -> bool {
+        self.are_set() && {
+            let name = normalized(name);
+            let is = |key: &String| *key == name || is_nested(&name, key);
+            self.0.iter().any(is)
+        }
+    }
+
+    /// Whether a text seems to give the field a value: its name before a colon or an equals sign.
+    pub(crate) fn are_named_in(&self, text: &str) -> bool {
+        if !self.are_set() {
+            return false;
+        }
+        let text = text.to_lowercase();
+        // A nested name stands in parts, of which the last is the one with the value.
+        let lasts = self.0.iter().filter_map(|key| key.rsplit('.').next());
+        lasts.filter(|last| !last.is_empty()).any(|last| {
+            text.match_indices(last).any(|(at, _)| {
+                let before = text.get(..at).and_then(|before| before.chars().next_back());
+                let after = text.get(at + last.len()..).unwrap_or_default();
+                let after =
+                    after.trim_start_matches(|c: char| c.is_whitespace() || "\"'".contains(c));
+                !before.is_some_and(char::is_alphanumeric) && after.starts_with([':', '=', '.'])
+            })
+        })
+    }
+
+    /// Takes the field out of what a document says, and decides what it is.
+    pub(crate) fn take(&self, map: &mut Map<String, Raw>) -> ReaderField {
+        let mut decided = ReaderField::Absent;
+        for key in &self.0 {
+            let mut found = Vec::new();
+            take_all(map, "", key, &mut found);
+            // The first name that a document has decides, however little it says.
+            if decided == ReaderField::Absent {
+                decided = match (found.pop(), found.is_empty()) {
+                    (None, _) => ReaderField::Absent,
+                    (Some(raw), true) => judged(raw),
+                    (Some(_), false) => ReaderField::Malformed(ReaderFault::Repeated),
+                };
+            }
+        }
+        decided
+    }
+
+    /// Notes that a JSON text writes the field more than once, which a map cannot hold.
+    pub(crate) fn note_repeated(&self, json: &str, map: &mut Map<String, Raw>) {
+        if let Some(key) = self.0.first()
+            && self.are_repeated_in(json)
+        {
+            put(map, key, Raw::Null);
+            put(map, key, Raw::Null);
+        }
+    }
+
+    /// Whether some object in a JSON text has two keys that are the field, or a part of its name.
+    fn are_repeated_in(&self, json: &str) -> bool {
+        let mut found = false;
+        let parts = self.0.iter().flat_map(|key| key.split('.'));
+        let names: HashSet<&str> = self.0.iter().map(String::as_str).chain(parts).collect();
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let scan = RepeatScan {
+            names: &names,
+            found: &mut found,
+        };
+        // What is no JSON has been refused before; a text that ends early is looked at as far as it goes.
+        drop(scan.deserialize(&mut reader));
+        found
+    }
+}
+
+/// Puts a value into a map beside one of the same name: names that differ by blanks alone are the same to
+/// [`ReaderKeys::take`], so that a field that is written twice stays written twice.
+pub(crate) fn put(map: &mut Map<String, Raw>, name: &str, value: Raw) {
+    let mut name = name.to_owned();
+    while map.contains_key(&name) {
+        name.push(' ');
+    }
+    map.insert(name, value);
+}
+
+/// Field names are told apart without hidden characters, blanks around them and the case of letters.
+fn normalized(name: &str) -> String {
+    clean_line(name).to_lowercase()
+}
+
+/// Whether `inner` is `outer` with a point and more behind it.
+fn is_nested(inner: &str, outer: &str) -> bool {
+    let rest = inner.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Takes every value out of a map that stands under a name, wherever points may separate its parts. It calls
+/// itself once for each part of the name.
+fn take_all(map: &mut Map<String, Raw>, above: &str, key: &str, found: &mut Vec<Raw>) {
+    let names: Vec<String> = map.keys().cloned().collect();
+    for name in names {
+        let full = match above {
+            "" => normalized(&name),
+            above => format!("{above}.{}", normalized(&name)),
+        };
+        if full == key {
+            found.extend(map.shift_remove(&name));
+        } else if is_nested(&full, key) {
+            map.shift_remove(&name);
+            found.push(Raw::Object(Map::new()));
+        } else if is_nested(key, &full) {
+            match map.get_mut(&name) {
+                Some(Raw::Object(inner)) => take_all(inner, &full, key, found),
+                // Where a map should be that may hold the field, there is something else.
+                _ => found.extend(map.shift_remove(&name).map(|_| Raw::Null)),
+            }
+        }
+    }
+}
+
+fn judged(raw: Raw) -> ReaderField {
+    let value = match raw {
+        Raw::Null => Err(ReaderFault::Null),
+        Raw::Object(_) => Err(ReaderFault::Map),
+        Raw::Bool(_) | Raw::Number(_) => Err(ReaderFault::NotText),
+        Raw::String(text) => text_of_names(&text).map(Value::Text),
+        Raw::Array(items) => list_of_names(items).map(Value::List),
+    };
+    value.map_or_else(ReaderField::Malformed, ReaderField::Present)
+}
+
+fn text_of_names(text: &str) -> Result<String, ReaderFault> {
+    let text = clean(text);
+    let names = || {
+        let parts = text.split([',', ';']).map(str::trim);
+        parts.filter(|name| !name.is_empty())
+    };
+    match names().count() {
+        0 => Err(ReaderFault::Empty),
+        count if count > MAX_READERS => Err(ReaderFault::TooMany),
+        _ if text.len() > MAX_TEXT_BYTES => Err(ReaderFault::TooLong),
+        _ if names().any(|name| name.len() > MAX_PRINCIPAL_BYTES) => Err(ReaderFault::TooLong),
+        _ => Ok(text.trim().to_owned()),
+    }
+}
+
+fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
+    if items.is_empty() {
+        return Err(ReaderFault::Empty);
+    }
+    if items.len() > MAX_READERS {
+        return Err(ReaderFault::TooMany);
+    }
+    let name = |item: Raw| match item {
+        Raw::String(text) => match clean_line(&text) {
+            name if name.is_empty() => Err(ReaderFault::Empty),
+            name if name.len() > MAX_PRINCIPAL_BYTES => Err(ReaderFault::TooLong),
+            name => Ok(name),
+        },
+        _ => Err(ReaderFault::NotText),
+    };
+    items.into_iter().map(name).collect()
+}
+
+/// Looks for an object in which one of the names stands twice. It calls itself once for each level, which
+/// the parser bounds.
+struct RepeatScan<'s> {
+    names: &'s HashSet<&'s str>,
+    found: &'s mut bool,
+}
+
+impl<'de> DeserializeSeed<'de> for RepeatScan<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RepeatScan<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Self { names, found } = self;
+        while list
+            .next_element_seed(RepeatScan {
+                names,
+                found: &mut *found,
+            })?
+            .is_some()
+        {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { names, found } = self;
+        let mut seen: HashSet<String> = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let key = normalized(&key);
+            if names.contains(key.as_str()) && !seen.insert(key) {
+                *found = true;
+            }
+            map.next_value_seed(RepeatScan {
+                names,
+                found: &mut *found,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod formats;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,431 @@
+//! Any value of the field, in every format that carries fields: a list of readers or nobody. Only a document
+//! without the field says nothing about its readers.
+
+use std::io::{Cursor, Write as _};
+use std::sync::Arc;
+
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::elsewhere::Around;
+use crate::format::{HEAD_BYTES, detect};
+use crate::limits::Limits;
+use crate::options::Options;
+
+/// The documents of a file, with the field `allowed` for readers.
+fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
+    let options = Options {
+        readers: vec![ReaderName {
+            name: "allowed".to_owned(),
+            under: None,
+        }],
+        ..Options::default()
+    };
+    let head = bytes.get(..HEAD_BYTES.min(bytes.len())).unwrap();
+    let (stem, extension) = path.rsplit_once('.').unwrap();
+    let parsed = (detect(head, extension).unwrap().parse)(&Input {
+        id: path,
+        path,
+        stem,
+        bytes,
+        sha256: "",
+        limits: &Limits::default(),
+        options: &options,
+        around: &Around::NONE,
+        ids: crate::record_ids::IdPass::Own,
+        out: None,
+    });
+    let parsed = parsed.unwrap_or_else(|reason| panic!("{path}: {reason}"));
+    assert!(parsed.skipped.is_empty(), "{path}: {:?}", parsed.skipped);
+    parsed.documents
+}
+
+/// A file of a format with one document that has this value, or no such field.
+type Write = fn(Option<&Raw>) -> Vec<u8>;
+
+fn with(before: &str, field: Option<String>, after: &str) -> Vec<u8> {
+    format!("{before}{}{after}", field.unwrap_or_default()).into_bytes()
+}
+
+/// Formats that can hold any value.
+const RICH: &[(&str, Write)] = &[
+    ("a.md", |raw| {
+        let field = raw.map(|raw| format!("allowed: {raw}\n"));
+        with("---\ntitle: T\n", field, "---\nwords\n")
+    }),
+    ("a.jsonl", |raw| {
+        let field = raw.map(|raw| format!(",\"allowed\":{raw}"));
+        with("{\"id\":\"1\",\"text\":\"words\"", field, "}\n")
+    }),
+    ("list.json", |raw| {
+        let field = raw.map(|raw| format!(",\"Allowed\":{raw}"));
+        with("[{\"id\":\"1\",\"text\":\"words\"", field, "}]")
+    }),
+    ("one.json", |raw| {
+        let field = raw.map(|raw| format!(",\"allowed \":{raw}"));
+        with("{\"title\":\"T\",\"note\":\"words\"", field, "}")
+    }),
+    ("a.geojson", |raw| {
+        let field = raw.map(|raw| format!(",\"allowed\":{raw}"));
+        let before = "{\"type\":\"FeatureCollection\",\"features\":[{\"type\":\"Feature\",\"properties\":{\"name\":\"words\"";
+        with(before, field, "},\"geometry\":null}]}")
+    }),
+    ("a.ipynb", |raw| {
+        let field = raw.map(|raw| format!("\"allowed\":{raw}"));
+        let after = "},\"cells\":[{\"cell_type\":\"markdown\",\"source\":\"words\"}]}";
+        with("{\"nbformat\":4,\"metadata\":{", field, after)
+    }),
+];
+
+fn text(raw: Option<&Raw>) -> Option<String> {
+    raw.map(|raw| raw.as_str().unwrap_or_default().to_owned())
+}
+
+/// Text as it stands between marks of XML and in quotes.
+fn escaped(text: &str) -> String {
+    let escape = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || " ,;@:-".contains(c) => c.to_string(),
+        c => format!("&#{};", u32::from(c)),
+    };
+    text.chars().map(escape).collect()
+}
+
+fn zipped(parts: &[(&str, String)]) -> Vec<u8> {
+    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in parts {
+        let options = zip::write::SimpleFileOptions::default();
+        out.start_file(*name, options).unwrap();
+        out.write_all(content.as_bytes()).unwrap();
+    }
+    out.finish().unwrap().into_inner()
+}
+
+const OFFICE: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+
+fn relations(kind: &str, target: &str) -> String {
+    format!(
+        "<Relationships><Relationship Id=\"rId1\" Type=\"{OFFICE}/{kind}\" Target=\"{target}\"/></Relationships>"
+    )
+}
+
+fn types(part: &str, kind: &str) -> (&'static str, String) {
+    let kind = format!("application/vnd.openxmlformats-officedocument.{kind}.main+xml");
+    let types = format!("<Types><Override PartName=\"/{part}\" ContentType=\"{kind}\"/></Types>");
+    ("[Content_Types].xml", types)
+}
+
+fn xlsx(raw: Option<&Raw>) -> Vec<u8> {
+    let cell = |at: &str, words: &str| {
+        format!("<c r=\"{at}\" t=\"inlineStr\"><is><t>{words}</t></is></c>")
+    };
+    let head = raw.map(|_| cell("C1", "allowed")).unwrap_or_default();
+    let value = text(raw).map(|value| cell("C2", &escaped(&value)));
+    let sheet = format!(
+        "<worksheet><sheetData><row r=\"1\">{}{}{head}</row><row r=\"2\">{}{}{}</row></sheetData></worksheet>",
+        cell("A1", "pier"),
+        cell("B1", "text"),
+        cell("A2", "x"),
+        cell("B2", "words"),
+        value.unwrap_or_default()
+    );
+    zipped(&[
+        types("xl/workbook.xml", "spreadsheetml"),
+        (
+            "_rels/.rels",
+            relations("officeDocument", "xl/workbook.xml"),
+        ),
+        (
+            "xl/workbook.xml",
+            format!(
+                "<workbook xmlns:r=\"{OFFICE}\"><sheets><sheet name=\"S\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
+            ),
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            relations("worksheet", "worksheets/sheet1.xml"),
+        ),
+        ("xl/worksheets/sheet1.xml", sheet),
+    ])
+}
+
+fn docx(raw: Option<&Raw>) -> Vec<u8> {
+    let property = text(raw).map(|value| {
+        format!(
+            "<property name=\"Allowed\"><lpwstr>{}</lpwstr></property>",
+            escaped(&value)
+        )
+    });
+    let own = format!("<Properties>{}</Properties>", property.unwrap_or_default());
+    zipped(&[
+        types("word/document.xml", "wordprocessingml"),
+        (
+            "_rels/.rels",
+            relations("officeDocument", "word/document.xml"),
+        ),
+        (
+            "word/document.xml",
+            "<document><body><p><r><t>words</t></r></p></body></document>".to_owned(),
+        ),
+        ("docProps/custom.xml", own),
+    ])
+}
+
+fn odt(raw: Option<&Raw>) -> Vec<u8> {
+    let property = text(raw).map(|value| {
+        format!(
+            "<meta:user-defined meta:name=\"allowed\">{}</meta:user-defined>",
+            escaped(&value)
+        )
+    });
+    zipped(&[
+        ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
+        (
+            "content.xml",
+            "<office:document-content><office:body><text:p>words</text:p></office:body></office:document-content>".to_owned(),
+        ),
+        ("meta.xml", format!("<office:meta>{}</office:meta>", property.unwrap_or_default())),
+    ])
+}
+
+fn sqlite(raw: Option<&Raw>) -> Vec<u8> {
+    let mut connection = rusqlite::Connection::open_in_memory().unwrap();
+    let (column, place) = raw.map_or(("", ""), |_| (", allowed TEXT", ", ?1"));
+    connection
+        .execute_batch(&format!("CREATE TABLE t (text TEXT{column})"))
+        .unwrap();
+    let insert = format!("INSERT INTO t VALUES ('words'{place})");
+    match text(raw) {
+        Some(value) => connection.execute(&insert, [value]).unwrap(),
+        None => connection.execute(&insert, []).unwrap(),
+    };
+    connection.serialize("main").unwrap().to_vec()
+}
+
+/// One row with a text and, behind it, a value; nothing stands for one that is not there.
+fn parquet_row(column: &str, value: Option<&str>) -> Vec<u8> {
+    let schema = format!("message t {{ REQUIRED BYTE_ARRAY text (UTF8); {column} }}");
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
+    let mut out = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut out, schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut values = [Some("words"), value].into_iter();
+    while let Some(mut column) = group.next_column().unwrap() {
+        let value = values.next().flatten();
+        let ColumnWriter::ByteArrayColumnWriter(writer) = column.untyped() else {
+            panic!("no bytes")
+        };
+        let texts: Vec<_> = value.map(ByteArray::from).into_iter().collect();
+        let levels = [i16::from(value.is_some())];
+        writer.write_batch(&texts, Some(&levels), None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    file.close().unwrap();
+    out
+}
+
+const READERS_COLUMN: &str = "OPTIONAL BYTE_ARRAY allowed (UTF8);";
+
+/// Formats that can hold texts.
+const PLAIN: &[(&str, Write)] = &[
+    ("a.csv", |raw| {
+        let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));
+        let head = raw.map_or("", |_| ",allowed");
+        let cell = text(raw).map(|text| format!(",{}", quoted(text)));
+        with(&format!("id,text{head}\n1,words"), cell, "\n")
+    }),
+    ("a.tsv", |raw| {
+        let flat = |text: String| text.replace(['\t', '\n', '\r', '"'], " ");
+        let head = raw.map_or("", |_| "\tAllowed");
+        let cell = text(raw).map(|text| format!("\t{}", flat(text)));
+        with(&format!("id\ttext{head}\n1\twords"), cell, "\n")
+    }),
+    ("a.html", |raw| {
+        let meta =
+            text(raw).map(|text| format!("<meta name=\"Allowed\" content=\"{}\">", escaped(&text)));
+        with(
+            "<html><head>",
+            meta,
+            "</head><body><p>words</p></body></html>",
+        )
+    }),
+    ("a.bib", |raw| {
+        let plain = |c: char| {
+            if c.is_alphanumeric() || ",;@: ".contains(c) {
+                c
+            } else {
+                ' '
+            }
+        };
+        let field = text(raw).map(|text| {
+            format!(
+                ", allowed = {{{}}}",
+                text.chars().map(plain).collect::<String>()
+            )
+        });
+        with("@article{k, title = {words}", field, "}\n")
+    }),
+    ("a.xlsx", xlsx),
+    ("a.docx", docx),
+    ("a.odt", odt),
+    ("a.db", sqlite),
+    ("a.parquet", |raw| match text(raw) {
+        Some(value) => parquet_row(READERS_COLUMN, Some(&value)),
+        None => parquet_row("", None),
+    }),
+];
+
+/// Whether a value is what the documentation calls a list of readers.
+fn is_well_formed(raw: &Raw) -> bool {
+    let is_name = |text: &str| {
+        let text = clean_line(text);
+        !text.is_empty() && text.len() <= MAX_PRINCIPAL_BYTES
+    };
+    match raw {
+        Raw::String(text) => {
+            let names: Vec<_> = text.split([',', ';']).map(clean_line).collect();
+            let names: Vec<_> = names.iter().filter(|name| !name.is_empty()).collect();
+            !names.is_empty()
+                && names.len() <= MAX_READERS
+                && names.iter().all(|name| is_name(name))
+        }
+        Raw::Array(items) => {
+            let texts: Option<Vec<_>> = items.iter().map(Raw::as_str).collect();
+            texts.is_some_and(|texts| {
+                !texts.is_empty() && texts.len() <= MAX_READERS && texts.into_iter().all(is_name)
+            })
+        }
+        _ => false,
+    }
+}
+
+fn check_readers(path: &str, bytes: &[u8], expect: Option<bool>) {
+    let documents = read(path, bytes);
+    assert_eq!(documents.len(), 1, "{path}");
+    let document = documents.first().unwrap();
+    let found = match &document.readers {
+        ReaderField::Absent => None,
+        ReaderField::Malformed(_) => Some(false),
+        ReaderField::Present(_) => Some(true),
+    };
+    let shown = String::from_utf8_lossy(bytes);
+    assert_eq!(found, expect, "{path}: {:?} {shown}", document.readers);
+    let names = document.fields.iter().map(|(name, _)| name.to_lowercase());
+    let leaks: Vec<_> = names.filter(|name| name.contains("allowed")).collect();
+    assert!(leaks.is_empty(), "{path}: {leaks:?}");
+    assert!(
+        !document.text.to_lowercase().contains("allowed"),
+        "{path}: {}",
+        document.text
+    );
+}
+
+#[test]
+fn a_document_without_the_field_says_nothing() {
+    for (path, write) in RICH.iter().chain(PLAIN) {
+        check_readers(path, &write(None), None);
+    }
+}
+
+#[test]
+fn empty_cells_and_properties_are_there() {
+    for (path, write) in RICH.iter().chain(PLAIN) {
+        check_readers(path, &write(Some(&json!(""))), Some(false));
+        check_readers(path, &write(Some(&json!("hr, finance"))), Some(true));
+    }
+    check_readers("a.csv", b"text,allowed\nwords\n", Some(false));
+    check_readers(
+        "a.csv",
+        b"text,allowed,allowed\nwords,hr,everyone\n",
+        Some(false),
+    );
+    check_readers(
+        "a.html",
+        b"<html><head><meta name=allowed></head><body>words</body></html>",
+        Some(false),
+    );
+    check_readers("a.parquet", &parquet_row(READERS_COLUMN, None), Some(false));
+    let no_text = "OPTIONAL BYTE_ARRAY allowed;";
+    check_readers(
+        "a.parquet",
+        &parquet_row(no_text, Some("h\0r")),
+        Some(false),
+    );
+    let nested = "OPTIONAL group allowed { OPTIONAL BYTE_ARRAY groups (UTF8); }";
+    check_readers("a.parquet", &parquet_row(nested, None), Some(false));
+    for value in ["NULL", "x'00'", "7", "0.5", "''"] {
+        let mut connection = rusqlite::Connection::open_in_memory().unwrap();
+        let sql = format!(
+            "CREATE TABLE t (text, allowed BOOLEAN); INSERT INTO t VALUES ('words', {value})"
+        );
+        connection.execute_batch(&sql).unwrap();
+        let bytes = connection.serialize("main").unwrap().to_vec();
+        check_readers("a.db", &bytes, Some(false));
+    }
+    let damaged = zipped(&[
+        types("word/document.xml", "wordprocessingml"),
+        (
+            "_rels/.rels",
+            relations("officeDocument", "word/document.xml"),
+        ),
+        (
+            "word/document.xml",
+            "<document><body><p><r><t>words</t></r></p></body></document>".to_owned(),
+        ),
+        (
+            "docProps/custom.xml",
+            "<Properties><property name=\"allowed\"".to_owned(),
+        ),
+    ]);
+    check_readers("a.docx", &damaged, Some(false));
+}
+
+fn any_json() -> impl Strategy<Value = Raw> {
+    let leaf = prop_oneof![
+        Just(Raw::Null),
+        any::<bool>().prop_map(Raw::from),
+        any::<i32>().prop_map(Raw::from),
+        any_text().prop_map(Raw::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Raw::from),
+            prop::collection::vec(any_text().prop_map(Raw::from), 0..4).prop_map(Raw::from),
+            prop::collection::btree_map("[a-z]{0,3}", inner, 0..3)
+                .prop_map(|map| Raw::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        "[ ,;\t]{0,3}",
+        "[a-z]{1,4}(, ?[a-z@:]{0,3}){0,2}",
+        "[\\PC]{0,6}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_value_is_a_list_of_readers_or_nobody(raw in any_json()) {
+        for (path, write) in RICH {
+            check_readers(path, &write(Some(&raw)), Some(is_well_formed(&raw)));
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_list_of_readers_or_nobody(text in "[ a-zA-Z,;@:]{0,9}") {
+        let raw = Raw::String(text);
+        for (path, write) in PLAIN {
+            check_readers(path, &write(Some(&raw)), Some(is_well_formed(&raw)));
+        }
+    }
+}

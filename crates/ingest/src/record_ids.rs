@@ -1,0 +1,333 @@
+//! The ids of the records of one file: their own only where every record has a usable one and no two are
+//! alike, else numbers.
+//!
+//! A file is read twice for this. The first pass looks at ids alone and ends as soon as the answer is known,
+//! at the first record without one or the first that repeats; the second makes the documents. So what a row is
+//! called depends on its file as a whole and never on which rows came before it.
+
+use std::collections::HashSet;
+
+use docent_search::{DocId, Error};
+use serde_json::{Map, Value as Raw};
+
+use crate::clean::{clean, cut};
+use crate::digest::sha256;
+use crate::error::{Reason, Warning};
+use crate::fields::find;
+use crate::format::{Input, Parsed};
+use crate::report::Problem as _;
+
+/// Ids of one file that are compared: 64 bits each in a hash table, at most 75 MB.
+const MOST_IDS: usize = 4_000_000;
+
+/// Characters of an id that a report repeats.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// What a pass over a file of records does about ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdPass {
+    /// Looks at them and makes no documents.
+    Scan,
+    /// Calls every record by its own.
+    Own,
+    /// Numbers the records; a column of ids is a field like any other.
+    Numbered,
+}
+
+impl IdPass {
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Scan => 0,
+            Self::Own => 1,
+            Self::Numbered => 2,
+        }
+    }
+
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        let all = [Self::Scan, Self::Own, Self::Numbered];
+        all.into_iter().find(|pass| pass.number() == number)
+    }
+
+    /// What to do after a scan that gave this. A scan that failed knows nothing about the rest of its file,
+    /// which numbers fit whatever it holds.
+    pub(crate) fn after(scan: &Result<Parsed, Reason>) -> Self {
+        match scan {
+            Ok(scan) if !scan.numbered => Self::Own,
+            Ok(_) | Err(_) => Self::Numbered,
+        }
+    }
+}
+
+/// Reads records that can be read again: once for their ids, once for their documents.
+pub(crate) fn twice(
+    input: &Input<'_>,
+    read: impl Fn(&Input<'_>) -> Result<Parsed, Reason>,
+) -> Result<Parsed, Reason> {
+    let scan = read(&Input {
+        ids: IdPass::Scan,
+        out: None,
+        ..*input
+    });
+    let mut parsed = read(&Input {
+        ids: IdPass::after(&scan),
+        ..*input
+    })?;
+    parsed.prepend(scan);
+    Ok(parsed)
+}
+
+/// What is known about the ids of a file while it is scanned.
+#[derive(Debug)]
+pub(crate) struct IdScan {
+    unique: UniqueIds,
+    records: u64,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// The records have no ids.
+    Absent,
+    /// They have some, which do not tell them apart: since this line, for this reason.
+    Unusable(u64, String),
+}
+
+impl IdScan {
+    pub(crate) fn new() -> Self {
+        Self {
+            unique: UniqueIds::new(MOST_IDS),
+            records: 0,
+            outcome: None,
+        }
+    }
+
+    /// Whether no further record can change the answer.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// Looks at the keys of the next record.
+    pub(crate) fn see(&mut self, line: u64, keys: &Map<String, Raw>) {
+        self.records += 1;
+        let why = match own_id(keys) {
+            Ok(None) if self.records == 1 => {
+                self.outcome = Some(Outcome::Absent);
+                return;
+            }
+            Ok(None) => "this record has none".to_owned(),
+            Err(Reason::BadId { why }) => format!("this one cannot be used: {why}"),
+            Err(other) => other.to_string(),
+            Ok(Some((_, id))) => match self.unique.add(id.as_str()) {
+                Ok(()) => return,
+                Err(why) => why,
+            },
+        };
+        self.outcome = Some(Outcome::Unusable(line, why));
+    }
+
+    /// The records are called otherwise.
+    pub(crate) fn see_none(&mut self) {
+        self.outcome.get_or_insert(Outcome::Absent);
+    }
+
+    pub(crate) fn finish(self, path: &str) -> Parsed {
+        let mut parsed = Parsed {
+            numbered: self.outcome.is_some(),
+            ..Parsed::default()
+        };
+        if let Some(Outcome::Unusable(line, why)) = self.outcome {
+            let reason = Reason::NumberedRows { why };
+            parsed.warnings.push(Warning::new(path, Some(line), reason));
+        }
+        parsed
+    }
+}
+
+/// A bounded check whether ids repeat. Of every id 64 bits of its SHA-256 are kept: two ids with the same
+/// bits count as one that repeats, which costs a file its ids and never a row.
+#[derive(Debug)]
+pub(crate) struct UniqueIds {
+    seen: HashSet<u64>,
+    most: usize,
+}
+
+impl UniqueIds {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            seen: HashSet::new(),
+            most,
+        }
+    }
+
+    /// The check for the keys of one table.
+    pub(crate) fn of_table() -> Self {
+        Self::new(MOST_IDS)
+    }
+
+    /// Takes one more id, or says why ids do not tell the records apart.
+    pub(crate) fn add(&mut self, id: &str) -> Result<(), String> {
+        if self.seen.len() >= self.most {
+            return Err(format!("there are more than {} to compare", self.most));
+        }
+        let digest = sha256(id.as_bytes());
+        let bits = digest.get(..16).unwrap_or_default();
+        let bits = u64::from_str_radix(bits, 16).unwrap_or_default();
+        if self.seen.insert(bits) {
+            return Ok(());
+        }
+        let mut shown = id.to_owned();
+        cut(&mut shown, MAX_SHOWN_CHARS);
+        Err(format!("`{shown}` repeats"))
+    }
+}
+
+/// The record's own id and the key it stands under. It must come back from a client exactly as it went out,
+/// so it is taken as it is or not at all.
+pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, Reason> {
+    let Some((key, raw)) = find(map, &["id"], |raw| Some(raw.clone())) else {
+        return Ok(None);
+    };
+    let text = match raw {
+        Raw::Null => return Ok(None),
+        Raw::String(text) => text,
+        // Beyond this many digits two numbers can be read as the same one.
+        Raw::Number(number)
+            if number.is_f64() && number.as_f64().is_none_or(|n| n.abs() >= 9e15) =>
+        {
+            return Err(bad_id("it is too large a number to be exact"));
+        }
+        Raw::Number(number) => number.to_string(),
+        _ => return Err(bad_id("it is neither text nor a number")),
+    };
+    if clean(&text) != text {
+        return Err(bad_id("it holds a control or invisible character"));
+    }
+    if names_a_page(&text) {
+        return Err(bad_id("it ends like the id of a continuation page"));
+    }
+    document_id(&text).map(|id| Some((key, id)))
+}
+
+/// Takes the record's own id out of its keys. One that cannot be used stays where it is.
+pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, Reason> {
+    let found = own_id(map)?;
+    Ok(found.map(|(key, id)| {
+        // A plain `remove` would move the last field into the gap.
+        map.shift_remove(&key);
+        id
+    }))
+}
+
+pub(crate) fn document_id(text: &str) -> Result<DocId, Reason> {
+    DocId::parse(text).map_err(|error| match error {
+        Error::Id { reason } => bad_id(reason),
+        other => bad_id(&other.to_string()),
+    })
+}
+
+fn bad_id(why: &str) -> Reason {
+    Reason::BadId {
+        why: why.to_owned(),
+    }
+}
+
+/// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
+pub(crate) fn names_a_page(id: &str) -> bool {
+    let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
+    id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// `own`, or `numbered` with the line and the reason where one is told.
+    fn scanned(records: &[Raw]) -> String {
+        let mut scan = IdScan::new();
+        for (line, record) in (1..).zip(records) {
+            if scan.is_decided() {
+                break;
+            }
+            scan.see(line, record.as_object().unwrap());
+        }
+        let parsed = scan.finish("a.jsonl");
+        match (parsed.numbered, parsed.warnings.first()) {
+            (false, None) => "own".to_owned(),
+            (true, None) => "numbered".to_owned(),
+            (_, Some(Warning { line, reason, .. })) => {
+                let Reason::NumberedRows { why } = reason else {
+                    panic!("{reason:?}")
+                };
+                format!("numbered since {}: {why}", line.unwrap())
+            }
+        }
+    }
+
+    #[test]
+    fn ids_count_only_where_every_record_has_one_of_its_own() {
+        let check = |records: &[Raw], expect: &str| assert_eq!(scanned(records), expect);
+        check(&[], "own");
+        check(&[json!({"id": 1}), json!({"ID": "a"})], "own");
+        check(&[json!({"a": 1}), json!({"id": 1})], "numbered");
+        check(
+            &[json!({"id": "x"}), json!({"id": "y"}), json!({"id": "x"})],
+            "numbered since 3: `x` repeats",
+        );
+        // Told apart as JSON, and the same to a client.
+        check(
+            &[json!({"id": 1}), json!({"id": "1"})],
+            "numbered since 2: `1` repeats",
+        );
+        for absent in [json!({"a": 1}), json!({"id": null})] {
+            let expect = "numbered since 2: this record has none";
+            check(&[json!({"id": 1}), absent], expect);
+        }
+        let long = "a".repeat(docent_search::MAX_ID_BYTES + 1);
+        for id in ["", "a\u{200B}", "a\nb", "x#p2", &long] {
+            let found = scanned(&[json!({"id": 1}), json!({"id": id})]);
+            assert!(found.starts_with("numbered since 2: this one"), "{found}");
+        }
+        for id in [json!({"a": 1}), json!([1]), json!(true), json!(1e16)] {
+            let found = scanned(&[json!({"id": 1}), json!({"id": id})]);
+            assert!(found.starts_with("numbered since 2: this one"), "{found}");
+        }
+    }
+
+    #[test]
+    fn ids_that_differ_in_anything_visible_differ() {
+        let ids = ["a", "A", "á", "a\u{301}", "a b", "a  b", " a", "\u{ff41}"];
+        let records: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
+        let mut known: Vec<_> = records
+            .iter()
+            .filter_map(|record| own_id(record.as_object().unwrap()).ok().flatten())
+            .map(|(_, id)| id.to_string())
+            .collect();
+        known.sort();
+        let count = known.len();
+        known.dedup();
+        assert_eq!(known.len(), count, "no two become the same: {known:?}");
+    }
+
+    #[test]
+    fn comparing_ends_at_its_bound() {
+        let mut unique = UniqueIds::new(2);
+        assert_eq!(unique.add("a"), Ok(()));
+        assert_eq!(unique.add("b"), Ok(()));
+        let over = Err("there are more than 2 to compare".to_owned());
+        assert_eq!(unique.add("c"), over);
+        let mut unique = UniqueIds::new(2);
+        let long = "é".repeat(100);
+        assert_eq!(unique.add(&long), Ok(()));
+        let shown = unique.add(&long).unwrap_err();
+        assert!(shown.chars().count() < 80, "{shown}");
+    }
+
+    #[test]
+    fn passes_go_over_the_wire() {
+        for pass in [IdPass::Scan, IdPass::Own, IdPass::Numbered] {
+            assert_eq!(IdPass::of_number(pass.number()), Some(pass));
+        }
+        assert_eq!(IdPass::of_number(3), None);
+    }
+}
