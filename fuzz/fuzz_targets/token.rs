@@ -1,0 +1,116 @@
+//! A bearer token into a caller, through the same door as a request. The key is known here, so that claims of any
+//! kind arrive well signed; what is then let in must deserve it by a second reading, and with one changed bit
+//! nothing is let in.
+//!
+//! An input is `T` and a token, or `S`, two bytes that choose where the token is changed, one that says how, and a
+//! header and claims on two lines.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use docent_mcp::{Algorithm, Auth, Caller, Demand, Denied, Issuer, LocalKeys};
+use http::{HeaderMap, HeaderValue, header};
+use libfuzzer_sys::fuzz_target;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Map, Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+const SERVER: &str = "https://docs.example.com";
+const ISSUER: &str = "https://id.example.com";
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+
+/// Of nobody's: it signs for the tests alone.
+static PAIR: LazyLock<Ed25519KeyPair> =
+    LazyLock::new(|| Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap());
+
+static AUTH: LazyLock<Auth> = LazyLock::new(|| {
+    let keys = LocalKeys::default();
+    let x = URL_SAFE_NO_PAD.encode(PAIR.public_key());
+    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "k1", "alg": "EdDSA", "x": x});
+    keys.replace(&json!({"keys": [jwk]})).unwrap();
+    let issuer = Issuer::local(ISSUER, keys).algorithms([Algorithm::EdDsa]);
+    let auth = Auth::builder([SERVER])
+        .issuer(issuer)
+        .demand(Demand::Always);
+    auth.build().unwrap()
+});
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().build().unwrap());
+
+fuzz_target!(|bytes: &[u8]| {
+    match bytes {
+        [b'T', token @ ..] => assert!(identify(token).is_err(), "nobody signed this"),
+        [b'S', low, high, change, text @ ..] => {
+            let place = usize::from(u16::from_le_bytes([*low, *high]));
+            signed(text, place, *change);
+        }
+        _ => {}
+    }
+});
+
+fn identify(token: &[u8]) -> Result<Caller, Denied> {
+    let value = [b"Bearer ", token].concat();
+    // What no header can carry never comes here.
+    let value = HeaderValue::from_bytes(&value).or(Err(Denied::Absent))?;
+    let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+    RUNTIME.block_on(AUTH.identify(&headers))
+}
+
+fn signed(text: &[u8], place: usize, change: u8) {
+    let split = text.iter().position(|&byte| byte == b'\n');
+    let (head, claims) = text.split_at(split.unwrap_or(text.len()));
+    let claims = claims.strip_prefix(b"\n").unwrap_or(claims);
+    let message = [head, claims]
+        .map(|part| URL_SAFE_NO_PAD.encode(part))
+        .join(".");
+    let signature = URL_SAFE_NO_PAD.encode(PAIR.sign(message.as_bytes()));
+    let token = format!("{message}.{signature}");
+    if let Ok(caller) = identify(token.as_bytes()) {
+        deserves(&caller, &token, head, claims);
+    }
+    // One changed byte anywhere, or one byte less: never.
+    let mut changed = token.into_bytes();
+    let place = place % changed.len();
+    if change == 0 {
+        changed.remove(place);
+    } else {
+        changed[place] ^= change;
+    }
+    assert!(identify(&changed).is_err(), "a changed token was let in");
+}
+
+/// Who was let in is whom the claims name, by a reading of our own.
+fn deserves(caller: &Caller, token: &str, head: &[u8], claims: &[u8]) {
+    assert!(token.len() <= MAX_TOKEN_BYTES);
+    let object = |bytes: &[u8]| serde_json::from_slice::<Map<String, Value>>(bytes).unwrap();
+    let (head, claims) = (object(head), object(claims));
+    assert_eq!(head["alg"], "EdDSA");
+    let kind = head["typ"].as_str().unwrap().to_ascii_lowercase();
+    assert!(matches!(kind.as_str(), "at+jwt" | "application/at+jwt"));
+    assert!(head.get("kid").is_none_or(|kid| kid == "k1"));
+    for name in ["jwk", "jku", "x5u", "x5c", "crit", "zip", "enc", "b64"] {
+        assert!(!head.contains_key(name), "{name}");
+    }
+    assert_eq!(claims["iss"], ISSUER);
+    assert_eq!(caller.issuer(), Some(ISSUER));
+    assert_eq!(caller.subject(), claims["sub"].as_str());
+    assert!(!caller.subject().unwrap().is_empty());
+    // No run of this takes place before that year.
+    assert!(claims["exp"].as_f64().unwrap() > 1_700_000_000.0);
+    let named = match &claims["aud"] {
+        Value::Array(names) => names.iter().any(is_us),
+        name => is_us(name),
+    };
+    assert!(named, "{}", claims["aud"]);
+}
+
+fn is_us(name: &Value) -> bool {
+    let name = name
+        .as_str()
+        .map(|name| name.trim_end_matches('/').to_ascii_lowercase());
+    name.is_some_and(|name| name.starts_with(SERVER))
+}
