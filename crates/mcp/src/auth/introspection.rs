@@ -1,7 +1,7 @@
 //! Opaque tokens: the issuer is asked what they are worth (RFC 7662), and its word is kept for a minute.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -31,9 +31,9 @@ pub(crate) struct Introspection {
     endpoint: String,
     authorization: String,
     web: Arc<dyn Fetch>,
-    asking: Semaphore,
-    asking_again: Semaphore,
-    remembered: Mutex<Remembered>,
+    asking: Arc<Semaphore>,
+    asking_again: Arc<Semaphore>,
+    remembered: Arc<Mutex<Remembered>>,
 }
 
 /// What was said of tokens, by the hash of the token. What counted and what did not have room of their own.
@@ -97,9 +97,9 @@ impl Introspection {
             endpoint: endpoint.to_owned(),
             authorization: format!("Basic {}", STANDARD.encode(pair)),
             web,
-            asking: Semaphore::new(MAX_ASKED),
-            asking_again: Semaphore::new(MAX_ASKED_AGAIN),
-            remembered: Mutex::default(),
+            asking: Arc::new(Semaphore::new(MAX_ASKED)),
+            asking_again: Arc::new(Semaphore::new(MAX_ASKED_AGAIN)),
+            remembered: Arc::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl Introspection {
     async fn word(&self, opaque: &str) -> Word {
         let name: [u8; 32] = Sha256::digest(opaque).into();
         let counted = {
-            let remembered = self.remembered();
+            let remembered = locked(&self.remembered);
             if let Some(word) = remembered.word(&name) {
                 return word;
             }
@@ -138,7 +138,7 @@ impl Introspection {
         } else {
             &self.asking
         };
-        let Ok(_permit) = pool.try_acquire() else {
+        let Ok(permit) = pool.clone().try_acquire_owned() else {
             return Err(Denied::Unready);
         };
         let form = Form {
@@ -148,26 +148,39 @@ impl Introspection {
                 form_encoded(opaque)
             ),
         };
-        let answered = self.web.post(self.endpoint.clone(), form).await;
-        let answer = answered.ok().and_then(|bytes| claims::parse(&bytes));
-        // Only an answer is remembered: an issuer that is down may be up at the next question.
-        let Some(claims) = answer else {
-            return Err(Denied::Unready);
-        };
-        let word = if claims.get("active") == Some(&Value::Bool(true)) {
-            Ok(Arc::new(claims))
-        } else {
-            Err(NOT_GOOD)
-        };
-        self.remembered().keep(name, &word);
-        word
+        let answered = self.web.post(self.endpoint.clone(), form);
+        let remembered = self.remembered.clone();
+        // A task of its own: a request to the issuer goes on when the caller hangs up, so its permit has to be held as
+        // long, or callers who hang up at once could ask without bound.
+        let question = tokio::spawn(async move {
+            let _permit = permit;
+            let word = said(answered.await.ok())?;
+            locked(&remembered).keep(name, &word);
+            word
+        });
+        question.await.unwrap_or(Err(Denied::Unready))
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        locked(&self.remembered)
     }
+}
+
+/// What an answer of the issuer says. Only an answer is remembered: an issuer that is down may be up at the next
+/// question.
+fn said(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
+    let answer = answer.and_then(|bytes| claims::parse(&bytes));
+    let claims = answer.ok_or(Denied::Unready)?;
+    if claims.get("active") == Some(&Value::Bool(true)) {
+        Ok(Ok(Arc::new(claims)))
+    } else {
+        Ok(Err(NOT_GOOD))
+    }
+}
+
+fn locked(remembered: &Mutex<Remembered>) -> MutexGuard<'_, Remembered> {
+    remembered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A text as it can stand in a form.

@@ -33,7 +33,7 @@ pub(crate) struct Keyring {
     /// The shortest time between two fetches.
     pub(crate) cooldown: Duration,
     state: Mutex<State>,
-    flight: tokio::sync::Mutex<()>,
+    flight: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Keyring {
             web,
             cooldown: COOLDOWN,
             state: Mutex::default(),
-            flight: tokio::sync::Mutex::default(),
+            flight: Arc::default(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Keyring {
     }
 
     /// The key that a token names.
-    pub(crate) async fn key(&self, kid: Option<&str>) -> Result<Key, Denied> {
+    pub(crate) async fn key(self: &Arc<Self>, kid: Option<&str>) -> Result<Key, Denied> {
         let find = |keys: Arc<KeySet>| keys.find(kid).cloned();
         if let Some(key) = self.younger(FRESH).and_then(find) {
             return Ok(key);
@@ -89,8 +89,8 @@ impl Keyring {
     }
 
     /// Fetches the keys unless somebody just has; waits for whoever is at it.
-    pub(crate) async fn refresh(&self) {
-        let _flight = self.flight.lock().await;
+    pub(crate) async fn refresh(self: &Arc<Self>) {
+        let flight = self.flight.clone().lock_owned().await;
         let rested = self
             .state()
             .tried
@@ -98,6 +98,17 @@ impl Keyring {
         if !rested {
             return;
         }
+        let keyring = self.clone();
+        // A task of its own: a caller who hangs up would end the fetch before it is noted, and the next one would
+        // begin another. Callers who hang up in a row would ask the issuer without bound and never get its keys.
+        let fetching = tokio::spawn(async move {
+            let _flight = flight;
+            keyring.fetch_and_keep().await;
+        });
+        let _ = fetching.await;
+    }
+
+    async fn fetch_and_keep(&self) {
         let fetched = tokio::time::timeout(PATIENCE, self.fetch()).await;
         let fetched = fetched.unwrap_or_else(|_| Err("it takes too long".to_owned()));
         let mut state = self.state();

@@ -57,7 +57,8 @@ pub struct Limits {
     /// Requests worked on at once. More would only queue behind the processors.
     pub in_flight: usize,
     /// Requests to one page of sign-in worked on at once, apart from `in_flight` and from the other pages: a flood on
-    /// one leaves the others alone. Checking a password takes a processor for a while, so more would only queue.
+    /// one leaves the others alone. More than may wait for documents of clients, so that slow hosts do not take them
+    /// all; checking a password takes a processor for a while, so many more would only queue.
     pub sign_in_in_flight: usize,
     /// Bytes of answers that wait to be written, of all connections and transports together. A connection may hold
     /// a sixteenth of what is free of it, a verified caller half.
@@ -130,7 +131,7 @@ impl Default for Limits {
             shutdown: Duration::from_secs(30),
             connections: 4_096,
             in_flight: 256,
-            sign_in_in_flight: 32,
+            sign_in_in_flight: 64,
             unread_bytes: 64 * MIB,
             request_bytes: 64 * MIB,
             big_parses: 4,

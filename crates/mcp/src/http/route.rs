@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 use super::accept::Peer;
 use super::body::ReceivedBody;
@@ -24,6 +25,7 @@ use crate::call::guarded;
 use crate::error::{Failure, Fault};
 use crate::resource::{Vars, match_pattern};
 use crate::result::internal;
+use crate::rpc::RpcError;
 use crate::trace::TraceParent;
 
 type Handler = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<Page, Failure>> + Send + Sync>;
@@ -46,6 +48,29 @@ enum Pool {
     Pages,
     /// Those of sign-in; its places are made when it is served.
     SignIn(Option<Arc<Semaphore>>),
+}
+
+impl Pool {
+    /// Does the work of a request, and lets go of what it holds when that is done.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, RpcError>> + Send + 'static,
+        held: impl Send + 'static,
+    ) -> Result<T, RpcError> {
+        let work = async move {
+            let _held = held;
+            work.await
+        };
+        match self {
+            Self::Pages => work.await,
+            // Sign-in waits for a processor, a disk or another server, none of which stops when the visitor hangs up.
+            // So the work goes on too: its place must not be free while what it began is under way.
+            Self::SignIn(_) => {
+                let done = tokio::spawn(work.in_current_span()).await;
+                done.unwrap_or_else(|error| Err(internal(&error)))
+            }
+        }
+    }
 }
 
 /// A request to a [`Route`].
@@ -268,11 +293,11 @@ impl Routes {
     }
 
     /// The places for requests in flight of a route, and the most bytes of their bodies.
-    fn bounds<'a>(&'a self, route: &'a Route) -> (&'a Semaphore, usize) {
+    fn bounds<'a>(&'a self, route: &'a Route) -> (&'a Arc<Semaphore>, usize) {
         match &route.pool {
             Pool::Pages => (&self.in_flight, self.limits.body_bytes),
             Pool::SignIn(places) => {
-                let places = places.as_deref().unwrap_or(&self.in_flight);
+                let places = places.as_ref().unwrap_or(&self.in_flight);
                 (places, self.limits.sign_in_bytes)
             }
         }
@@ -324,13 +349,13 @@ impl Routes {
             Err(error) => return error.into_response(),
         };
         // Not before the body is there: who sends it slowly takes nothing from others.
-        let Ok(_permit) = in_flight.try_acquire() else {
+        let Ok(permit) = in_flight.clone().try_acquire_owned() else {
             let later = [(header::RETRY_AFTER, "1")];
             return (StatusCode::SERVICE_UNAVAILABLE, later, "the server is busy").into_response();
         };
         let ReceivedBody {
             bytes: body,
-            counted: _counted,
+            counted,
         } = received;
         let shares = shares.cloned();
         let visitor = caller.clone();
@@ -342,7 +367,8 @@ impl Routes {
             headers: parts.headers,
             body,
         };
-        let answered = match guarded(self.limits.handler, (route.handler)(visit)).await {
+        let work = guarded(self.limits.handler, (route.handler)(visit));
+        let answered = match route.pool.run(work, (permit, counted)).await {
             Ok(answered) => answered,
             Err(error) => {
                 return (StatusCode::INTERNAL_SERVER_ERROR, error.message).into_response();
@@ -386,89 +412,4 @@ fn decode(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use super::*;
-
-    #[test]
-    fn variables_are_decoded_or_not_found() {
-        assert_eq!(decode("a%20b%C3%A9+"), Some("a bé+".to_owned()));
-        for bad in ["%", "%2", "%zz", "%ff"] {
-            assert_eq!(decode(bad), None, "{bad}");
-        }
-    }
-
-    /// Pages that answer, or never do, with one place for each page of sign-in and one for all others.
-    fn served() -> Routes {
-        let never = |_: Visit| std::future::pending::<Result<Page, Failure>>();
-        let at_once = |_: Visit| async { Ok(Page::html("x")) };
-        let routes = vec![
-            Route::post("/slow", never).sign_in(),
-            Route::post("/quick", at_once).sign_in(),
-            Route::post("/page", never),
-            Route::post("/other", at_once),
-        ];
-        let limits = Limits {
-            in_flight: 1,
-            sign_in_in_flight: 1,
-            sign_in_bytes: 10,
-            ..Limits::default()
-        };
-        Routes::new(routes, Arc::new(limits), Gate(None))
-    }
-
-    fn posted(routes: &Routes, path: &str, body: Body) -> BoxFuture<'static, Response> {
-        let request = Request::post(path).body(body).unwrap();
-        routes.clone().answer(request).boxed()
-    }
-
-    fn status(answered: Option<Response>) -> Option<u16> {
-        answered.map(|response| response.status().as_u16())
-    }
-
-    #[tokio::test]
-    async fn every_page_of_sign_in_has_places_of_its_own() {
-        let routes = served();
-        let mut held = posted(&routes, "/slow", Body::empty());
-        assert!((&mut held).now_or_never().is_none());
-        let ask = |path: &str| status(posted(&routes, path, Body::empty()).now_or_never());
-        assert_eq!(ask("/slow"), Some(503), "one too many");
-        assert_eq!((ask("/quick"), ask("/other")), (Some(200), Some(200)));
-        drop(held);
-        let mut held = posted(&routes, "/page", Body::empty());
-        assert!((&mut held).now_or_never().is_none());
-        assert_eq!((ask("/other"), ask("/quick")), (Some(503), Some(200)));
-        drop(held);
-        assert_eq!(ask("/other"), Some(200));
-    }
-
-    #[tokio::test]
-    async fn a_body_that_is_still_coming_takes_no_place() {
-        let routes = served();
-        let coming = || Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>());
-        let mut slow: Vec<_> = ["/quick", "/other"]
-            .map(|path| posted(&routes, path, coming()))
-            .into();
-        for request in &mut slow {
-            assert!(request.now_or_never().is_none());
-        }
-        for path in ["/quick", "/other"] {
-            let answered = posted(&routes, path, Body::empty()).now_or_never();
-            assert_eq!(status(answered), Some(200), "{path}");
-        }
-    }
-
-    #[tokio::test]
-    async fn bodies_of_sign_in_have_a_bound_of_their_own() {
-        let routes = served();
-        let sent = |path: &str, size: usize| {
-            status(posted(&routes, path, Body::from(vec![b'x'; size])).now_or_never())
-        };
-        assert_eq!(
-            (sent("/quick", 10), sent("/quick", 11)),
-            (Some(200), Some(413))
-        );
-        assert_eq!(sent("/other", 11), Some(200));
-    }
-}
+mod tests;

@@ -178,6 +178,26 @@ async fn questions_at_once_have_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_keeps_its_place_when_the_caller_hangs_up() {
+    let web = Fake {
+        wait: Duration::from_secs(1),
+        ..Fake::new(&active())
+    };
+    let asked = asked(&web);
+    for n in 0..MAX_ASKED {
+        let token = format!("t{n}");
+        let left = tokio::time::timeout(Duration::from_millis(1), identify(&asked, &token)).await;
+        assert!(left.is_err(), "it was still under way");
+    }
+    assert_eq!(identify(&asked, "another").await, Err(Denied::Unready));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(identify(&asked, "another").await.is_ok());
+    // What the issuer said to nobody is not asked again.
+    assert!(identify(&asked, "t0").await.is_ok());
+    assert_eq!(web.asked(), MAX_ASKED + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_remembered_has_a_bound() {
     let web = Fake::new(&active());
     let asked = asked(&web);

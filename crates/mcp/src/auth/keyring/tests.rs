@@ -59,8 +59,9 @@ impl Fetch for Fake {
     }
 }
 
-fn ring(web: &Fake) -> Keyring {
-    Keyring::new(ISSUER, Some(JWKS.to_owned()), Arc::new(web.clone()))
+fn ring(web: &Fake) -> Arc<Keyring> {
+    let jwks = Some(JWKS.to_owned());
+    Arc::new(Keyring::new(ISSUER, jwks, Arc::new(web.clone())))
 }
 
 const UNKNOWN: Denied = Denied::Bad("the key of the token is not known");
@@ -97,7 +98,7 @@ async fn a_new_key_is_picked_up_by_one_fetch() {
 async fn ten_thousand_unknown_keys_are_one_fetch_in_half_a_minute() {
     let (web, a) = (Fake::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
-    let ring = Arc::new(ring(&web));
+    let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
     tokio::time::advance(COOLDOWN).await;
     let all = (0..10_000).map(|n| {
@@ -107,6 +108,26 @@ async fn ten_thousand_unknown_keys_are_one_fetch_in_half_a_minute() {
     let answers = futures::future::join_all(all).await;
     assert!(answers.into_iter().all(|answer| answer == Err(UNKNOWN)));
     assert_eq!(web.asked(JWKS), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_hang_up_neither_end_a_fetch_nor_begin_another() {
+    let (web, a, b) = (Fake::default(), Signer::ed25519("a"), Signer::ed25519("b"));
+    web.keys(&[&a]);
+    let ring = ring(&web);
+    ring.key(Some("a")).await.unwrap();
+    web.keys(&[&a, &b]);
+    tokio::time::advance(COOLDOWN).await;
+    *web.1.lock().unwrap() = Duration::from_secs(1);
+    for n in 0..100 {
+        let kid = format!("k{n}");
+        let moment = Duration::from_millis(1);
+        let left = tokio::time::timeout(moment, ring.key(Some(&kid))).await;
+        assert!(left.is_err(), "it was still under way");
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(web.asked(JWKS), 2);
+    assert!(ring.key(Some("b")).await.is_ok(), "the fetch was of use");
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +169,7 @@ async fn known_keys_count_for_an_hour_while_the_issuer_is_down() {
 async fn a_slow_issuer_holds_up_nobody_whose_key_is_here() {
     let (web, a) = (Fake::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
-    let ring = Arc::new(ring(&web));
+    let ring = ring(&web);
     ring.key(Some("a")).await.unwrap();
     tokio::time::advance(FRESH).await;
     *web.1.lock().unwrap() = Duration::from_secs(60);
@@ -187,7 +208,7 @@ async fn without_any_key_the_caller_is_told_to_come_back() {
 async fn the_issuer_says_where_its_keys_are() {
     let (web, a) = (Fake::default(), Signer::ed25519("a"));
     web.keys(&[&a]);
-    let ring = Keyring::new(ISSUER, None, Arc::new(web.clone()));
+    let ring = Arc::new(Keyring::new(ISSUER, None, Arc::new(web.clone())));
     let tries = [
         (Err(FetchError::Status(404)), false),
         (

@@ -1,14 +1,14 @@
 //! A client that is named by an address into what its document there says about it, kept for a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Mutex as Turn;
 use url::{Host, Url};
 
 use super::client::{Client, Metadata};
 use super::fetch::{FetchError, Fetched, Fetcher};
-use super::fetch_slots::FetchSlots;
+use super::fetch_slots::{FETCHES, FetchSlots, WAITS};
 
 /// The most bytes of a client's address.
 const MAX_ADDRESS: usize = 1_024;
@@ -45,9 +45,36 @@ struct Kept {
 pub(crate) struct Documents {
     fetcher: Fetcher,
     kept: Mutex<HashMap<String, Kept>>,
-    /// One at a time for each address, so that many who ask at once wait for one answer.
-    turns: Mutex<HashMap<String, Arc<Turn<()>>>>,
-    slots: Arc<FetchSlots>,
+    /// One at a time for each address, so that many who ask at once wait for one answer. No more than `waits` allows.
+    turns: Mutex<HashMap<String, SharedTurn>>,
+    fetches: Arc<FetchSlots>,
+    waits: Arc<FetchSlots>,
+}
+
+/// The turn to fetch a document, and how many want it.
+#[derive(Default)]
+struct SharedTurn {
+    turn: Arc<Turn<()>>,
+    wanted: usize,
+}
+
+/// Somebody who wants a turn. Dropping it is enough: whoever hangs up leaves nothing behind.
+struct TurnRequest<'a> {
+    documents: &'a Documents,
+    address: &'a str,
+    turn: Arc<Turn<()>>,
+}
+
+impl Drop for TurnRequest<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.documents.turns();
+        if let Some(shared) = turns.get_mut(self.address) {
+            shared.wanted = shared.wanted.saturating_sub(1);
+            if shared.wanted == 0 {
+                turns.remove(self.address);
+            }
+        }
+    }
 }
 
 impl Documents {
@@ -56,7 +83,8 @@ impl Documents {
             fetcher,
             kept: Mutex::default(),
             turns: Mutex::default(),
-            slots: Arc::default(),
+            fetches: FetchSlots::new(&FETCHES),
+            waits: FetchSlots::new(&WAITS),
         }
     }
 
@@ -66,26 +94,41 @@ impl Documents {
         if let Some(outcome) = self.kept(address, now) {
             return outcome;
         }
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            if turns.len() >= MAX_KEPT && !turns.contains_key(address) {
-                return Err(DocumentError::Busy);
-            }
-            turns.entry(address.to_owned()).or_default().clone()
-        };
-        let _mine = turn.lock().await;
-        let outcome = match self.kept(address, now) {
+        let _waiting = self.waits.take(&host(address)).ok_or(DocumentError::Busy)?;
+        let request = self.request_turn(address);
+        let _mine = request.turn.lock().await;
+        match self.kept(address, now) {
             Some(outcome) => outcome,
             None => self.fetch(address, now).await,
-        };
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.remove(address);
-        outcome
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<String, SharedTurn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn request_turn<'a>(&'a self, address: &'a str) -> TurnRequest<'a> {
+        let mut turns = self.turns();
+        let shared = turns.entry(address.to_owned()).or_default();
+        shared.wanted += 1;
+        TurnRequest {
+            documents: self,
+            address,
+            turn: shared.turn.clone(),
+        }
+    }
+
+    /// How many documents somebody waits for.
+    #[cfg(test)]
+    pub(crate) fn wanted(&self) -> usize {
+        self.turns().len()
     }
 
     /// Somebody signed in through the client at this address: floods of strangers do not keep its host waiting.
     pub(crate) fn trust(&self, address: &str) {
-        self.slots.trust(&host(address));
+        let host = host(address);
+        self.fetches.trust(&host);
+        self.waits.trust(&host);
     }
 
     /// An https address with a path, as the draft wants it: no user, no fragment, no dots in its path.
@@ -115,7 +158,8 @@ impl Documents {
     }
 
     async fn fetch(&self, address: &str, now: u64) -> Outcome {
-        let slot = self.slots.take(&host(address)).ok_or(DocumentError::Busy)?;
+        let slot = self.fetches.take(&host(address));
+        let slot = slot.ok_or(DocumentError::Busy)?;
         let (fetcher, asked) = (self.fetcher.clone(), address.to_owned());
         let fetched = tokio::task::spawn_blocking(move || {
             let _slot = slot;
@@ -294,29 +338,15 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_for_an_answer_has_bounded_room() {
         let documents = documents();
-        for n in 0..MAX_KEPT - 1 {
-            let address = format!("https://a.example/{n}");
-            documents
-                .turns
-                .lock()
-                .unwrap()
-                .insert(address, Arc::default());
-        }
-        let told = |address: &'static str| documents.client(address, 100);
+        let told = || documents.client("https://nowhere.invalid/1", 100);
+        let mut waiting: Vec<_> = (0..WAITS.each_host)
+            .map(|_| documents.waits.take("nowhere.invalid").unwrap())
+            .collect();
+        assert_eq!(told().await, Err(DocumentError::Busy));
+        waiting.pop();
         let fetched = Err(DocumentError::Fetch(FetchError::Failed));
-        assert_eq!(told("https://nowhere.invalid/1").await, fetched);
-        let address = "https://nowhere.invalid/2".to_owned();
-        documents
-            .turns
-            .lock()
-            .unwrap()
-            .insert(address, Arc::default());
-        assert_eq!(
-            told("https://nowhere.invalid/3").await,
-            Err(DocumentError::Busy)
-        );
-        assert_eq!(told("https://nowhere.invalid/2").await, fetched);
-        assert_eq!(documents.turns.lock().unwrap().len(), MAX_KEPT - 1);
+        assert_eq!(told().await, fetched);
+        assert_eq!(documents.wanted(), 0);
     }
 
     #[tokio::test]

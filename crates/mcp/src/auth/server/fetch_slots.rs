@@ -6,18 +6,40 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of one host at once.
-pub(crate) const EACH_HOST: usize = 2;
-/// Of all hosts that nobody signed in through.
-pub(crate) const STRANGERS: usize = 32;
-/// Of all hosts that somebody signed in through.
-pub(crate) const TRUSTED: usize = 16;
-/// The most hosts that are remembered as such. A host in use is remembered anew at each sign-in.
+/// The most hosts that are remembered as trusted. A host in use is remembered anew at each sign-in.
 pub(crate) const MAX_TRUSTED_HOSTS: usize = 256;
 
-/// The fetches that are under way.
-#[derive(Default)]
-pub(crate) struct FetchSlots(Mutex<SlotCounts>);
+/// How much may go on at once.
+#[derive(Debug)]
+pub(crate) struct SlotLimits {
+    /// Of one host.
+    pub(crate) each_host: usize,
+    /// Of all hosts that nobody signed in through.
+    pub(crate) strangers: usize,
+    /// Of all hosts that somebody signed in through.
+    pub(crate) trusted: usize,
+}
+
+/// Documents that are fetched.
+pub(crate) const FETCHES: SlotLimits = SlotLimits {
+    each_host: 2,
+    strangers: 32,
+    trusted: 16,
+};
+
+/// Requests that wait for a document, each in a place of the page that people sign in at. All of them together are fewer
+/// than those places, so that slow hosts leave room for whoever waits for none.
+pub(crate) const WAITS: SlotLimits = SlotLimits {
+    each_host: 16,
+    strangers: 32,
+    trusted: 16,
+};
+
+/// What is under way: fetches, or waits.
+pub(crate) struct FetchSlots {
+    limits: &'static SlotLimits,
+    counts: Mutex<SlotCounts>,
+}
 
 #[derive(Default)]
 struct SlotCounts {
@@ -28,7 +50,7 @@ struct SlotCounts {
     trusted_hosts: VecDeque<String>,
 }
 
-/// The right to fetch one document, until it is dropped.
+/// The right to fetch one document, or to wait for it, until it is dropped.
 pub(crate) struct FetchSlot {
     slots: Arc<FetchSlots>,
     host: String,
@@ -36,8 +58,13 @@ pub(crate) struct FetchSlot {
 }
 
 impl FetchSlots {
+    pub(crate) fn new(limits: &'static SlotLimits) -> Arc<Self> {
+        let counts = Mutex::default();
+        Arc::new(Self { limits, counts })
+    }
+
     fn counts(&self) -> MutexGuard<'_, SlotCounts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A slot for a host, if it has one left.
@@ -46,12 +73,12 @@ impl FetchSlots {
         let counts = &mut *guard;
         let is_trusted = counts.trusted_hosts.iter().any(|known| known == host);
         let (pool, most) = if is_trusted {
-            (&mut counts.trusted, TRUSTED)
+            (&mut counts.trusted, self.limits.trusted)
         } else {
-            (&mut counts.strangers, STRANGERS)
+            (&mut counts.strangers, self.limits.strangers)
         };
         let of_host = counts.by_host.get(host).copied().unwrap_or_default();
-        if *pool >= most || of_host >= EACH_HOST {
+        if *pool >= most || of_host >= self.limits.each_host {
             return None;
         }
         *pool += 1;
@@ -103,13 +130,18 @@ mod tests {
 
     #[test]
     fn a_host_has_two_and_strangers_have_a_pool() {
-        let slots = Arc::new(FetchSlots::default());
+        let slots = FetchSlots::new(&FETCHES);
         let one: Vec<_> = (0..3).map(|_| slots.take("slow.example")).collect();
-        assert_eq!(one.iter().flatten().count(), EACH_HOST);
-        let others: Vec<_> = (0..STRANGERS).map(|n| slots.take(&host(n))).collect();
-        assert_eq!(others.iter().flatten().count(), STRANGERS - EACH_HOST);
+        assert_eq!(one.iter().flatten().count(), FETCHES.each_host);
+        let others: Vec<_> = (0..FETCHES.strangers)
+            .map(|n| slots.take(&host(n)))
+            .collect();
+        assert_eq!(
+            others.iter().flatten().count(),
+            FETCHES.strangers - FETCHES.each_host
+        );
         drop(one);
-        assert!(slots.take(&host(STRANGERS)).is_some());
+        assert!(slots.take(&host(FETCHES.strangers)).is_some());
         drop(others);
         let counts = slots.counts();
         assert_eq!((counts.strangers, counts.by_host.len()), (0, 0));
@@ -117,9 +149,11 @@ mod tests {
 
     #[test]
     fn strangers_leave_room_for_hosts_that_somebody_signed_in_through() {
-        let slots = Arc::new(FetchSlots::default());
+        let slots = FetchSlots::new(&FETCHES);
         slots.trust("app.example");
-        let all: Vec<_> = (0..STRANGERS).map(|n| slots.take(&host(n))).collect();
+        let all: Vec<_> = (0..FETCHES.strangers)
+            .map(|n| slots.take(&host(n)))
+            .collect();
         assert!(all.iter().all(Option::is_some));
         assert!(slots.take("another.example").is_none());
         let two = [slots.take("app.example"), slots.take("app.example")];
@@ -128,8 +162,15 @@ mod tests {
     }
 
     #[test]
+    fn those_who_wait_leave_places_free() {
+        let places = crate::http::limits::Limits::default().sign_in_in_flight;
+        assert!(WAITS.strangers + WAITS.trusted < places);
+        const { assert!(WAITS.each_host < WAITS.strangers, "one host is not all") };
+    }
+
+    #[test]
     fn trusted_hosts_have_a_bound_and_the_longest_unused_leaves() {
-        let slots = Arc::new(FetchSlots::default());
+        let slots = FetchSlots::new(&FETCHES);
         for n in 0..MAX_TRUSTED_HOSTS {
             slots.trust(&host(n));
         }

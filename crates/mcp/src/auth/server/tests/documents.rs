@@ -273,6 +273,32 @@ async fn many_who_ask_at_once_are_one_fetch_and_a_host_has_two() {
 }
 
 #[tokio::test]
+async fn whoever_hangs_up_leaves_no_turn_behind() {
+    let host = Host::new().await;
+    let documents = Documents::new(Fetcher::new(host.own()).unwrap());
+    let shut = host.open.clone().acquire_many_owned(1_000).await.unwrap();
+    {
+        let address = host.address();
+        let (first, second) = (
+            documents.client(&address, 100),
+            documents.client(&address, 100),
+        );
+        tokio::pin!(first, second);
+        while host.came() < 1 {
+            tokio::select! {
+                biased;
+                _ = &mut first => panic!("nobody was answered yet"),
+                _ = &mut second => panic!("nobody was answered yet"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        assert_eq!(documents.wanted(), 1, "both want one document");
+    }
+    assert_eq!(documents.wanted(), 0);
+    drop(shut);
+}
+
+#[tokio::test]
 async fn a_client_with_a_document_signs_somebody_in() {
     let host = Host::new().await;
     let address = host.address();

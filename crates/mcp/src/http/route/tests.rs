@@ -1,0 +1,106 @@
+//! Pages and their bounds: places, bodies, and visitors who leave.
+
+use std::convert::Infallible;
+
+use super::*;
+
+#[test]
+fn variables_are_decoded_or_not_found() {
+    assert_eq!(decode("a%20b%C3%A9+"), Some("a bé+".to_owned()));
+    for bad in ["%", "%2", "%zz", "%ff"] {
+        assert_eq!(decode(bad), None, "{bad}");
+    }
+}
+
+/// Pages that answer, or never do, with one place for each page of sign-in and one for all others.
+fn served() -> Routes {
+    let never = |_: Visit| std::future::pending::<Result<Page, Failure>>();
+    let at_once = |_: Visit| async { Ok(Page::html("x")) };
+    let routes = vec![
+        Route::post("/slow", never).sign_in(),
+        Route::post("/quick", at_once).sign_in(),
+        Route::post("/page", never),
+        Route::post("/other", at_once),
+    ];
+    let limits = Limits {
+        in_flight: 1,
+        sign_in_in_flight: 1,
+        sign_in_bytes: 10,
+        ..Limits::default()
+    };
+    Routes::new(routes, Arc::new(limits), Gate(None))
+}
+
+fn posted(routes: &Routes, path: &str, body: Body) -> BoxFuture<'static, Response> {
+    let request = Request::post(path).body(body).unwrap();
+    routes.clone().answer(request).boxed()
+}
+
+/// The status of an answer that comes once the tasks behind it had their turns; nothing of one that waits for more.
+async fn status(answer: &mut BoxFuture<'static, Response>) -> Option<u16> {
+    for _ in 0..10 {
+        if let Some(response) = answer.now_or_never() {
+            return Some(response.status().as_u16());
+        }
+        tokio::task::yield_now().await;
+    }
+    None
+}
+
+#[tokio::test]
+async fn every_page_of_sign_in_has_places_of_its_own() {
+    let routes = served();
+    let ask = async |path: &str| status(&mut posted(&routes, path, Body::empty())).await;
+    let mut held = posted(&routes, "/slow", Body::empty());
+    assert_eq!(status(&mut held).await, None);
+    assert_eq!(ask("/slow").await, Some(503), "one too many");
+    assert_eq!(ask("/quick").await, Some(200));
+    assert_eq!(ask("/other").await, Some(200));
+    drop(held);
+    let mut held = posted(&routes, "/page", Body::empty());
+    assert_eq!(status(&mut held).await, None);
+    assert_eq!(ask("/other").await, Some(503));
+    assert_eq!(ask("/quick").await, Some(200));
+    drop(held);
+    assert_eq!(ask("/other").await, Some(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_a_page_of_sign_in_keeps_its_place_until_the_work_ends() {
+    let routes = served();
+    let ask = async || status(&mut posted(&routes, "/slow", Body::empty())).await;
+    assert_eq!(ask().await, None);
+    assert_eq!(ask().await, Some(503), "the visitor left, the work goes on");
+    tokio::time::sleep(routes.limits.handler * 2).await;
+    assert_eq!(ask().await, None, "there is a place again");
+}
+
+#[tokio::test]
+async fn a_body_that_is_still_coming_takes_no_place() {
+    let routes = served();
+    let coming = || Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>());
+    let mut slow: Vec<_> = ["/quick", "/other"]
+        .map(|path| posted(&routes, path, coming()))
+        .into();
+    for request in &mut slow {
+        assert_eq!(status(request).await, None);
+    }
+    for path in ["/quick", "/other"] {
+        let answered = status(&mut posted(&routes, path, Body::empty())).await;
+        assert_eq!(answered, Some(200), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_of_sign_in_have_a_bound_of_their_own() {
+    let routes = served();
+    for (path, size, expected) in [
+        ("/quick", 10, 200),
+        ("/quick", 11, 413),
+        ("/other", 11, 200),
+    ] {
+        let body = Body::from(vec![b'x'; size]);
+        let answered = status(&mut posted(&routes, path, body)).await;
+        assert_eq!(answered, Some(expected), "{path} {size}");
+    }
+}
