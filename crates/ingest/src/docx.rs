@@ -101,6 +101,10 @@ impl Body {
     /// Reads the document itself, or its notes, whose marks begin with `prefix`.
     fn read(&mut self, text: &str, prefix: &'static str) -> Result<(), Reason> {
         self.prefix = prefix;
+        // A part that breaks off leaves its elements open, and the notes behind it are whole.
+        self.paragraphs.clear();
+        (self.in_properties, self.in_text, self.hidden_run) = (false, false, false);
+        self.label = None;
         let mut xml = Xml::new(text);
         while let Some(piece) = xml.next()? {
             match piece {
@@ -193,7 +197,7 @@ impl Body {
         match name {
             "pStyle" => paragraph.style = value(tag),
             "outlineLvl" => paragraph.outline = value(tag).parse().ok(),
-            "ilvl" => list.1 = value(tag).parse().unwrap_or(0),
+            "ilvl" => list.1 = numbering::level(&value(tag)),
             "numId" => list.0 = value(tag),
             _ => {}
         }

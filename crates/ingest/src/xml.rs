@@ -71,9 +71,7 @@ impl<'a> Xml<'a> {
     /// The next piece, or nothing at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Piece<'a>>, Reason> {
         loop {
-            let event = self.reader.read_event().map_err(|_| Reason::Damaged {
-                what: "its XML cannot be read".into(),
-            })?;
+            let event = self.reader.read_event().map_err(|_| broken())?;
             return Ok(Some(match event {
                 Event::Start(start) => {
                     if self.open.len() >= MAX_DEPTH {
@@ -95,6 +93,8 @@ impl<'a> Xml<'a> {
                         None => continue,
                     }
                 }
+                // What breaks off inside an element has lost its rest.
+                Event::Eof if !self.open.is_empty() => return Err(broken()),
                 Event::Eof => return Ok(None),
                 Event::Empty(_)
                 | Event::Comment(_)
@@ -126,6 +126,12 @@ impl<'a> Xml<'a> {
             }
         }
         Ok(words)
+    }
+}
+
+fn broken() -> Reason {
+    Reason::Damaged {
+        what: "its XML cannot be read".into(),
     }
 }
 
@@ -224,7 +230,7 @@ mod tests {
 
     #[test]
     fn broken_xml_is_damage() {
-        for text in ["<a><b></a>", "<a", "<a></b>"] {
+        for text in ["<a><b></a>", "<a", "<a></b>", "<a><b></b>", "<a>x"] {
             assert_eq!(
                 show(text).map_err(|reason| reason.code()),
                 Err("damaged"),

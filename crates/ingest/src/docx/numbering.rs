@@ -11,6 +11,12 @@ use super::value;
 const MAX_LISTS: usize = 10_000;
 const MAX_LEVELS: usize = 9;
 
+/// The level of a list that an attribute names, counted from 0. All that are too deep are one, so that whoever
+/// counts on from it stays within bounds.
+pub(super) fn level(written: &str) -> usize {
+    written.parse().unwrap_or(0).min(MAX_LEVELS)
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     /// Which description a list follows.
@@ -32,10 +38,7 @@ impl Numbering {
             match tag.name.as_str() {
                 "abstractNum" => description = tag.get("abstractNumId").unwrap_or_default(),
                 "lvl" => {
-                    level = tag
-                        .get("ilvl")
-                        .and_then(|level| level.parse().ok())
-                        .unwrap_or(0);
+                    level = self::level(&tag.get("ilvl").unwrap_or_default());
                     start = 1;
                 }
                 "start" => start = value(&tag).parse().unwrap_or(1),

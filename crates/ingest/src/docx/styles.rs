@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::error::Reason;
 use crate::xml::{Piece, Xml};
 
+use super::numbering::level;
 use super::{is_on, value};
 
 /// The most styles of a document; the rest counts as plain.
@@ -57,7 +58,7 @@ impl Styles {
                     "outlineLvl" => style.outline = value(&tag).parse().ok(),
                     "numId" => style.list.get_or_insert_default().0 = value(&tag),
                     "ilvl" => {
-                        style.list.get_or_insert_default().1 = value(&tag).parse().unwrap_or(0);
+                        style.list.get_or_insert_default().1 = level(&value(&tag));
                     }
                     "vanish" => style.hides = is_on(&tag),
                     _ => {}

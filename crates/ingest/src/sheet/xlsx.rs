@@ -1,6 +1,7 @@
 //! Office Open XML workbooks into grids of cells, cell by cell: a sheet is never held as the rectangle it
 //! spans, which may have seventeen thousand million cells and two that are not empty.
 
+use std::collections::HashSet;
 use std::io::Cursor;
 
 use calamine::{DataRef, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
@@ -20,7 +21,16 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     })?;
     let is_1904 = workbook.has_1904_epoch();
     let sheets = workbook.sheets_metadata().to_vec();
+    if sheets.is_empty() {
+        return Err(damaged("list of sheets"));
+    }
+    let mut names = HashSet::new();
     for sheet in sheets {
+        // A sheet is asked for by its name, and the first of two would come twice, even where it is hidden.
+        if !names.insert(sheet.name.clone()) {
+            book.problem(&sheet.name, same_name());
+            continue;
+        }
         if sheet.typ != SheetType::WorkSheet {
             continue;
         }
@@ -34,6 +44,12 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
         read_sheet(&mut workbook, &sheet.name, is_1904, book);
     }
     Ok(())
+}
+
+fn same_name() -> Reason {
+    Reason::Damaged {
+        what: "another sheet has the same name".into(),
+    }
 }
 
 fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, book: &mut Book<'_>) {

@@ -16,6 +16,7 @@ mod files;
 mod golden;
 mod misbehave;
 mod set;
+mod structure;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +41,12 @@ fn main() -> ExitCode {
             let mut arguments = Arguments::from_args();
             arguments.test_threads = Some(1);
             // The set first: its children's memory is measured, and one misbehaviour takes all it may have.
-            let trials = [set::trials(), golden::trials(), misbehave::trials()];
+            let trials = [
+                set::trials(),
+                golden::trials(),
+                structure::trials(),
+                misbehave::trials(),
+            ];
             libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
         }
     }

@@ -10,16 +10,16 @@ use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 pub(super) const HUGE_MIB: u64 = 2_048;
 
 /// One byte, again and again, packed.
-pub(super) struct Packed {
-    pub(super) deflated: Vec<u8>,
-    pub(super) crc: u32,
-    pub(super) size: u64,
+pub(crate) struct Packed {
+    pub(crate) deflated: Vec<u8>,
+    pub(crate) crc: u32,
+    pub(crate) size: u64,
     byte: u8,
 }
 
 impl Packed {
     /// So many mebibytes of one byte. One is packed and its bytes are repeated, which takes no time.
-    pub(super) fn run(byte: u8, mebibytes: u64) -> Self {
+    pub(crate) fn run(byte: u8, mebibytes: u64) -> Self {
         let plain = vec![byte; 1 << 20];
         let mut chunk = Vec::with_capacity(1 << 16);
         let mut compress = Compress::new(Compression::best(), false);
@@ -66,19 +66,19 @@ impl Packed {
 
 /// A member of a zip, with everything that can be said about one.
 #[derive(Clone)]
-pub(super) struct Member {
-    pub(super) name: Vec<u8>,
-    pub(super) data: Vec<u8>,
-    pub(super) method: u16,
-    pub(super) crc: u32,
-    pub(super) size: u64,
-    pub(super) flags: u16,
+pub(crate) struct Member {
+    pub(crate) name: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) method: u16,
+    pub(crate) crc: u32,
+    pub(crate) size: u64,
+    pub(crate) flags: u16,
     /// The kind of file and its rights, as Unix has them.
-    pub(super) mode: u32,
+    pub(crate) mode: u32,
 }
 
 impl Member {
-    pub(super) fn stored(name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn stored(name: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Self {
         let mut crc = Crc::new();
         crc.update(content.as_ref());
         Self {
@@ -92,7 +92,7 @@ impl Member {
         }
     }
 
-    pub(super) fn deflated(name: &str, content: &[u8]) -> Self {
+    pub(crate) fn deflated(name: &str, content: &[u8]) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).unwrap();
         Self {
@@ -102,7 +102,7 @@ impl Member {
         }
     }
 
-    pub(super) fn packed(name: &str, packed: &Packed) -> Self {
+    pub(crate) fn packed(name: &str, packed: &Packed) -> Self {
         Self {
             data: packed.deflated.clone(),
             method: 8,
@@ -150,7 +150,7 @@ impl Member {
     }
 }
 
-pub(super) fn zip(members: &[Member]) -> Vec<u8> {
+pub(crate) fn zip(members: &[Member]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut central = Vec::new();
     for member in members {

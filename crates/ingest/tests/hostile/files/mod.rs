@@ -1,7 +1,7 @@
 //! Every hostile file by name, with what must become of it. All are built here, the same each time.
 
 mod archives;
-mod craft;
+pub(crate) mod craft;
 mod mails;
 mod office;
 mod pdfs;

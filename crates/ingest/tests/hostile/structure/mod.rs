@@ -1,0 +1,208 @@
+//! Word documents and workbooks with something wrong in their structure, read by a real child: each is read
+//! within its bounds or refused with a reason, nothing is lost without a word, and nothing from outside the
+//! package comes out.
+
+mod mutations;
+mod packages;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use docent_ingest::{Limits, Reading, Reason, Source, Workers, clean};
+use libtest_mimic::Trial;
+
+use self::mutations::Mutant;
+use self::packages::{BODY_WORDS, FIRST_SHEET_WORDS, FOOTNOTE_WORDS, Package, SECOND_SHEET_WORDS};
+use crate::{Folder, sandbox, trial};
+
+/// Words of a file beside the packages that no package may show.
+const SECRET: &str = "Quicksand";
+
+const RANDOM: u64 = 200;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("word_documents_with_a_broken_structure", || {
+            mutated(&packages::docx());
+        }),
+        trial("workbooks_with_a_broken_structure", || {
+            mutated(&packages::xlsx());
+        }),
+        trial("two_sheets_of_one_name_are_told", two_sheets_of_one_name),
+    ]
+}
+
+/// Small bounds, so that small packages reach them.
+fn limits() -> Limits {
+    Limits {
+        max_unpacked_bytes: 8 << 20,
+        max_text_chars: 20_000,
+        max_records: 1_000,
+        max_fields: 8,
+        max_reported: 20,
+        ..Limits::default()
+    }
+}
+
+fn mutated(package: &Package) {
+    let outside = Folder::new();
+    outside.write("secret.xml", format!("<w:p><w:t>{SECRET}</w:t></w:p>"));
+    let secret = outside.path("secret.xml");
+    let mutants: Vec<Mutant> = [
+        mutations::of_parts(package),
+        mutations::of_targets(package, secret.to_str().unwrap()),
+        mutations::of_values(package),
+        mutations::of_tags(package),
+        mutations::at_random(package, RANDOM),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    println!("{} {} files", mutants.len(), package.extension);
+    let outcomes = read_all(&mutants);
+    let mut read = 0;
+    let mut failures = Vec::new();
+    for mutant in &mutants {
+        let outcome = outcomes.get(&mutant.name).unwrap();
+        read += usize::from(outcome.is_ok());
+        if let Err(why) = check(package, mutant, outcome) {
+            failures.push(format!("{}: {why}", mutant.name));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // Most damage is small, and a reader that refuses whatever is not perfect would pass everything else.
+    assert!(read * 3 > mutants.len(), "only {read} files were read");
+}
+
+/// A sheet is looked up by its name, so the second one would come out as the first again.
+fn two_sheets_of_one_name() {
+    let mut package = packages::xlsx();
+    let workbook = package
+        .parts
+        .iter_mut()
+        .find(|part| part.name == "xl/workbook.xml")
+        .unwrap();
+    let text = String::from_utf8(workbook.bytes.clone()).unwrap();
+    workbook.bytes = text.replace("\"Notes\"", "\"Fleet\"").into_bytes();
+    let folder = Folder::new();
+    folder.write("twins.xlsx", package.packed());
+    let reading = read_folder(&folder).remove("twins.xlsx").unwrap().unwrap();
+    let text = shown(&reading);
+    assert_eq!(
+        text.matches("Kittiwake").count(),
+        2,
+        "text and field: {text}"
+    );
+    assert_eq!(reading.skipped.len(), 1, "{:?}", reading.skipped);
+}
+
+fn read_all(mutants: &[Mutant]) -> BTreeMap<String, Result<Reading, Reason>> {
+    let folder = Folder::new();
+    for mutant in mutants {
+        folder.write(&mutant.name, &mutant.bytes);
+    }
+    let outcomes = read_folder(&folder);
+    assert_eq!(outcomes.len(), mutants.len());
+    outcomes
+}
+
+fn read_folder(folder: &Folder) -> BTreeMap<String, Result<Reading, Reason>> {
+    let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
+    let source = Source::open(folder.path(""), limits()).unwrap();
+    let source = source.parsed_by(workers);
+    let entries = source.list().entries;
+    let outcome = |entry: &docent_ingest::Entry| (entry.path().to_owned(), source.read(entry));
+    entries.iter().map(outcome).collect()
+}
+
+/// The text of everything that came out of a file.
+fn shown(reading: &Reading) -> String {
+    let document = |document: &docent_ingest::ParsedDocument| {
+        format!(
+            "{}\n{}\n{:?}\n",
+            document.title, document.text, document.fields
+        )
+    };
+    reading.documents.iter().map(document).collect()
+}
+
+fn check(
+    package: &Package,
+    mutant: &Mutant,
+    outcome: &Result<Reading, Reason>,
+) -> Result<(), String> {
+    let reading = match outcome {
+        Ok(reading) => reading,
+        Err(reason) => return check_reason(mutant, reason),
+    };
+    check_bounds(reading)?;
+    let text = shown(reading);
+    if text.contains(SECRET) || text.contains("root:x:0") {
+        return Err("it shows a file from outside".to_owned());
+    }
+    if text.contains("lollol") {
+        return Err("it expands entities".to_owned());
+    }
+    let is_told = !reading.skipped.is_empty() || !reading.warnings.is_empty();
+    if reading.documents.is_empty() && !is_told {
+        return Err("nothing came out, and nobody was told".to_owned());
+    }
+    let mut missing = untouched(package, mutant);
+    missing.retain(|word| !text.contains(word));
+    if !missing.is_empty() && !is_told {
+        return Err(format!(
+            "{missing:?} were lost, and nobody was told: {text:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// A child that dies is a fault of ours, whatever the file is.
+fn check_reason(mutant: &Mutant, reason: &Reason) -> Result<(), String> {
+    match reason.code() {
+        "damaged" | "too-much-inside" | "encrypted" | "unsupported" | "text-too-long" => Ok(()),
+        "empty" if mutant.part.is_none() => Ok(()),
+        code => Err(format!("{code}: {reason}")),
+    }
+}
+
+fn check_bounds(reading: &Reading) -> Result<(), String> {
+    let limits = limits();
+    let holds = reading.documents.len() <= limits.max_records + 2
+        && reading.skipped.len() <= limits.max_reported + 1
+        && reading.warnings.len() <= limits.max_reported + 1
+        && reading.documents.iter().all(|document| {
+            document.check().is_ok()
+                && document.text.chars().count() <= limits.max_text_chars
+                && document.title.chars().count() <= limits.max_title_chars
+                && document.fields.len() <= limits.max_fields
+                && clean(&document.text) == document.text
+        });
+    holds
+        .then_some(())
+        .ok_or_else(|| "more than its bounds".to_owned())
+}
+
+/// Words of parts that were not mutated: each must come out, or the report must say that something was lost.
+///
+/// A part that lists other parts decides what belongs to the document, so losing what it no longer names is right.
+fn untouched(package: &Package, mutant: &Mutant) -> Vec<&'static str> {
+    let Some(part) = mutant.part.as_deref() else {
+        return Vec::new();
+    };
+    match (package.extension, part) {
+        ("docx", "word/document.xml") => FOOTNOTE_WORDS.to_vec(),
+        ("docx", "word/footnotes.xml" | "word/endnotes.xml" | "word/_rels/document.xml.rels") => {
+            BODY_WORDS.to_vec()
+        }
+        ("docx", "word/styles.xml" | "word/numbering.xml" | "docProps/core.xml") => {
+            [BODY_WORDS, FOOTNOTE_WORDS].concat()
+        }
+        ("xlsx", "xl/worksheets/sheet1.xml" | "xl/sharedStrings.xml") => {
+            SECOND_SHEET_WORDS.to_vec()
+        }
+        ("xlsx", "xl/worksheets/sheet2.xml") => FIRST_SHEET_WORDS.to_vec(),
+        ("xlsx", "xl/styles.xml") => [FIRST_SHEET_WORDS, SECOND_SHEET_WORDS].concat(),
+        _ => Vec::new(),
+    }
+}
