@@ -10,24 +10,39 @@
     reason = "the functions beside the tests may fail as loudly as the tests"
 )]
 
+#[path = "../../../mcp/tests/auth/authority.rs"]
+mod authority;
 #[path = "../it/canary/browser.rs"]
 #[allow(dead_code, reason = "shared with the contract tests of the program")]
 mod browser;
 mod deep_paging;
+mod departed_visitors;
+mod fake_issuer;
 mod guessing;
 mod hostile_server;
+mod introspection_floods;
 mod invisible_characters;
 mod large_messages;
 mod malformed_permissions;
+#[path = "../../../mcp/src/auth/mint.rs"]
+#[allow(dead_code, reason = "shared with the tests of sign-in")]
+mod mint;
 mod open_redirects;
+#[path = "../it/canary/peers.rs"]
+#[allow(dead_code, reason = "shared with the contract tests of the program")]
+mod peers;
 #[path = "../it/process.rs"]
 #[allow(dead_code, reason = "shared with the contract tests of the program")]
 mod process;
 mod registration_floods;
 mod repeated_ids;
 mod required_sandbox;
+mod rotating_keys;
 mod signed_links;
 mod slow_bodies;
+mod slow_documents;
+mod slow_tls;
 mod swapped_links;
 mod unread_answers;
+mod upstream_mix_up;
 mod wire;

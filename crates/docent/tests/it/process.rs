@@ -127,7 +127,7 @@ impl Server {
 
     /// A command that becomes `docent serve`, once it listens.
     pub(crate) fn of(command: Command) -> Self {
-        Self::run(command, "listening on http://")
+        Self::run(command, "listening on http")
     }
 
     /// `docent preview` on a free port, once it listens.
@@ -160,7 +160,9 @@ impl Server {
             said,
         };
         let line = server.wait_for(words);
-        server.address = line.trim_start_matches(words).to_owned();
+        // After the scheme, which says whether it speaks TLS.
+        let address = line.split_once("://").map(|(_, address)| address);
+        server.address = address.unwrap_or_default().to_owned();
         server
     }
 
