@@ -10,6 +10,7 @@ what it waits for is there, or after a minute with a failure.
 import http.client
 import json
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -43,6 +44,10 @@ class Server:
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=PATIENCE, context=self.tls)
         connection.request(method, path, body, headers or {}, encode_chunked=chunked)
         return connection, connection.getresponse()
+
+    def raw(self):
+        """A connection of its own, for bytes that no client would send."""
+        return self.tls.wrap_socket(socket.create_connection((self.host, self.port), PATIENCE), server_hostname=self.host)
 
     def get(self, path, headers=None):
         connection, answer = self.open("GET", path, headers=headers)
@@ -112,6 +117,8 @@ def knowledge(server):
     bodies(server)
     names(server)
     versions(server)
+    smuggling(server)
+    unread(server)
 
 
 def cited(server):
@@ -157,6 +164,56 @@ def names(server):
     claims = {"X-Forwarded-Host": "elsewhere.example", "X-Forwarded-Proto": "http", "Forwarded": "host=elsewhere.example"}
     answer, text = server.post(legacy("tools/call", call("search", {"query": "pipes"})), claims)
     expect(answer.status == 200 and "elsewhere" not in text, f"forwarded names are believed: {text[:300]}")
+
+
+# What a proxy and the server behind it might read differently: where a request ends, or whose it is.
+SMUGGLED = 'POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 49\r\n\r\n{{"jsonrpc":"2.0","id":"smuggled","method":"ping"}}'
+AMBIGUOUS = {
+    "length and chunks": "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and length": "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
+    "two lengths": "Content-Length: 0\r\nContent-Length: 44\r\n\r\n",
+    "a list of lengths": "Content-Length: 0, 44\r\n\r\n",
+    "a signed length": "Content-Length: +0\r\n\r\n",
+    "chunks in disguise": "Transfer-Encoding: xchunked\r\nContent-Length: 0\r\n\r\n",
+    "chunks after a tab": "Transfer-Encoding:\tchunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    "chunks twice": "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "a folded header": "Transfer-Encoding:\r\n chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    "a blank before the colon": "Transfer-Encoding : chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    "a bare line feed": "X: y\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    "a chunk size too large": "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n",
+    "a chunk without its end": "Transfer-Encoding: chunked\r\n\r\n0\n\r\n",
+}
+
+
+def smuggling(server):
+    """Whatever a request is read as, nobody else gets the answer to what was hidden behind it."""
+    for what, head in AMBIGUOUS.items():
+        host = f"{server.host}:{server.port}"
+        request = f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{head}{SMUGGLED.format(host=host)}"
+        attacker = server.raw()
+        attacker.sendall(request.encode())
+        # Others come over the connections that the proxy keeps to the server, and each gets its own answer.
+        for number in range(6):
+            ping = {"jsonrpc": "2.0", "id": number, "method": "ping"}
+            answer, text = server.post(ping, {"Accept": "application/json"})
+            expect(answer.status == 200, f"{what}: {answer.status} {text[:300]}")
+            expect(json.loads(text)["id"] == number, f"{what}: an answer to somebody else: {text[:300]}")
+        attacker.close()
+
+
+def unread(server):
+    """Clients that read nothing of their answers keep nobody else waiting, though the proxy sits between."""
+    found = server.result(legacy("tools/call", call("search", {"query": "harbour"})))
+    document = found["structuredContent"]["results"][0]["id"]
+    body = json.dumps(legacy("tools/call", call("fetch", {"id": document})))
+    request = f"POST /mcp HTTP/1.1\r\nHost: {server.host}:{server.port}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    silent = [server.raw() for _ in range(50)]
+    for connection in silent:
+        connection.sendall(request.encode() * 20)
+    for _ in range(20):
+        server.result(legacy("tools/call", call("fetch", {"id": document})))
+    for connection in silent:
+        connection.close()
 
 
 def versions(server):
