@@ -34,8 +34,8 @@ pub(crate) struct Received {
     pub bytes: usize,
     /// The JSON in the body, one value for each event of a stream.
     pub messages: Vec<Value>,
-    /// How many JSON values those are, members and items included.
-    pub values: usize,
+    /// The memory that those take, in bytes.
+    pub parsed_bytes: usize,
     /// True where the body should have been JSON and was not.
     pub garbled: bool,
 }
@@ -47,6 +47,13 @@ impl Received {
             .iter()
             .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// The memory of what is kept for showing, in bytes.
+    pub(crate) fn shown_bytes(&self) -> usize {
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| name.len() + value.len());
+        self.text.len() + headers.sum::<usize>()
     }
 
     /// Whether the status says that all is well.
@@ -76,8 +83,8 @@ pub(crate) enum Failure {
     TimedOut(ProgramOutput),
     #[error("the answer has more than {0} bytes")]
     TooLarge(u64),
-    #[error("the answer has more than {0} JSON values")]
-    TooMany(usize),
+    #[error("the JSON of the answer takes more than {0} bytes of memory")]
+    TooMuchJson(usize),
     #[error("more than {0} lines came before the answer")]
     Flooded(usize),
     #[error("`{program}` cannot be started: {why}")]

@@ -199,7 +199,7 @@ fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
         }
     }
     report.facts = rules::facts(seen);
-    report.tools.clone_from(&seen.tools);
+    report.tools = seen.tools.iter().cloned().collect();
     if let Some(Err(trouble)) = &seen.mounts {
         report.trouble = Some(trouble.to_string());
     }

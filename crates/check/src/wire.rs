@@ -1,5 +1,6 @@
 //! A message into an exchange, over HTTP or over the pipes of a program; counts what was spent.
 
+mod budget;
 pub(crate) mod http;
 mod json;
 mod network;
@@ -11,15 +12,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::exchange::{Exchange, Failure, Sent};
+use crate::exchange::{Exchange, Failure, Received, Sent};
+use budget::CheckBudget;
 use http::Http;
 use stdio::Program;
 
-/// The most requests of one check, and the most bytes it reads: a server is looked at, not loaded.
+/// The most requests of one check.
 const MAX_EXCHANGES: usize = 400;
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// About what a parsed JSON value takes beside its text. It counts as read, so that what is kept is bounded as well.
-const VALUE_BYTES: usize = 32;
 /// The most time for one check; what is left then is skipped.
 const MAX_TIME: Duration = Duration::from_secs(300);
 
@@ -79,7 +78,6 @@ pub(crate) struct Wire {
     way: Way,
     log: Mutex<Vec<Arc<Exchange>>>,
     sent: AtomicUsize,
-    values: AtomicUsize,
     began: Instant,
 }
 
@@ -102,7 +100,6 @@ impl Wire {
             way,
             log: Mutex::default(),
             sent: AtomicUsize::new(0),
-            values: AtomicUsize::new(0),
             began: Instant::now(),
         }
     }
@@ -145,7 +142,7 @@ impl Wire {
 
     fn exchange(&self, ask: Ask) -> Exchange {
         let sent = self.sent.fetch_add(1, Ordering::Relaxed);
-        if sent >= MAX_EXCHANGES || self.bytes() > MAX_BYTES || self.began.elapsed() > MAX_TIME {
+        if sent >= MAX_EXCHANGES || self.budget().is_spent() || self.began.elapsed() > MAX_TIME {
             return Exchange {
                 sent: Sent {
                     id: ask.id,
@@ -159,18 +156,16 @@ impl Wire {
             Way::Http(http) => http.send(ask),
             Way::Program(program) => program.send(ask),
         };
-        let values = exchange.received().map_or(0, |received| received.values);
-        self.values.fetch_add(values, Ordering::Relaxed);
+        let shown = exchange.received().map_or(0, Received::shown_bytes);
+        self.budget().count_kept(shown);
         exchange
     }
 
-    /// What was read so far, and what it takes to keep it.
-    fn bytes(&self) -> usize {
-        let read = match &self.way {
-            Way::Http(http) => http.bytes_read(),
-            Way::Program(program) => program.bytes_read(),
-        };
-        read.saturating_add(self.values.load(Ordering::Relaxed) * VALUE_BYTES)
+    fn budget(&self) -> &CheckBudget {
+        match &self.way {
+            Way::Http(http) => http.budget(),
+            Way::Program(program) => program.budget(),
+        }
     }
 }
 
@@ -197,13 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_check_reads_only_so_much() {
+    fn a_check_keeps_only_so_much() {
         let wire = wire();
-        wire.values
-            .store(MAX_BYTES / VALUE_BYTES, Ordering::Relaxed);
+        wire.budget().count_kept(budget::MAX_KEPT);
         assert!(!is_spent(&wire));
-        wire.values
-            .store(MAX_BYTES / VALUE_BYTES + 1, Ordering::Relaxed);
+        wire.budget().count_kept(1);
         assert!(is_spent(&wire));
     }
 

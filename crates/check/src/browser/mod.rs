@@ -4,6 +4,7 @@
 //! The browser has no network. It gets the host's page and the widget from here, and every other address that
 //! anything in it asks for is noted and refused.
 
+mod deadline;
 mod mount;
 mod pipe;
 mod policy;
@@ -75,7 +76,7 @@ pub(crate) fn mount(program: &Path, seen: &Seen) -> Result<Vec<Mount>, Trouble> 
     let mut browser: Option<pipe::Pipe> = None;
     for (widget, html) in read {
         for host in Host::BOTH {
-            if Instant::now() > end {
+            if Instant::now() >= end {
                 return Ok(mounts);
             }
             let pipe = match browser.take() {
@@ -88,7 +89,10 @@ pub(crate) fn mount(program: &Path, seen: &Seen) -> Result<Vec<Mount>, Trouble> 
                 host,
                 results: results(seen),
             };
-            mounts.push(play.run(pipe)?);
+            match play.run(pipe, end)? {
+                Some(mount) => mounts.push(mount),
+                None => return Ok(mounts),
+            }
         }
     }
     Ok(mounts)

@@ -1,12 +1,13 @@
 //! One widget in one host: mounted, greeted, given its result, and everything noted that goes wrong.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::Trouble;
+use super::deadline::MountDeadline;
 use super::pipe::Pipe;
 use super::policy::{Host, policy};
 use crate::survey::Widget;
@@ -15,11 +16,6 @@ use crate::text::shown;
 /// Addresses of two sites, so that the browser keeps them apart; neither exists.
 const PAGE: &str = "https://host.test/";
 const FRAME: &str = "https://widget.test/";
-/// How long a widget may take to be loaded, then to greet its host, and then to show what it got. The first two
-/// end early when it does; hosts publish no times.
-const LOAD: Duration = Duration::from_secs(20);
-const GREET: Duration = Duration::from_secs(4);
-const SHOW: Duration = Duration::from_millis(800);
 /// The most notes of one kind.
 const MAX_NOTES: usize = 20;
 /// The most events of one mount that are looked at.
@@ -86,7 +82,9 @@ pub(super) struct Play<'a> {
 }
 
 impl Play<'_> {
-    pub(super) fn run(&self, pipe: &mut Pipe) -> Result<Mount, Trouble> {
+    /// Mounts the widget and watches it. `None` where the time for all mounts, which ends at `latest`, was over before
+    /// the widget had its own: nobody knows what it would have done.
+    pub(super) fn run(&self, pipe: &mut Pipe, latest: Instant) -> Result<Option<Mount>, Trouble> {
         let context = pipe.call(None, "Target.createBrowserContext", json!({}))?;
         let context = context.get("browserContextId").cloned().unwrap_or_default();
         let asked = json!({"url": "about:blank", "browserContextId": context});
@@ -110,10 +108,11 @@ impl Play<'_> {
             json!({"name": "docentHeard"}),
         )?;
         pipe.send(Some(&session), "Page.navigate", json!({"url": PAGE}))?;
-        self.watch(pipe, &mut mount)?;
+        let is_cut = self.watch(pipe, &mut mount, latest)?;
         let gone = json!({"browserContextId": context});
         pipe.call(None, "Target.disposeBrowserContext", gone)?;
-        Ok(mount)
+        pipe.forget_events();
+        Ok((!is_cut).then_some(mount))
     }
 
     /// Listens to a page, frame or worker, and lets it go on.
@@ -138,25 +137,20 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Looks on until the widget greeted its host and showed something, or until that takes too long.
-    fn watch(&self, pipe: &mut Pipe, mount: &mut Mount) -> Result<(), Trouble> {
-        let mut end = Instant::now() + LOAD;
+    /// Looks on until the widget greeted its host and showed something, or until that takes too long. Says whether the
+    /// time for all mounts cut that short.
+    fn watch(&self, pipe: &mut Pipe, mount: &mut Mount, latest: Instant) -> Result<bool, Trouble> {
+        let mut deadline = MountDeadline::new(Instant::now(), latest);
         for _ in 0..MAX_EVENTS {
-            let Some(event) = pipe.event(end)? else {
-                break;
+            let Some(event) = pipe.event(deadline.end())? else {
+                return Ok(deadline.is_cut());
             };
             let method = event.get("method").and_then(Value::as_str);
             let params = event.get("params").unwrap_or(&Value::Null);
             match method.unwrap_or_default() {
                 "Runtime.bindingCalled" => {
                     let heard = text(params, "/payload");
-                    match heard {
-                        "loaded" if !mount.has_heard("ui/notifications/initialized") => {
-                            end = Instant::now() + GREET;
-                        }
-                        "ui/notifications/initialized" => end = Instant::now() + SHOW,
-                        _ => {}
-                    }
+                    deadline.heard(heard, Instant::now());
                     note(&mut mount.heard, heard);
                 }
                 "Target.attachedToTarget" => self.enter(pipe, text(params, "/sessionId"))?,
@@ -168,7 +162,7 @@ impl Play<'_> {
                 other => complain(mount, other, params),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Serves the two documents there are; everything else is noted and refused.

@@ -16,7 +16,7 @@ use super::Trouble;
 use crate::text::shown;
 
 /// Messages that wait to be read; a browser that says more waits.
-const MAX_WAITING: usize = 256;
+const MAX_WAITING: usize = 16;
 /// Events that are kept while the answer to a command is waited for.
 const MAX_KEPT: usize = 2_000;
 /// The longest message in bytes.
@@ -130,8 +130,12 @@ impl Pipe {
         Ok(self.last)
     }
 
-    /// The next event; `None` when there is none until then.
+    /// The next event; `None` when there is none until then. A browser that never stops talking has none after the
+    /// end either.
     pub(super) fn event(&mut self, end: Instant) -> Result<Option<Value>, Trouble> {
+        if Instant::now() >= end {
+            return Ok(None);
+        }
         if let Some(kept) = self.kept.pop_front() {
             return Ok(Some(kept));
         }
@@ -143,8 +147,16 @@ impl Pipe {
         }
     }
 
+    /// Forgets events that nobody asked for, so that what one widget did is not taken for the doing of the next.
+    pub(super) fn forget_events(&mut self) {
+        self.kept.clear();
+    }
+
     fn read(&self, end: Instant) -> Result<Option<Value>, Trouble> {
         let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
         match self.messages.recv_timeout(left) {
             Ok(Some(message)) => Ok(Some(message)),
             Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(self.ended()),

@@ -1,6 +1,7 @@
 //! HTML into tags with their attributes, and the text of scripts and styles.
 
-use super::{DocumentScan, LoadKind, LoadTrigger, script, stylesheet};
+use super::script::{self, ScriptStart};
+use super::{DocumentScan, LoadKind, LoadTrigger, stylesheet};
 
 /// Elements whose content is text for the parser. Of those, only `script` and `style` do something with it.
 const RAW: [&str; 9] = [
@@ -137,7 +138,11 @@ fn element(tag: &OpenTag, content: &str, found: &mut DocumentScan) {
         if key == "style" {
             stylesheet::scan(value, found);
         } else if key.starts_with("on") {
-            script::scan(value, found);
+            let start = match key.as_str() {
+                "onload" => ScriptStart::Document,
+                _ => ScriptStart::Event,
+            };
+            script::scan(value, start, found);
         }
     }
     let (kind, names): (LoadKind, &[&str]) = match tag.name.as_str() {
@@ -145,11 +150,12 @@ fn element(tag: &OpenTag, content: &str, found: &mut DocumentScan) {
         "script" => {
             // The text of a script with an address is ignored.
             if tag.attribute("src").is_none() {
-                script::scan(content, found);
+                script::scan(content, ScriptStart::Document, found);
             }
             (LoadKind::Code, &["src"])
         }
         "style" => return stylesheet::scan(content, found),
+        "link" if tag.attribute("disabled").is_some() => return,
         "link" if has_rel(tag, &["stylesheet", "modulepreload"]) => (LoadKind::Code, &["href"]),
         "link" if has_rel(tag, &["preload", "prefetch"]) => (LoadKind::Media, &["href"]),
         "img" | "source" => (LoadKind::Media, &["src", "srcset"]),
@@ -169,12 +175,50 @@ fn element(tag: &OpenTag, content: &str, found: &mut DocumentScan) {
     };
     for name in names {
         let value = tag.attribute(name).unwrap_or_default();
-        let candidates = value.split(if *name == "srcset" { ',' } else { '\n' });
-        for candidate in candidates {
-            let address = candidate.split_whitespace().next().unwrap_or_default();
-            found.load(kind, LoadTrigger::Document, address, false);
+        if *name == "srcset" {
+            for address in srcset(value) {
+                found.load(kind, LoadTrigger::Document, address, false);
+            }
+        } else {
+            found.load(kind, LoadTrigger::Document, value, false);
         }
     }
+}
+
+/// The addresses of a `srcset`, as browsers split it: an address goes up to white space, so that the commas of a data
+/// address are its own; commas at its end, or after the descriptors that follow it, end the candidate.
+fn srcset(value: &str) -> Vec<&str> {
+    let mut addresses = Vec::new();
+    let mut rest = value;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+        if rest.is_empty() {
+            return addresses;
+        }
+        let end = rest.find(|c: char| c.is_ascii_whitespace());
+        let (word, next) = rest.split_at(end.unwrap_or(rest.len()));
+        let address = word.trim_end_matches(',');
+        addresses.push(address);
+        rest = if address.len() < word.len() {
+            next
+        } else {
+            after_descriptors(next)
+        };
+    }
+}
+
+/// What follows the descriptors of a candidate: the first comma outside of parentheses ends them.
+fn after_descriptors(text: &str) -> &str {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => return text.get(at..).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    ""
 }
 
 /// Whether a `script` is one: other types are data, which no browser fetches or runs.
@@ -217,6 +261,10 @@ mod tests {
             "<link rel=\"preload stylesheet\" href=\"https://a.example/x.css\">",
             "<img alt=\"a > b\" src=\"//a.example/b.png\">",
             "<img srcset=\"/x.png 1x, https://a.example/y.png 2x\">",
+            "<img srcset=\"data:image/gif;base64,R0lGOD=,//b.example 1x,https://a.example/y.png 2x\">",
+            "<img srcset=\"/x.png, https://a.example/y.png\">",
+            "<img srcset=\" , https://a.example/y.png,,/x.png\">",
+            "<img srcset=\"/x.png x(,//b.example/ ), https://a.example/y.png\">",
             "<video poster = 'https://a.example/p.jpg'></video>",
             "<iframe src=https://a.example/></iframe>",
             "<svg><use xlink:href=\"https://a.example/i.svg#x\"/></svg>",
@@ -245,6 +293,10 @@ mod tests {
             "<template><img src=https://a.example/></template>",
             "<img data-src=https://a.example/ src=data:image/png;base64,//a>",
             "<img src=https://a.example/",
+            "<img srcset=\"data:image/gif;base64,R0lGOD=,//a.example 1x, data:image/png;base64,//8AAA/x 2x\">",
+            "<img srcset=\"data:image/svg+xml,%3Csvg,https://a.example/\">",
+            "<img srcset=', ,'>",
+            "<link rel=stylesheet disabled href=https://a.example/x.css>",
             "<p>a < b <img",
         ] {
             assert_eq!(origins(html), [""; 0], "{html}");

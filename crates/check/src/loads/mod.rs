@@ -30,8 +30,10 @@ pub(crate) enum LoadKind {
 pub(crate) enum LoadTrigger {
     /// It stands in markup, in a stylesheet or in a static import.
     Document,
-    /// A script calls something that loads it.
+    /// A script calls something that loads it as soon as the script runs.
     Call,
+    /// Something else has to happen first: a function is called, a font or a variable of a stylesheet is used.
+    Deferred,
     /// A script assigns it where it may be loaded, such as to `src`.
     Assignment,
 }

@@ -1,64 +1,152 @@
 //! JavaScript into the calls and imports that load something, run text as code, or need what the sandbox forbids.
 //!
 //! A tokenizer, not a parser: it tells code from strings, template literals, regular expressions and comments, and
-//! knows just enough of the grammar to say what a `/` begins and whether a `try` stands around a call.
+//! knows just enough of the grammar to say what a `/` begins, whether a `try` stands around a call, and which function
+//! it stands in.
 
+mod functions;
 mod lexer;
+mod scopes;
 
+use functions::{CallGraph, Site};
 use lexer::{Lexer, Token};
 
-use super::{DocumentScan, LoadKind, LoadTrigger};
+use super::{DocumentScan, LoadKind, LoadTrigger, origin};
 
 /// Objects whose members are the globals.
 const GLOBALS: [&str; 4] = ["window", "self", "globalThis", "top"];
-/// The most tokens before a text that say what it is for.
-const LOOK_BACK: usize = 6;
+/// The most places of one script that are looked at, and the most characters of an address there.
+const MAX_PLACES: usize = 2_000;
+const MAX_ADDRESS: usize = 300;
 
 /// A call of something that hosts forbid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptCall {
     pub name: &'static str,
-    /// Whether a `try` stands around it, as in a probe for what the host allows.
+    /// Whether a `try` stands around it, as in a probe for what the host allows, or around every call of its function.
     pub is_tried: bool,
+    /// Whether it runs as soon as the script does. What stands in a function may never run.
+    pub is_certain: bool,
 }
 
-pub(super) fn scan(script: &str, found: &mut DocumentScan) {
+/// When a script runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScriptStart {
+    /// As soon as the document is shown.
+    Document,
+    /// When something happens, such as a click.
+    Event,
+}
+
+/// An address in a place where a script loads it.
+struct FoundAddress {
+    kind: LoadKind,
+    trigger: LoadTrigger,
+    address: String,
+    is_open: bool,
+    site: Site,
+}
+
+/// A call of something that hosts forbid.
+struct FoundCall {
+    name: &'static str,
+    site: Site,
+    /// How many brackets are open within its parentheses, until they are closed.
+    depth: Option<usize>,
+    /// Whether it turned out to be the definition of a method by that name.
+    is_definition: bool,
+}
+
+#[derive(Default)]
+struct FoundPlaces {
+    addresses: Vec<FoundAddress>,
+    calls: Vec<FoundCall>,
+}
+
+pub(super) fn scan(script: &str, start: ScriptStart, found: &mut DocumentScan) {
+    let mut places = FoundPlaces::default();
     let mut lexer = Lexer::new(script);
-    let mut before: Vec<Token> = Vec::with_capacity(LOOK_BACK + 1);
     while let Some(token) = lexer.next_token() {
-        if let Token::Text { value, is_open } = token {
-            let is_open = is_open || lexer.is_joined();
-            if let Some((kind, trigger)) = loading(&before) {
-                let value = value.replace("\\/", "/");
-                found.load(kind, trigger, &value, is_open);
-            }
-            if let [
-                ..,
-                Token::Word(name @ ("setTimeout" | "setInterval")),
-                Token::Mark(b'('),
-            ] = before.as_slice()
-            {
-                let name = if *name == "setTimeout" {
-                    "setTimeout(\""
-                } else {
-                    "setInterval(\""
-                };
-                found.call(ScriptCall {
-                    name,
-                    is_tried: lexer.is_tried(),
+        places.take(token, &mut lexer);
+    }
+    let addresses = places.addresses.iter().map(|address| address.site);
+    let calls = places.calls.iter().map(|call| call.site);
+    let sites: Vec<Site> = addresses.chain(calls).collect();
+    let graph = CallGraph::new(script, lexer.into_functions(), &sites);
+    let is_certain = |site| start == ScriptStart::Document && graph.is_certain(site);
+    for address in places.addresses {
+        let trigger = match address.trigger {
+            LoadTrigger::Call if !is_certain(address.site) => LoadTrigger::Deferred,
+            trigger => trigger,
+        };
+        found.load(address.kind, trigger, &address.address, address.is_open);
+    }
+    for call in places.calls.iter().filter(|call| !call.is_definition) {
+        found.call(ScriptCall {
+            name: call.name,
+            is_tried: graph.is_tried(call.site),
+            is_certain: is_certain(call.site),
+        });
+    }
+}
+
+impl FoundPlaces {
+    /// Looks at the token that was just read.
+    fn take(&mut self, token: Token, lexer: &mut Lexer) {
+        match token {
+            Token::Text { value, is_open } => self.take_text(value, is_open, lexer),
+            Token::Mark(b')') => self.end_call(lexer),
+            _ => {}
+        }
+        if let Some(name) = forbidden(lexer.before(), token) {
+            let depth = (token == Token::Mark(b'(')).then(|| lexer.depth());
+            self.add_call(name, lexer.site(), depth);
+        }
+    }
+
+    fn take_text(&mut self, value: &str, is_open: bool, lexer: &mut Lexer) {
+        let is_open = is_open || lexer.is_joined();
+        if let Some((kind, trigger)) = loading(lexer.before()) {
+            let address: String = value.chars().take(MAX_ADDRESS).collect();
+            let address = address.replace("\\/", "/");
+            if self.addresses.len() < MAX_PLACES && origin(address.trim(), is_open).is_some() {
+                self.addresses.push(FoundAddress {
+                    kind,
+                    trigger,
+                    address,
+                    is_open,
+                    site: lexer.site(),
                 });
             }
         }
-        if let Some(name) = forbidden(&before, token) {
-            found.call(ScriptCall {
+        let name = match lexer.before() {
+            [.., Token::Word("setTimeout"), Token::Mark(b'(')] => "setTimeout(\"",
+            [.., Token::Word("setInterval"), Token::Mark(b'(')] => "setInterval(\"",
+            _ => return,
+        };
+        self.add_call(name, lexer.site(), None);
+    }
+
+    fn add_call(&mut self, name: &'static str, site: Site, depth: Option<usize>) {
+        if self.calls.len() < MAX_PLACES {
+            self.calls.push(FoundCall {
                 name,
-                is_tried: lexer.is_tried(),
+                site,
+                depth,
+                is_definition: false,
             });
         }
-        if before.len() == LOOK_BACK {
-            before.remove(0);
-        }
-        before.push(token);
+    }
+
+    /// A parenthesis was closed. What stands before one that a body follows was no call: `class { prompt(x) {} }`.
+    fn end_call(&mut self, lexer: &mut Lexer) {
+        let is_ended =
+            |call: &&mut FoundCall| call.depth.is_some_and(|depth| depth > lexer.depth());
+        let Some(call) = self.calls.last_mut().filter(is_ended) else {
+            return;
+        };
+        call.depth = None;
+        call.is_definition = lexer.rest().starts_with('{');
     }
 }
 

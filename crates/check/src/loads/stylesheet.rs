@@ -4,8 +4,10 @@ use super::{DocumentScan, LoadKind, LoadTrigger};
 
 pub(super) fn scan(css: &str, found: &mut DocumentScan) {
     let mut rest = css;
-    // The at-rule that the next address belongs to, until its end.
+    // What the next address belongs to, until its end.
     let mut at_rule = AtRule::None;
+    // An import counts only before the first rule.
+    let mut has_rules = false;
     while let Some(c) = rest.chars().next() {
         if let Some(comment) = rest.strip_prefix("/*") {
             let end = comment.find("*/").map(|end| end + 2);
@@ -15,14 +17,18 @@ pub(super) fn scan(css: &str, found: &mut DocumentScan) {
         match c {
             '"' | '\'' => {
                 let (text, next) = quoted(rest, c);
-                if at_rule == AtRule::Import {
+                if at_rule == AtRule::Import && !has_rules {
                     found.load(LoadKind::Code, LoadTrigger::Document, text, false);
                     at_rule = AtRule::None;
                 }
                 rest = next;
             }
             ';' | '{' | '}' => {
-                at_rule = AtRule::None;
+                has_rules |= c == '{';
+                at_rule = match (at_rule, c) {
+                    (AtRule::FontFace, ';' | '{') => AtRule::FontFace,
+                    _ => AtRule::None,
+                };
                 rest = rest.get(1..).unwrap_or_default();
             }
             '@' => {
@@ -33,6 +39,9 @@ pub(super) fn scan(css: &str, found: &mut DocumentScan) {
             _ if is_word(c) => {
                 let (word, next) = word(rest);
                 rest = next;
+                if word.starts_with("--") && next.trim_start().starts_with(':') {
+                    at_rule = AtRule::Variable;
+                }
                 if word.eq_ignore_ascii_case("url")
                     && let Some(inside) = next.strip_prefix('(')
                 {
@@ -41,8 +50,12 @@ pub(super) fn scan(css: &str, found: &mut DocumentScan) {
                     match at_rule {
                         // The address of a namespace is a name.
                         AtRule::Namespace => {}
+                        AtRule::Import if has_rules => {}
                         AtRule::Import => {
                             found.load(LoadKind::Code, LoadTrigger::Document, address, false);
+                        }
+                        AtRule::FontFace | AtRule::Variable => {
+                            found.load(LoadKind::Media, LoadTrigger::Deferred, address, false);
                         }
                         AtRule::None => {
                             found.load(LoadKind::Media, LoadTrigger::Document, address, false);
@@ -60,6 +73,10 @@ enum AtRule {
     None,
     Import,
     Namespace,
+    /// A font is loaded when some text is shown in it, and not where a `local()` one is there.
+    FontFace,
+    /// A custom property loads nothing by itself.
+    Variable,
 }
 
 impl AtRule {
@@ -67,6 +84,7 @@ impl AtRule {
         match word.to_ascii_lowercase().as_str() {
             "import" => Self::Import,
             "namespace" => Self::Namespace,
+            "font-face" => Self::FontFace,
             _ => Self::None,
         }
     }
@@ -151,6 +169,37 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_unused_is_told_apart() {
+        for (css, trigger) in [
+            (
+                "@font-face{src:local('x'),url(https://a.example/f)}",
+                LoadTrigger::Deferred,
+            ),
+            (
+                "@font-face{font-family:x;src:url(https://a.example/f)}",
+                LoadTrigger::Deferred,
+            ),
+            (
+                ":root{--image: url(https://a.example/x.png)}",
+                LoadTrigger::Deferred,
+            ),
+            (
+                "@font-face{src:local('x')}b{background:url(https://a.example/f)}",
+                LoadTrigger::Document,
+            ),
+            (
+                "b{--x:1;background:url(https://a.example/f)}",
+                LoadTrigger::Document,
+            ),
+        ] {
+            let mut found = DocumentScan::default();
+            scan(css, &mut found);
+            let triggers: Vec<_> = found.loads.iter().map(|load| load.trigger).collect();
+            assert_eq!(triggers, [trigger], "{css}");
+        }
+    }
+
+    #[test]
     fn other_addresses_are_not() {
         for css in [
             "/* url(https://a.example/) */",
@@ -159,6 +208,8 @@ mod tests {
             "b{background:url(data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'%3E)}",
             "b{background:url(\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'>\")}",
             "b{--curl(https://a.example/)}",
+            "b{color:red}@import 'https://a.example/x.css';",
+            "b{color:red}@import url(https://a.example/x.css);",
             "url(",
             "@import",
             "b{content:'\\",

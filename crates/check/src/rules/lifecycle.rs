@@ -378,7 +378,7 @@ fn both_eras(seen: &Seen) -> Verdict {
     let Some(other) = &seen.tools_other_era else {
         return Verdict::Skipped("the server speaks one era only");
     };
-    let names = |tools: &[Value]| {
+    let names = |tools: &crate::survey::ToolList| {
         let mut names: Vec<String> = tools.iter().map(super::name).collect();
         names.sort();
         names

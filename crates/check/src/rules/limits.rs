@@ -215,12 +215,14 @@ fn answer_bytes(seen: &Seen) -> Verdict {
     let large = seen.log.iter().find(|exchange| {
         matches!(
             exchange.outcome,
-            Err(Failure::TooLarge(_) | Failure::TooMany(_))
+            Err(Failure::TooLarge(_) | Failure::TooMuchJson(_))
         )
     });
     Verdict::one(large.map(|exchange| {
         let what = match exchange.outcome {
-            Err(Failure::TooMany(most)) => format!("an answer has more than {most} JSON values"),
+            Err(Failure::TooMuchJson(_)) => {
+                "the JSON of an answer takes more than 32 MiB of memory".to_owned()
+            }
             _ => "an answer has more than 8 MiB".to_owned(),
         };
         Fault::new(what).from(exchange)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Visit;
+use crate::exchange::Exchange;
 use crate::voice::Voice;
 
 /// The most tools and pages of tools that are looked at.
@@ -18,7 +19,7 @@ pub(super) fn read(visit: &mut Visit) {
     let (tools, ended) = tools(visit, &main);
     visit.seen.tools = tools;
     visit.seen.tools_listed = ended;
-    visit.seen.tools_again = Some(self::tools(visit, &main).0);
+    visit.seen.tools_again = once_more(visit, &main);
     for (name, method) in [
         ("resources", "resources/list"),
         ("templates", "resources/templates/list"),
@@ -43,14 +44,20 @@ pub(super) fn read(visit: &mut Visit) {
 
 /// What a client that begins with `initialize` sees of a server that also speaks the newer revision.
 pub(super) fn in_the_other_era(visit: &mut Visit, other: &Voice) {
-    let (tools, _) = tools(visit, other);
-    visit.seen.tools_other_era = Some(tools);
+    visit.seen.tools_other_era = once_more(visit, other);
     visit.probe("ping", other.request("ping", json!({})));
 }
 
+/// The list again, to be held against the first; `None` where the check had no room for all of it.
+fn once_more(visit: &mut Visit, voice: &Voice) -> Option<ToolList> {
+    let (tools, _) = tools(visit, voice);
+    let (_, last) = visit.seen.tool_pages.last()?;
+    (!last.is_unsent()).then_some(tools)
+}
+
 /// All tools, from as many pages as the server makes of them, and whether they came to an end.
-fn tools(visit: &mut Visit, voice: &Voice) -> (Vec<Value>, bool) {
-    let mut tools = Vec::new();
+fn tools(visit: &mut Visit, voice: &Voice) -> (ToolList, bool) {
+    let mut tools = ToolList::default();
     let mut params = json!({});
     for _ in 0..MAX_PAGES {
         let page = visit.wire.send(voice.request("tools/list", params));
@@ -59,12 +66,8 @@ fn tools(visit: &mut Visit, voice: &Voice) -> (Vec<Value>, bool) {
         let Some(result) = page.result() else {
             return (tools, false);
         };
-        if let Some(Value::Array(more)) = result.get("tools") {
-            let room = MAX_TOOLS.saturating_sub(tools.len());
-            tools.extend(more.iter().take(room).cloned());
-            if more.len() > room {
-                return (tools, false);
-            }
+        if !tools.add(&page) {
+            return (tools, false);
         }
         match result.get("nextCursor").and_then(Value::as_str) {
             Some(cursor) => params = json!({"cursor": cursor}),
@@ -72,4 +75,42 @@ fn tools(visit: &mut Visit, voice: &Voice) -> (Vec<Value>, bool) {
         }
     }
     (tools, false)
+}
+
+/// The tools of a list, which stay in the answers that they came with: descriptors may be large, and every list is
+/// asked for more than once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolList {
+    /// Each page with how many of its tools count.
+    pages: Vec<(Arc<Exchange>, usize)>,
+    length: usize,
+}
+
+impl ToolList {
+    /// Takes the tools of a page, as far as there is room; says whether there was.
+    fn add(&mut self, page: &Arc<Exchange>) -> bool {
+        let listed = tools_of(page).len();
+        let taken = listed.min(MAX_TOOLS.saturating_sub(self.length));
+        self.length += taken;
+        self.pages.push((Arc::clone(page), taken));
+        taken == listed
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Value> {
+        let pages = self.pages.iter();
+        pages.flat_map(|(page, taken)| tools_of(page).iter().take(*taken))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+fn tools_of(page: &Exchange) -> &[Value] {
+    let listed = page.result().and_then(|result| result.get("tools"));
+    listed.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -20,6 +20,7 @@ use crate::voice::{Identity, Voice};
 use crate::wire::Wire;
 
 pub(crate) use calls::{Call, Purpose};
+pub(crate) use lists::ToolList;
 pub(crate) use login::{Login, Step};
 pub(crate) use signin::{Document, SignIn};
 pub(crate) use transport::STRANGER;
@@ -52,13 +53,13 @@ pub(crate) struct Seen {
     /// Capabilities, instructions and the like, as the first conversation got them.
     pub hello: Value,
     /// The tools of the first conversation, and whether their list came to an end.
-    pub tools: Vec<Value>,
+    pub tools: ToolList,
     pub tools_listed: bool,
     /// Every page of every list of tools, by era.
     pub tool_pages: Vec<(bool, Arc<Exchange>)>,
     /// The tools of the other era and those of a second asking, where there were any.
-    pub tools_other_era: Option<Vec<Value>>,
-    pub tools_again: Option<Vec<Value>>,
+    pub tools_other_era: Option<ToolList>,
+    pub tools_again: Option<ToolList>,
     /// Single questions by their names.
     pub probes: BTreeMap<&'static str, Arc<Exchange>>,
     /// Every tool call.

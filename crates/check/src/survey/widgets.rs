@@ -84,7 +84,7 @@ pub(super) fn read(visit: &mut Visit) {
         .unwrap_or_default();
     let uri_of = |entry: &Value| entry.get("uri").and_then(Value::as_str).map(str::to_owned);
     let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
-    for tool in &visit.seen.tools {
+    for tool in visit.seen.tools.iter() {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         for (_, uri) in templates(tool) {
             match wanted.iter_mut().find(|(known, _)| *known == uri) {

@@ -2,7 +2,6 @@
 //! bounded, no redirect followed.
 
 use std::io::{self, BufReader, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,8 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body};
 
 use super::Ask;
-use super::json::{self, JsonError};
+use super::budget::CheckBudget;
+use super::json;
 use super::network::{GuardedResolver, OutOfReach, TargetHost, TargetResolver};
 use crate::exchange::{Exchange, Failure, Received, Sent};
 use crate::sse::next_data;
@@ -41,7 +41,7 @@ pub(crate) struct Http {
     guarded: Agent,
     user_agent: &'static str,
     token: Arc<Mutex<Option<String>>>,
-    bytes_read: Arc<AtomicUsize>,
+    budget: Arc<CheckBudget>,
 }
 
 /// Why an address is none.
@@ -91,7 +91,7 @@ impl Http {
             guarded,
             user_agent,
             token: Arc::new(Mutex::new(token)),
-            bytes_read: Arc::default(),
+            budget: Arc::default(),
         })
     }
 
@@ -139,9 +139,8 @@ impl Http {
         }
     }
 
-    /// How many bytes of bodies were read so far, finished or not.
-    pub(super) fn bytes_read(&self) -> usize {
-        self.bytes_read.load(Ordering::Relaxed)
+    pub(super) fn budget(&self) -> &CheckBudget {
+        &self.budget
     }
 
     /// The address without its path.
@@ -257,7 +256,7 @@ impl Http {
             }
         };
         let response = response.map_err(|error| failed(&error))?;
-        read(response, id, &self.bytes_read)
+        read(response, id, &self.budget)
     }
 }
 
@@ -274,13 +273,13 @@ fn timed<S: ureq::AsSendBody>(
 /// A body that is counted as it is read, so that answers that were never finished count too.
 struct CountedBody<'a, R> {
     body: R,
-    bytes_read: &'a AtomicUsize,
+    budget: &'a CheckBudget,
 }
 
 impl<R: Read> Read for CountedBody<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.body.read(buffer)?;
-        self.bytes_read.fetch_add(length, Ordering::Relaxed);
+        self.budget.count_read(length);
         Ok(length)
     }
 }
@@ -290,7 +289,7 @@ impl<R: Read> Read for CountedBody<'_, R> {
 fn read(
     response: Response<Body>,
     id: Option<&Value>,
-    bytes_read: &AtomicUsize,
+    budget: &CheckBudget,
 ) -> Result<Received, Failure> {
     let headers: Vec<(String, String)> = response
         .headers()
@@ -311,11 +310,11 @@ fn read(
     received.kind = kind.to_ascii_lowercase();
     let counted = CountedBody {
         body: response.into_body().into_reader(),
-        bytes_read,
+        budget,
     };
     let mut body = BufReader::new(counted.take(MAX_ANSWER + 1));
     match received.kind.as_str() {
-        "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, id)?,
+        "text/event-stream" if id.is_some() => read_events(&mut body, &mut received, (id, budget))?,
         // Nobody waits for the end of a stream that answers nothing.
         "text/event-stream" => {}
         kind if kind == "application/json" || kind.ends_with("+json") => {
@@ -324,7 +323,7 @@ fn read(
             within_limit(&body)?;
             received.bytes = bytes.len();
             received.text = clipped(&String::from_utf8_lossy(&bytes));
-            received.garbled = !bytes.is_empty() && !received.take(json::parsed(&bytes))?;
+            received.garbled = !bytes.is_empty() && !received.take(&bytes, budget)?;
         }
         _ => {
             let mut bytes = Vec::new();
@@ -340,7 +339,7 @@ fn read(
 fn read_events<R: Read>(
     body: &mut BufReader<io::Take<R>>,
     received: &mut Received,
-    id: Option<&Value>,
+    (id, budget): (Option<&Value>, &CheckBudget),
 ) -> Result<(), Failure> {
     while received.messages.len() < MAX_MESSAGES {
         let data = next_data(body).map_err(broken)?;
@@ -354,7 +353,7 @@ fn read_events<R: Read>(
         if data.trim().is_empty() {
             continue;
         }
-        received.garbled |= !received.take(json::parsed(data.as_bytes()))?;
+        received.garbled |= !received.take(data.as_bytes(), budget)?;
         if received.ends_with_answer(id) {
             break;
         }
@@ -370,17 +369,19 @@ fn within_limit<R: Read>(body: &BufReader<io::Take<R>>) -> Result<(), Failure> {
 }
 
 impl Received {
-    /// Takes the messages of a text; false where it is no JSON.
-    pub(super) fn take(
-        &mut self,
-        parsed: Result<(Value, usize), JsonError>,
-    ) -> Result<bool, Failure> {
-        let (value, count) = match parsed {
-            Ok(parsed) => parsed,
-            Err(JsonError::TooMany) => return Err(Failure::TooMany(json::MAX_VALUES)),
-            Err(JsonError::Broken) => return Ok(false),
+    /// Takes the messages of a text; false where it is no JSON. What would take too much memory is never parsed.
+    pub(super) fn take(&mut self, text: &[u8], budget: &CheckBudget) -> Result<bool, Failure> {
+        let bytes = json::memory(text);
+        let sum = self.parsed_bytes.saturating_add(bytes);
+        if sum > json::MAX_PARSED {
+            return Err(Failure::TooMuchJson(json::MAX_PARSED));
+        }
+        budget.reserve(bytes)?;
+        let Ok(value) = serde_json::from_slice(text) else {
+            budget.release(bytes);
+            return Ok(false);
         };
-        self.values += count;
+        self.parsed_bytes = sum;
         match value {
             Value::Array(messages) => {
                 let room = MAX_MESSAGES.saturating_sub(self.messages.len());
@@ -455,6 +456,40 @@ mod tests {
         ] {
             assert!(http(url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn an_answer_takes_only_so_much_memory() {
+        let budget = CheckBudget::default();
+        let list = |bytes: usize| {
+            let item = br#"{"a":0},"#;
+            let count = bytes / (json::memory(item) + 150);
+            let mut text = b"[".to_vec();
+            text.extend(item.repeat(count));
+            text.extend(b"0]");
+            text
+        };
+        let mut received = Received::default();
+        assert_eq!(received.take(b"{", &budget), Ok(false));
+        let large = list(2 * json::MAX_PARSED);
+        let refused = Err(Failure::TooMuchJson(json::MAX_PARSED));
+        assert_eq!(received.take(&large, &budget), refused);
+        // The messages of one answer count together, and so do all answers.
+        let half = list(json::MAX_PARSED / 2);
+        let mut taken = 0;
+        while received.take(&half, &budget) == Ok(true) {
+            taken += 1;
+        }
+        assert!((1..4).contains(&taken), "{taken}");
+        assert_eq!(received.take(&half, &budget), refused);
+        let answers = (0..20).take_while(|_| {
+            let mut received = Received::default();
+            received.take(&half, &budget) == Ok(true)
+        });
+        assert!(answers.count() < 6);
+        let spent = Received::default().take(&half, &budget);
+        assert_eq!(spent, Err(Failure::Spent));
+        assert_eq!(Received::default().take(b"{}", &budget), Ok(true));
     }
 
     #[test]

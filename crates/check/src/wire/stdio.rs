@@ -6,17 +6,16 @@
 
 mod child;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use self::child::{Line, RunningChild};
 use super::Ask;
+use super::budget::CheckBudget;
 use super::http::MAX_ANSWER;
-use super::json;
 use crate::exchange::{Exchange, Failure, ProgramOutput, Received, Sent};
 use crate::text::shown;
 
@@ -33,7 +32,7 @@ pub(crate) struct Program {
     command: Vec<String>,
     timeout: Duration,
     running: Mutex<Option<RunningChild>>,
-    bytes_read: Arc<AtomicUsize>,
+    budget: CheckBudget,
 }
 
 impl Program {
@@ -42,7 +41,7 @@ impl Program {
             command,
             timeout,
             running: Mutex::new(None),
-            bytes_read: Arc::default(),
+            budget: CheckBudget::default(),
         }
     }
 
@@ -51,9 +50,8 @@ impl Program {
         *running = None;
     }
 
-    /// How many bytes of lines were taken from its output so far.
-    pub(super) fn bytes_read(&self) -> usize {
-        self.bytes_read.load(Ordering::Relaxed)
+    pub(super) fn budget(&self) -> &CheckBudget {
+        &self.budget
     }
 
     pub(super) fn send(&self, ask: Ask) -> Exchange {
@@ -129,7 +127,7 @@ impl Program {
     /// Reads until the answer to the request is there.
     fn read(
         &self,
-        program: &RunningChild,
+        program: &mut RunningChild,
         (id, end): (Option<&Value>, Instant),
         output: &mut ProgramOutput,
     ) -> Result<Received, Gone> {
@@ -151,12 +149,12 @@ impl Program {
                 Err(RecvTimeoutError::Timeout) => return Err(Gone::Late),
             };
             received.bytes += line.len();
-            self.bytes_read.fetch_add(line.len(), Ordering::Relaxed);
+            self.budget.count_read(line.len());
             if received.bytes as u64 > MAX_ANSWER {
                 return Err(Gone::Failed(Failure::TooLarge(MAX_ANSWER)));
             }
             received.text = line.chars().take(MAX_TEXT).collect();
-            let is_json = received.take(json::parsed(line.as_bytes()));
+            let is_json = received.take(line.as_bytes(), &self.budget);
             if !is_json.map_err(Gone::Failed)? {
                 if !line.trim().is_empty() {
                     received.garbled = true;

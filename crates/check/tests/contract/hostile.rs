@@ -81,7 +81,7 @@ fn metadata_leads_to_no_other_scheme() {
 }
 
 #[test]
-fn an_answer_has_a_bound_of_values() {
+fn the_json_of_an_answer_has_a_bound_of_memory() {
     let broken = Broken::reply(|_, call, reply| {
         if call.method() == "prompts/list" {
             let many = vec![Value::Array(Vec::new()); 500_000];
@@ -95,17 +95,49 @@ fn an_answer_has_a_bound_of_values() {
         .iter()
         .find(|finding| finding.rule == "limits/answer-bytes")
         .unwrap();
-    assert_eq!(found.message, "an answer has more than 400000 JSON values");
+    assert_eq!(
+        found.message,
+        "the JSON of an answer takes more than 32 MiB of memory"
+    );
+}
+
+/// Page after page of small text that is large in memory: the check stops to ask when it has no room, and accuses
+/// nobody of what it did not look at.
+#[test]
+fn all_answers_together_have_a_bound_of_memory() {
+    let server = Broken::reply(|_, call, reply| {
+        if call.method() != "tools/list" {
+            return reply;
+        }
+        // About 20 MiB a page.
+        let many = vec![json!({"a": 0}); 40_000];
+        let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"x": many}});
+        let list = json!({"tools": [tool], "nextCursor": "next", "resultType": "complete", "ttlMs": 0, "cacheScope": "public"});
+        result_of(call, &list)
+    })
+    .serve();
+    let report = checked(&Target::Url(server.url.clone()), LONG);
+    assert!(
+        (2..=4).contains(&report.tools.len()),
+        "{}",
+        report.tools.len()
+    );
+    for rule in ["tools/list-ends", "tools/list-stable"] {
+        assert!(
+            report.skipped.iter().any(|(skipped, _)| *skipped == rule),
+            "{rule}"
+        );
+    }
 }
 
 #[test]
-fn a_hundred_thousand_tools_are_a_thousand() {
+fn fifty_thousand_tools_are_a_thousand() {
     let broken = Broken::reply(|_, call, reply| {
         if call.method() != "tools/list" {
             return reply;
         }
         let tool = |n: usize| json!({"name": format!("t{n}\u{1b}[31m<img>")});
-        let tools: Vec<Value> = (0..100_000).map(tool).collect();
+        let tools: Vec<Value> = (0..50_000).map(tool).collect();
         let list =
             json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"});
         result_of(call, &list)
@@ -257,6 +289,19 @@ mod programs {
         let received = &report.findings[0].received;
         assert!(received.ends_with("0123456789 / the end"), "{received}");
         assert!(received.len() < 700, "{received}");
+    }
+
+    /// Its child left the process group and holds stdout; nobody waits for that.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_that_forks_and_ends_is_not_waited_for() {
+        let began = std::time::Instant::now();
+        let message = root("setsid sleep 30 & exit 7", LONG);
+        assert_eq!(
+            message,
+            "the program ended with exit status: 7 before it answered `initialize`"
+        );
+        assert!(began.elapsed() < LONG);
     }
 
     /// More requests than a pipe holds, to a program that reads none, and that does not end by itself.

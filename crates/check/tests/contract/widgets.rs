@@ -24,12 +24,16 @@ const INNOCENT: &str = r##"<style>@namespace svg url(http://www.w3.org/2000/svg)
   let kept = null; try { kept = localStorage.getItem("kept"); } catch { kept = null; }
   /*! @license MIT, see https://licence.example/ and import("https://licence.example/x.js") */
   !function(e,t){"use strict";var n={svg:"http://www.w3.org/2000/svg",xlink:"http://www.w3.org/1999/xlink"},r=/["'`]/g,i=e=>e?`https://${e}/`:"";t.x=n,t.y=r,t.z=i}(window,{});
+  function mayRun() { return new Function("return 1")() } let may = false; try { may = mayRun() === 1 } catch {}
+  class Server { prompt(name) { return name } confirm(x) { return x } #fetch(u) { return u } go() { return this.#fetch("https://private.example/") } }
+  const worker = () => new URL("https://worker.example/w.js", import_meta_url); const import_meta_url = "https://meta.example/";
   const names = ["https://json-schema.org/draft/2020-12/schema", "http://www.w3.org/1998/Math/MathML"];
 //# sourceMappingURL=https://maps.example/app.js.map
-</script></body>"##;
+</script>
+<img alt="" srcset="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=,//comma.example 1x"></body>"##;
 
 /// Each of these is loaded as soon as the document is shown.
-const GUILTY: [&str; 8] = [
+const GUILTY: [&str; 10] = [
     "<script src=https://cdn.example/x.js></script></body>",
     "<img src='https://cdn.example/x.png'></body>",
     "<style>b{background:url(//cdn.example/x.png)}</style></body>",
@@ -37,7 +41,19 @@ const GUILTY: [&str; 8] = [
     "<script>!function(e){e.fetch('https://cdn.example/v1')}(window),window.fetch(\"https://cdn.example/v2\")</script></body>",
     "<script type=module>import\"https://cdn.example/m.js\"</script></body>",
     "<script>try{fetch('https://cdn.example/v1')}catch{}</script></body>",
+    "<script type=module>async function load(){return fetch('https://cdn.example/v1')}\nawait load()</script></body>",
+    "<script>(async()=>{const r=await fetch('https://cdn.example/v1')})();</script></body>",
     "<script>/[/'\"]/.test('');new WebSocket('wss://cdn.example/')</script></body>",
+];
+
+/// Addresses in functions that nothing calls, in a font that nothing is shown in and in a variable that nothing uses:
+/// what the text says of them is that they may be loaded.
+const DEFERRED: [&str; 5] = [
+    "<script type=module>async function discover(){return fetch('https://may.example/x')}</script></body>",
+    "<script>async function report(e){try{await fetch('https://may.example/x')}catch{}}if(false)report(1)</script></body>",
+    "<script>const lazy=()=>import('https://may.example/x.js');</script></body>",
+    "<style>@font-face{font-family:x;src:local('x'),url(https://may.example/x.woff2)}</style></body>",
+    "<button onclick=\"fetch('https://may.example/x')\">x</button></body>",
 ];
 
 /// A request that no run of the widget makes.
@@ -74,6 +90,37 @@ fn what_is_really_loaded_is_reported() {
 fn a_literal_request_is_an_error_where_nobody_looked() {
     let report = checked(&greeting(DEAD));
     assert_eq!(found(&report), [("widgets/csp-covers", Severity::Error)]);
+}
+
+#[test]
+fn what_only_may_be_loaded_is_a_warning() {
+    for html in DEFERRED {
+        let report = checked(&greeting(html));
+        let wanted = ("widgets/csp-covers", Severity::Warning);
+        assert_eq!(found(&report), [wanted], "{html}");
+        let message = &report.findings[0].message;
+        assert!(
+            message.contains("may load from `https://may.example`"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn text_that_may_never_run_is_a_note() {
+    for (html, severity) in [
+        (
+            "<script>new Function('x')()</script></body>",
+            Severity::Warning,
+        ),
+        (
+            "<script>const run = (code) => new Function(code)();</script></body>",
+            Severity::Note,
+        ),
+    ] {
+        let report = checked(&greeting(html));
+        assert_eq!(found(&report), [("widgets/eval", severity)], "{html}");
+    }
 }
 
 #[test]

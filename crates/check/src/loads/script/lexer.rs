@@ -1,7 +1,10 @@
 //! JavaScript source into tokens.
 
+use super::functions::{FunctionTable, Site};
+use super::scopes::{Opener, Scope, Scopes};
+
 /// Words after which a `/` begins a regular expression.
-const BEFORE_EXPRESSION: [&str; 15] = [
+pub(super) const BEFORE_EXPRESSION: [&str; 15] = [
     "return",
     "typeof",
     "case",
@@ -18,8 +21,8 @@ const BEFORE_EXPRESSION: [&str; 15] = [
     "await",
     "default",
 ];
-/// Words whose parentheses are followed by a statement.
-const CONTROL: [&str; 5] = ["if", "while", "for", "with", "switch"];
+/// The tokens that are remembered: as many as say what a call loads, or what a function is called.
+const MAX_RECENT: usize = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
@@ -37,34 +40,16 @@ pub(super) enum Token<'a> {
     Mark(u8),
 }
 
-/// What an open parenthesis or brace belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    /// Whether it stands behind a word such as `if`.
-    Parenthesis {
-        is_control: bool,
-        is_catch: bool,
-    },
-    Bracket,
-    Block,
-    Function,
-    Object,
-    Try,
-    /// A placeholder of a template literal.
-    Placeholder,
-}
-
 pub(super) struct Lexer<'a> {
     source: &'a str,
     at: usize,
-    /// Each with whether a `try` stands around it in the same function.
-    scopes: Vec<(Scope, bool)>,
-    last: Option<Token<'a>>,
-    before_last: Option<Token<'a>>,
-    /// What the parenthesis or brace was that the last token closed.
-    closed: Option<Scope>,
+    scopes: Scopes<'a>,
+    /// The last tokens, the latest at the end.
+    recent: Vec<Token<'a>>,
     /// Whether the two last marks stand side by side, as in `++`.
     is_adjacent: bool,
+    /// Whether the last token begins a line.
+    begins_line: bool,
     /// Up to here no regular expression ends, so that none is looked for twice.
     no_regex_until: usize,
 }
@@ -74,30 +59,88 @@ impl<'a> Lexer<'a> {
         Self {
             source,
             at: 0,
-            scopes: Vec::new(),
-            last: None,
-            before_last: None,
-            closed: None,
+            scopes: Scopes::default(),
+            recent: Vec::with_capacity(MAX_RECENT + 1),
             is_adjacent: false,
+            begins_line: false,
             no_regex_until: 0,
         }
     }
 
-    /// Whether a `try` stands around the last token, in the same function.
-    pub(super) fn is_tried(&self) -> bool {
-        self.scopes.last().is_some_and(|(_, is_tried)| *is_tried)
+    /// Where the last token stands.
+    pub(super) fn site(&self) -> Site {
+        self.scopes.site()
+    }
+
+    /// How many parentheses, brackets and braces are open.
+    pub(super) fn depth(&self) -> usize {
+        self.scopes.depth()
+    }
+
+    /// What follows, without the blanks before it.
+    pub(super) fn rest(&mut self) -> &'a str {
+        let end = self.at;
+        self.skip_blanks();
+        let rest = self.source.get(self.at..).unwrap_or_default();
+        self.at = end;
+        rest
+    }
+
+    /// The tokens before the last one, the latest at the end.
+    pub(super) fn before(&self) -> &[Token<'a>] {
+        let end = self.recent.len().saturating_sub(1);
+        self.recent.get(..end).unwrap_or_default()
+    }
+
+    pub(super) fn into_functions(self) -> FunctionTable<'a> {
+        self.scopes.functions
+    }
+
+    /// Whether the last token begins a statement that runs whenever its function does: no branch, no loop, no part of
+    /// another expression. `false` in doubt.
+    pub(super) fn begins_plain_statement(&self) -> bool {
+        use Token::{Mark, Word};
+        if !self.scopes.is_plain() {
+            return false;
+        }
+        let is_control = matches!(
+            self.scopes.closed(),
+            Some(Scope::Parenthesis(Opener::Control))
+        );
+        match self.before() {
+            [] | [Word("await" | "void")] => true,
+            [.., Mark(b';' | b'{' | b'}')] => true,
+            [.., Mark(b';' | b'{' | b'}'), Word("await" | "void")] => true,
+            [.., Word("const" | "let" | "var"), Word(_), Mark(b'=')] => true,
+            [
+                ..,
+                Word("const" | "let" | "var"),
+                Word(_),
+                Mark(b'='),
+                Word("await"),
+            ] => true,
+            [.., Mark(b')')] => self.begins_line && !is_control,
+            [.., Mark(b']') | Token::Text { .. } | Token::Number] => self.begins_line,
+            _ => false,
+        }
     }
 
     /// Whether something is added to the text that was the last token: `"a" + b` or `"a".concat(b)`.
     pub(super) fn is_joined(&mut self) -> bool {
-        self.skip_blanks();
-        matches!(self.byte(0), Some(b'+' | b'.'))
+        self.rest().starts_with(['+', '.'])
     }
 
     pub(super) fn next_token(&mut self) -> Option<Token<'a>> {
         let started = self.at;
         self.skip_blanks();
         let byte = self.byte(0)?;
+        self.begins_line = self.slice(started, self.at).contains('\n');
+        if self.ends_arrow(byte) {
+            self.scopes.close_arrows();
+        }
+        if !matches!(byte, b')' | b'}' | b']') {
+            self.scopes.pass();
+        }
         let token = match byte {
             b'"' | b'\'' => self.string(byte),
             b'`' => {
@@ -107,9 +150,9 @@ impl<'a> Lexer<'a> {
             }
             b'0'..=b'9' => self.number(),
             b'/' if self.begins_regex() && self.regex() => Token::Regex,
-            b'}' if matches!(self.scopes.last(), Some((Scope::Placeholder, _))) => {
-                self.scopes.pop();
+            b'}' if self.scopes.is_in_placeholder() => {
                 self.at += 1;
+                self.scopes.close("");
                 self.template();
                 // The literal as a whole is a value, so that what follows it is an operator.
                 Token::Number
@@ -118,8 +161,37 @@ impl<'a> Lexer<'a> {
             _ => self.mark(byte),
         };
         self.is_adjacent = started == self.at.saturating_sub(1);
-        self.before_last = self.last.replace(token);
+        if self.recent.len() == MAX_RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(token);
         Some(token)
+    }
+
+    /// Whether the body of an arrow, which is an expression, ends before this byte.
+    fn ends_arrow(&self, byte: u8) -> bool {
+        if !self.scopes.is_in_arrow() {
+            return false;
+        }
+        match byte {
+            b',' | b';' | b'}' => true,
+            // Lines end statements, unless what follows can go on with the expression.
+            _ if self.begins_line && (is_word(byte) || matches!(byte, b'"' | b'\'')) => {
+                match self.recent.last() {
+                    Some(Token::Word(word)) => !BEFORE_EXPRESSION.contains(word),
+                    Some(Token::Mark(mark)) => matches!(mark, b')' | b']' | b'}'),
+                    Some(_) => true,
+                    None => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// The token that many before the latest.
+    fn back(&self, count: usize) -> Option<Token<'a>> {
+        let at = self.recent.len().checked_sub(count + 1)?;
+        self.recent.get(at).copied()
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -178,7 +250,7 @@ impl<'a> Lexer<'a> {
                 b'$' if self.byte(1) == Some(b'{') => {
                     let value = self.slice(from, self.at);
                     self.at += 2;
-                    self.open(Scope::Placeholder);
+                    self.scopes.open(Scope::Placeholder, None);
                     return (value, true);
                 }
                 _ => self.at += 1,
@@ -206,76 +278,50 @@ impl<'a> Lexer<'a> {
     }
 
     fn mark(&mut self, byte: u8) -> Token<'a> {
+        let is_arrow = byte == b'>'
+            && self.back(0) == Some(Token::Mark(b'='))
+            && self.slice(self.at.saturating_sub(1), self.at) == "=";
         match byte {
-            b'(' => self.open(Scope::Parenthesis {
-                is_control: self.follows(&CONTROL),
-                is_catch: self.follows(&["catch"]),
-            }),
-            b'[' => self.open(Scope::Bracket),
-            b'{' => self.open(self.brace()),
-            b')' | b']' | b'}' => self.closed = self.scopes.pop().map(|(scope, _)| scope),
+            b'(' => self.scopes.open_parenthesis(&self.recent),
+            b'[' => self.scopes.open(Scope::Bracket, None),
+            b'{' => self.scopes.open_brace(&self.recent),
             _ => {}
         }
         self.at += 1;
-        Token::Mark(byte)
-    }
-
-    fn open(&mut self, scope: Scope) {
-        let is_tried = match scope {
-            Scope::Try => true,
-            // What a function does happens when it is called, which may be elsewhere.
-            Scope::Function => false,
-            _ => self.is_tried(),
-        };
-        self.scopes.push((scope, is_tried));
-    }
-
-    /// Whether the last token is one of these words, and no member by that name.
-    fn follows(&self, words: &[&str]) -> bool {
-        matches!(self.last, Some(Token::Word(word)) if words.contains(&word))
-            && self.before_last != Some(Token::Mark(b'.'))
-    }
-
-    /// What a brace begins here.
-    fn brace(&self) -> Scope {
-        match self.last {
-            Some(Token::Word("try")) if self.before_last != Some(Token::Mark(b'.')) => Scope::Try,
-            Some(Token::Word("else" | "do" | "finally" | "catch")) => Scope::Block,
-            None | Some(Token::Mark(b';' | b'{' | b'}')) => Scope::Block,
-            Some(Token::Mark(b')')) => match self.closed {
-                Some(Scope::Parenthesis {
-                    is_control: false,
-                    is_catch: false,
-                }) => Scope::Function,
-                _ => Scope::Block,
-            },
-            // An arrow, as in `() => {`.
-            Some(Token::Mark(b'>')) if self.before_last == Some(Token::Mark(b'=')) => {
-                Scope::Function
+        match byte {
+            b')' | b']' | b'}' => {
+                let rest = self.rest();
+                self.scopes.close(rest);
             }
-            _ => Scope::Object,
+            b'>' if is_arrow && !self.rest().starts_with('{') => {
+                let mut before = self.recent.clone();
+                before.push(Token::Mark(byte));
+                self.scopes.open_arrow(&before);
+            }
+            _ => {}
         }
+        Token::Mark(byte)
     }
 
     /// Whether a `/` here begins a regular expression rather than divides.
     fn begins_regex(&self) -> bool {
-        match self.last {
-            None => true,
-            Some(Token::Word(_)) => self.follows(&BEFORE_EXPRESSION),
-            Some(Token::Number | Token::Regex | Token::Text { .. }) => false,
-            Some(Token::Mark(b')')) => matches!(
-                self.closed,
-                Some(Scope::Parenthesis {
-                    is_control: true,
-                    ..
-                })
-            ),
-            Some(Token::Mark(b']')) => false,
-            Some(Token::Mark(b'}')) => !matches!(self.closed, Some(Scope::Object)),
-            Some(Token::Mark(mark @ (b'+' | b'-'))) => {
-                !(self.is_adjacent && self.before_last == Some(Token::Mark(mark)))
+        let Some(last) = self.back(0) else {
+            return true;
+        };
+        match last {
+            Token::Word(word) => {
+                BEFORE_EXPRESSION.contains(&word) && self.back(1) != Some(Token::Mark(b'.'))
             }
-            Some(Token::Mark(_)) => true,
+            Token::Number | Token::Regex | Token::Text { .. } | Token::Mark(b']') => false,
+            Token::Mark(b')') => matches!(
+                self.scopes.closed(),
+                Some(Scope::Parenthesis(Opener::Control))
+            ),
+            Token::Mark(b'}') => self.scopes.closed() != Some(Scope::Object),
+            Token::Mark(mark @ (b'+' | b'-')) => {
+                !(self.is_adjacent && self.back(1) == Some(Token::Mark(mark)))
+            }
+            Token::Mark(_) => true,
         }
     }
 
@@ -311,7 +357,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Bytes of words; everything beyond ASCII may stand in a name.
+/// Bytes of words; everything beyond ASCII may stand in a name, and private names such as `#fetch` begin with a hash.
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'#') || byte >= 0x80
 }

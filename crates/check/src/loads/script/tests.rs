@@ -4,7 +4,7 @@ use super::*;
 
 fn scanned(source: &str) -> DocumentScan {
     let mut found = DocumentScan::default();
-    scan(source, &mut found);
+    scan(source, ScriptStart::Document, &mut found);
     found
 }
 
@@ -43,6 +43,77 @@ fn calls_that_load_are_found() {
         let wanted = (LoadTrigger::Call, "https://a.example".to_owned());
         assert_eq!(found, [wanted], "{source}");
     }
+}
+
+/// Code that runs as soon as the script does, as deep as it may stand.
+#[test]
+fn calls_that_certainly_run_are_told_apart() {
+    let load = "fetch('https://a.example/')";
+    for source in [
+        "!function(){LOAD}()",
+        "(function(){LOAD})()",
+        "(function(){LOAD}())",
+        "(()=>LOAD)()",
+        "(async()=>{LOAD})();",
+        "void (async e=>{await LOAD})(1)",
+        "(function(){LOAD}).call(this)",
+        "function(){}(0,function(){LOAD})()",
+        "(()=>{!function(){LOAD}()})()",
+        "{LOAD}",
+        "try{LOAD}catch{}",
+        "if(a){LOAD}",
+        "async function load(){LOAD}\nload()",
+        "load();function load(){LOAD}",
+        "const load=async()=>{LOAD}\nconst x=await load()",
+        "const load=()=>LOAD;(()=>{load()})()",
+        "var load=function(){LOAD};load().then(show)",
+        "const lazy=()=>import('x')\nLOAD",
+        "on(()=>x,LOAD)",
+        "on(e=>e.y)\nLOAD",
+        "const f=a=>a?b:c;LOAD",
+        "for await(const a of b){LOAD}",
+        "function f(){}LOAD",
+        "x={m(){},n:()=>{}};LOAD",
+    ] {
+        let source = source.replace("LOAD", load);
+        let wanted = (LoadTrigger::Call, "https://a.example".to_owned());
+        assert_eq!(loads(&source), [wanted], "{source}");
+    }
+    for source in [
+        "async function discover(){return LOAD}",
+        "async function report(e){try{await LOAD}catch{}}if(false)report(1)",
+        "function report(){LOAD}if(false){report()}",
+        "function report(){LOAD}a&&report()",
+        "function report(){LOAD}a?report():b",
+        "function report(){LOAD}for(;;){report()}",
+        "function report(){LOAD}try{}catch(e){report()}",
+        "function report(){LOAD}on(report);report()",
+        "function report(){LOAD}let x={report(){}}",
+        "function t(){LOAD}!function(t){t()}(a)",
+        "function t(){LOAD}function u(){t()}",
+        "function a(){LOAD;b()}function b(){a()}",
+        "const lazy=()=>LOAD",
+        "const lazy=()=>LOAD\nlazy",
+        "const lazy=e=>({x:LOAD})",
+        "x.load=function(){LOAD}",
+        "x.load=function(){LOAD};load()",
+        "class A{load(){LOAD}}",
+        "({load(){LOAD},async*more(){}})",
+        "on('click',()=>{LOAD})",
+        "on('click',function(){LOAD})()",
+        "a.then(()=>LOAD)",
+        "`${()=>LOAD}`",
+        "function f(){LOAD}(0,g)()",
+        "const f=()=>{LOAD}",
+        "var m={12:(e,t,n)=>{LOAD}}",
+    ] {
+        let source = source.replace("LOAD", load);
+        let wanted = (LoadTrigger::Deferred, "https://a.example".to_owned());
+        assert_eq!(loads(&source), [wanted], "{source}");
+    }
+    let mut found = DocumentScan::default();
+    scan(load, ScriptStart::Event, &mut found);
+    assert_eq!(found.loads[0].trigger, LoadTrigger::Deferred);
 }
 
 #[test]
@@ -92,6 +163,12 @@ fn addresses_that_nothing_loads_are_not_found() {
         "prefetch('https://a.example/')",
         "Array.from('https://a.example/')",
         "x.import('https://a.example/')",
+        "class A{#fetch(u){} x(){this.#fetch('https://a.example/')}}",
+        "x?.fetch('https://a.example/')",
+        "new URL('https://a.example/x.js', import.meta.url)",
+        "import.meta.url==='https://a.example/'",
+        "//# sourceMappingURL=https://a.example/x.js.map",
+        "/*! @license https://a.example/ fetch('https://a.example/') */",
         "window.open('https://a.example/', 'https://b.example/')",
         "x.open('name', 'https://a.example/')",
         "location.href='https://a.example/'",
@@ -143,9 +220,49 @@ fn a_probe_is_told_from_a_call() {
         ("try{on(x,function(){new Function('')})}catch{}", false),
         ("try{on(x,()=>{new Function('')})}catch{}", false),
         ("x.try={y:new Function('')}", false),
+        // A function that is called in a `try` and nowhere else.
+        (
+            "function canEval(){return new Function('')()}try{ok=canEval()===1}catch{}",
+            true,
+        ),
+        ("try{(()=>{new Function('')})()}catch{}", true),
+        ("try{!function(){new Function('')}()}catch{}", true),
+        ("const can=()=>new Function('');try{can()}catch{}", true),
+        (
+            "function a(){new Function('')}function b(){try{a()}catch{}}",
+            true,
+        ),
+        (
+            "function can(){new Function('')}try{can()}catch{}can()",
+            false,
+        ),
+        (
+            "function can(){new Function('')}try{can()}catch{can()}",
+            false,
+        ),
+        (
+            "function can(){new Function('')}try{can()}catch{}on(can)",
+            false,
+        ),
+        ("function can(){new Function('')}", false),
+        ("try{on(x,()=>new Function(''))}catch{}", false),
         ("new Function('')", false),
     ] {
         assert_eq!(calls(source), [("new Function(", is_tried)], "{source}");
+    }
+}
+
+#[test]
+fn text_that_certainly_runs_is_told_apart() {
+    for (source, is_certain) in [
+        ("new Function('')", true),
+        ("(()=>{new Function('')})()", true),
+        ("function run(){new Function('')}run()", true),
+        ("function run(){new Function('')}", false),
+        ("class A{run(){new Function('')}}", false),
+    ] {
+        let calls = scanned(source).calls;
+        assert_eq!(calls[0].is_certain, is_certain, "{source}");
     }
 }
 
@@ -154,7 +271,14 @@ fn what_the_sandbox_forbids_is_found() {
     assert_eq!(calls("alert(1)"), [("alert(", false)]);
     assert_eq!(calls("window.confirm('x')"), [("confirm(", false)]);
     assert_eq!(calls("localStorage.x=1"), [("localStorage.", false)]);
-    for source in ["toast.alert(1)", "\"alert(1)\"", "typeof localStorage"] {
+    for source in [
+        "toast.alert(1)",
+        "\"alert(1)\"",
+        "typeof localStorage",
+        // Methods of these names, as in the MCP SDK and in mathjs.
+        "class Server{prompt(e,...t){let n=1}}",
+        "x={async confirm(e){},eval (a=f(1)) {},#alert(){}}",
+    ] {
         assert_eq!(calls(source), [], "{source}");
     }
 }

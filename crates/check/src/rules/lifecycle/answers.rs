@@ -42,7 +42,7 @@ fn failed(failure: &Failure, seen: &Seen) -> (String, &'static str) {
             "answer within seconds; look for a firewall that drops packets, or raise `--timeout`"
         }
         Failure::TimedOut(output) => return silent(output),
-        Failure::TooLarge(_) | Failure::TooMany(_) | Failure::Flooded(_) => {
+        Failure::TooLarge(_) | Failure::TooMuchJson(_) | Failure::Flooded(_) => {
             "answer `initialize` with a short message of its own"
         }
         Failure::NotStarted {

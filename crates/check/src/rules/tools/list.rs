@@ -1,8 +1,12 @@
 //! The list of tools as a whole.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::super::{Fault, NO_TOOLS, Seen, Verdict, name};
+use crate::exchange::Exchange;
+use crate::survey::ToolList;
 
 pub(super) fn list_form(seen: &Seen) -> Verdict {
     let mut faults = Vec::new();
@@ -16,7 +20,7 @@ pub(super) fn list_form(seen: &Seen) -> Verdict {
         }
     }
     faults.truncate(1);
-    for tool in &seen.tools {
+    for tool in seen.tools.iter() {
         let named = tool
             .get("name")
             .and_then(Value::as_str)
@@ -40,6 +44,10 @@ pub(super) fn list_ends(seen: &Seen) -> Verdict {
     if !answered {
         return Verdict::Skipped("`tools/list` has no result");
     }
+    let is_cut = |(_, page): &(bool, Arc<Exchange>)| page.is_unsent();
+    if seen.tool_pages.iter().any(is_cut) {
+        return Verdict::Skipped("the check had no room for all of the list");
+    }
     let last = seen
         .tool_pages
         .iter()
@@ -52,10 +60,13 @@ pub(super) fn list_ends(seen: &Seen) -> Verdict {
 }
 
 pub(super) fn list_stable(seen: &Seen) -> Verdict {
-    let Some(again) = seen.tools_again.as_ref().filter(|_| !seen.tools.is_empty()) else {
+    if seen.tools.is_empty() {
         return NO_TOOLS;
+    }
+    let Some(again) = &seen.tools_again else {
+        return Verdict::Skipped("the check had no room for a second list");
     };
-    let names = |tools: &[Value]| tools.iter().map(name).collect::<Vec<_>>();
+    let names = |tools: &ToolList| tools.iter().map(name).collect::<Vec<_>>();
     let (first, second) = (names(&seen.tools), names(again));
     Verdict::one((first != second).then(|| {
         Fault::new("`tools/list` differs when it is asked for again")

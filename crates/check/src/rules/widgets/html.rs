@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Note, Seen, Verdict};
+use super::super::{Error, Fault, Note, Seen, Severity, Verdict, Warning};
 use super::of_widgets;
 use crate::loads::{DocumentScan, Load, LoadKind, LoadTrigger, ScriptCall};
 use crate::survey::Widget;
@@ -72,24 +72,43 @@ pub(super) fn csp_covers(seen: &Seen) -> Verdict {
         let scan = DocumentScan::of(&widget.html()?);
         let is_blocked = |load: &&Load| !allowed.iter().any(|one| covers(one, &load.origin));
         let blocked = || scan.loads.iter().filter(is_blocked);
-        let is_sure = |load: &&Load| {
-            load.trigger != LoadTrigger::Assignment
-                && was_asked_for(seen, widget, &load.origin) != Some(false)
+        let weighed = blocked().map(|load| {
+            (
+                weight(load, was_asked_for(seen, widget, &load.origin)),
+                load,
+            )
+        });
+        // Of several, the first that weighs most.
+        let (severity, load) =
+            weighed.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+        let verb = if severity == Error {
+            "loads"
+        } else {
+            "may load"
         };
-        let sure = blocked().find(is_sure);
-        let load = sure.or_else(|| blocked().next())?;
-        let verb = if sure.is_some() { "loads" } else { "may load" };
         let fault = Fault::new(format!(
             "`{}` {verb} from `{}`, which its CSP does not list",
             widget.uri, load.origin
         ))
         .seen(&load.address);
-        Some(if sure.is_some() {
+        Some(if severity == Error {
             fault
         } else {
-            fault.at_most(Note)
+            fault.at_most(severity)
         })
     })
+}
+
+/// What a load that the CSP does not allow weighs: by what the browser asked for where one looked, else by how certain
+/// the text makes it.
+fn weight(load: &Load, was_asked_for: Option<bool>) -> Severity {
+    match (was_asked_for, load.trigger) {
+        (Some(true), _) => Error,
+        (Some(false), _) => Note,
+        (None, LoadTrigger::Document | LoadTrigger::Call) => Error,
+        (None, LoadTrigger::Deferred) => Warning,
+        (None, LoadTrigger::Assignment) => Note,
+    }
 }
 
 /// Whether a browser that showed the widget asked for anything of this origin; `None` where nobody looked.
@@ -109,8 +128,20 @@ pub(super) fn eval(seen: &Seen) -> Verdict {
         let scan = DocumentScan::of(&widget.html()?);
         // A call in a `try` asks whether the host allows it, as zod and pdf.js do.
         let is_run = |call: &&ScriptCall| RUN.contains(&call.name) && !call.is_tried;
-        let found = scan.calls.iter().find(is_run)?.name;
-        Some(Fault::new(format!("`{}` calls `{found}…)`", widget.uri)).seen(&found))
+        let run = || scan.calls.iter().filter(is_run);
+        let certain = run().find(|call| call.is_certain);
+        let found = certain.or_else(|| run().next())?.name;
+        let verb = if certain.is_some() {
+            "calls"
+        } else {
+            "may call"
+        };
+        let fault = Fault::new(format!("`{}` {verb} `{found}…)`", widget.uri)).seen(&found);
+        Some(if certain.is_some() {
+            fault
+        } else {
+            fault.at_most(Note)
+        })
     })
 }
 

@@ -13,11 +13,15 @@ use crate::text::shown;
 use crate::wire::http::MAX_ANSWER;
 
 /// Lines that wait to be read; a program that writes more waits. Each may be as long as an answer.
-const MAX_WAITING: usize = 4;
+const MAX_WAITING: usize = 1;
 /// How long a program may take to end once its input is closed.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How long is waited for the status and the last words of a program that closed its output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a program that ended may be silent: what it started may hold its output open, and may even answer.
+const AFTER_EXIT: Duration = Duration::from_secs(1);
+/// How often is looked whether a silent program is still there.
+const POLL: Duration = Duration::from_millis(50);
 /// The last lines of stderr that are kept, the longest of them in characters, and the most that is read for one. All of
 /// them together fit into the evidence of a finding, which is cut at its end, where the cause stands.
 const MAX_STDERR_LINES: usize = 5;
@@ -110,10 +114,26 @@ impl RunningChild {
         }
     }
 
-    /// The next line of its output.
-    pub(super) fn line(&self, end: Instant) -> Result<Line, RecvTimeoutError> {
-        let left = end.saturating_duration_since(Instant::now());
-        self.lines.recv_timeout(left)
+    /// The next line of its output. A program that ended has none, though a process that it left behind may hold its
+    /// output open.
+    pub(super) fn line(&mut self, end: Instant) -> Result<Line, RecvTimeoutError> {
+        let mut silent_end = None;
+        loop {
+            let now = Instant::now();
+            let left = end.saturating_duration_since(now);
+            match self.lines.recv_timeout(left.min(POLL)) {
+                Err(RecvTimeoutError::Timeout) if left <= POLL => {
+                    return Err(RecvTimeoutError::Timeout);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                other => return other,
+            }
+            if matches!(self.child.try_wait(), Ok(Some(_)))
+                && Instant::now() >= *silent_end.get_or_insert(now + AFTER_EXIT)
+            {
+                return Err(RecvTimeoutError::Disconnected);
+            }
+        }
     }
 
     /// How the process ended, where it has.
@@ -249,6 +269,35 @@ mod tests {
                 .all(|line| line.chars().count() <= MAX_STDERR_CHARS + 1)
         );
         assert!(!lines.iter().any(|line| line.contains('\u{1b}')));
+    }
+
+    /// Its child, which no signal to its group reaches, holds stdout for longer than anybody waits.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_that_ended_is_not_waited_for() {
+        let command = ["sh", "-c", "setsid sleep 20 & exit 3"].map(str::to_owned);
+        let mut child = RunningChild::start(&command).ok().unwrap();
+        let end = Instant::now() + Duration::from_secs(15);
+        assert!(matches!(
+            child.line(end),
+            Err(RecvTimeoutError::Disconnected)
+        ));
+        assert!(Instant::now() < end);
+        assert_eq!(child.exit_status().as_deref(), Some("exit status: 3"));
+    }
+
+    /// What a wrapper leaves behind may be the server.
+    #[cfg(unix)]
+    #[test]
+    fn what_a_program_left_behind_may_speak() {
+        let command = ["sh", "-c", "(sleep 0.2; echo late) & exit 0"].map(str::to_owned);
+        let mut child = RunningChild::start(&command).ok().unwrap();
+        let end = Instant::now() + Duration::from_secs(15);
+        assert!(matches!(child.line(end), Ok(Line::Text(line)) if line == "late"));
+        assert!(matches!(
+            child.line(end),
+            Err(RecvTimeoutError::Disconnected)
+        ));
     }
 
     #[cfg(unix)]

@@ -1,0 +1,280 @@
+//! The parentheses, brackets and braces that are open at a place in a script, and the functions that they make.
+
+use super::functions::{FunctionId, FunctionTable, Site};
+use super::lexer::{BEFORE_EXPRESSION, Token};
+
+/// Words whose parentheses are followed by a statement.
+const CONTROL: [&str; 5] = ["if", "while", "for", "with", "switch"];
+
+/// What an open parenthesis or brace belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Parenthesis(Opener),
+    Bracket,
+    Block {
+        is_branch: bool,
+    },
+    /// The body of a function in braces. Only an expression can be called where it stands.
+    Function {
+        is_expression: bool,
+    },
+    /// The body of `x => y`, which ends with the expression.
+    Arrow,
+    Object,
+    Try,
+    /// A placeholder of a template literal.
+    Placeholder,
+}
+
+/// What a parenthesis stands behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opener {
+    /// A word such as `if`.
+    Control,
+    Catch,
+    /// The keyword `function`, with a name or without.
+    Function {
+        is_expression: bool,
+    },
+    /// Something that may be called, or the name of a method.
+    Callee,
+    /// An operator, or nothing: it holds an expression, or the parameters of an arrow.
+    Operator,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenScope<'a> {
+    scope: Scope,
+    /// Where what stands in it stands.
+    site: Site,
+    /// Whether that runs whenever its function does.
+    is_plain: bool,
+    /// Of a parenthesis: what a function is called that has these parameters.
+    name: Option<&'a str>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Scopes<'a> {
+    open: Vec<OpenScope<'a>>,
+    pub(super) functions: FunctionTable<'a>,
+    /// What was closed last, and the name that it had.
+    closed: Option<(Scope, Option<&'a str>)>,
+    /// The function expression that the last token ended.
+    ended: Option<FunctionId>,
+}
+
+impl<'a> Scopes<'a> {
+    pub(super) fn site(&self) -> Site {
+        let top = Site {
+            function: FunctionId::TopLevel,
+            is_tried: false,
+        };
+        self.open.last().map_or(top, |open| open.site)
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        self.open.last().is_none_or(|open| open.is_plain)
+    }
+
+    pub(super) fn closed(&self) -> Option<Scope> {
+        self.closed.map(|(scope, _)| scope)
+    }
+
+    pub(super) fn is_in_placeholder(&self) -> bool {
+        let top = self.open.last().map(|open| open.scope);
+        top == Some(Scope::Placeholder)
+    }
+
+    pub(super) fn is_in_arrow(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| open.scope == Scope::Arrow)
+    }
+
+    /// A token that ends no function.
+    pub(super) fn pass(&mut self) {
+        self.ended = None;
+    }
+
+    pub(super) fn open_parenthesis(&mut self, before: &[Token<'a>]) {
+        let (opener, name) = opener(before);
+        self.open(Scope::Parenthesis(opener), name);
+    }
+
+    pub(super) fn open_brace(&mut self, before: &[Token<'a>]) {
+        let scope = self.brace(before);
+        let name = match before {
+            [.., Token::Mark(b'='), Token::Mark(b'>')] => self.arrow_name(before),
+            _ => self.closed.and_then(|(_, name)| name),
+        };
+        self.open(scope, name);
+    }
+
+    /// An arrow whose body is no block.
+    pub(super) fn open_arrow(&mut self, before: &[Token<'a>]) {
+        let name = self.arrow_name(before);
+        self.open(Scope::Arrow, name);
+    }
+
+    pub(super) fn open(&mut self, scope: Scope, name: Option<&'a str>) {
+        let outer = self.site();
+        let (site, is_plain) = match scope {
+            // What a function does happens when it is called, which may be elsewhere.
+            Scope::Function { .. } | Scope::Arrow => {
+                let function = self.functions.add(name);
+                let site = Site {
+                    function,
+                    is_tried: false,
+                };
+                (site, true)
+            }
+            Scope::Try => {
+                let site = Site {
+                    is_tried: true,
+                    ..outer
+                };
+                (site, self.is_plain())
+            }
+            Scope::Block { is_branch } => (outer, self.is_plain() && !is_branch),
+            _ => (outer, false),
+        };
+        self.open.push(OpenScope {
+            scope,
+            site,
+            is_plain,
+            name,
+        });
+    }
+
+    /// Ends the arrows that the innermost bracket holds.
+    pub(super) fn close_arrows(&mut self) {
+        while self.is_in_arrow() {
+            self.ended = self.open.pop().map(|open| open.site.function);
+        }
+    }
+
+    /// Ends a parenthesis, bracket or brace. `rest` is what follows it.
+    pub(super) fn close(&mut self, rest: &str) {
+        self.close_arrows();
+        let Some(closed) = self.open.pop() else {
+            self.closed = None;
+            return;
+        };
+        self.closed = Some((closed.scope, closed.name));
+        let is_called = ["(", ".call(", ".apply("]
+            .iter()
+            .any(|start| rest.starts_with(start));
+        let (ended, is_called) = match closed.scope {
+            Scope::Function {
+                is_expression: true,
+            } => (Some(closed.site.function), is_called),
+            // An arrow is called only from outside of the parentheses around it.
+            Scope::Function { .. } => (Some(closed.site.function), false),
+            Scope::Parenthesis(Opener::Operator) => (self.ended, is_called),
+            _ => (None, false),
+        };
+        self.ended = ended;
+        if let Some(function) = ended
+            && is_called
+        {
+            self.functions.call(function, self.site());
+        }
+    }
+
+    /// What a brace begins here.
+    fn brace(&self, before: &[Token]) -> Scope {
+        use Token::{Mark, Word};
+        match before {
+            [.., Mark(b'.'), Word(_)] => Scope::Object,
+            [.., Word("try")] => Scope::Try,
+            [.., Word("do" | "finally")] => Scope::Block { is_branch: false },
+            [.., Word("else" | "catch")] => Scope::Block { is_branch: true },
+            [] | [.., Mark(b';' | b'{' | b'}')] => Scope::Block { is_branch: false },
+            [.., Mark(b')')] => match self.closed() {
+                Some(Scope::Parenthesis(Opener::Function { is_expression })) => {
+                    Scope::Function { is_expression }
+                }
+                Some(Scope::Parenthesis(Opener::Callee | Opener::Operator)) => Scope::Function {
+                    is_expression: false,
+                },
+                _ => Scope::Block { is_branch: true },
+            },
+            [.., Mark(b'='), Mark(b'>')] => Scope::Function {
+                is_expression: false,
+            },
+            _ => Scope::Object,
+        }
+    }
+
+    /// What an arrow is called, by the tokens up to it.
+    fn arrow_name(&self, before: &[Token<'a>]) -> Option<&'a str> {
+        match before {
+            [.., Token::Mark(b')'), Token::Mark(b'='), Token::Mark(b'>')] => {
+                self.closed.and_then(|(_, name)| name)
+            }
+            [
+                rest @ ..,
+                Token::Word(_),
+                Token::Mark(b'='),
+                Token::Mark(b'>'),
+            ] => assigned(rest),
+            _ => None,
+        }
+    }
+}
+
+/// What a parenthesis stands behind, and what a function is called whose parameters it holds.
+fn opener<'a>(before: &[Token<'a>]) -> (Opener, Option<&'a str>) {
+    use Token::{Mark, Word};
+    let function = |rest: &[Token], name| {
+        let is_expression = is_operator(without_async(rest));
+        (Opener::Function { is_expression }, name)
+    };
+    match before {
+        [.., Mark(b'.'), Word(_)] => (Opener::Callee, None),
+        [rest @ .., Word("function"), Word(name)]
+        | [rest @ .., Word("function"), Mark(b'*'), Word(name)] => function(rest, Some(*name)),
+        [rest @ .., Word("function")] | [rest @ .., Word("function"), Mark(b'*')] => {
+            function(rest, assigned(rest))
+        }
+        [.., Word("for"), Word("await")] => (Opener::Control, None),
+        [.., Word(word)] if CONTROL.contains(word) => (Opener::Control, None),
+        [.., Word("catch")] => (Opener::Catch, None),
+        [.., Word("async")] => (Opener::Operator, assigned(before)),
+        [.., Word(word)] if !BEFORE_EXPRESSION.contains(word) => (Opener::Callee, None),
+        [.., Mark(b')' | b']')] => (Opener::Callee, None),
+        _ => (Opener::Operator, assigned(before)),
+    }
+}
+
+fn without_async<'a, 'b>(tokens: &'b [Token<'a>]) -> &'b [Token<'a>] {
+    match tokens {
+        [rest @ .., Token::Word("async")] => rest,
+        all => all,
+    }
+}
+
+/// Whether the keyword `function` after these tokens begins an expression rather than a declaration.
+fn is_operator(before: &[Token]) -> bool {
+    match before.last() {
+        None => false,
+        Some(Token::Mark(mark)) => !matches!(mark, b';' | b'{' | b'}' | b')'),
+        Some(Token::Word(word)) => {
+            BEFORE_EXPRESSION.contains(word) && !matches!(*word, "default" | "else" | "do")
+        }
+        Some(_) => false,
+    }
+}
+
+/// The variable to which what follows is assigned.
+fn assigned<'a>(before: &[Token<'a>]) -> Option<&'a str> {
+    match without_async(before) {
+        [.., Token::Mark(b'.'), Token::Word(_), Token::Mark(b'=')] => None,
+        [.., Token::Word(name), Token::Mark(b'=')] => Some(name),
+        _ => None,
+    }
+}

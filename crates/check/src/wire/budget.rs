@@ -1,0 +1,75 @@
+//! What one check may read and keep, all answers together: a server is looked at, not loaded, and one that sends
+//! little text with much JSON in it takes no more memory than any other.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::exchange::Failure;
+
+/// The most bytes that are read, of answers that were finished and of those that were not.
+const MAX_READ: usize = 64 * 1024 * 1024;
+/// The most bytes of memory that kept answers take.
+pub(crate) const MAX_KEPT: usize = 64 * 1024 * 1024;
+
+/// What was spent so far. Every answer is kept until the end, so nothing is ever given back but the room for a text
+/// that turns out to be no JSON.
+#[derive(Debug, Default)]
+pub(crate) struct CheckBudget {
+    read: AtomicUsize,
+    kept: AtomicUsize,
+}
+
+impl CheckBudget {
+    pub(super) fn is_spent(&self) -> bool {
+        self.read.load(Ordering::Relaxed) > MAX_READ || self.kept.load(Ordering::Relaxed) > MAX_KEPT
+    }
+
+    pub(super) fn count_read(&self, bytes: usize) {
+        self.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts what is in memory already.
+    pub(super) fn count_kept(&self, bytes: usize) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes room before something is built. What has no room is a matter of the check, not of the server.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<(), Failure> {
+        let add = |kept: usize| kept.checked_add(bytes).filter(|sum| *sum <= MAX_KEPT);
+        let taken = self
+            .kept
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        taken.map(drop).map_err(|_| Failure::Spent)
+    }
+
+    pub(super) fn release(&self, bytes: usize) {
+        self.kept.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        let budget = CheckBudget::default();
+        assert_eq!(budget.reserve(MAX_KEPT - 1), Ok(()));
+        assert_eq!(budget.reserve(2), Err(Failure::Spent));
+        assert_eq!(budget.reserve(1), Ok(()));
+        assert!(!budget.is_spent());
+        assert_eq!(budget.reserve(usize::MAX), Err(Failure::Spent));
+        budget.release(1);
+        assert_eq!(budget.reserve(1), Ok(()));
+        budget.count_kept(1);
+        assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn what_is_read_has_a_bound_of_its_own() {
+        let budget = CheckBudget::default();
+        budget.count_read(MAX_READ);
+        assert!(!budget.is_spent());
+        budget.count_read(1);
+        assert!(budget.is_spent());
+    }
+}
