@@ -1,21 +1,121 @@
-//! Guesses at one password, with guesses at many other names in between to make the server forget the first.
+//! Guesses at one password, with guesses at many other names in between to make the server forget the first; and guesses
+//! that are meant to keep others out: at made-up names, to use up the hashing, and at one name, to lock its owner out.
 
-use crate::browser::Browser;
+use crate::browser::{Browser, Got};
 use crate::process::{Dir, Server};
 
 /// Wrong passwords in a row before a name has to wait.
 const AT_ONCE: usize = 10;
 const OTHERS: usize = 60;
+/// Passwords of one network at once.
+const NETWORK_BURST: usize = 30;
+
+/// A server with one user, and the user's password.
+fn serve(dir: &Dir) -> (Server, Browser, String) {
+    let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let server = Server::start(dir, &["docs", "--auth", "password", "--no-watch"]);
+    let address = server.address.clone();
+    (server, Browser { address }, added.stdout.trim().to_owned())
+}
+
+/// A browser in some network, which may have signed in before.
+struct Visitor<'a> {
+    browser: &'a Browser,
+    page: &'a Got,
+    network: &'a str,
+    device: String,
+}
+
+impl Visitor<'_> {
+    fn sign_in(&self, name: &str, password: &str) -> Got {
+        let hidden = |name: &str| {
+            let mark = format!("name=\"{name}\" value=\"");
+            let rest = self.page.body.split_once(&mark).unwrap().1;
+            rest.split('"').next().unwrap().replace("&amp;", "&")
+        };
+        let (request, token) = (hidden("request"), hidden("token"));
+        let values = [
+            ("request", request.as_str()),
+            ("token", &token),
+            ("decision", "allow"),
+            ("name", name),
+            ("password", password),
+        ];
+        let headers = format!(
+            "Cookie: {}; {}\r\nX-Forwarded-For: {}\r\n",
+            self.page.cookie(),
+            self.device,
+            self.network
+        );
+        self.browser.post("/authorize", &values, &headers)
+    }
+}
+
+#[test]
+fn a_flood_of_made_up_names_keeps_no_other_network_from_signing_in() {
+    let dir = Dir::small();
+    let (_server, browser, password) = serve(&dir);
+    let page = browser.ask(&browser.register());
+    let visitor = |network| Visitor {
+        browser: &browser,
+        page: &page,
+        network,
+        device: String::new(),
+    };
+    let flood = visitor("9.9.9.9");
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..20)
+            .map(|thread| {
+                let flood = &flood;
+                scope.spawn(move || {
+                    let one = |n| flood.sign_in(&format!("u{thread}x{n}"), "wrong words");
+                    (0..20).map(|n| one(n).status).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        // Meanwhile somebody elsewhere signs in, again and again.
+        let elsewhere = visitor("8.8.8.8");
+        for _ in 0..10 {
+            let got = elsewhere.sign_in("anna", &password);
+            assert_eq!(got.status, 200, "{}", got.body);
+        }
+        let joined = threads.into_iter().flat_map(|one| one.join().unwrap());
+        joined.collect()
+    });
+    let of = |status: u16| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!(of(403) + of(429), 400, "nothing else: {statuses:?}");
+    assert!(of(403) >= NETWORK_BURST && of(429) > 0, "{statuses:?}");
+}
+
+#[test]
+fn guesses_at_a_name_do_not_lock_out_the_browser_of_its_owner() {
+    let dir = Dir::small();
+    let (_server, browser, password) = serve(&dir);
+    let page = browser.ask(&browser.register());
+    let visitor = |network, device| Visitor {
+        browser: &browser,
+        page: &page,
+        network,
+        device,
+    };
+    let first = visitor("8.8.8.8", String::new()).sign_in("anna", &password);
+    let device = first.cookie();
+    assert!(device.starts_with("docent-device="), "{}", first.head);
+    let stranger = visitor("9.9.9.9", String::new());
+    let locked = (0..60).any(|_| stranger.sign_in("anna", "wrong words").status == 429);
+    assert!(locked);
+    let home = visitor("8.8.8.8", device.clone());
+    assert_eq!(home.sign_in("anna", &password).status, 200);
+    // The cookie is not the password, and guesses with it have their bound.
+    let guesses = (0..60).filter(|_| home.sign_in("anna", "wrong words").status == 403);
+    assert!((AT_ONCE..AT_ONCE * 2).contains(&guesses.count()));
+}
 
 #[test]
 fn guesses_at_other_names_win_back_none_at_the_first() {
     let dir = Dir::small();
-    let added = dir.run(&["user", "add", "anna", "--path", "docs"]);
-    assert_eq!(added.code, Some(0), "{added:?}");
-    let server = Server::start(&dir, &["docs", "--auth", "password", "--no-watch"]);
-    let browser = Browser {
-        address: server.address.clone(),
-    };
+    let (_server, browser, right) = serve(&dir);
     let page = browser.ask(&browser.register());
     let guess = |name: &str, password: &str| {
         let got = browser.answer(&page, &[("name", name), ("password", password)]);
@@ -37,6 +137,5 @@ fn guesses_at_other_names_win_back_none_at_the_first() {
     // Thirty seconds win back one guess; this took fewer, or a few more on a slow machine.
     let left = (0..AT_ONCE).filter(|_| guess("anna", "wrong words") == 403);
     assert!(left.count() < AT_ONCE / 2, "the count was kept");
-    let right = added.stdout.trim();
-    assert_eq!(guess("anna", right), 429, "the right password waits too");
+    assert_eq!(guess("anna", &right), 429, "the right password waits too");
 }

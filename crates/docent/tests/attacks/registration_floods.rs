@@ -14,6 +14,9 @@ const EACH: usize = 40;
 /// What everybody together may register at once where the network is not known, and each second after that.
 const SHARED_BURST: usize = 300;
 const SHARED_EACH_SECOND: usize = 2;
+/// The same for one site, which is an IPv6 /48.
+const SITE_BURST: usize = 180;
+const SITE_EACH_SECOND: usize = 1;
 /// The most bytes of a file that holds so many clients.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -119,7 +122,9 @@ fn a_flood_neither_slows_those_who_signed_in_nor_keeps_others_out() {
     }
 }
 
-/// Tells how long refreshes took, for people: how fast a machine is decides nothing here.
+/// Tells how long refreshes took, for people: how fast a machine is decides nothing here. That no refresh waits for a
+/// registration is proven where the writer of registrations can be held:
+/// `a_refresh_is_answered_while_the_writer_of_registrations_is_held` in docent-mcp.
 #[allow(clippy::print_stderr, reason = "a measurement for people")]
 fn report(mut waits: Vec<Duration>) {
     waits.sort();
@@ -160,6 +165,36 @@ fn a_network_behind_the_proxy_that_floods_leaves_room_for_the_others() {
         201,
         "an unknown one"
     );
+}
+
+#[test]
+fn a_site_with_many_networks_leaves_room_for_the_others() {
+    let dir = Dir::small();
+    let (_server, browser, _) = serve(&dir);
+    let metadata = json!({"redirect_uris": [CALLBACK]});
+    let from = |address: &str| {
+        let header = format!("X-Forwarded-For: {address}\r\n");
+        register(&browser, &metadata, &header).status
+    };
+    let start = Instant::now();
+    let flood = (0..SHARED_BURST + 100)
+        .map(|n| from(&format!("2001:470:1000:{:x}::1", (n % 256) << 8)))
+        .filter(|status| *status == 201);
+    let let_in = flood.count();
+    let passed = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
+    assert!(let_in >= SITE_BURST, "{let_in}");
+    assert!(
+        let_in <= SITE_BURST + passed * SITE_EACH_SECOND,
+        "{let_in} in {passed} s"
+    );
+    assert_eq!(from("9.8.8.8"), 201, "another network");
+    assert_eq!(register(&browser, &metadata, "").status, 201, "an unknown");
+    // Two more of them use up what all share; who has not come lately is let in all the same.
+    for n in 0..SHARED_BURST * 2 {
+        let site = 0x1001 + n % 2;
+        from(&format!("2001:470:{site:x}:{:x}::1", (n % 256) << 8));
+    }
+    assert_eq!(from("9.7.7.7"), 201, "a network that is new");
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use tokio::time::Instant;
 
 use super::cookie::Cookie;
+use super::device::{self, KNOWN_FOR};
 use super::form::with_query;
 use super::grants::{Allowed, CODE_FOR, Code, LIVES_FOR, NotGranted, Person, UPSTREAM_LIVES_FOR};
 use super::page::{self, Asking, Trouble};
+use super::password::HashLane;
 use super::registry::KnownClient;
 use super::request::{AuthorizationRequest, Refused};
 use super::token::posted;
@@ -49,8 +51,12 @@ impl AuthorizationServer {
             return self.refuse(back(&request, "access_denied", why), Stage::AfterForm);
         }
         match &self.0.sign_in {
-            SignIn::Password { .. } => match self.signed_in(&sent).await? {
-                Ok(person) => self.allow(request, person).await,
+            SignIn::Password { .. } => match self.signed_in(&visit, &sent).await? {
+                Ok(person) => {
+                    let device = self.remembered_device(&visit, &person.subject)?;
+                    let page = self.allow(request, person).await?;
+                    Ok(page.header("set-cookie", device))
+                }
                 Err(trouble) => self.asking(&visit, &sent.query, &request, Some(trouble)),
             },
             SignIn::Upstream(provider) => self.depart(provider, &sent.query, &request).await,
@@ -59,6 +65,18 @@ impl AuthorizationServer {
 
     fn cookie(&self) -> Cookie {
         Cookie::new("docent-form", &self.0.issuer)
+    }
+
+    fn device_cookie(&self) -> Cookie {
+        Cookie::new("docent-device", &self.0.issuer)
+    }
+
+    /// The header by which this browser is known again, for `name`.
+    fn remembered_device(&self, visit: &Visit, name: &str) -> Result<String, Failure> {
+        let cookie = self.device_cookie();
+        let before = cookie.read(visit);
+        let value = device::remembered(&self.0.seal, before.as_deref(), name, self.now())?;
+        Ok(cookie.set(&value, KNOWN_FOR))
     }
 
     /// The page that asks. Its form holds the request itself, sealed to this browser and this hour.
@@ -112,10 +130,15 @@ impl AuthorizationServer {
     }
 
     /// Who sent the form, by their password.
-    async fn signed_in(&self, sent: &Sent) -> Result<Result<Person, Trouble>, Failure> {
+    async fn signed_in(
+        &self,
+        visit: &Visit,
+        sent: &Sent,
+    ) -> Result<Result<Person, Trouble>, Failure> {
         let SignIn::Password {
             users,
             verifier,
+            rate,
             throttle,
         } = &self.0.sign_in
         else {
@@ -128,21 +151,37 @@ impl AuthorizationServer {
         }
         // Keyed, because people type passwords into the wrong field, and a plain hash can be guessed on.
         let shown = self.0.seal.make("log", &[&name]);
-        if let Err(wait) = throttle.take(&name, Instant::now()) {
+        let cookie = self.device_cookie().read(visit);
+        let device = device::known(&self.0.seal, cookie.as_deref(), &name, self.now());
+        let now = Instant::now();
+        // Names can be made up, networks less so. A known browser has counters that nobody else uses up.
+        if device.is_none()
+            && let Err(wait) = rate.take(visit, now)
+        {
+            tracing::debug!("too many sign-ins from one network");
+            return Ok(Err(Trouble::NetworkTooOften(wait)));
+        }
+        if let Err(wait) = throttle.take(&name, device.as_ref(), now) {
             tracing::warn!(user = %shown, "too many wrong passwords");
             return Ok(Err(Trouble::TooOften(wait)));
         }
         let (list, asked) = (users.clone(), name.clone());
         let user = tokio::task::spawn_blocking(move || list.find(&asked)).await??;
         let hash = user.as_ref().map(|user| user.password.as_str());
-        let Ok(right) = verifier.check(password, hash).await else {
+        let lane = match device {
+            None => HashLane::Anybody,
+            Some(_) => HashLane::KnownBrowser,
+        };
+        let Ok(right) = verifier.check(password, hash, lane).await else {
+            // Nobody looked at the password, so this was no guess.
+            throttle.forgive(&name, device.as_ref());
             return Ok(Err(Trouble::Busy));
         };
         let Some(user) = user.filter(|_| right) else {
             tracing::info!(user = %shown, "a wrong name or password");
             return Ok(Err(Trouble::Wrong));
         };
-        throttle.forgive(&name);
+        throttle.forgive(&name, device.as_ref());
         Ok(Ok(person(&user)))
     }
 

@@ -19,12 +19,14 @@
 //! ```
 //!
 //! Nobody is remembered between two sign-ins: the page that asks for the password is the page that asks for
-//! consent. What a sign-in allowed is a grant, and every token names its own, so that a grant that ends takes its tokens
+//! consent. A browser in which somebody signed in is known again, but only so that guesses elsewhere do not keep it
+//! waiting. What a sign-in allowed is a grant, and every token names its own, so that a grant that ends takes its tokens
 //! along.
 
 mod authorize;
 mod client;
 mod cookie;
+mod device;
 mod document;
 mod fetch;
 mod fetch_slots;
@@ -41,6 +43,7 @@ mod redirect;
 mod register;
 mod registry;
 mod request;
+mod reverse_domain;
 mod revoke;
 mod seal;
 mod store;
@@ -73,7 +76,7 @@ use document::Documents;
 use fetch::Fetcher;
 use grants::Grants;
 use keys::{KeyError, Keys};
-use network::RegistrationRate;
+use network::NetworkRate;
 use password::Verifier;
 use registry::Registry;
 use seal::Seal;
@@ -175,7 +178,7 @@ struct Inner {
     keys: Keys,
     seal: Seal,
     registry: Registry,
-    registrations: RegistrationRate,
+    registrations: NetworkRate,
     documents: Documents,
     grants: Grants,
     sign_in: SignIn,
@@ -186,6 +189,8 @@ enum SignIn {
     Password {
         users: Users,
         verifier: Verifier,
+        /// How often one network may try a password.
+        rate: Box<NetworkRate>,
         throttle: Throttle,
     },
     Upstream(upstream::Provider),
@@ -211,6 +216,7 @@ impl AuthorizationServer {
             Login::Password => SignIn::Password {
                 users: Users::at(&dir),
                 verifier: Verifier::new()?,
+                rate: Box::new(NetworkRate::new(&network::SIGN_INS)),
                 throttle: Throttle::default(),
             },
             Login::Upstream(upstream) => {
@@ -233,7 +239,7 @@ impl AuthorizationServer {
             keys: state.keys,
             seal: state.seal,
             registry: state.registry,
-            registrations: RegistrationRate::default(),
+            registrations: NetworkRate::new(&network::REGISTRATIONS),
             documents: Documents::new(fetcher),
             grants: state.grants,
             sign_in,

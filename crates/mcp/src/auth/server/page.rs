@@ -35,7 +35,10 @@ pub(crate) struct Asking<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Wrong,
+    /// Too many guesses at one name.
     TooOften(Duration),
+    /// Too many passwords from one network.
+    NetworkTooOften(Duration),
     Busy,
 }
 
@@ -46,6 +49,10 @@ impl Trouble {
             Self::TooOften(wait) => {
                 let seconds = wait.as_secs().max(1);
                 format!("Too many wrong passwords for this name. Try again in {seconds} seconds.")
+            }
+            Self::NetworkTooOften(wait) => {
+                let seconds = wait.as_secs().max(1);
+                format!("Too many sign-ins from your network. Try again in {seconds} seconds.")
             }
             Self::Busy => "Many people sign in at once. Try again in a moment.".to_owned(),
         }
@@ -94,7 +101,7 @@ pub(crate) fn asking(asking: &Asking<'_>) -> Page {
         None => page,
         Some(Trouble::Wrong) => page.status(403),
         Some(Trouble::Busy) => page.status(503).header("retry-after", "10"),
-        Some(Trouble::TooOften(wait)) => page
+        Some(Trouble::TooOften(wait) | Trouble::NetworkTooOften(wait)) => page
             .status(429)
             .header("retry-after", wait.as_secs().max(1).to_string()),
     }

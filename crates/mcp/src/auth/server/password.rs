@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Characters of the shortest password that is taken.
 pub const MIN_CHARS: usize = 10;
@@ -16,6 +16,8 @@ pub const MAX_BYTES: usize = 512;
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 /// Passwords hashed at once; each takes the memory above and one processor.
 const AT_ONCE: usize = 2;
+/// One more for browsers in which somebody has signed in before, so that a flood from all the world leaves them theirs.
+const RESERVED: usize = 1;
 /// How long one waits for its turn. Hosts give a sign-in minutes, proxies half of one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -87,9 +89,18 @@ fn verify(password: &str, hash: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Busy;
 
+/// Who waits for their password to be hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HashLane {
+    Anybody,
+    /// A browser in which somebody has signed in before.
+    KnownBrowser,
+}
+
 /// Says whether passwords are right, a few at a time.
 pub(crate) struct Verifier {
     turns: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
     /// The hash of a password that nobody has, so that an unknown name takes as long as a wrong password.
     nobody: String,
 }
@@ -99,25 +110,52 @@ impl Verifier {
         let unknown = super::seal::secret().map_err(|_| BadPassword::Failed)?;
         Ok(Self {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
+            reserved: Arc::new(Semaphore::new(RESERVED)),
             nobody: hash(&unknown)?,
         })
     }
 
     /// True for the password behind `hash`; without one the work is done all the same.
-    pub(crate) async fn check(&self, password: &str, hash: Option<&str>) -> Result<bool, Busy> {
+    pub(crate) async fn check(
+        &self,
+        password: &str,
+        hash: Option<&str>,
+        lane: HashLane,
+    ) -> Result<bool, Busy> {
         if password.len() > MAX_BYTES {
             return Ok(false);
         }
         let known = hash.is_some();
         let hash = hash.unwrap_or(&self.nobody).to_owned();
         let password = password.to_owned();
-        let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned());
-        let turn = turn.await.map_err(|_| Busy)?.map_err(|_| Busy)?;
+        let turn = self.turn(lane).await?;
         let checked = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             verify(&password, &hash)
         });
         Ok(checked.await.map_err(|_| Busy)? && known)
+    }
+
+    async fn turn(&self, lane: HashLane) -> Result<OwnedSemaphorePermit, Busy> {
+        let anybodys = self.turns.clone().acquire_owned();
+        let turn = async {
+            match lane {
+                HashLane::Anybody => anybodys.await,
+                HashLane::KnownBrowser => tokio::select! {
+                    turn = anybodys => turn,
+                    turn = self.reserved.clone().acquire_owned() => turn,
+                },
+            }
+        };
+        let turn = tokio::time::timeout(PATIENCE, turn).await;
+        turn.map_err(|_| Busy)?.map_err(|_| Busy)
+    }
+
+    /// Takes every turn of the browsers that nobody knows, for as long as this is kept.
+    #[cfg(test)]
+    pub(crate) async fn take_all_turns(&self) -> OwnedSemaphorePermit {
+        let all = u32::try_from(AT_ONCE).unwrap();
+        self.turns.clone().acquire_many_owned(all).await.unwrap()
     }
 }
 
@@ -158,11 +196,15 @@ mod tests {
         let verifier = Verifier::new().unwrap();
         let longest = "a".repeat(MAX_BYTES);
         let kept = hash(&longest).unwrap();
-        assert_eq!(verifier.check(&longest, Some(&kept)).await, Ok(true));
+        let check = async |password: &str| {
+            let hash = Some(kept.as_str());
+            verifier.check(password, hash, HashLane::Anybody).await
+        };
+        assert_eq!(check(&longest).await, Ok(true));
         verifier.turns.close();
         let over = "a".repeat(MAX_BYTES + 1);
-        assert_eq!(verifier.check(&over, Some(&kept)).await, Ok(false));
-        assert_eq!(verifier.check(&longest, Some(&kept)).await, Err(Busy));
+        assert_eq!(check(&over).await, Ok(false));
+        assert_eq!(check(&longest).await, Err(Busy));
     }
 
     #[tokio::test]
@@ -176,19 +218,35 @@ mod tests {
             ("harbour lights", Some("not a hash"), false),
             ("harbour lights", None, false),
         ] {
-            assert_eq!(
-                verifier.check(password, hash).await,
-                Ok(expected),
-                "{password} {hash:?}"
-            );
+            for lane in [HashLane::Anybody, HashLane::KnownBrowser] {
+                let checked = verifier.check(password, hash, lane).await;
+                assert_eq!(checked, Ok(expected), "{password} {hash:?} {lane:?}");
+            }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_too_long_is_told_so() {
         let verifier = Verifier::new().unwrap();
-        let turns = verifier.turns.clone();
-        let _all = turns.acquire_many_owned(2).await.unwrap();
-        assert_eq!(verifier.check("harbour lights", None).await, Err(Busy));
+        let _all = verifier.take_all_turns().await;
+        let checked = verifier.check("harbour lights", None, HashLane::Anybody);
+        assert_eq!(checked.await, Err(Busy));
+    }
+
+    #[tokio::test]
+    async fn a_known_browser_has_its_turn_while_all_others_are_taken() {
+        let verifier = Verifier::new().unwrap();
+        let kept = hash("harbour lights").unwrap();
+        let check = || verifier.check("harbour lights", Some(&kept), HashLane::KnownBrowser);
+        let all = verifier.take_all_turns().await;
+        assert_eq!(check().await, Ok(true));
+        // It has those of the others too.
+        let reserved = verifier.reserved.clone().acquire_owned().await.unwrap();
+        drop(all);
+        assert_eq!(check().await, Ok(true));
+        let _all = verifier.take_all_turns().await;
+        tokio::time::pause();
+        assert_eq!(check().await, Err(Busy));
+        drop(reserved);
     }
 }

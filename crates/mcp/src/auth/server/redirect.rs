@@ -2,6 +2,8 @@
 
 use url::{Host, Url};
 
+use super::reverse_domain::is_reverse_domain;
+
 /// The most addresses of one client.
 pub(crate) const MAX_URIS: usize = 20;
 /// The most bytes of one.
@@ -23,9 +25,9 @@ const KNOWN_PROGRAMS: [&str; 4] = [
     "cursor://saoudrizwan.claude-dev/mcp-auth/",
 ];
 
-/// True for an address that an answer may go to: https, http on the user's own machine, or the scheme of a program
-/// that is named after a domain (RFC 8252, section 7.1). What an operating system does with any other scheme is not
-/// known here, and some of them run programs, so there is no list of what is forbidden.
+/// True for an address that an answer may go to: https, http on the user's own machine, the scheme of a program that is
+/// named after a domain (RFC 8252, section 7.1), or a known program. What an operating system does with any other scheme
+/// is not known here, and some of them run programs, so there is no list of what is forbidden, only of what is allowed.
 pub(crate) fn is_acceptable(address: &str) -> bool {
     let plain = address.len() <= MAX_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic())
@@ -39,31 +41,13 @@ pub(crate) fn is_acceptable(address: &str) -> bool {
     match url.scheme() {
         "https" => address
             .strip_prefix("https://")
-            .is_some_and(|rest| !rest.starts_with('/') && url.has_host()),
+            .is_some_and(|rest| !rest.starts_with('/') && url.has_host() && url.port() != Some(0)),
         "http" => split_loopback(address).is_some(),
         scheme if is_reverse_domain(scheme) => address
             .get(scheme.len()..)
             .is_some_and(|rest| rest.starts_with(":/")),
         _ => is_known_program(address),
     }
-}
-
-/// True for `com.example.app`: a top-level domain first, and at least one more name.
-fn is_reverse_domain(scheme: &str) -> bool {
-    let mut labels = scheme.split('.');
-    let top = labels.next().unwrap_or_default();
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    top.len() >= 2
-        && top.bytes().all(|byte| byte.is_ascii_lowercase())
-        && scheme.contains('.')
-        && labels.all(is_label)
 }
 
 /// True for an address of a known program, without a way out of the part that takes answers.
@@ -163,6 +147,9 @@ mod tests {
             "https://user:pw@a.example/cb",
             "https:a.example/cb",
             "https:///cb",
+            "https://a.example:0/cb",
+            "https://a.example:00/cb",
+            "https://a.example:65536/cb",
             "https://a.example/c b",
             "https://a.example\\@evil.example/",
             "https://a.example/\"><script>",
@@ -173,6 +160,10 @@ mod tests {
             "wss://a.example/cb",
             // Schemes with a dot that are no domain name, or lead nowhere.
             "z39.50s://a.example/",
+            "ms.settings:/x",
+            "jar.https:/a.example",
+            "windows.immersivecontrolpanel:/x",
+            "in.search-ms:/x",
             "x.:/cb",
             ".com:/cb",
             "com..app:/cb",

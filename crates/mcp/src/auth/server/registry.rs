@@ -67,6 +67,12 @@ impl Registry {
             None => self.pending.find(id, now).await,
         }
     }
+
+    /// Keeps the writer of registrations waiting until what this returns is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_writer(&self) -> redb::WriteTransaction {
+        self.pending.hold_writer()
+    }
 }
 
 /// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.

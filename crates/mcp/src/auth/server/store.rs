@@ -36,8 +36,10 @@ pub(crate) const CLIENTS: Table = TableDefinition::new("clients");
 pub(crate) const CLIENTS_BY_END: TimeIndex = TableDefinition::new("clients_by_end");
 /// Clients that registered themselves and were not yet allowed anything. Older versions kept them in `sign-in.redb`.
 pub(crate) const NEWCOMERS: Table = TableDefinition::new("newcomers");
-/// The same by when they registered.
-pub(crate) const NEWCOMERS_BY_TIME: TimeIndex = TableDefinition::new("newcomers_by_time");
+/// Those of them that nobody has asked for yet, by when they registered.
+pub(crate) const UNSEEN_BY_TIME: TimeIndex = TableDefinition::new("newcomers_by_time");
+/// Those of them that a browser or the client itself came with, by when they registered.
+pub(crate) const SEEN_BY_TIME: TimeIndex = TableDefinition::new("seen_newcomers_by_time");
 /// Codes, by their digest.
 pub(crate) const CODES: Table = TableDefinition::new("codes");
 /// Grants, by the digest of their id.
@@ -60,7 +62,7 @@ const SIGN_IN_LAYOUT: Layout = Layout {
 const REGISTRATIONS_LAYOUT: Layout = Layout {
     name: REGISTRATIONS,
     tables: &[NEWCOMERS],
-    indexes: &[NEWCOMERS_BY_TIME],
+    indexes: &[UNSEEN_BY_TIME, SEEN_BY_TIME],
 };
 
 /// Why something could not be read or written.
@@ -163,6 +165,12 @@ impl Store {
         Ok(done)
     }
 
+    /// Keeps every other writer of this file waiting until it is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_writer(&self) -> WriteTransaction {
+        self.0.begin_write().unwrap()
+    }
+
     /// The same away from the threads that answer requests: a commit waits for the disk.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
@@ -251,6 +259,12 @@ impl Rows {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
+    /// How many entries an index has.
+    pub(crate) fn count_entries(&self, index: TimeIndex) -> Result<usize, StoreError> {
+        let count = self.transaction.open_table(index)?.len()?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
     /// Every row of a kind. The kinds are bounded where rows are made.
     pub(crate) fn all<R: DeserializeOwned>(
         &self,
@@ -283,12 +297,17 @@ impl Rows {
         Ok(())
     }
 
-    /// Takes the entry of a key under a time away.
-    pub(crate) fn strike(&self, index: TimeIndex, time: u64, key: &str) -> Result<(), StoreError> {
+    /// Takes the entry of a key under a time away; false when there is none.
+    pub(crate) fn strike(
+        &self,
+        index: TimeIndex,
+        time: u64,
+        key: &str,
+    ) -> Result<bool, StoreError> {
         self.touch();
         let mut index = self.transaction.open_table(index)?;
-        index.remove((time, key))?;
-        Ok(())
+        let there = index.remove((time, key))?.is_some();
+        Ok(there)
     }
 
     /// The first entry of an index.

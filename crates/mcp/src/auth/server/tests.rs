@@ -4,6 +4,7 @@ mod attacks;
 mod bounds;
 mod dance;
 mod details;
+mod devices;
 mod documents;
 mod opening;
 mod pages;

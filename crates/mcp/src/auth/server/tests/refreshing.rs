@@ -134,3 +134,39 @@ async fn a_refresh_may_ask_for_less_and_every_token_is_another() {
         assert_eq!(tokens.get("id_token").is_some(), granted.contains("openid"));
     }
 }
+
+/// A refresh waits for no registration by construction: the two have writers of their own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refresh_is_answered_while_the_writer_of_registrations_is_held() {
+    let world = Arc::new(World::new());
+    let (client, tokens) = world.tokens().await;
+    let waiting = world.client().await;
+    let held = world.server().0.registry.hold_writer();
+    let registrations: Vec<_> = (0..30)
+        .map(|_| {
+            let world = world.clone();
+            tokio::spawn(async move { world.client().await })
+        })
+        .collect();
+    // Longer than any machine takes: a refresh that waits for the writer would wait for ever.
+    let hang = std::time::Duration::from_secs(60);
+    let work = async {
+        let mut token = text(&tokens, "refresh_token");
+        for _ in 0..10 {
+            let got = world.refresh(&client, &token).await;
+            assert_eq!(got.status, 200, "{}", got.body);
+            token = text(&got.json(), "refresh_token");
+        }
+        // Neither does whoever signs in through a client that registered before.
+        let code = world.code(&waiting).await;
+        assert_eq!(world.spend(&waiting, &code).await.status, 200);
+    };
+    let done = tokio::time::timeout(hang, work).await;
+    let early = registrations.iter().filter(|one| one.is_finished()).count();
+    drop(held);
+    assert!(done.is_ok(), "a refresh waits for registrations");
+    assert_eq!(early, 0, "the writer was held");
+    for one in registrations {
+        one.await.unwrap();
+    }
+}
