@@ -15,15 +15,14 @@ mod seen;
 mod tally;
 mod unreadable;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
 use docent_ingest::{
-    Choice, Entry, Limits, ParsedDocument, ReaderField, Sandbox, Skipped, Source, Warning, Workers,
-    id_in,
+    Choice, Entry, Limits, ReaderField, Sandbox, Skipped, Source, Warning, Workers, id_in,
 };
-use docent_search::{Document, Engine, Status};
+use docent_search::{DocId, Document, Engine, Status};
 
 use self::ahead::{Ahead, Compare, Job};
 pub use self::budget::Budget;
@@ -184,20 +183,54 @@ pub(crate) fn said_of_readers(
     settings: &Settings,
     document: &Document,
 ) -> Option<ReaderField> {
-    let source = source(folder, settings).ok()?;
+    let wanted = [(document.source.as_str(), &document.id)];
+    said_by_files(folder, settings, &wanted).remove(&document.id)
+}
+
+/// The same for many documents, each with its source; every file is read once.
+pub(crate) fn said_by_files(
+    folder: &Path,
+    settings: &Settings,
+    wanted: &[(&str, &DocId)],
+) -> HashMap<DocId, ReaderField> {
+    let mut said = HashMap::new();
+    let Ok(source) = source(folder, settings) else {
+        return said;
+    };
     let source = source.with_options(settings.shape().options);
-    let is_of = |entry: &&Entry| {
-        let rest = document.source.strip_prefix(entry.path());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let listing = source.list();
-    let reading = source.read(listing.entries.iter().find(is_of)?).ok()?;
-    let mut found = reading.documents.into_iter();
-    let is_it = |one: &ParsedDocument| {
-        let renamed = id_in(&one.source, one.id.as_str());
-        one.id == document.id || renamed.as_ref() == Some(&document.id)
-    };
-    found.find(is_it).map(|one| one.readers)
+    let mut wanted = wanted.to_vec();
+    wanted.sort_unstable();
+    for entry in source.list().entries {
+        let is_in = |document: &str| {
+            let rest = document.strip_prefix(entry.path());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let first = wanted.partition_point(|(document, _)| *document < entry.path());
+        let sources = wanted.get(first..).unwrap_or_default();
+        let begin = sources
+            .iter()
+            .take_while(|(document, _)| document.starts_with(entry.path()));
+        let ids: HashSet<_> = begin
+            .filter(|(document, _)| is_in(document))
+            .map(|(_, id)| *id)
+            .collect();
+        if ids.is_empty() {
+            continue;
+        }
+        let Ok(reading) = source.read(&entry) else {
+            continue;
+        };
+        for one in reading.documents {
+            let renamed = id_in(&one.source, one.id.as_str());
+            // An id that two files have stays with the first, and in the other the file's name comes before it.
+            let id = renamed.filter(|id| ids.contains(id));
+            let id = id.unwrap_or_else(|| one.id.clone());
+            if ids.contains(&id) {
+                said.entry(id).or_insert(one.readers);
+            }
+        }
+    }
+    said
 }
 
 /// What the index holds. The sync before knows, unless it failed or somebody else has changed the index.

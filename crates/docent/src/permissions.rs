@@ -8,7 +8,7 @@ mod path;
 
 use std::collections::BTreeSet;
 
-use docent_ingest::{ReaderFault, Reason};
+use docent_ingest::{READER_RULES, ReaderFault, Reason};
 use docent_mcp::Caller;
 use docent_search::{MAX_READERS, Principal, Reader, Readers, Value};
 
@@ -123,10 +123,11 @@ impl Permissions {
                 "{:?} {} {folder:?} {default:?}",
                 self.field, self.show_field
             );
-            // Older indexes hold documents that are open although their field names nobody; the word makes
-            // them be read again.
-            let closed = self.field.as_ref().map_or("", |_| " closed");
-            format!("{rules}{closed}")
+            // Older indexes hold documents that are open although they have the field, where it was overlooked;
+            // the version makes them be read again.
+            let found = self.field.as_ref();
+            let found = found.map(|_| format!(" closed {READER_RULES}"));
+            format!("{rules}{}", found.unwrap_or_default())
         })
     }
 

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 
 use docent_ingest::{
     Limits, Options, ParsedDocument, ReaderFault, ReaderField, ReaderName, Reason, TEXT_RULES,
+    comparable_name, is_or_is_nested_in,
 };
 use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Readers, Value};
 use sha2::{Digest as _, Sha256};
@@ -200,7 +201,7 @@ impl Shape {
         said: ReaderField,
         rules: &[&Rule],
     ) -> Vec<Reason> {
-        let is_field = |own: &str| is_or_lies_in(own, name);
+        let is_field = |own: &str| is_or_is_nested_in(own, name);
         document.fields.retain(|(own, _)| !is_field(own));
         let named = match said {
             ReaderField::Absent => return Vec::new(),
@@ -254,7 +255,9 @@ fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
         name: field.clone(),
         under: None,
     };
-    let rules = rules.iter().filter(|rule| is_or_lies_in(&rule.name, field));
+    let rules = rules
+        .iter()
+        .filter(|rule| is_or_is_nested_in(&rule.name, field));
     let from = rules.flat_map(|rule| {
         rule.from.iter().map(|name| ReaderName {
             name: name.clone(),
@@ -262,13 +265,6 @@ fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
         })
     });
     std::iter::once(own).chain(from).collect()
-}
-
-/// Whether a name is that of a field, or of something nested in it.
-fn is_or_lies_in(own: &str, field: &str) -> bool {
-    let (own, field) = (own.trim().to_lowercase(), field.trim().to_lowercase());
-    let rest = own.strip_prefix(field.as_str());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Why nobody may read the document with this hash, where its own field is the reason.
@@ -356,7 +352,8 @@ fn is_address(value: &Value) -> bool {
 /// The value of a field, or of a part of the document that has such a name, and which field it is.
 fn field(document: &Document, name: &str) -> Option<(Option<usize>, Value)> {
     let same = |(own, _): &(String, Value)| own == name;
-    let alike = |(own, _): &(String, Value)| own.eq_ignore_ascii_case(name);
+    let name_alike = comparable_name(name);
+    let alike = |(own, _): &(String, Value)| comparable_name(own) == name_alike;
     let fields = &document.fields;
     let slot = fields.iter().position(same);
     if let Some(slot) = slot.or_else(|| fields.iter().position(alike)) {

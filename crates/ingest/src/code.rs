@@ -8,7 +8,9 @@ use crate::clean::cut;
 use crate::entry::stem_and_extension;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::front_matter::{unread_in_code, unread_in_data};
 use crate::notebook::fence_for;
+use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::{decode, file_id};
 
 pub(crate) const FORMAT: Format = Format {
@@ -72,6 +74,9 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("assembly", &["asm", "s"]),
 ];
 
+/// Languages of data and settings, where any line may name the readers of the file.
+const DATA: &[&str] = &["yaml", "toml", "ini"];
+
 /// Files in which package managers write down what they chose.
 #[rustfmt::skip]
 const LOCK_FILES: &[&str] = &[
@@ -101,6 +106,10 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     }
     refuse_generated(input.path, &code)?;
     let language = language(input.path, &code);
+    let readers = match DATA.contains(&language.as_str()) {
+        true => unread_in_data(&code, &ReaderKeys::of(input)),
+        false => unread_in_code(&code, &ReaderKeys::of(input)),
+    };
     // In a fence a comment is not mistaken for a heading.
     let fence = fence_for(&code);
     let text = format!("{fence}{language}\n{}\n{fence}\n", code.trim_end());
@@ -133,7 +142,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         readers: Readers::Everyone,
     };
     Ok(Parsed {
-        documents: vec![document.into()],
+        documents: vec![ParsedDocument { document, readers }],
         ..Parsed::default()
     })
 }

@@ -113,12 +113,17 @@ impl UniqueNames {
     }
 }
 
+/// Whether a cell is a number, a day or yes-or-no, and so no name.
+pub(crate) fn is_value(cell: &str) -> bool {
+    let cell = cell.trim();
+    !cell.is_empty() && !matches!(Kind::of("", &[cell]), Kind::Text | Kind::List(_))
+}
+
 /// A header names things. A row with numbers or days in it is a record, unless the numbers are years in
 /// order; a row that names nothing twice and leaves nothing out is a header, and a row that does is one
 /// only above cells of another kind.
 fn is_header(head: &[&str], body_is_typed: impl Fn() -> bool) -> bool {
-    let is_value = |cell: &&&str| !matches!(Kind::of("", &[cell]), Kind::Text | Kind::List(_));
-    let values: Vec<_> = head.iter().filter(is_value).collect();
+    let values: Vec<_> = head.iter().filter(|cell| is_value(cell)).collect();
     if !values.is_empty() && (values.len() == head.len() || !are_years(&values)) {
         return false;
     }

@@ -2,17 +2,18 @@
 //! the kind of every column are found by looking at the first rows; the rest is read row by row, so that a
 //! table may be of any length.
 
+mod delimiter;
+mod header;
+mod quotes;
 mod rows;
 
 use std::io::Read;
 
-use serde_json::{Map, Value as Raw};
-
+use self::delimiter::{separator_line, sniff};
+use self::header::Head;
 use self::rows::{Cells, Row, Rows};
-use crate::columns::{self, Column};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::reader_field::ReaderKeys;
 use crate::record_ids::twice;
 use crate::records::{Place, Records};
 use crate::stream::Stream;
@@ -23,9 +24,6 @@ pub(crate) const FORMAT: Format = Format {
     begins: begins_with_anything,
     parse,
 };
-
-/// The delimiters that are looked for, the likelier first.
-const DELIMITERS: &[u8] = b",;\t|";
 
 /// Rows that are looked at before the first is read.
 const SAMPLE_ROWS: usize = 1_000;
@@ -45,19 +43,20 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 
 /// The same for a table that is read while it comes.
 pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+    let mut records = Records::new(input);
     let mut rows = Rows::new(Stream::text(from), input.limits.max_line_bytes);
     let (head, is_cut) = rows.head(SAMPLE_BYTES)?;
     let (delimiter, bytes) = match separator_line(head) {
         Some((delimiter, bytes)) => (delimiter, Some(bytes)),
-        None => (sniff(head, is_cut)?, None),
+        None => (sniff(head, is_cut, records.reader_keys())?, None),
     };
     rows.cut_at(delimiter);
     if let Some(bytes) = bytes {
         rows.skip_line(bytes);
     }
     let sample = sample(&mut rows, input.limits.max_columns)?;
-    let mut records = Records::new(input);
     let head = Head::find(&sample, records.reader_keys())?;
+    records.doubt_readers(head.hides_readers);
     let mut first = sample.into_iter().skip(head.rows);
     loop {
         let row = match first.next() {
@@ -82,7 +81,13 @@ fn add(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) -> b
     if !records.begin(place) {
         return false;
     }
+    let is_other_header = |cells| head.is_other_header(cells, records.reader_keys());
+    if row.cells.as_ref().is_ok_and(is_other_header) {
+        records.doubt_readers(true);
+    }
+    let is_shifted = head.is_shifted(&row);
     match row.cells.and_then(|cells| head.keys(&cells, input)) {
+        Ok(keys) if is_shifted => records.add_doubted(place, keys),
         Ok(keys) => records.add(place, keys, None),
         Err(reason) => records.skip(place, reason),
     }
@@ -108,139 +113,6 @@ fn sample(rows: &mut Rows<'_>, limit: usize) -> Result<Vec<Row>, Reason> {
         sample.push(row);
     }
     Ok(sample)
-}
-
-/// The line `sep=;` with which spreadsheets are told the delimiter, and how many bytes it has.
-fn separator_line(text: &str) -> Option<(u8, usize)> {
-    let rest = text.strip_prefix("sep=").or(text.strip_prefix("SEP="))?;
-    let (delimiter, rest) = (*rest.as_bytes().first()?, rest.get(1..)?);
-    let body = rest
-        .strip_prefix("\r\n")
-        .or(rest.strip_prefix(['\r', '\n']))?;
-    delimiter
-        .is_ascii()
-        .then_some((delimiter, text.len() - body.len()))
-}
-
-/// The delimiter that cuts most rows into as many cells as the first, and into more than one.
-fn sniff(sample: &str, is_cut: bool) -> Result<u8, Reason> {
-    let mut best = None;
-    for &delimiter in DELIMITERS.iter().rev() {
-        let mut bytes = sample.as_bytes();
-        let mut rows = Rows::new(Stream::json(&mut bytes), sample.len());
-        rows.cut_at(delimiter);
-        let mut widths = Vec::new();
-        for _ in 0..100 {
-            let Some(row) = rows.next()? else { break };
-            widths.extend(row.cells.ok().map(|cells| cells.len()));
-        }
-        // The last row of a sample may be cut.
-        if is_cut {
-            widths.pop();
-        }
-        let Some(widest) = most_common(&widths).filter(|widest| *widest > 1) else {
-            continue;
-        };
-        let same = widths.iter().filter(|width| **width == widest).count();
-        let score = (same * 100 / widths.len().max(1), widest);
-        if best.is_none_or(|(other, _)| score >= other) {
-            best = Some((score, delimiter));
-        }
-    }
-    Ok(best.map_or(b',', |(_, delimiter)| delimiter))
-}
-
-/// The width that most rows have, ties going to the first.
-fn most_common(widths: &[usize]) -> Option<usize> {
-    let mut counts: Vec<(usize, usize)> = Vec::new();
-    for &width in widths {
-        match counts.iter_mut().find(|(known, _)| *known == width) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((width, 1)),
-        }
-    }
-    let best = counts.iter().map(|(_, count)| *count).max()?;
-    let first = counts.into_iter().find(|(_, count)| *count == best)?;
-    Some(first.0)
-}
-
-/// What stands above the records: the names of the columns and what their cells are.
-struct Head {
-    columns: Vec<Column>,
-    /// The rows above the first record.
-    rows: usize,
-}
-
-impl Head {
-    fn find(sample: &[Row], readers: &ReaderKeys) -> Result<Self, Reason> {
-        // A bad row keeps its place, so that rows are counted alike here and when they are read.
-        let table: Vec<Vec<&str>> = sample
-            .iter()
-            .map(|row| match &row.cells {
-                Ok(cells) => cells.iter().collect(),
-                Err(_) => Vec::new(),
-            })
-            .collect();
-        let widths: Vec<_> = table.iter().map(Vec::len).collect();
-        let width = most_common(&widths).ok_or(Reason::Empty)?;
-        let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
-        let is_title = |cells: &&Vec<&str>| {
-            // The cell above row numbers is often left empty, so that a header of two cells has one name.
-            let names_the_rest = cells.len() > 1 && cells.iter().skip(1).all(|cell| filled(&cell));
-            width > 1 && cells.iter().filter(filled).count() < 2 && !names_the_rest
-        };
-        // A title and blank lines may stand above the header.
-        let above = table.iter().take(20).take_while(is_title).count();
-        let above = if above == table.len().min(20) {
-            0
-        } else {
-            above
-        };
-        // A row that names the readers' field is the header, however little else it has.
-        let names_readers = |row: &Vec<&str>| row.iter().any(|cell| readers.concern(cell));
-        if let Some(at) = table.iter().take(above + 1).position(names_readers) {
-            let below = table.get(at..).unwrap_or_default();
-            let (columns, _) = columns::of_table(below, readers);
-            let rows = at + 1;
-            return Ok(Self { columns, rows });
-        }
-        let below = table.get(above..).unwrap_or_default();
-        let (columns, has_header) = columns::of_table(below, readers);
-        Ok(Self {
-            columns,
-            // What stands above no header is a row like all others.
-            rows: if has_header { above + 1 } else { 0 },
-        })
-    }
-
-    /// The keys and values of one row below the header.
-    fn keys(&self, cells: &Cells, input: &Input<'_>) -> Result<Map<String, Raw>, Reason> {
-        if cells.len() > input.limits.max_columns {
-            let limit = input.limits.max_columns;
-            return Err(Reason::TooManyColumns { limit });
-        }
-        if cells.bytes() > input.limits.max_line_bytes {
-            let limit = input.limits.max_line_bytes;
-            return Err(Reason::LineTooLong { limit });
-        }
-        let mut keys = Map::new();
-        let mut columns = self.columns.iter();
-        for (at, text) in cells.iter().enumerate() {
-            match columns.next() {
-                Some(column) => column.put(text, &mut keys),
-                // A row may be wider than the header.
-                None if text.trim().is_empty() => {}
-                None => {
-                    keys.insert(format!("column {}", at + 1), Raw::String(text.to_owned()));
-                }
-            }
-        }
-        // A row that ends early leaves its last cells empty.
-        for column in columns.filter(|column| column.names_readers()) {
-            column.put("", &mut keys);
-        }
-        Ok(keys)
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::fields::facts;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::{properties, relations};
+use crate::ooxml::{Main, properties, relations};
 use crate::package::{Parts, beside};
 use crate::reader_field::ReaderKeys;
 use crate::whole::document;
@@ -23,9 +23,9 @@ const MAX_TITLE_BYTES: usize = 16 * 1024;
 pub(crate) fn parse(
     input: &Input<'_>,
     parts: &mut Parts<'_>,
-    main: &str,
+    main: &Main,
 ) -> Result<Parsed, Reason> {
-    let relations = relations(parts, main)?;
+    let relations = relations(parts, &main.path)?;
     let mut part = |kind: &str| -> Result<String, Reason> {
         let relation = relations.iter().find(|relation| relation.kind == kind);
         let text = relation.map_or(Ok(None), |relation| beside(parts.text(&relation.path)))?;
@@ -38,11 +38,11 @@ pub(crate) fn parse(
         ..Body::default()
     };
     let (footnotes, endnotes) = (part("footnotes")?, part("endnotes")?);
-    body.read(&parts.needed(main)?, "")?;
+    body.read(&parts.needed(&main.path)?, "")?;
     beside(body.read(&footnotes, ""))?;
     beside(body.read(&endnotes, "end-"))?;
     let readers = ReaderKeys::of(input);
-    let said = properties(parts, &readers);
+    let said = properties(parts, main, &readers);
     let is_damaged = said.is_err();
     let mut facts = facts(beside(said)?, &KEYS, input);
     if is_damaged {

@@ -213,6 +213,12 @@ pub enum Reason {
         /// One of them.
         id: String,
     },
+    /// Texts beside the records of a file, which belong to none of them.
+    #[error("what stands beside its records is not indexed: `{names}`")]
+    BesideRecords {
+        /// What they are called.
+        names: String,
+    },
     /// More documents than a corpus may have.
     #[error("there are more than {limit} documents; the rest is left out")]
     TooManyDocuments {
@@ -351,6 +357,7 @@ impl Reason {
             Self::SharedIds { .. } => "shared-ids",
             Self::NumberedRows { .. } => "numbered-rows",
             Self::RepeatedIds { .. } => "repeated-ids",
+            Self::BesideRecords { .. } => "beside-records",
             Self::TooManyDocuments { .. } => "too-many-documents",
             Self::TooManyFields { .. } => "too-many-fields",
             Self::BadField => "bad-field",
@@ -440,6 +447,7 @@ impl Reason {
                 "give every record an `id` that no other has, or call the column otherwise"
             }
             Self::RepeatedIds { .. } => "index again; the file changed while it was read",
+            Self::BesideRecords { .. } => "put it into the records, or into a file of its own",
             Self::TooManyDocuments { .. } => {
                 "serve a smaller folder, or raise `ingest.max_documents`"
             }
@@ -508,6 +516,7 @@ pub(crate) mod tests {
                 count: 2,
                 id: text(),
             },
+            Reason::BesideRecords { names: text() },
         ]
     }
 

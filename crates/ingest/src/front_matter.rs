@@ -1,10 +1,14 @@
 //! The start of a Markdown text into keys and values: YAML between `---` lines or TOML between `+++` lines.
 
+mod unread;
+
 use serde_json::{Map, Value as Raw};
 
 use crate::error::Reason;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
+
+pub(crate) use unread::{is_said, unread, unread_behind, unread_in_code, unread_in_data};
 
 /// What a text starts with.
 pub(crate) enum Start<'a> {
@@ -33,15 +37,14 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
         }
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
             let meant = looks_like_keys(after) || readers.are_named_in(beginning(after, limit));
-            return if meant {
-                Start::Broken(Reason::FrontMatterTooLong { limit })
-            } else {
-                Start::Plain
-            };
+            if meant {
+                return Start::Broken(Reason::FrontMatterTooLong { limit });
+            }
+            break;
         };
         // Two rules with prose between them are no front matter.
         if !block.trim().is_empty() && !looks_like_keys(block) && !readers.are_named_in(block) {
-            return Start::Plain;
+            break;
         }
         let broken = |line: Option<u64>| Reason::FrontMatter {
             language: language.into(),
@@ -71,34 +74,30 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
     }
 }
 
-/// What a text without front matter that can be read says about its readers: nothing, unless something at its
-/// start looks like front matter and may name them. Blanks before the fence, a fence of another length and
-/// front matter in JSON are not read, and must not open a document that its author meant to close.
-pub(crate) fn unread(text: &str, readers: &ReaderKeys) -> ReaderField {
-    const FENCES: [&str; 5] = ["---", "+++", ";;;", "```", "{"];
+/// What front matter says about the readers of a text that is no document of its own, such as the first cell of a
+/// notebook.
+pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> ReaderField {
     if !readers.are_set() {
         return ReaderField::Absent;
     }
-    let start = text.trim_start();
-    let is_fenced = FENCES.iter().any(|fence| start.starts_with(fence));
-    let (first, after) = start.split_once('\n').unwrap_or((start, ""));
-    let ends: &[&str] = match first.trim_end() {
-        "---" => &["---", "..."],
-        "+++" => &["+++"],
-        _ => &[],
-    };
-    let block = split_at_fence(after, ends, MOST_UNREAD).map(|(block, _)| block);
-    let is_meant = start.len() < text.len() && block.is_some_and(looks_like_keys)
-        || is_fenced && readers.are_named_in(block.unwrap_or(beginning(start, MOST_UNREAD)));
-    if is_meant {
-        ReaderField::Malformed(ReaderFault::FrontMatter)
-    } else {
-        ReaderField::Absent
+    match read(text, limits, readers) {
+        Start::Plain => ReaderField::Absent,
+        Start::Keys(mut keys, body) => match take_readers(&mut keys, readers) {
+            ReaderField::Absent => unread_behind(body, readers),
+            said => said,
+        },
+        Start::Doubtful(..) | Start::Broken(_) => ReaderField::Malformed(ReaderFault::FrontMatter),
     }
 }
 
-/// Bytes at the start of a text that are searched for front matter that cannot be read.
-const MOST_UNREAD: usize = 64 * 1024;
+/// Takes the field out of front matter. Inside of another key it is not read.
+pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) -> ReaderField {
+    if readers.are_set() {
+        let json = serde_json::to_string(keys).unwrap_or_default();
+        readers.mark_unread(&json, keys);
+    }
+    readers.take(keys)
+}
 
 /// As many characters from the start of a text as fit into so many bytes.
 fn beginning(text: &str, bytes: usize) -> &str {

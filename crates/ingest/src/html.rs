@@ -7,8 +7,10 @@ mod charset;
 mod element;
 mod head;
 mod page;
+mod properties;
 mod stack;
 mod tags;
+mod unread_meta;
 mod wiki;
 
 use html5gum::Tokenizer;
@@ -17,7 +19,7 @@ use crate::error::Reason;
 use crate::fields::{Keys, facts};
 use crate::format::{Format, Input, Parsed};
 use crate::front_matter;
-use crate::reader_field::{ReaderField, ReaderKeys};
+use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::whole::document;
 
 pub(crate) use charset::decode;
@@ -61,12 +63,20 @@ fn begins(head: &[u8]) -> bool {
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let readers = ReaderKeys::of(input);
-    let unread = match readers.are_set() {
-        true => front_matter::unread(&charset::decode(input.bytes)?, &readers),
-        false => ReaderField::Absent,
+    let (unread, metas) = match readers.are_set() {
+        true => {
+            let text = charset::decode(input.bytes)?;
+            let metas = unread_meta::count(&text, &readers);
+            (front_matter::unread(&text, &readers), metas)
+        }
+        false => (ReaderField::Absent, 0),
     };
     let read = read(input.bytes, readers)?;
+    let seen = read.head.metas_with_readers();
     let mut facts = facts(read.head.into_keys(), &KEYS, input);
+    if metas > seen {
+        facts.readers = ReaderField::Malformed(ReaderFault::Misplaced);
+    }
     if unread != ReaderField::Absent {
         facts.readers = unread;
     }

@@ -47,7 +47,7 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
         match keys {
             Ok(mut keys) => {
                 let text = line.map(String::from_utf8_lossy).unwrap_or_default();
-                records.reader_keys().note_repeated(&text, &mut keys);
+                records.reader_keys().mark_unread(&text, &mut keys);
                 records.add(place, keys, line.map(sha256));
             }
             Err(reason) => records.skip(place, reason),

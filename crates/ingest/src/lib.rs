@@ -46,6 +46,7 @@ mod package;
 mod parquet;
 mod pdf;
 mod pptx;
+mod reader_column;
 mod reader_field;
 mod record_ids;
 mod records;
@@ -69,7 +70,10 @@ pub use entry::{Entry, Fingerprint, id_in};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
 pub use options::{Options, SqliteOptions};
-pub use reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderName};
+pub use reader_field::{
+    ParsedDocument, READER_RULES, ReaderFault, ReaderField, ReaderName, comparable_name,
+    is_or_is_nested_in,
+};
 #[doc(hidden)]
 pub use sandbox::serve_parser_after;
 pub use sandbox::{

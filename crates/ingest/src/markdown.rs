@@ -10,10 +10,10 @@ use crate::elsewhere::{notion, vault};
 use crate::error::Reason;
 use crate::fields::{Facts, Keys, facts};
 use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::front_matter::{Start, read};
+use crate::front_matter::{Start, read, take_readers, unread_behind};
 use crate::limits::Limits;
 use crate::lists::Lists;
-use crate::reader_field::{self, ReaderKeys};
+use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::text::decode;
 use crate::whole::document;
 
@@ -46,7 +46,16 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let readers = ReaderKeys::of(input);
     let (mut facts, body) = match read(&text, input.limits, &readers) {
         Start::Plain => plain(input, &text, &readers),
-        Start::Keys(keys, body) => (of_keys(keys, input), body),
+        Start::Keys(keys, body) => {
+            let mut facts = of_keys(keys, input);
+            if facts.readers == ReaderField::Absent
+                && unread_behind(body, &readers) != ReaderField::Absent
+            {
+                facts.doubt(&readers);
+                facts.warnings.push(Reason::FrontMatterPlace);
+            }
+            (facts, body)
+        }
         Start::Doubtful(keys, body, reason) => {
             let mut facts = of_keys(keys, input);
             facts.doubt(&readers);
@@ -71,7 +80,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 }
 
 fn of_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
-    let readers = ReaderKeys::of(input).take(&mut keys);
+    let readers = take_readers(&mut keys, &ReaderKeys::of(input));
     Facts {
         readers,
         ..facts(listed(keys), &KEYS, input)
@@ -81,20 +90,27 @@ fn of_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
 /// A text without front matter; Notion writes what it knows of a page below its heading.
 fn plain<'t>(input: &Input<'_>, text: &'t str, readers: &ReaderKeys) -> (Facts, &'t str) {
     let title = heading(text, input.limits.max_title_chars);
-    let address = title
-        .as_deref()
-        .and_then(|title| notion::address(input.stem, title));
-    let Some(address) = address else {
-        return (Facts::default(), text);
+    let address = notion::address(input.stem, title.as_deref().unwrap_or_default());
+    let mut properties = match &address {
+        Some(_) => notion::properties(text),
+        None => Map::new(),
     };
-    let mut properties = notion::properties(text);
-    properties.retain(|name, _| !readers.concern(name));
-    for (name, value) in notion::lines_of(text, readers) {
-        reader_field::put(&mut properties, &name, Raw::String(value));
+    // Whoever may read a page that Notion exported is told by its properties, whatever its heading is.
+    if notion::name_and_id(input.stem).is_some() && readers.are_set() {
+        properties.retain(|name, _| !readers.concern(name));
+        let lines = notion::lines_of(text, readers);
+        for (name, value) in lines.named {
+            reader_field::put(&mut properties, &name, Raw::String(value));
+        }
+        if lines.is_doubtful {
+            readers.mark(&mut properties, ReaderFault::Misplaced);
+        }
     }
     let mut facts = facts(properties, &KEYS, input);
-    facts.title = title;
-    facts.url.get_or_insert(address);
+    if let Some(address) = address {
+        facts.title = title;
+        facts.url.get_or_insert(address);
+    }
     (facts, text)
 }
 

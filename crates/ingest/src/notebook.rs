@@ -13,9 +13,10 @@ use crate::clean::{clean, clean_line, cut};
 use crate::error::Reason;
 use crate::fields::Facts;
 use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::front_matter;
 use crate::json::{Entry, elements, entries};
 use crate::markdown::heading;
-use crate::reader_field::{self, ReaderField, ReaderKeys};
+use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::text::characters;
 use crate::whole;
 
@@ -130,8 +131,8 @@ impl Metadata {
     }
 }
 
-/// Who may read a notebook, as its metadata say or its outermost object.
-fn readers(input: &Input<'_>, entries: &[Entry<'_>]) -> ReaderField {
+/// Who may read a notebook, as its metadata say, its outermost object, or front matter in its first cell of words.
+fn readers(input: &Input<'_>, entries: &[Entry<'_>], first: &str) -> ReaderField {
     let keys = ReaderKeys::of(input);
     if !keys.are_set() {
         return ReaderField::Absent;
@@ -139,18 +140,25 @@ fn readers(input: &Input<'_>, entries: &[Entry<'_>]) -> ReaderField {
     let mut map = Map::new();
     for entry in entries {
         let raw = entry.raw.get();
+        let is_object = raw.starts_with('{');
         if keys.concern(&entry.name) {
             let value = serde_json::from_str(raw).unwrap_or_default();
             reader_field::put(&mut map, &entry.name, value);
-        } else if entry.name == "metadata" {
+        } else if entry.is("metadata") && is_object {
             let inner: Map<String, Raw> = serde_json::from_str(raw).unwrap_or_default();
             for (name, value) in inner.into_iter().filter(|(name, _)| keys.concern(name)) {
                 reader_field::put(&mut map, &name, value);
             }
-            keys.note_repeated(raw, &mut map);
+            keys.mark_unread(raw, &mut map);
+        } else if keys.stand_in(raw) {
+            keys.mark(&mut map, ReaderFault::Misplaced);
         }
     }
-    keys.take(&mut map)
+    let in_cell = front_matter::readers_of(first, input.limits, &keys);
+    match (keys.take(&mut map), in_cell) {
+        (said, ReaderField::Absent) | (ReaderField::Absent, said) => said,
+        _ => ReaderField::Malformed(ReaderFault::Repeated),
+    }
 }
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
@@ -161,12 +169,12 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 
 /// A notebook by the keys of its outermost object.
 pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
-    let named = |name: &str| entries.iter().find(|entry| entry.name == name);
+    let named = |name: &str| entries.iter().find(|entry| entry.is(name));
     let metadata = named("metadata").and_then(|entry| serde_json::from_str(entry.raw.get()).ok());
     let language = metadata.unwrap_or_else(Metadata::default).language();
-    let readers = readers(input, entries);
     let mut pages = Pages {
         text: String::new(),
+        first: None,
         language: language.clone().unwrap_or_default(),
         cells: 0,
         bad: 0,
@@ -178,16 +186,19 @@ pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Par
         elements(sheets.raw.get(), |sheet| {
             let cells = crate::json::entries(sheet.get()).map(|(entries, _)| entries);
             let cells = cells.unwrap_or_default();
-            let cells = cells.iter().find(|entry| entry.name == "cells");
+            let cells = cells.iter().find(|entry| entry.is("cells"));
             cells.is_none_or(|cells| pages.read(cells.raw.get()).is_ok())
         })?;
     }
+    let readers = readers(input, entries, pages.first.as_deref().unwrap_or_default());
     pages.into_document(input, language, readers)
 }
 
 /// The text of a notebook as it grows cell by cell.
 struct Pages {
     text: String,
+    /// The first cell of words, where people write front matter.
+    first: Option<String>,
     language: String,
     cells: usize,
     bad: usize,
@@ -222,7 +233,10 @@ impl Pages {
                 let level = usize::from(cell.level.unwrap_or(1).clamp(1, 6));
                 self.block(&format!("{} {source}", "#".repeat(level)));
             }
-            _ => self.block(source),
+            _ => {
+                self.first.get_or_insert_with(|| source.to_owned());
+                self.block(source);
+            }
         }
     }
 

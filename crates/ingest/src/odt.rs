@@ -10,7 +10,7 @@ use crate::fields::facts;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::in_order;
+use crate::ooxml::{in_order, whole_words};
 use crate::package::{Parts, beside};
 use crate::reader_field::{self, ReaderKeys};
 use crate::whole::document;
@@ -231,7 +231,8 @@ impl Body {
     }
 }
 
-fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
+/// What the file says about itself, as keys for [`facts`].
+pub(crate) fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
     let mut xml = Xml::new(text);
     let mut said = Map::new();
     let mut keywords = Vec::new();
@@ -250,7 +251,7 @@ fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reas
             "user-defined" => {
                 let name = tag.get("name").unwrap_or_default();
                 if readers.concern(&name) {
-                    named.push((name, xml.words(MAX_PROPERTY_BYTES)?));
+                    named.push((name, whole_words(&mut xml)?));
                 }
                 continue;
             }

@@ -1,5 +1,5 @@
-//! What Word and PowerPoint files have in common: where the document is, which parts belong together, and
-//! what the file says about itself.
+//! What the files of Word, PowerPoint and Excel have in common: where the document is, which parts belong
+//! together, and what the file says about itself.
 
 use serde_json::{Map, Value as Raw};
 
@@ -20,6 +20,8 @@ pub(crate) struct Main {
     pub path: String,
     /// `wordprocessingml`, `presentationml` or `spreadsheetml`.
     pub kind: String,
+    /// The parts that the package names besides it.
+    pub relations: Vec<Relation>,
 }
 
 /// One part that another one uses.
@@ -35,9 +37,9 @@ pub(crate) struct Relation {
 pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
     let relations = relations(parts, "")?;
     let path = relations
-        .into_iter()
+        .iter()
         .find(|relation| relation.kind == "officeDocument")
-        .map(|relation| relation.path)
+        .map(|relation| relation.path.clone())
         .unwrap_or_default();
     let types = parts.needed("[Content_Types].xml")?;
     let mut xml = Xml::new(&types);
@@ -45,7 +47,7 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
     while let Some(piece) = xml.next()? {
         let Piece::Open(tag) = piece else { continue };
         let name = tag.get("PartName").unwrap_or_default();
-        if tag.name == "Override" && name.trim_start_matches('/') == path {
+        if tag.name == "Override" && name.trim_start_matches('/').eq_ignore_ascii_case(&path) {
             kind = tag.get("ContentType").unwrap_or_default();
         }
     }
@@ -63,7 +65,11 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
     let kind = found
         .map(|(_, kind)| (*kind).to_owned())
         .unwrap_or_default();
-    Ok(Main { path, kind })
+    Ok(Main {
+        path,
+        kind,
+        relations,
+    })
 }
 
 /// The parts that the part called `path` uses; the empty name stands for the package.
@@ -94,12 +100,15 @@ pub(crate) fn relations(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relatio
 /// What the file says about itself, as keys for [`facts`](crate::fields::facts).
 pub(crate) fn properties(
     parts: &mut Parts<'_>,
+    main: &Main,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, Reason> {
-    let text = parts.text("docProps/core.xml")?.unwrap_or_default();
+    let mut named = own_properties(parts, main, readers)?;
+    let core = named_parts(main, "core-properties").next();
+    let core = core.unwrap_or("docProps/core.xml");
+    let text = parts.text(core)?.unwrap_or_default();
     let mut xml = Xml::new(&text);
     let mut said = Map::new();
-    let mut named = own_properties(parts, readers)?;
     while let Some(piece) = xml.next()? {
         let Piece::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
@@ -131,23 +140,61 @@ pub(crate) fn properties(
 /// The properties of the author's own making that say who may read the file; no others are read.
 fn own_properties(
     parts: &mut Parts<'_>,
+    main: &Main,
     readers: &ReaderKeys,
 ) -> Result<Vec<(String, String)>, Reason> {
     let mut named = Vec::new();
     if !readers.are_set() {
         return Ok(named);
     }
-    let text = parts.text("docProps/custom.xml")?.unwrap_or_default();
-    let mut xml = Xml::new(&text);
-    while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
-        let name = tag.get("name").unwrap_or_default();
-        // Two are as bad as many.
-        if tag.name == "property" && readers.concern(&name) && named.len() < 2 {
-            named.push((name, xml.words(MAX_PROPERTY_BYTES)?));
+    if main.relations.len() >= MAX_RELATIONS {
+        return Err(unread("too many relations"));
+    }
+    let mut texts = Vec::new();
+    for path in named_parts(main, "custom-properties") {
+        // A package may name a part twice, and a part is unpacked once.
+        match parts.text(path)? {
+            Some(text) => texts.push(text),
+            None if texts.is_empty() => return Err(unread("the custom properties are missing")),
+            None => {}
+        }
+    }
+    // Some programs write it and do not name it.
+    texts.extend(parts.text("docProps/custom.xml")?);
+    for text in &texts {
+        let mut xml = Xml::new(text);
+        while let Some(piece) = xml.next()? {
+            let Piece::Open(tag) = piece else { continue };
+            let name = tag.get("name").unwrap_or_default();
+            // Two are as bad as many.
+            if tag.name == "property" && readers.concern(&name) && named.len() < 2 {
+                named.push((name, whole_words(&mut xml)?));
+            }
         }
     }
     Ok(named)
+}
+
+/// The words of a property that names readers: one that is cut could name others.
+pub(crate) fn whole_words(xml: &mut Xml<'_>) -> Result<String, Reason> {
+    let words = xml.words(MAX_PROPERTY_BYTES)?;
+    if words.len() >= MAX_PROPERTY_BYTES {
+        return Err(unread("a property is too long"));
+    }
+    Ok(words)
+}
+
+fn unread(what: &'static str) -> Reason {
+    Reason::Damaged { what: what.into() }
+}
+
+/// The parts of one kind that the package names, wherever they are.
+fn named_parts<'m>(main: &'m Main, kind: &'m str) -> impl Iterator<Item = &'m str> {
+    // The two editions of the standard write `custom-properties` and `customProperties`.
+    let plain = |kind: &str| kind.replace('-', "").to_ascii_lowercase();
+    let all = main.relations.iter();
+    let named = all.filter(move |relation| plain(&relation.kind) == plain(kind));
+    named.map(|relation| relation.path.as_str())
 }
 
 /// The properties in the order in which every office format shows them, days and lists made what they are.

@@ -2,8 +2,11 @@
 
 mod parts;
 
+use serde_json::{Map, Value as Raw};
+
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::{archive, docx, epub, odt, ooxml, pptx, sheet};
 
 pub(crate) use parts::{Parts, resolve};
@@ -27,11 +30,15 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if parts.has("[Content_Types].xml") {
         let main = ooxml::main_part(&mut parts)?;
         return match main.kind.as_str() {
-            "wordprocessingml" => docx::parse(input, &mut parts, &main.path),
-            "presentationml" => pptx::parse(input, &mut parts, &main.path),
-            "spreadsheetml" => sheet::parse(input),
+            "wordprocessingml" => docx::parse(input, &mut parts, &main),
+            "presentationml" => pptx::parse(input, &mut parts, &main),
             // Not every program says what it wrote.
-            _ if parts.has("xl/workbook.xml") => sheet::parse(input),
+            kind if kind == "spreadsheetml" || parts.has("xl/workbook.xml") => {
+                let readers = readers_of_file(input, |readers| {
+                    ooxml::properties(&mut parts, &main, readers)
+                });
+                sheet::parse(input, &readers)
+            }
             _ => archive::zip(input),
         };
     }
@@ -41,9 +48,30 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         "vnd.oasis.opendocument.text"
         | "vnd.oasis.opendocument.text-template"
         | "vnd.oasis.opendocument.presentation" => odt::parse(input, &mut parts),
-        "vnd.oasis.opendocument.spreadsheet" => sheet::parse(input),
+        "vnd.oasis.opendocument.spreadsheet" => {
+            let readers = readers_of_file(input, |readers| {
+                let meta = parts.text("meta.xml")?.unwrap_or_default();
+                odt::properties(&meta, readers)
+            });
+            sheet::parse(input, &readers)
+        }
         _ if parts.has("META-INF/container.xml") => epub::parse(input, &mut parts),
         _ => archive::zip(input),
+    }
+}
+
+/// Who may read all that is in a file, by its properties. Properties that cannot be read let nobody in.
+fn readers_of_file(
+    input: &Input<'_>,
+    properties: impl FnOnce(&ReaderKeys) -> Result<Map<String, Raw>, Reason>,
+) -> ReaderField {
+    let readers = ReaderKeys::of(input);
+    if !readers.are_set() {
+        return ReaderField::Absent;
+    }
+    match properties(&readers) {
+        Ok(mut keys) => readers.take(&mut keys),
+        Err(_) => ReaderField::Malformed(ReaderFault::FrontMatter),
     }
 }
 

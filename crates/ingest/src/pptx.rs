@@ -6,7 +6,7 @@ use crate::fields::facts;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::{properties, relations};
+use crate::ooxml::{Main, properties, relations};
 use crate::package::{Parts, beside};
 use crate::reader_field::ReaderKeys;
 use crate::whole::document;
@@ -21,12 +21,12 @@ const MAX_TITLE_BYTES: usize = 16 * 1024;
 pub(crate) fn parse(
     input: &Input<'_>,
     parts: &mut Parts<'_>,
-    main: &str,
+    main: &Main,
 ) -> Result<Parsed, Reason> {
-    let all = relations(parts, main)?;
+    let all = relations(parts, &main.path)?;
     let mut layout = Layout::default();
     let mut first_title = None;
-    let slides = order(&parts.needed(main)?)?;
+    let slides = order(&parts.needed(&main.path)?)?;
     for (index, id) in slides.iter().enumerate() {
         if index > 0 {
             layout.page_break();
@@ -54,7 +54,7 @@ pub(crate) fn parse(
         }
     }
     let readers = ReaderKeys::of(input);
-    let said = properties(parts, &readers);
+    let said = properties(parts, main, &readers);
     let is_damaged = said.is_err();
     let mut keys = beside(said)?;
     // PowerPoint itself fills in this title.

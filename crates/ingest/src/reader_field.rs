@@ -4,17 +4,27 @@
 //! one guards the document, so that absent, empty, malformed and over the limit stay four different things
 //! from the file to whoever decides: only absent means that the document says nothing about its readers.
 
-use std::collections::HashSet;
+mod json_scan;
+mod names;
+
 use std::fmt;
 use std::ops::Deref;
 
 use docent_search::{Document, MAX_PRINCIPAL_BYTES, MAX_READERS, Value};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Raw};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
 use crate::format::Input;
+
+use json_scan::Root;
+use names::is_nested;
+pub use names::{comparable_name, is_or_is_nested_in};
+
+/// The version of the rules by which the field is found. It is part of what a document is compared by, so that an
+/// index made by rules that overlooked a field is read again.
+pub const READER_RULES: u32 = 2;
 
 /// The most bytes of a text that names all readers, each with a mark and a blank behind it.
 const MAX_TEXT_BYTES: usize = MAX_READERS * (MAX_PRINCIPAL_BYTES + 2);
@@ -53,11 +63,13 @@ pub enum ReaderFault {
     NoName,
     /// Front matter that cannot be read, in which it may stand.
     FrontMatter,
+    /// A place that is not looked at, where it stands or may stand.
+    Misplaced,
 }
 
 impl ReaderFault {
     /// Every fault there is.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Null,
         Self::Empty,
         Self::Map,
@@ -67,6 +79,7 @@ impl ReaderFault {
         Self::TooLong,
         Self::NoName,
         Self::FrontMatter,
+        Self::Misplaced,
     ];
 
     /// A name for it that stays the same from release to release.
@@ -82,6 +95,7 @@ impl ReaderFault {
             Self::TooLong => "too-long",
             Self::NoName => "no-name",
             Self::FrontMatter => "front-matter",
+            Self::Misplaced => "misplaced",
         }
     }
 
@@ -108,6 +122,9 @@ impl ReaderFault {
             Self::FrontMatter => {
                 "begin the file with the opening line, close the block, and correct what is in it"
             }
+            Self::Misplaced => {
+                "write it once, among the outermost keys of the record or document that it is about"
+            }
         }
     }
 }
@@ -124,6 +141,7 @@ impl fmt::Display for ReaderFault {
             Self::TooLong => write!(f, "has a name of more than {MAX_PRINCIPAL_BYTES} bytes"),
             Self::NoName => f.write_str("has a name that nobody can have"),
             Self::FrontMatter => f.write_str("may stand in front matter that cannot be read"),
+            Self::Misplaced => f.write_str("stands, or may stand, where it is not read"),
         }
     }
 }
@@ -181,7 +199,7 @@ impl ReaderKeys {
     pub(crate) fn of(input: &Input<'_>) -> Self {
         let names = input.options.readers.iter();
         let names = names.filter(|name| name.covers(input.path));
-        Self(names.map(|name| normalized(&name.name)).collect())
+        Self(names.map(|name| comparable_name(&name.name)).collect())
     }
 
     /// Whether anybody asks.
@@ -191,7 +209,7 @@ impl ReaderKeys {
 
     /// Whether a key is the field, holds it, or is nested in it.
     pub(crate) fn concern(&self, name: &str) -> bool {
-        let name = normalized(name);
+        let name = comparable_name(name);
         let is = |key: &String| {
             *key == name || is_nested(key.as_str(), &name) || is_nested(&name, key.as_str())
         };
@@ -201,7 +219,7 @@ impl ReaderKeys {
     /// Whether a dotted name is the field or nested in it, so that nobody should see it.
     pub(crate) fn hide(&self, name: &str) -> bool {
         self.are_set() && {
-            let name = normalized(name);
+            let name = comparable_name(name);
             let is = |key: &String| *key == name || is_nested(&name, key);
             self.0.iter().any(is)
         }
@@ -212,18 +230,30 @@ impl ReaderKeys {
         if !self.are_set() {
             return false;
         }
-        let text = text.to_lowercase();
+        let text = text.nfkc().flat_map(char::to_lowercase).nfkc();
+        let text: String = text.collect();
         // A nested name stands in parts, of which the last is the one with the value.
         let lasts = self.0.iter().filter_map(|key| key.rsplit('.').next());
         lasts.filter(|last| !last.is_empty()).any(|last| {
             text.match_indices(last).any(|(at, _)| {
                 let before = text.get(..at).and_then(|before| before.chars().next_back());
                 let after = text.get(at + last.len()..).unwrap_or_default();
-                let after =
-                    after.trim_start_matches(|c: char| c.is_whitespace() || "\"'".contains(c));
+                let after = after
+                    .trim_start_matches(|c: char| c.is_whitespace() || "\"'`*_”’»".contains(c));
                 !before.is_some_and(char::is_alphanumeric) && after.starts_with([':', '=', '.'])
             })
         })
+    }
+
+    /// Whether a name before a mark is that of the field: the whole of it, the last part where it is nested, or
+    /// the name of something nested in it.
+    pub(crate) fn are_called(&self, name: &str) -> bool {
+        let name = comparable_name(name);
+        let is = |key: &String| {
+            let last = key.rsplit('.').next();
+            *key == name || last == Some(name.as_str()) || is_nested(&name, key)
+        };
+        !name.is_empty() && self.0.iter().any(is)
     }
 
     /// Takes the field out of what a document says, and decides what it is.
@@ -234,40 +264,67 @@ impl ReaderKeys {
             take_all(map, "", key, &mut found);
             // The first name that a document has decides, however little it says.
             if decided == ReaderField::Absent {
-                decided = match (found.pop(), found.is_empty()) {
-                    (None, _) => ReaderField::Absent,
-                    (Some(raw), true) => judged(raw),
-                    (Some(_), false) => ReaderField::Malformed(ReaderFault::Repeated),
+                let marked = found.iter().find_map(fault_of_mark);
+                decided = match (marked, found.pop(), found.is_empty()) {
+                    (Some(fault), ..) => ReaderField::Malformed(fault),
+                    (None, None, _) => ReaderField::Absent,
+                    (None, Some(raw), true) => judged(raw),
+                    (None, Some(_), false) => ReaderField::Malformed(ReaderFault::Repeated),
                 };
             }
         }
         decided
     }
 
-    /// Notes that a JSON text writes the field more than once, which a map cannot hold.
-    pub(crate) fn note_repeated(&self, json: &str, map: &mut Map<String, Raw>) {
-        if let Some(key) = self.0.first()
-            && self.are_repeated_in(json)
-        {
-            put(map, key, Raw::Null);
-            put(map, key, Raw::Null);
+    /// Whether a map has the field, under any of its names.
+    pub(crate) fn are_in(&self, map: &Map<String, Raw>) -> bool {
+        self.0.iter().any(|key| holds(map, "", key))
+    }
+
+    /// Makes the field of a document malformed, whatever it is.
+    pub(crate) fn mark(&self, map: &mut Map<String, Raw>, fault: ReaderFault) {
+        if let Some(key) = self.0.first() {
+            let mark = [(MARK.to_owned(), Raw::from(fault.code()))];
+            put(map, key, Raw::Object(mark.into_iter().collect()));
         }
     }
 
-    /// Whether some object in a JSON text has two keys that are the field, or a part of its name.
-    fn are_repeated_in(&self, json: &str) -> bool {
-        let mut found = false;
-        let parts = self.0.iter().flat_map(|key| key.split('.'));
-        let names: HashSet<&str> = self.0.iter().map(String::as_str).chain(parts).collect();
-        let mut reader = serde_json::Deserializer::from_str(json);
-        let scan = RepeatScan {
-            names: &names,
-            found: &mut found,
-        };
-        // What is no JSON has been refused before; a text that ends early is looked at as far as it goes.
-        drop(scan.deserialize(&mut reader));
-        found
+    /// Marks what the JSON text of a record says about its readers and its map does not show: a field that is
+    /// written twice, or in an object inside the record, which is no field of the record.
+    pub(crate) fn mark_unread(&self, json: &str, map: &mut Map<String, Raw>) {
+        let found = json_scan::scan(json, &self.0, Root::Record);
+        if found.repeated {
+            self.mark(map, ReaderFault::Repeated);
+        } else if found.elsewhere {
+            self.mark(map, ReaderFault::Misplaced);
+        }
     }
+
+    /// Whether the field stands anywhere in a JSON text that is not itself read for readers.
+    pub(crate) fn stand_in(&self, json: &str) -> bool {
+        json_scan::scan(json, &self.0, Root::Inner).elsewhere
+    }
+
+    /// Gives a record without the field the one of what it lies in.
+    pub(crate) fn inherit(&self, from: &ReaderField, map: &mut Map<String, Raw>) {
+        let Some(key) = self.0.first() else { return };
+        if *from == ReaderField::Absent || self.are_in(map) {
+            return;
+        }
+        match from {
+            ReaderField::Present(Value::List(names)) => put(map, key, names.clone().into()),
+            ReaderField::Present(value) => put(map, key, Raw::String(value.to_string())),
+            ReaderField::Malformed(fault) => self.mark(map, *fault),
+            ReaderField::Absent => {}
+        }
+    }
+}
+
+/// The key of a map that stands for a fault. No file gains by writing it: all that it does is to close.
+const MARK: &str = "\u{0}fault";
+
+fn fault_of_mark(raw: &Raw) -> Option<ReaderFault> {
+    ReaderFault::of_code(raw.as_object()?.get(MARK)?.as_str()?)
 }
 
 /// Puts a value into a map beside one of the same name: names that differ by blanks alone are the same to
@@ -280,25 +337,14 @@ pub(crate) fn put(map: &mut Map<String, Raw>, name: &str, value: Raw) {
     map.insert(name, value);
 }
 
-/// Field names are told apart without hidden characters, blanks around them and the case of letters.
-fn normalized(name: &str) -> String {
-    clean_line(name).to_lowercase()
-}
-
-/// Whether `inner` is `outer` with a point and more behind it.
-fn is_nested(inner: &str, outer: &str) -> bool {
-    let rest = inner.strip_prefix(outer);
-    rest.is_some_and(|rest| rest.starts_with('.'))
-}
-
 /// Takes every value out of a map that stands under a name, wherever points may separate its parts. It calls
 /// itself once for each part of the name.
 fn take_all(map: &mut Map<String, Raw>, above: &str, key: &str, found: &mut Vec<Raw>) {
     let names: Vec<String> = map.keys().cloned().collect();
     for name in names {
         let full = match above {
-            "" => normalized(&name),
-            above => format!("{above}.{}", normalized(&name)),
+            "" => comparable_name(&name),
+            above => format!("{above}.{}", comparable_name(&name)),
         };
         if full == key {
             found.extend(map.shift_remove(&name));
@@ -313,6 +359,21 @@ fn take_all(map: &mut Map<String, Raw>, above: &str, key: &str, found: &mut Vec<
             }
         }
     }
+}
+
+/// Whether a map has something under a name; the same walk without taking anything.
+fn holds(map: &Map<String, Raw>, above: &str, key: &str) -> bool {
+    map.iter().any(|(name, value)| {
+        let full = match above {
+            "" => comparable_name(name),
+            above => format!("{above}.{}", comparable_name(name)),
+        };
+        let is_inside = || match value {
+            Raw::Object(inner) => holds(inner, &full, key),
+            _ => true,
+        };
+        full == key || is_nested(&full, key) || is_nested(key, &full) && is_inside()
+    })
 }
 
 fn judged(raw: Raw) -> ReaderField {
@@ -359,82 +420,9 @@ fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
     items.into_iter().map(name).collect()
 }
 
-/// Looks for an object in which one of the names stands twice. It calls itself once for each level, which
-/// the parser bounds.
-struct RepeatScan<'s> {
-    names: &'s HashSet<&'s str>,
-    found: &'s mut bool,
-}
-
-impl<'de> DeserializeSeed<'de> for RepeatScan<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RepeatScan<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let Self { names, found } = self;
-        while list
-            .next_element_seed(RepeatScan {
-                names,
-                found: &mut *found,
-            })?
-            .is_some()
-        {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { names, found } = self;
-        let mut seen: HashSet<String> = HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let key = normalized(&key);
-            if names.contains(key.as_str()) && !seen.insert(key) {
-                *found = true;
-            }
-            map.next_value_seed(RepeatScan {
-                names,
-                found: &mut *found,
-            })?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod formats;
+#[cfg(test)]
+mod overlooked;
 #[cfg(test)]
 mod tests;

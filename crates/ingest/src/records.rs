@@ -12,7 +12,7 @@ use crate::error::{Reason, Skipped, Warning};
 use crate::fields::{Facts, Keys, facts_of_others};
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
-use crate::reader_field::{ParsedDocument, ReaderKeys};
+use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, IdScan, document_id, take_own_id};
 use crate::report::{Problem as _, Reported};
 use crate::text::title_from_name;
@@ -94,6 +94,10 @@ impl Place<'_> {
 pub(crate) struct Records<'a> {
     input: &'a Input<'a>,
     readers: ReaderKeys,
+    /// What the file as a whole says about readers; it counts for records that say nothing.
+    file_readers: ReaderField,
+    /// Whether records may have readers that nobody could find.
+    are_doubted: bool,
     documents: Vec<ParsedDocument>,
     skipped: Reported<Skipped>,
     warnings: Reported<Warning>,
@@ -111,6 +115,8 @@ impl<'a> Records<'a> {
         Self {
             input,
             readers: ReaderKeys::of(input),
+            file_readers: ReaderField::Absent,
+            are_doubted: false,
             documents: Vec::new(),
             skipped: Reported::new(input.limits.max_reported),
             warnings: Reported::new(input.limits.max_reported),
@@ -138,7 +144,12 @@ impl<'a> Records<'a> {
 
     /// Turns the keys and values of one record into a document. The hash is that of the bytes the record
     /// came from, where they stand together; else it is made of the keys and values.
-    pub(crate) fn add(&mut self, place: Place<'_>, keys: Map<String, Raw>, hash: Option<String>) {
+    pub(crate) fn add(
+        &mut self,
+        place: Place<'_>,
+        mut keys: Map<String, Raw>,
+        hash: Option<String>,
+    ) {
         if let Some(scan) = &mut self.scan {
             // A record of nothing gives no document that would need an id.
             if keys.values().all(Raw::is_null) {
@@ -149,6 +160,7 @@ impl<'a> Records<'a> {
                 false => scan.see_none(),
             };
         }
+        self.give_readers(&mut keys);
         match document(self.input, &self.readers, place, (keys, hash)) {
             Ok((document, reasons)) => {
                 if let Err(reason) = self.keep(document) {
@@ -163,13 +175,48 @@ impl<'a> Records<'a> {
     }
 
     /// One document that is no record, such as a sheet of notes between tables.
-    pub(crate) fn add_document(&mut self, document: ParsedDocument) {
+    pub(crate) fn add_document(&mut self, mut document: ParsedDocument) {
         if self.scan.is_some() {
             return;
+        }
+        let mut keys = Map::new();
+        self.give_readers(&mut keys);
+        if !keys.is_empty() {
+            let hash = format!("{} {}", document.hash, fingerprint(&keys));
+            document.document.hash = sha256(hash.as_bytes());
+            document.readers = self.readers.take(&mut keys);
         }
         if let Err(reason) = self.keep(document) {
             self.skipped
                 .push(Skipped::new(self.input.path, None, reason));
+        }
+    }
+
+    /// The readers that the file names for all records that name none.
+    pub(crate) fn set_file_readers(&mut self, readers: ReaderField) {
+        self.file_readers = readers;
+    }
+
+    /// Closes the records that follow, or no longer: their readers may be named where nobody could find it.
+    pub(crate) fn doubt_readers(&mut self, are_doubted: bool) {
+        self.are_doubted = are_doubted && self.readers.are_set();
+    }
+
+    /// Adds one record for nobody, because its cells may have moved against the header.
+    pub(crate) fn add_doubted(&mut self, place: Place<'_>, keys: Map<String, Raw>) {
+        let before = self.are_doubted;
+        self.doubt_readers(true);
+        self.add(place, keys, None);
+        self.are_doubted = before;
+    }
+
+    /// Puts what stands beside a record into it, so that the hash covers it: by that it is decided whether the
+    /// record is indexed again.
+    fn give_readers(&self, keys: &mut Map<String, Raw>) {
+        if self.are_doubted {
+            self.readers.mark(keys, ReaderFault::Misplaced);
+        } else {
+            self.readers.inherit(&self.file_readers, keys);
         }
     }
 

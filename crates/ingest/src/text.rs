@@ -183,6 +183,10 @@ pub(crate) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// UTF-16 without its mark: the zeros of ASCII, spaces at least, all stand on the same side, and the rest
 /// are characters that texts have.
+///
+/// A fence of front matter in single bytes settles that it is not: some NULs behind one would otherwise turn the
+/// whole file, with the field that names its readers, into Chinese characters that say nothing of readers. In
+/// UTF-16 these bytes would be a rare Georgian letter (U+2D2D) or an arrow (U+2B2B), which no text has in a row.
 fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     /// An even number, as much as decides.
     const SAMPLE: usize = 16 * 1024;
@@ -190,6 +194,12 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
         return None;
     }
     let sample = bytes.get(..SAMPLE).unwrap_or(bytes);
+    if sample
+        .windows(3)
+        .any(|three| three == b"---" || three == b"+++")
+    {
+        return None;
+    }
     let (mut first, mut second) = (0_usize, 0_usize);
     for (at, _) in sample.iter().enumerate().filter(|(_, byte)| **byte == 0) {
         if at.is_multiple_of(2) {
@@ -263,6 +273,10 @@ mod tests {
         check(&little, Ok(cyrillic));
         let big: Vec<_> = cyrillic.encode_utf16().flat_map(u16::to_be_bytes).collect();
         check(&big, Ok(cyrillic));
+        // Zeros on one side alone do not make UTF-16 of front matter in single bytes.
+        let fenced = b"---\nallowed: \"oQp\x9B\xFC\xA6\xDD\x90\xFD\0\t\0pt\n---\nbody\n";
+        check(fenced, Err("binary"));
+        check(b"+++\nkeys\0 = \"a\0\"\n+++\nbody", Err("binary"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `docent permissions`: says who may read a document and why, and which documents nobody can read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::process::ExitCode;
 
 use docent_ingest::ReaderField;
@@ -32,6 +32,12 @@ pub(super) fn run(desk: &Desk, command: &PermissionsCommand) -> Result<ExitCode,
         }
         PermissionsCommand::List { unreadable, json } => {
             let list = runtime.block_on(listed(desk, engine.as_ref(), *unreadable))?;
+            if list.stale > 0 {
+                let stale = counted(list.stale as u64, "document");
+                let hint = format!("`docent index {}` reads them again", desk.folder.display());
+                let says = format!("{stale} of the index were made under other settings");
+                output::warn(&says, Some(&hint));
+            }
             list.show(*unreadable, *json)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -63,7 +69,7 @@ enum Rule {
 
 impl Rule {
     /// The rule that made the readers of a document what they are in the index.
-    fn of(rules: &Permissions, document: &Document, said: Option<&ReaderField>) -> Self {
+    fn of(rules: &Permissions, document: &Listed, said: Option<&ReaderField>) -> Self {
         let field = rules.field.clone().unwrap_or_default();
         if let Some(fault) = fault_of(&document.hash) {
             return Self::Fault(format!("its field `{field}` {fault}"), fault.hint());
@@ -118,7 +124,7 @@ fn explained(desk: &Desk, document: &Document, explain: &Explain) -> Result<Exit
         output::warn("it was indexed under other settings", Some(&hint));
     }
     let said = corpus::said_of_readers(&desk.folder, &desk.settings, document);
-    let rule = Rule::of(rules, document, said.as_ref());
+    let rule = Rule::of(rules, &Listed::of(document), said.as_ref());
     let verdict = match &explain.who {
         Some(name) => Some(Verdict::of(desk, name, document)?),
         None => None,
@@ -240,6 +246,8 @@ struct List {
     rows: Vec<Row>,
     /// How many there are in all.
     count: usize,
+    /// How many documents of the index were made under other settings, listed or not.
+    stale: usize,
 }
 
 struct Row {
@@ -250,12 +258,10 @@ struct Row {
 }
 
 async fn listed(desk: &Desk, engine: &dyn Engine, unreadable: bool) -> Result<List, Problem> {
-    let rules = &desk.settings.permissions;
-    let mut list = List {
-        rows: Vec::new(),
-        count: 0,
-    };
-    for Held { id, .. } in engine.inventory().await? {
+    let shape = desk.settings.shape();
+    let (mut found, mut count, mut stale) = (Vec::new(), 0, 0);
+    for Held { id, source, hash } in engine.inventory().await? {
+        stale += usize::from(!shape.made(&source, &hash));
         // A document that went while the list was made is not listed.
         let Some(document) = engine.fetch(id, Reader::owner()).await? else {
             continue;
@@ -263,17 +269,59 @@ async fn listed(desk: &Desk, engine: &dyn Engine, unreadable: bool) -> Result<Li
         if unreadable && !is_closed(&document.readers) {
             continue;
         }
-        list.count += 1;
-        if list.rows.len() < MAX_LISTED {
-            list.rows.push(Row {
-                id: document.id.to_string(),
-                source: document.source.clone(),
-                readers: document.readers.clone(),
-                rule: Rule::of(rules, &document, None),
-            });
+        count += 1;
+        if found.len() < MAX_LISTED {
+            found.push(Listed::of(&document));
         }
     }
-    Ok(list)
+    Ok(List {
+        rows: rows(desk, found),
+        count,
+        stale,
+    })
+}
+
+/// Of a document what decides who may read it, without its text.
+struct Listed {
+    id: DocId,
+    source: String,
+    hash: String,
+    readers: Readers,
+}
+
+impl Listed {
+    fn of(document: &Document) -> Self {
+        Self {
+            id: document.id.clone(),
+            source: document.source.clone(),
+            hash: document.hash.clone(),
+            readers: document.readers.clone(),
+        }
+    }
+}
+
+/// Which rule decides about each document. Where the readers are those of the folder or the default, only its file
+/// tells whether its field says the same.
+fn rows(desk: &Desk, found: Vec<Listed>) -> Vec<Row> {
+    let rules = &desk.settings.permissions;
+    let is_unclear = |one: &&Listed| {
+        rules.field.is_some()
+            && fault_of(&one.hash).is_none()
+            && one.readers == rules.of_file(&one.source)
+    };
+    let unclear = found.iter().filter(is_unclear);
+    let unclear: Vec<_> = unclear.map(|one| (one.source.as_str(), &one.id)).collect();
+    let said = match unclear.is_empty() {
+        true => HashMap::new(),
+        false => corpus::said_by_files(&desk.folder, &desk.settings, &unclear),
+    };
+    let row = |one: Listed| Row {
+        rule: Rule::of(rules, &one, said.get(&one.id)),
+        id: one.id.to_string(),
+        source: one.source,
+        readers: one.readers,
+    };
+    found.into_iter().map(row).collect()
 }
 
 impl List {
@@ -282,7 +330,7 @@ impl List {
         if as_json {
             let rows: Vec<_> = self.rows.iter().map(Row::wire).collect();
             return output::json(
-                &json!({"documents": rows, "count": self.count, "unlisted": more}),
+                &json!({"documents": rows, "count": self.count, "unlisted": more, "stale": self.stale}),
             );
         }
         for row in &self.rows {

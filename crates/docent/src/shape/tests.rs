@@ -233,6 +233,8 @@ fn a_field_names_the_readers_and_is_not_shown() {
     for (more, name) in [
         ("", "allowed"),
         ("", "Allowed"),
+        ("", "ａｌｌｏｗｅｄ"),
+        ("", "\"allowed\""),
         ("[fields.allowed]\nfrom = \"acl\"\n", "acl"),
         ("[fields.allowed]\nhide = true\n", "allowed"),
     ] {

@@ -495,4 +495,25 @@ fn the_owner_is_told_who_may_read_and_why() {
         all.stdout.contains("open.md (open.md): everyone"),
         "{all:?}"
     );
+    // A field that says what the default says decides all the same, in the list as in `explain`.
+    let wire = dir.run(&["permissions", "list", "--json", "--path", "docs"]);
+    let rows = wire.json();
+    let rule = |id: &str| {
+        let rows = rows["documents"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["id"] == id).unwrap();
+        row["rule"].clone()
+    };
+    assert_eq!(
+        (rule("cell-4"), rule("open.md"), rule("hr-hr.md")),
+        (json!("field"), json!("default"), json!("field"))
+    );
+    assert_eq!(rows["stale"], json!(0));
+    assert!(!wire.stderr.contains("other settings"), "{wire:?}");
+    dir.write("docs/docent.toml", &RULES.replace("everyone", "signed-in"));
+    let stale = dir.run(&["permissions", "list", "--json", "--path", "docs"]);
+    assert!(
+        stale.stderr.contains("were made under other settings"),
+        "{stale:?}"
+    );
+    assert_ne!(stale.json()["stale"], json!(0));
 }

@@ -1,16 +1,22 @@
 //! A long text into the rows of a table, one after the other, of which no more than a window is held. A quote
-//! that is opened and never closed would swallow all rows behind it; then the line with the quote is a bad
-//! row, and reading begins anew on the next line. After many of those a quote is a character like any other,
-//! because looking for its end again and again would take too long, and giving up would lose rows.
+//! that is opened and never closed would swallow all rows behind it, and one that is closed by a stray quote
+//! some rows further on all rows between; then the line with the quote is a bad row, and reading begins anew on
+//! the next line. After many of those a quote is a character like any other, because looking for its end again
+//! and again would take too long, and giving up would lose rows.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use super::quotes::{QuoteEnd, quote_end};
 use crate::error::Reason;
 use crate::line_ends::LineCounter;
 use crate::stream::Stream;
 
 /// How often reading may begin anew behind a quote that never ends.
 const MOST_RESTARTS: usize = 64;
+
+/// Bytes that may be read again behind quotes that a stray one closes. They are often close to each other, so that
+/// their number says little about how long it takes.
+const MOST_RESCANNED: usize = 32 * 1024 * 1024;
 
 /// The least bytes in which a row must end, however short rows have to be: its beginning is kept until then.
 const LEAST_WINDOW: usize = 4 * 1024 * 1024;
@@ -49,6 +55,8 @@ pub(super) struct Row {
     /// Counted from 1.
     pub line: u64,
     pub cells: Result<Cells, Reason>,
+    /// Whether it has quotes that were read like any other character, so that cells may be cut in two.
+    pub has_bare_quotes: bool,
 }
 
 pub(super) struct Rows<'r> {
@@ -64,6 +72,7 @@ pub(super) struct Rows<'r> {
     delimiter: u8,
     parser: Reader,
     restarts: usize,
+    rescanned: usize,
     most: usize,
 }
 
@@ -80,6 +89,7 @@ impl<'r> Rows<'r> {
             delimiter: b',',
             parser: parser(b',', true),
             restarts: 0,
+            rescanned: 0,
             most: longest.saturating_mul(4).max(LEAST_WINDOW),
         }
     }
@@ -120,14 +130,23 @@ impl<'r> Rows<'r> {
         let mut cells = Cells::default();
         let is_whole = self.scan(&mut cells)?;
         let line = self.lines.line();
-        let has_quotes = self.restarts < MOST_RESTARTS && self.has_quote();
+        let has_quotes = self.has_quote();
+        let reads_quotes = self.reads_quotes();
+        let has_bare_quotes = has_quotes && !reads_quotes;
+        let has_quotes = has_quotes && reads_quotes;
         let cells = if !is_whole && !has_quotes {
             self.leave_line()?;
             let limit = self.most;
             Err(Reason::LineTooLong { limit })
         } else if !is_whole || (has_quotes && self.is_open()) {
+            self.restarts += 1;
             self.restart();
             let what = "a quote is never closed";
+            Err(Reason::Damaged { what: what.into() })
+        } else if has_quotes && self.quote_end() == QuoteEnd::Torn {
+            self.rescanned += self.scanned - self.at;
+            self.restart();
+            let what = "text follows the closing quote of a cell of several lines";
             Err(Reason::Damaged { what: what.into() })
         } else if cells.len() == 0 {
             return Ok(None);
@@ -135,7 +154,11 @@ impl<'r> Rows<'r> {
             self.pass(self.scanned);
             Ok(cells)
         };
-        Ok(Some(Row { line, cells }))
+        Ok(Some(Row {
+            line,
+            cells,
+            has_bare_quotes,
+        }))
     }
 
     /// Goes to where a row begins, past empty lines; false at the end.
@@ -194,10 +217,15 @@ impl<'r> Rows<'r> {
     /// Whether the row opened a quote that the text does not close.
     fn is_open(&self) -> bool {
         let at_end = self.ended && self.scanned == self.window.len();
-        let row = || self.window.get(self.at..).unwrap_or_default();
+        let row = self.window.get(self.at..).unwrap_or_default();
         at_end
-            && memchr::memchr2(b'\r', b'\n', row().trim_ascii_end()).is_some()
-            && !memchr::memchr_iter(b'"', row()).count().is_multiple_of(2)
+            && memchr::memchr2(b'\r', b'\n', row.trim_ascii_end()).is_some()
+            && self.quote_end() == QuoteEnd::Open
+    }
+
+    fn quote_end(&self) -> QuoteEnd {
+        let row = self.window.get(self.at..self.scanned).unwrap_or_default();
+        quote_end(row, self.delimiter)
     }
 
     fn has_quote(&self) -> bool {
@@ -207,10 +235,13 @@ impl<'r> Rows<'r> {
 
     /// Begins anew behind the first line of the row.
     fn restart(&mut self) {
-        self.restarts += 1;
         let end = self.line_end();
         self.pass(end.map_or(self.window.len(), |end| end + 1));
-        self.parser = parser(self.delimiter, self.restarts < MOST_RESTARTS);
+        self.parser = parser(self.delimiter, self.reads_quotes());
+    }
+
+    fn reads_quotes(&self) -> bool {
+        self.restarts < MOST_RESTARTS && self.rescanned < MOST_RESCANNED
     }
 
     /// Goes behind a line that is too long to be held.

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
+use crate::front_matter;
 use crate::lists::Lists;
 use crate::reader_field::ReaderKeys;
 use crate::spelled_day::spelled_day;
@@ -34,8 +35,10 @@ pub(crate) fn address(stem: &str, heading: &str) -> Option<String> {
         letters.flat_map(char::to_lowercase).collect()
     };
     // Long names are cut, and characters that files cannot have are left out.
-    let (name, heading) = (letters(name), letters(heading));
-    let agree = !name.is_empty() && heading.starts_with(&name);
+    let agree = match letters(name) {
+        none if none.is_empty() => heading.trim().starts_with(name),
+        name => letters(heading).starts_with(&name),
+    };
     agree.then(|| format!("https://www.notion.so/{id}"))
 }
 
@@ -58,18 +61,42 @@ pub(crate) fn properties(body: &str) -> Map<String, Raw> {
     found
 }
 
-/// The lines below the heading that say who may read the page, whatever stands among them.
-pub(crate) fn lines_of(body: &str, readers: &ReaderKeys) -> Vec<(String, String)> {
-    if !readers.are_set() {
-        return Vec::new();
+/// What the head of a page says about its readers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReaderLines {
+    /// The properties that name them.
+    pub named: Vec<(String, String)>,
+    /// Whether something else above the first heading of the text may do so.
+    pub is_doubtful: bool,
+}
+
+/// The lines below the heading that say who may read the page, whatever stands among them. The property of a page
+/// is a line `Allowed: hr` in the first block; one in a list, in bold or behind the block may be a property after a
+/// value of several lines, or a sentence, and nobody can tell.
+pub(crate) fn lines_of(body: &str, readers: &ReaderKeys) -> ReaderLines {
+    let mut found = ReaderLines::default();
+    let mut lines = body.lines().map(str::trim).peekable();
+    let is_blank = |line: &&str| line.is_empty();
+    while lines.next_if(is_blank).is_some() {}
+    let is_heading = |line: &&str| line.starts_with('#');
+    lines.next_if(is_heading);
+    while lines.next_if(is_blank).is_some() {}
+    let mut is_block = true;
+    for line in lines.take_while(|line| !is_heading(line)) {
+        is_block &= !line.is_empty();
+        let named = line
+            .split_once(':')
+            .filter(|(name, _)| readers.concern(name));
+        match named {
+            Some((name, value)) if is_block => {
+                let value = value.trim().to_owned();
+                found.named.push((clean_line(name), value));
+            }
+            Some(_) => found.is_doubtful = true,
+            None => found.is_doubtful |= front_matter::is_said(line, readers),
+        }
     }
-    let lines = body.lines().skip_while(|line| line.trim().is_empty());
-    let lines = lines.skip(1).skip_while(|line| line.trim().is_empty());
-    let block = lines.take_while(|line| !line.trim().is_empty());
-    let named = block.filter_map(|line| line.split_once(':'));
-    let named = named.filter(|(name, _)| readers.concern(name));
-    let owned = |(name, value): (&str, &str)| (clean_line(name), value.trim().to_owned());
-    named.map(owned).collect()
+    found
 }
 
 fn property(line: &str) -> Option<(String, Raw)> {

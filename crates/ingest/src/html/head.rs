@@ -9,6 +9,9 @@ use crate::spelled_day::spelled_day;
 use super::tags::Tag;
 use super::wiki::Wiki;
 
+/// The attributes of a `meta` element that may say what it is about.
+pub(super) const NAMING: [&str; 4] = ["name", "property", "itemprop", "http-equiv"];
+
 /// The most values kept of one kind, such as authors.
 const MAX_VALUES: usize = 64;
 
@@ -112,6 +115,7 @@ pub(crate) struct Head {
     readers: ReaderKeys,
     /// What the page says about its readers; two are as bad as many.
     named_readers: Vec<(String, Option<String>)>,
+    metas_with_readers: usize,
     /// The key, how far right its name stands in [`NAMES`], and the value.
     said: Vec<(&'static str, usize, String)>,
 }
@@ -154,19 +158,36 @@ impl Head {
     }
 
     pub(super) fn see_meta(&mut self, tag: &Tag) {
-        let name = ["name", "property", "itemprop", "http-equiv"]
+        let mut names = NAMING
             .iter()
-            .find_map(|attribute| tag.get(attribute));
-        if let Some(name) = name.filter(|name| self.readers.concern(name)) {
-            if self.named_readers.len() < 2 {
-                let content = tag.get("content").map(str::to_owned);
-                self.named_readers.push((name.to_owned(), content));
-            }
-            return;
+            .filter_map(|attribute| tag.get(attribute))
+            .filter(|name| !name.trim().is_empty());
+        let name = names.clone().next();
+        // Whichever attribute has it: beside another name it is not less meant.
+        if let Some(name) = names.find(|name| self.readers.concern(name)) {
+            self.metas_with_readers += 1;
+            let content = tag.get("content").map(str::to_owned);
+            return self.name_readers(name, content);
         }
         if let (Some(name), Some(content)) = (name, tag.get("content")) {
             self.say(name, content);
         }
+    }
+
+    /// Something on the page names its readers.
+    pub(super) fn name_readers(&mut self, name: &str, value: Option<String>) {
+        if self.named_readers.len() < 2 {
+            self.named_readers.push((name.to_owned(), value));
+        }
+    }
+
+    pub(super) fn readers(&self) -> &ReaderKeys {
+        &self.readers
+    }
+
+    /// How many `meta` elements were seen that name readers.
+    pub(super) fn metas_with_readers(&self) -> usize {
+        self.metas_with_readers
     }
 
     pub(super) fn see_link(&mut self, tag: &Tag) {

@@ -6,6 +6,7 @@ use crate::layout::{Layout, clean_pages};
 
 use super::element::{Kind, Zone, is_hidden, is_void};
 use super::head::Head;
+use super::properties::PropertyTable;
 use super::stack::{MAX_DEPTH, Stack};
 use super::tags::Tag;
 use super::wiki::Wiki;
@@ -24,6 +25,7 @@ pub(super) struct Page {
     layout: Layout,
     head: Head,
     wiki: Wiki,
+    properties: PropertyTable,
     zone: Zone,
     /// Where the text of each zone begins.
     marks: Vec<(usize, Zone)>,
@@ -48,6 +50,7 @@ impl Page {
             layout: Layout::default(),
             head: Head::asking(readers),
             wiki: Wiki::default(),
+            properties: PropertyTable::default(),
             zone: Zone::Plain,
             marks: vec![(0, Zone::Plain)],
             hidden: 0,
@@ -80,6 +83,7 @@ impl Page {
                 self.head.add_heading(text);
             }
             self.wiki.text(text);
+            self.properties.text(text);
             // The mark of a note is no part of the word before it.
             if std::mem::take(&mut self.is_raised) && text.starts_with(|c: char| c.is_ascii_digit())
             {
@@ -119,7 +123,9 @@ impl Page {
         self.hidden += usize::from(hidden);
         self.foreign += usize::from(kind == Kind::Foreign);
         if self.wants_text() {
-            self.wiki.open(tag, self.stack.depth());
+            let depth = self.stack.depth();
+            self.wiki.open(tag, depth);
+            self.properties.open(tag, depth, self.head.readers());
             self.enter(outer.inside(tag));
             self.begin(tag, kind);
         } else if kind == Kind::List {
@@ -155,6 +161,9 @@ impl Page {
             .collect();
         let text = clean_pages(&choose(&parts));
         self.head.set_wiki(self.wiki);
+        for (name, value) in self.properties.take() {
+            self.head.name_readers(&name, Some(value));
+        }
         Ok(Read {
             head: self.head,
             text,
@@ -216,7 +225,9 @@ impl Page {
 
     fn pop_to(&mut self, depth: usize) {
         while self.stack.depth() > depth {
-            self.wiki.close(self.stack.depth());
+            let depth = self.stack.depth();
+            self.wiki.close(depth);
+            self.properties.close(depth, self.head.readers());
             let Some(open) = self.stack.pop() else { return };
             if open.kind == Kind::List {
                 self.lists.pop();

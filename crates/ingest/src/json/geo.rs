@@ -5,20 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use super::walk::entries;
+use super::walk::{Entry, MOST_ENTRIES, entries};
 use crate::error::Reason;
 use crate::jsonl;
-use crate::reader_field::{self, ReaderKeys};
-
-#[derive(Deserialize)]
-struct Feature<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    properties: Option<&'a RawValue>,
-    #[serde(borrow)]
-    geometry: Option<Geometry<'a>>,
-}
+use crate::reader_field::{self, ReaderFault, ReaderKeys};
 
 #[derive(Deserialize)]
 struct Geometry<'a> {
@@ -30,47 +20,105 @@ struct Geometry<'a> {
 /// What is longer is no id, nor the place of a point.
 const MOST_ID_BYTES: usize = 4_096;
 
+/// Whether an object says that it is of this type, in whatever case.
+pub(super) fn is_of_type(entries: &[Entry<'_>], kind: &str) -> bool {
+    let is_it = |entry: &Entry<'_>| {
+        let said = Some(entry.raw.get()).filter(|raw| raw.len() <= MOST_ID_BYTES);
+        let said = said.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+        said.is_some_and(|said| said.trim().eq_ignore_ascii_case(kind))
+    };
+    entries.iter().any(|entry| entry.is("type") && is_it(entry))
+}
+
 /// The keys and values of one feature.
 pub(super) fn feature(
     raw: &str,
     limit: usize,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, Reason> {
-    let Ok(feature) = serde_json::from_str::<Feature<'_>>(raw) else {
+    if !raw.starts_with('{') {
+        return Err(Reason::NotAnObject);
+    }
+    let (entries, _) = entries(raw)?;
+    let named = |name: &'static str| entries.iter().filter(move |entry| entry.is(name));
+    let first = |name: &'static str| named(name).next().map(|entry| entry.raw.get());
+    if first("properties").is_none() && first("geometry").is_none() {
         // Whatever it is, it may still be a record.
-        return jsonl::object(raw.as_bytes(), limit);
-    };
-    let mut keys = match feature.properties {
-        Some(properties) if properties.get() != "null" => {
-            jsonl::object(properties.get().as_bytes(), limit)?
+        let mut keys = jsonl::object(raw.as_bytes(), limit)?;
+        readers.mark_unread(raw, &mut keys);
+        return Ok(keys);
+    }
+    let mut keys = match first("properties") {
+        Some(properties) if properties.starts_with('{') => {
+            jsonl::object(properties.as_bytes(), limit)?
         }
         _ => Map::new(),
     };
-    // Beside the properties it counts as well; in both places it is written twice.
     if readers.are_set() {
-        for entry in entries(raw)?.0 {
-            if readers.concern(&entry.name) {
-                let value = serde_json::from_str(entry.raw.get()).unwrap_or_default();
-                reader_field::put(&mut keys, &entry.name, value);
-            }
-        }
+        add_readers(&entries, readers, &mut keys);
     }
-    let id = feature.id.filter(|raw| raw.get().len() <= MOST_ID_BYTES);
-    if let Some(id) = id.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+    let short = |raw: &&str| raw.len() <= MOST_ID_BYTES;
+    let id = first("id").filter(short);
+    if let Some(id) = id.and_then(|raw| serde_json::from_str(raw).ok()) {
         keys.entry("id").or_insert(id);
     }
-    if let Some(geometry) = feature.geometry {
+    let geometry = first("geometry").map(serde_json::from_str::<Option<Geometry<'_>>>);
+    // A shape that is none costs the record its place, and nothing else.
+    if let Some(Ok(Some(geometry))) = geometry {
         if let Some(kind) = geometry.r#type {
             keys.entry("geometry").or_insert(Raw::String(kind));
         }
-        let place = geometry
-            .coordinates
-            .filter(|raw| raw.get().len() <= MOST_ID_BYTES);
-        let place = place.and_then(|raw| serde_json::from_str::<Vec<f64>>(raw.get()).ok());
+        let place = geometry.coordinates.map(RawValue::get).filter(short);
+        let place = place.and_then(|raw| serde_json::from_str::<Vec<f64>>(raw).ok());
         if let Some([longitude, latitude, ..]) = place.as_deref() {
             keys.entry("longitude").or_insert((*longitude).into());
             keys.entry("latitude").or_insert((*latitude).into());
         }
     }
     Ok(keys)
+}
+
+/// Adds what a feature says about its readers to its properties: beside the properties it counts as well, and
+/// in both places it is written twice.
+fn add_readers(entries: &[Entry<'_>], readers: &ReaderKeys, keys: &mut Map<String, Raw>) {
+    let mut is_misplaced = entries.len() >= MOST_ENTRIES;
+    let mut properties = 0;
+    for entry in entries {
+        let raw = entry.raw.get();
+        if readers.concern(&entry.name) {
+            let value = serde_json::from_str(raw).unwrap_or_default();
+            reader_field::put(keys, &entry.name, value);
+        } else if entry.is("properties") {
+            properties += 1;
+            match raw.starts_with('{') {
+                true => readers.mark_unread(raw, keys),
+                false => is_misplaced |= raw != "null",
+            }
+        } else {
+            is_misplaced |= readers.stand_in(raw);
+        }
+    }
+    if properties > 1 {
+        readers.mark(keys, ReaderFault::Repeated);
+    }
+    if is_misplaced {
+        readers.mark(keys, ReaderFault::Misplaced);
+    }
+}
+
+/// Puts what the properties of a collection say about the readers of its features into a map.
+pub(super) fn put_readers(entry: &Entry<'_>, readers: &ReaderKeys, named: &mut Map<String, Raw>) {
+    let raw = entry.raw.get();
+    match serde_json::from_str::<Map<String, Raw>>(raw) {
+        Ok(properties) => {
+            for (name, value) in properties {
+                if readers.concern(&name) {
+                    reader_field::put(named, &name, value);
+                }
+            }
+            readers.mark_unread(raw, named);
+        }
+        Err(_) if readers.stand_in(raw) => readers.mark(named, ReaderFault::Misplaced),
+        Err(_) => {}
+    }
 }

@@ -4,24 +4,28 @@
 mod geo;
 mod lines;
 mod walk;
+mod wrapper;
 
 use std::io::{BufReader, Read};
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
+use crate::columns::UniqueNames;
 use crate::digest::sha256;
-use crate::error::Reason;
-use crate::fields::facts;
+use crate::error::{Reason, Warning};
+use crate::fields::{Facts, facts};
 use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::reader_field::{self, ReaderKeys};
+use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, take_own_id, twice};
-use crate::records::{KEYS, Place, Records};
+use crate::records::{KEYS, Place, Records, text_of_fields};
+use crate::report::Problem as _;
 use crate::text::characters;
 use crate::walk::unreadable;
 use crate::{code, jsonl, notebook, whole};
 
 pub(crate) use walk::{Entry, elements, entries};
+use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: Format = Format {
     name: "json",
@@ -36,7 +40,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     let text = text.trim();
     match text.as_bytes().first() {
         None => Err(Reason::Empty),
-        Some(b'[') if holds_objects(text) => records(input, text, jsonl_object),
+        Some(b'[') if holds_objects(text) => records(input, text),
         Some(b'[') => one_document(input, text, &[]),
         Some(b'{') => object(input, text),
         Some(_) => Err(Reason::NotAnObject),
@@ -87,7 +91,8 @@ fn list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
     let mut number = 0;
     let outcome = walk::read_elements(BufReader::new(from), |raw: &RawValue| {
         number += 1;
-        record(&mut records, number, raw, jsonl_object)
+        let place = Place::Row(number);
+        record(&mut records, place, raw, &ReadRecord::PLAIN)
     });
     finish(records, number, outcome)
 }
@@ -98,114 +103,135 @@ fn object(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
         // Objects that follow each other are lines of records under another name.
         return jsonl::parse(input);
     }
-    let named = |name: &str| entries.iter().find(|entry| entry.name == name);
-    let is = |entry: Option<&Entry<'_>>, word: &str| {
-        entry.is_some_and(|entry| entry.raw.get().trim_matches('"') == word)
-    };
-    if named("nbformat").is_some() && (named("cells").is_some() || named("worksheets").is_some()) {
+    let has = |name: &str| entries.iter().any(|entry| entry.is(name));
+    if has("nbformat") && (has("cells") || has("worksheets")) {
         return notebook::of_entries(input, &entries);
     }
-    if is(named("type"), "FeatureCollection")
-        && let Some(features) = named("features")
-    {
-        return records(input, features.raw.get(), geo::feature);
+    if geo::is_of_type(&entries, "Feature") && has("properties") {
+        return one_feature(input, text);
     }
-    match list_inside(&entries) {
-        Some(list) => records(input, list.get(), jsonl_object),
+    match wrapper::find(&entries, &ReaderKeys::of(input)) {
+        Some(wrapper) => wrapped_records(input, &wrapper),
         None => one_document(input, text, &entries),
     }
 }
 
-/// Names under which programs wrap their records.
-#[rustfmt::skip]
-const WRAPPERS: &[&str] = &[
-    "data", "items", "records", "results", "rows", "entries", "documents", "docs", "objects",
-    "hits", "list", "values", "elements", "result", "response", "payload", "content",
-];
-
-/// The list of objects that an object is there to carry: the only one under a usual name, or the only one
-/// at all where nothing says that the object is itself a document.
-fn list_inside<'a>(entries: &[Entry<'a>]) -> Option<&'a RawValue> {
-    /// Wrappers inside wrappers.
-    const MOST_LEVELS: usize = 4;
-    let mut inner = Vec::new();
-    let mut entries = entries;
-    for _ in 0..MOST_LEVELS {
-        let is_any = |names: &[&str], entry: &Entry<'_>| {
-            names
-                .iter()
-                .any(|name| entry.name.eq_ignore_ascii_case(name))
-        };
-        let lists: Vec<_> = entries
-            .iter()
-            .filter(|entry| holds_objects(entry.raw.get()))
-            .collect();
-        let wrapped: Vec<_> = lists
-            .iter()
-            .filter(|entry| is_any(WRAPPERS, entry))
-            .collect();
-        let is_document = entries.iter().any(|entry| {
-            is_any(KEYS.title, entry)
-                || is_any(KEYS.text, entry) && entry.raw.get().starts_with('"')
-        });
-        match (wrapped.as_slice(), lists.as_slice()) {
-            ([one], _) => return Some(one.raw),
-            ([], [one]) if !is_document => return Some(one.raw),
-            ([], []) => {}
-            _ => return None,
-        }
-        let mut objects = entries
-            .iter()
-            .filter(|entry| is_any(WRAPPERS, entry) && entry.raw.get().starts_with('{'));
-        let (Some(wrapper), None) = (objects.next(), objects.next()) else {
-            return None;
-        };
-        inner = walk::entries(wrapper.raw.get()).ok()?.0;
-        entries = &inner;
-    }
-    drop(inner);
-    None
-}
-
-/// Whether a value is a list whose first element is an object.
+/// Whether a value is a list with an object among its elements. One that begins with something else is a list
+/// of records all the same: were it taken for one text, what its records say about their readers would be lost.
 fn holds_objects(raw: &str) -> bool {
-    let inside = raw.strip_prefix('[').map(str::trim_start);
-    inside.is_some_and(|inside| inside.starts_with('{'))
+    let mut found = false;
+    let is_list = raw.starts_with('[');
+    // What is broken is found to be so by whoever reads it.
+    let _broken = is_list.then(|| {
+        elements(raw, |element| {
+            found = element.get().starts_with('{');
+            !found
+        })
+    });
+    found
 }
 
-type ReadRecord = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, Reason>;
+/// The keys and values of an element of at most so many bytes.
+type ReadKeys = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, Reason>;
 
-fn jsonl_object(raw: &str, limit: usize, _: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
-    jsonl::object(raw.as_bytes(), limit)
+/// How the records of a list are read.
+struct ReadRecord {
+    keys: ReadKeys,
+    /// Who may read a record that does not say it itself.
+    inherited: ReaderField,
 }
 
-fn records(input: &Input<'_>, list: &str, read: ReadRecord) -> Result<Parsed, Reason> {
+impl ReadRecord {
+    const PLAIN: Self = Self {
+        keys: plain_record,
+        inherited: ReaderField::Absent,
+    };
+}
+
+fn plain_record(raw: &str, limit: usize, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
+    let mut keys = jsonl::object(raw.as_bytes(), limit)?;
+    readers.mark_unread(raw, &mut keys);
+    Ok(keys)
+}
+
+fn records(input: &Input<'_>, list: &str) -> Result<Parsed, Reason> {
     twice(input, |input| {
         let mut records = Records::new(input);
         let mut number = 0;
         let outcome = elements(list, |raw| {
             number += 1;
-            record(&mut records, number, raw, read)
+            record(&mut records, Place::Row(number), raw, &ReadRecord::PLAIN)
         });
         finish(records, number, outcome)
     })
 }
 
+/// The records of every list that an object carries. Those of the main one may have ids of their own; those
+/// beside it are called after their list, so that they cost the others no id.
+fn wrapped_records(input: &Input<'_>, wrapper: &Wrapper<'_>) -> Result<Parsed, Reason> {
+    let mut parsed = twice(input, |input| {
+        let mut records = Records::new(input);
+        let mut names = UniqueNames::default();
+        for list in &wrapper.lists {
+            let table = names.free(&list.name);
+            if input.ids == IdPass::Scan && !list.is_main {
+                continue;
+            }
+            add_list(&mut records, list, &table, &wrapper.readers)?;
+        }
+        records.finish()
+    })?;
+    if !wrapper.beside.is_empty() {
+        let names = wrapper.beside.join("`, `");
+        let reason = Reason::BesideRecords { names };
+        parsed.warnings.push(Warning::new(input.path, None, reason));
+    }
+    Ok(parsed)
+}
+
+fn add_list(
+    records: &mut Records<'_>,
+    list: &RecordList<'_>,
+    table: &str,
+    inherited: &ReaderField,
+) -> Result<(), Reason> {
+    let read = ReadRecord {
+        keys: if list.is_geo {
+            geo::feature
+        } else {
+            plain_record
+        },
+        inherited: inherited.clone(),
+    };
+    let mut row = 0;
+    elements(list.raw.get(), |raw| {
+        row += 1;
+        let place = match list.is_main {
+            true => Place::Row(row),
+            false => Place::Table {
+                table,
+                row,
+                key: None,
+                sole: false,
+            },
+        };
+        record(records, place, raw, &read)
+    })
+}
+
 /// Adds one element; false when no more fit.
-fn record(records: &mut Records<'_>, number: u64, raw: &RawValue, read: ReadRecord) -> bool {
-    let place = Place::Row(number);
+fn record(records: &mut Records<'_>, place: Place<'_>, raw: &RawValue, read: &ReadRecord) -> bool {
     if !records.begin(place) {
         return false;
     }
-    match read(
-        raw.get(),
-        records.limits().max_line_bytes,
-        records.reader_keys(),
-    ) {
+    let limit = records.limits().max_line_bytes;
+    match (read.keys)(raw.get(), limit, records.reader_keys()) {
         Ok(mut keys) => {
-            records.reader_keys().note_repeated(raw.get(), &mut keys);
+            records.reader_keys().inherit(&read.inherited, &mut keys);
             records.add(place, keys, Some(sha256(raw.get().as_bytes())));
         }
+        // Nothing is there, so that nothing is lost.
+        Err(Reason::NotAnObject) if raw.get() == "null" => records.skip(place, Reason::Empty),
         Err(reason) => records.skip(place, reason),
     }
     true
@@ -225,28 +251,43 @@ fn finish(
     records.finish()
 }
 
+/// A feature of GeoJSON that is a file of its own.
+fn one_feature(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
+    let readers = ReaderKeys::of(input);
+    let keys = geo::feature(text, input.limits.max_line_bytes, &readers)?;
+    document_of(input, keys, text_of_fields)
+}
+
 /// An object that is a document of its own: what it says about itself are the fields, and all of it the
 /// text.
 fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
     let readers = ReaderKeys::of(input);
     let lines = lines::of(text, input.limits.max_text_chars, &readers)?;
+    if lines.trim().is_empty() {
+        return Err(Reason::Empty);
+    }
     let mut keys = small_entries(entries, input.limits.max_line_bytes, &readers);
-    readers.note_repeated(text, &mut keys);
+    readers.mark_unread(text, &mut keys);
     // Among keys that are passed over may be the one that names the readers.
-    let is_cut = entries.len() >= walk::MOST_ENTRIES;
+    if entries.len() >= walk::MOST_ENTRIES {
+        readers.mark(&mut keys, ReaderFault::Misplaced);
+    }
+    document_of(input, keys, |_| lines)
+}
+
+/// The document of a file by its keys, with a text for want of one among them.
+fn document_of(
+    input: &Input<'_>,
+    mut keys: Map<String, Raw>,
+    text: impl FnOnce(&Facts) -> String,
+) -> Result<Parsed, Reason> {
     let (id, bad_id) = match take_own_id(&mut keys) {
         Ok(id) => (id, None),
         Err(reason) => (None, Some(reason)),
     };
     let mut facts = facts(keys, &KEYS, input);
-    if lines.trim().is_empty() {
-        return Err(Reason::Empty);
-    }
-    if is_cut {
-        facts.doubt(&readers);
-    }
     facts.warnings.splice(0..0, bad_id);
-    let text = facts.text.take().unwrap_or(lines);
+    let text = facts.text.take().unwrap_or_else(|| text(&facts));
     whole::named(input, id, text, facts)
 }
 

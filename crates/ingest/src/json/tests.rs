@@ -50,12 +50,56 @@ fn lists_of_objects_are_records() {
 fn wrapped_lists_are_found() {
     for text in [
         r#"{"count":1,"results":[{"id":1,"text":"x"}]}"#,
-        r#"{"boats":[{"id":1,"text":"x"}],"count":1}"#,
-        r#"{"name":"Export","items":[{"id":1,"text":"x"}],"links":[{"a":1}]}"#,
+        r#"{"boats":[{"id":1,"text":"x"}],"count":1,"next":null,"warnings":[]}"#,
         r#"{"response":{"data":{"docs":[{"id":1,"text":"x"}]}}}"#,
     ] {
         check(text, &["1||x"]);
     }
+}
+
+#[test]
+fn nothing_beside_a_list_is_lost() {
+    check(
+        r#"{"data":[{"id":"d1","title":"one"}],"included":[{"id":"i1"},{"id":"i2"}],"note":"lostword note"}"#,
+        &[
+            "d1|one|",
+            "boat_data.json#included/1|Boat data, included, row 1|id: i1 ",
+            "boat_data.json#included/2|Boat data, included, row 2|id: i2 ",
+            "w:beside-records",
+        ],
+    );
+    check(
+        r#"{"name":"Export","items":[{"id":1,"text":"x"}],"links":[{"a":1}]}"#,
+        &[
+            "1||x",
+            "boat_data.json#links/1|Boat data, links, row 1|a: 1 ",
+            "w:beside-records",
+        ],
+    );
+    check(
+        r#"{"docs":[{"id":1,"text":"x"}],"items":[{"id":1,"text":"y"}]}"#,
+        &["boat_data.json#docs/1||x", "boat_data.json#items/1||y"],
+    );
+    check(
+        r#"{"items":[{"id":1,"text":"x"}],"items":[{"id":2,"text":"y"}]}"#,
+        &["boat_data.json#items/1||x", "boat_data.json#items%202/1||y"],
+    );
+    let records: Vec<_> = (0..500)
+        .map(|n| format!(r#"{{"id":{n},"text":"x"}}"#))
+        .collect();
+    let found = show(
+        &format!("[null, {}]", records.join(",")),
+        &Limits::default(),
+    );
+    let documents = found.iter().filter(|one| one.ends_with("||x")).count();
+    assert_eq!(
+        (documents, found.last().unwrap().as_str()),
+        (500, "1:empty")
+    );
+    check(
+        r#"["x", {"id":1,"text":"y"}]"#,
+        &["1||y", "1:not-an-object"],
+    );
 }
 
 #[test]
@@ -103,6 +147,18 @@ fn features_are_records() {
             "8|Boat data 8|geometry: LineString ",
             "w||wall",
         ],
+    );
+}
+
+#[test]
+fn a_feature_alone_is_a_record() {
+    check(
+        r#"{"type":"Feature","id":9,"properties":{"name":"Light","height":12},"geometry":{"type":"Point","coordinates":[-4.5,55.25]}}"#,
+        &["9|Light|height: 12 geometry: Point longitude: -4.5 latitude: 55.25 "],
+    );
+    check(
+        r#"{"Type":"FeatureCollection","features":[{"properties":{"id":1,"text":"x"},"geometry":{"type":5}}]}"#,
+        &["1||x"],
     );
 }
 

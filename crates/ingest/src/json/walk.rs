@@ -10,9 +10,17 @@ use crate::error::Reason;
 use crate::jsonl::{MAX_NESTING, is_too_nested};
 
 /// One key of an object and its value.
+#[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub name: String,
     pub raw: &'a RawValue,
+}
+
+impl Entry<'_> {
+    /// Whether it is called so, in whatever case.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
 }
 
 /// Keys of an object that are kept; an object with more is a table under another name.

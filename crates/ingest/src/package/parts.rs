@@ -23,6 +23,8 @@ const FREE_BYTES: u64 = 4 * 1024 * 1024;
 pub(crate) struct Parts<'a> {
     reader: Cursor<&'a [u8]>,
     entries: BTreeMap<String, ZipFileEntry<'static>>,
+    /// The names in lower case: office programs tell parts apart without the case of letters.
+    folded: BTreeMap<String, String>,
     /// Bytes that may still be unpacked, and how many there were at first.
     left: u64,
     limit: u64,
@@ -33,6 +35,7 @@ impl<'a> Parts<'a> {
         let reader = Cursor::new(bytes);
         let mut zip = ZipIterable::try_new(reader.clone(), Config::default()).map_err(damaged)?;
         let mut entries = BTreeMap::new();
+        let mut folded = BTreeMap::new();
         for (index, entry) in zip.files().map_err(damaged)?.enumerate() {
             if index >= limits.max_members {
                 return Err(Reason::TooMuchInside {
@@ -45,6 +48,8 @@ impl<'a> Parts<'a> {
                 continue;
             };
             if entry.is_file() && !entry.is_symlink() {
+                let lower = name.to_ascii_lowercase();
+                folded.entry(lower).or_insert_with(|| name.clone());
                 // Two parts of one name are a trick: one program shows the first, another the second.
                 entries.entry(name).or_insert(entry);
             }
@@ -52,18 +57,29 @@ impl<'a> Parts<'a> {
         Ok(Self {
             reader,
             entries,
+            folded,
             left: limits.max_unpacked_bytes,
             limit: limits.max_unpacked_bytes,
         })
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.entries.contains_key(name)
+        self.entries.contains_key(self.known(name))
+    }
+
+    /// The name as the package writes it; exactly this one comes first.
+    fn known<'n>(&'n self, name: &'n str) -> &'n str {
+        let other = || self.folded.get(&name.to_ascii_lowercase());
+        match self.entries.contains_key(name) {
+            true => name,
+            false => other().map_or(name, String::as_str),
+        }
     }
 
     /// Unpacks a part, once. There may be none of this name, or it may have been unpacked before.
     pub(crate) fn bytes(&mut self, name: &str) -> Result<Option<Vec<u8>>, Reason> {
-        let Some(entry) = self.entries.remove(name) else {
+        let name = self.known(name).to_owned();
+        let Some(entry) = self.entries.remove(&name) else {
             return Ok(None);
         };
         if entry.encrypted() {

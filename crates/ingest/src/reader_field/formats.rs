@@ -13,12 +13,13 @@ use serde_json::json;
 
 use super::*;
 use crate::elsewhere::Around;
-use crate::format::{HEAD_BYTES, detect};
+use crate::error::Reason;
+use crate::format::{HEAD_BYTES, Parsed, detect};
 use crate::limits::Limits;
 use crate::options::Options;
 
-/// The documents of a file, with the field `allowed` for readers.
-fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
+/// What a file gives, with the field `allowed` for readers.
+pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<Parsed, Reason> {
     let options = Options {
         readers: vec![ReaderName {
             name: "allowed".to_owned(),
@@ -28,7 +29,7 @@ fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
     };
     let head = bytes.get(..HEAD_BYTES.min(bytes.len())).unwrap();
     let (stem, extension) = path.rsplit_once('.').unwrap();
-    let parsed = (detect(head, extension).unwrap().parse)(&Input {
+    (detect(head, extension).unwrap().parse)(&Input {
         id: path,
         path,
         stem,
@@ -39,7 +40,12 @@ fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
         around: &Around::NONE,
         ids: crate::record_ids::IdPass::Own,
         out: None,
-    });
+    })
+}
+
+/// The documents of a file of which nothing is left out.
+pub(super) fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
+    let parsed = parse(path, bytes);
     let parsed = parsed.unwrap_or_else(|reason| panic!("{path}: {reason}"));
     assert!(parsed.skipped.is_empty(), "{path}: {:?}", parsed.skipped);
     parsed.documents

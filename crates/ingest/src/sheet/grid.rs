@@ -14,7 +14,8 @@ use crate::entry::{percent_encode, shorten};
 use crate::error::Reason;
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
-use crate::reader_field::{self, ReaderKeys};
+use crate::reader_column::MOST_ABOVE;
+use crate::reader_field::{self, ReaderField};
 use crate::record_ids::{UniqueIds, twice};
 use crate::records::{Place, Records};
 use crate::text::{file_id, title_from_name};
@@ -75,7 +76,7 @@ impl Cell {
         }
     }
 
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) => clean_line(text),
             Self::Number(number) => number.to_string(),
@@ -117,22 +118,17 @@ pub(crate) fn as_number(number: f64) -> Raw {
 
 /// One row, its number counted from 1.
 #[derive(Debug)]
-struct Row {
-    number: u64,
-    cells: Vec<(u32, Cell)>,
-}
-
-impl Row {
-    fn names_readers(&self, readers: &ReaderKeys) -> bool {
-        let mut cells = self.cells.iter();
-        cells.any(|(_, cell)| readers.concern(&cell.shown()))
-    }
+pub(super) struct Row {
+    pub number: u64,
+    pub cells: Vec<(u32, Cell)>,
 }
 
 #[derive(Debug)]
-struct Sheet {
+pub(super) struct Sheet {
     name: String,
-    rows: Vec<Row>,
+    pub rows: Vec<Row>,
+    /// Whether cells of it could not be read or kept.
+    pub has_lost_cells: bool,
 }
 
 /// A workbook as it is read, within its bounds.
@@ -171,6 +167,7 @@ impl<'a> Book<'a> {
         self.sheets.push(Sheet {
             name,
             rows: Vec::new(),
+            has_lost_cells: false,
         });
         true
     }
@@ -186,14 +183,14 @@ impl<'a> Book<'a> {
         let limit = self.limits.max_columns;
         if column as usize >= limit {
             let name = sheet.name.clone();
-            self.problem(&name, Reason::TooManyColumns { limit });
+            self.lose_cells(&name, Reason::TooManyColumns { limit });
             return true;
         }
         let bytes = cell.bytes();
         if bytes > self.left {
             self.left = 0;
             let (name, limit) = (sheet.name.clone(), self.limits.max_unpacked_bytes);
-            self.problem(&name, Reason::TooMuchInside { limit });
+            self.lose_cells(&name, Reason::TooMuchInside { limit });
             return false;
         }
         self.left -= bytes;
@@ -209,6 +206,19 @@ impl<'a> Book<'a> {
         sheet.rows.len() <= self.limits.max_records.saturating_add(MOST_ABOVE + 1)
     }
 
+    /// Cells of the current sheet that could not be read or kept, one of which may have named its readers.
+    pub(super) fn lose_cells(&mut self, sheet: &str, reason: Reason) {
+        self.mark_lost_cells();
+        self.problem(sheet, reason);
+    }
+
+    /// The same where it is not worth a line of the report.
+    pub(super) fn mark_lost_cells(&mut self) {
+        if let Some(sheet) = self.sheets.last_mut() {
+            sheet.has_lost_cells = true;
+        }
+    }
+
     /// Something about a sheet that the owner should know; each is said once.
     pub(super) fn problem(&mut self, sheet: &str, reason: Reason) {
         let problem = (clean_line(sheet), reason);
@@ -217,19 +227,27 @@ impl<'a> Book<'a> {
         }
     }
 
-    pub(super) fn into_documents(mut self, input: &Input<'_>) -> Result<Parsed, Reason> {
+    /// Makes the documents. The file's own readers are those of all rows that name none.
+    pub(super) fn into_documents(
+        mut self,
+        input: &Input<'_>,
+        readers: &ReaderField,
+    ) -> Result<Parsed, Reason> {
         for sheet in &mut self.sheets {
             sheet.sort();
         }
         self.sheets.retain(|sheet| !sheet.rows.is_empty());
-        twice(input, |input| self.documents(input))
+        twice(input, |input| self.documents(input, readers))
     }
 
-    fn documents(&self, input: &Input<'_>) -> Result<Parsed, Reason> {
+    fn documents(&self, input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
         let mut records = Records::new(input);
+        records.set_file_readers(readers.clone());
         let sole = self.sheets.len() == 1;
         for sheet in &self.sheets {
-            match sheet.header(records.reader_keys()) {
+            let layout = sheet.layout(records.reader_keys());
+            records.doubt_readers(layout.hides_readers);
+            match layout.header {
                 Some(at) => add_table(&mut records, sheet, at, sole),
                 None => add_lines(&mut records, input, sheet, sole)?,
             }
@@ -246,12 +264,6 @@ fn damaged_list() -> Reason {
         what: "list of sheets".into(),
     }
 }
-
-/// Rows above a header: a title, a note, a blank line.
-const MOST_ABOVE: usize = 20;
-
-/// Characters of a column's name; what is longer is prose.
-const MOST_HEADER_CHARS: usize = 200;
 
 impl Sheet {
     /// Rows and cells in their order, each once; most writers keep it already.
@@ -270,58 +282,10 @@ impl Sheet {
         }
         self.rows = rows;
     }
-
-    /// Where the header stands if the sheet is a table: at least two columns that it names, above at least
-    /// two rows, most of which fill at least two of them.
-    fn header(&self, readers: &ReaderKeys) -> Option<usize> {
-        let wide = |row: &Row| row.cells.len() > 1;
-        let at = self.rows.iter().take(MOST_ABOVE + 1).position(wide)?;
-        // As lines of text, or below another header, nobody would know who may read the rows.
-        let mut first = self.rows.iter().take(at + 1);
-        if let Some(named) = first.position(|row| row.names_readers(readers)) {
-            return Some(named);
-        }
-        let (head, below) = (self.rows.get(at)?, self.rows.get(at + 1..)?);
-        let names = head.cells.iter().filter(|(_, cell)| match cell {
-            Cell::Text(text) => text.chars().nth(MOST_HEADER_CHARS).is_none(),
-            _ => false,
-        });
-        let names = names.count();
-        // Years and months may head columns too, but something must be named.
-        let numbers = head.cells.len() - names;
-        let values_only_after_names = matches!(head.cells.first(), Some((_, Cell::Text(_))));
-        let named = names * 2 >= head.cells.len() && (numbers == 0 || values_only_after_names);
-        let (first, last) = (head.cells.first()?.0, head.cells.last()?.0);
-        let fills = |row: &&Row| {
-            let inside = row
-                .cells
-                .iter()
-                .filter(|(column, _)| (first..=last).contains(column));
-            inside.count() > 1
-        };
-        let filled = below.iter().filter(fills).count();
-        // A header of words above rows of words that are all numbers elsewhere is still a header; a row
-        // of words and numbers above rows alike is none.
-        let alike = |row: &&Row| numbers > 0 && same_kinds(head, row);
-        let is_table = named
-            && below.len() > 1
-            && filled * 10 >= below.len() * 6
-            && below.iter().filter(alike).count() * 2 < below.len();
-        is_table.then_some(at)
-    }
-}
-
-/// Whether two rows have texts and numbers in the same places.
-fn same_kinds(a: &Row, b: &Row) -> bool {
-    let kinds = |row: &Row| -> Vec<(u32, bool)> {
-        let kind = |(column, cell): &(u32, Cell)| (*column, matches!(cell, Cell::Text(_)));
-        row.cells.iter().map(kind).collect()
-    };
-    kinds(a) == kinds(b)
 }
 
 /// The names of columns; none for one that says who may read its rows.
-type Names = HashMap<u32, Option<String>>;
+pub(super) type Names = HashMap<u32, Option<String>>;
 
 fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool) {
     let mut rows = sheet.rows.iter().skip(header);
@@ -340,6 +304,9 @@ fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool
     }
     let has_keys = !sole && have_keys(rows.clone(), &names);
     for row in rows {
+        if row.is_other_header(&names, records.reader_keys()) {
+            records.doubt_readers(true);
+        }
         let mut keys = keys_of(row, &names);
         for (column, name) in &readers {
             let cell = row.cells.iter().find(|(at, _)| at == column);

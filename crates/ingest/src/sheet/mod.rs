@@ -3,6 +3,7 @@
 
 mod cfb;
 mod grid;
+mod header;
 mod ods;
 mod package;
 mod strings;
@@ -13,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
+use crate::reader_field::ReaderField;
 use grid::Book;
 
 pub(crate) use grid::as_number;
@@ -22,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["xls"],
     // What is a package is known by what is in it.
     begins: is_compound,
-    parse,
+    parse: parse_bare,
 };
 
 fn is_package(bytes: &[u8]) -> bool {
@@ -33,8 +35,13 @@ fn is_compound(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 }
 
-/// Reads a spreadsheet of any kind, and refuses whatever is packed the same way and is none.
-pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse_bare(input: &Input<'_>) -> Result<Parsed, Reason> {
+    parse(input, &ReaderField::Absent)
+}
+
+/// Reads a spreadsheet of any kind, and refuses whatever is packed the same way and is none. `readers` is what
+/// the file's properties say about who may read its rows.
+pub(crate) fn parse(input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
     let mut book = Book::new(input.limits);
     if is_package(input.bytes) {
         let package = package::measured(input.bytes, input.limits)?;
@@ -45,7 +52,7 @@ pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     } else {
         xls::read(input.bytes, &mut book)?;
     }
-    book.into_documents(input)
+    book.into_documents(input, readers)
 }
 
 /// Runs a reader that is not ours. Where a damaged file makes it panic, the file is damaged and no more.

@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
             Ok(Event::Eof) => return Ok(()),
             Ok(event) => event,
             Err(_) => {
-                book.problem(&place.sheet, damaged("sheet"));
+                book.lose_cells(&place.sheet, damaged("sheet"));
                 return Ok(());
             }
         };
@@ -191,7 +191,7 @@ impl Cursor {
         let cells = std::mem::take(&mut self.row_cells);
         if self.row_bytes > MOST_ROW_BYTES {
             let limit = MOST_ROW_BYTES as usize;
-            book.problem(&self.sheet, Reason::LineTooLong { limit });
+            book.lose_cells(&self.sheet, Reason::LineTooLong { limit });
         }
         self.row_bytes = 0;
         if !cells.is_empty() {

@@ -58,7 +58,7 @@ fn ods(rows: &str) -> Vec<u8> {
 
 /// `id|text` for a document, `path:code` for what was left out.
 fn show(bytes: &[u8], limits: &Limits) -> Vec<String> {
-    let parsed = match with_input("b.xlsx", bytes, limits, parse) {
+    let parsed = match with_input("b.xlsx", bytes, limits, parse_bare) {
         Ok(parsed) => parsed,
         Err(reason) => return vec![reason.code().to_owned()],
     };
@@ -377,7 +377,7 @@ proptest! {
             ..Limits::default()
         };
         for bytes in [xlsx("<sst><si><t>s</t></si></sst>", &rows), ods(&cells)] {
-            if let Ok(parsed) = with_input("b.xlsx", &bytes, &limits, parse) {
+            if let Ok(parsed) = with_input("b.xlsx", &bytes, &limits, parse_bare) {
                 let rows = parsed.documents.iter().filter(|d| !d.id.as_str().ends_with("/text"));
                 prop_assert!(rows.count() <= 6);
                 prop_assert!(parsed.documents.iter().all(|d| d.text.chars().count() <= 1_000));

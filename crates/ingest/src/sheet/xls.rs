@@ -251,6 +251,9 @@ impl Workbook {
             }
             _ => None,
         };
+        if cell.is_none() && matches!(record.kind, 0x00FD | 0x0204 | 0x00D6) {
+            book.mark_lost_cells();
+        }
         cell.is_none_or(|cell| book.put(row, column, cell))
     }
 

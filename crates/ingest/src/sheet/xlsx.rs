@@ -83,7 +83,7 @@ fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, boo
         }
     }
     if bad > 0 {
-        book.problem(name, damaged("content of some cells"));
+        book.lose_cells(name, damaged("content of some cells"));
     }
 }
 

@@ -10,7 +10,11 @@
     clippy::too_many_lines,
     reason = "a table of files is as long as it is"
 )]
-#![expect(clippy::panic, reason = "a failed test panics")]
+#![expect(
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
 mod files;
 mod golden;

@@ -40,7 +40,7 @@ impl Counts {
         let meter = Arc::new(meter);
         let options = http::Options {
             allowed_hosts: desk.settings.server.allow_hosts.clone(),
-            limits: desk.settings.limits.clone(),
+            limits: desk.settings.limits.clone().for_side_listener(),
             routes: meter.routes(),
             ..http::Options::default()
         };

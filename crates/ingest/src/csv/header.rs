@@ -1,0 +1,135 @@
+//! What stands above the records of a table: the names of the columns and what their cells are.
+
+use serde_json::{Map, Value as Raw};
+
+use super::delimiter::most_common;
+use super::rows::{Cells, Row};
+use crate::columns::{self, Column};
+use crate::error::Reason;
+use crate::format::Input;
+use crate::reader_column::{
+    MOST_ABOVE, hides_readers, is_readers_field, late_header, names_readers,
+};
+use crate::reader_field::ReaderKeys;
+
+pub(super) struct Head {
+    columns: Vec<Column>,
+    /// The rows above the first record.
+    pub rows: usize,
+    /// Whether the readers' column may be named where it cannot be used, so that nobody knows who may read any
+    /// of the rows.
+    pub hides_readers: bool,
+}
+
+impl Head {
+    pub(super) fn find(sample: &[Row], readers: &ReaderKeys) -> Result<Self, Reason> {
+        // A bad row keeps its place, so that rows are counted alike here and when they are read.
+        let table: Vec<Vec<&str>> = sample
+            .iter()
+            .map(|row| match &row.cells {
+                Ok(cells) => cells.iter().collect(),
+                Err(_) => Vec::new(),
+            })
+            .collect();
+        let titles = titles(&table)?;
+        let above = if titles == table.len().min(MOST_ABOVE) {
+            0
+        } else {
+            titles
+        };
+        // A damaged row may be the header, or have taken it along.
+        let is_damaged = |rows: usize| sample.iter().take(rows).any(|row| row.cells.is_err());
+        if readers.are_set() {
+            // A row that names the readers' field is the header, however little else it has.
+            let mut top = table.iter().take(above + 1);
+            let named = top.position(|row| names_readers(row, readers));
+            if let Some(at) = named.or_else(|| late_header(&table, readers)) {
+                let below = table.get(at..).unwrap_or_default();
+                let (columns, _) = columns::of_table(below, readers);
+                return Ok(Self {
+                    columns,
+                    rows: at + 1,
+                    hides_readers: is_damaged(at + 1),
+                });
+            }
+        }
+        let below = table.get(above..).unwrap_or_default();
+        let (columns, has_header) = columns::of_table(below, readers);
+        let hides_readers = readers.are_set()
+            && (is_damaged(titles + 1)
+                || table.iter().any(|row| names_readers(row, readers))
+                || hides_readers(&table, titles, true, readers));
+        Ok(Self {
+            columns,
+            // What stands above no header is a row like all others.
+            rows: if has_header { above + 1 } else { 0 },
+            hides_readers,
+        })
+    }
+
+    /// Whether a row below the header names the readers' field outside of its column, as the header of another
+    /// table does. Whose readers stand where in the rows below it, nobody knows.
+    pub(super) fn is_other_header(&self, cells: &Cells, readers: &ReaderKeys) -> bool {
+        let is_readers = |at: usize| self.columns.get(at).is_some_and(Column::names_readers);
+        readers.are_set()
+            && (cells.iter().enumerate())
+                .any(|(at, cell)| !is_readers(at) && is_readers_field(cell, readers))
+    }
+
+    /// Whether a row may have another cell in the readers' column than was meant: there are more cells than the
+    /// header names, or quotes that were not understood.
+    pub(super) fn is_shifted(&self, row: &Row) -> bool {
+        let beyond = |cells: &Cells| {
+            let mut beyond = cells.iter().skip(self.columns.len());
+            beyond.any(|cell| !cell.trim().is_empty())
+        };
+        self.columns.iter().any(Column::names_readers)
+            && (row.has_bare_quotes || row.cells.as_ref().is_ok_and(beyond))
+    }
+
+    /// The keys and values of one row below the header.
+    pub(super) fn keys(
+        &self,
+        cells: &Cells,
+        input: &Input<'_>,
+    ) -> Result<Map<String, Raw>, Reason> {
+        if cells.len() > input.limits.max_columns {
+            let limit = input.limits.max_columns;
+            return Err(Reason::TooManyColumns { limit });
+        }
+        if cells.bytes() > input.limits.max_line_bytes {
+            let limit = input.limits.max_line_bytes;
+            return Err(Reason::LineTooLong { limit });
+        }
+        let mut keys = Map::new();
+        let mut columns = self.columns.iter();
+        for (at, text) in cells.iter().enumerate() {
+            match columns.next() {
+                Some(column) => column.put(text, &mut keys),
+                // A row may be wider than the header.
+                None if text.trim().is_empty() => {}
+                None => {
+                    keys.insert(format!("column {}", at + 1), Raw::String(text.to_owned()));
+                }
+            }
+        }
+        // A row that ends early leaves its last cells empty.
+        for column in columns.filter(|column| column.names_readers()) {
+            column.put("", &mut keys);
+        }
+        Ok(keys)
+    }
+}
+
+/// How many rows above the header hold a title or nothing.
+fn titles(table: &[Vec<&str>]) -> Result<usize, Reason> {
+    let widths: Vec<_> = table.iter().map(Vec::len).collect();
+    let width = most_common(&widths).ok_or(Reason::Empty)?;
+    let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
+    let is_title = |cells: &&Vec<&str>| {
+        // The cell above row numbers is often left empty, so that a header of two cells has one name.
+        let names_the_rest = cells.len() > 1 && cells.iter().skip(1).all(|cell| filled(&cell));
+        width > 1 && cells.iter().filter(filled).count() < 2 && !names_the_rest
+    };
+    Ok(table.iter().take(MOST_ABOVE).take_while(is_title).count())
+}

@@ -1,0 +1,185 @@
+//! The lists of records that an object carries, and what else the object says: who may read them, and texts that
+//! belong to none of them.
+
+use serde_json::Map;
+use serde_json::value::RawValue;
+
+use super::walk::{self, Entry};
+use super::{geo, holds_objects};
+use crate::clean::{clean_line, cut};
+use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
+use crate::records::KEYS;
+
+/// Names under which programs wrap their records.
+#[rustfmt::skip]
+const WRAPPERS: &[&str] = &[
+    "data", "items", "records", "results", "rows", "entries", "documents", "docs", "objects",
+    "hits", "list", "values", "elements", "result", "response", "payload", "content",
+];
+
+/// Wrappers inside wrappers.
+const MOST_LEVELS: usize = 4;
+
+/// Names of texts beside the records that a warning repeats, and the characters of each.
+const MOST_NAMES: usize = 8;
+const MOST_NAME_CHARS: usize = 60;
+
+/// What an object that is no document itself is there to carry.
+#[derive(Debug)]
+pub(super) struct Wrapper<'a> {
+    /// Its lists of objects.
+    pub lists: Vec<RecordList<'a>>,
+    /// What it says about the readers of the records that do not say it themselves.
+    pub readers: ReaderField,
+    /// Names of what is neither a record nor a number.
+    pub beside: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct RecordList<'a> {
+    pub name: String,
+    pub raw: &'a RawValue,
+    /// Whether it is the list that the object is there for, so that the ids in it are those of the file.
+    pub is_main: bool,
+    pub is_geo: bool,
+}
+
+/// The lists that an object carries: those beside the only one under a usual name, those under several such
+/// names, or the only one at all where nothing says that the object is itself a document.
+pub(super) fn find<'a>(outer: &[Entry<'a>], readers: &ReaderKeys) -> Option<Wrapper<'a>> {
+    let mut passed = Passed::new(readers);
+    let mut inner: Vec<Entry<'a>>;
+    let mut entries = outer;
+    for _ in 0..MOST_LEVELS {
+        if let Some(lists) = lists_of(entries) {
+            let is_list = |entry: &Entry<'_>| {
+                let is_it = |list: &RecordList<'_>| std::ptr::eq(list.raw, entry.raw);
+                lists.iter().any(is_it)
+            };
+            let is_geo = lists.iter().any(|list| list.is_geo);
+            passed.see(entries, is_geo, is_list);
+            return Some(passed.into_wrapper(lists));
+        }
+        if entries.iter().any(|entry| holds_objects(entry.raw.get())) {
+            return None;
+        }
+        let mut objects = entries
+            .iter()
+            .filter(|entry| is_any(WRAPPERS, entry) && entry.raw.get().starts_with('{'));
+        let (Some(wrapper), None) = (objects.next(), objects.next()) else {
+            return None;
+        };
+        passed.see(entries, false, |entry| std::ptr::eq(entry.raw, wrapper.raw));
+        inner = walk::entries(wrapper.raw.get()).ok()?.0;
+        entries = &inner;
+    }
+    None
+}
+
+fn is_any(names: &[&str], entry: &Entry<'_>) -> bool {
+    names.iter().any(|name| entry.is(name))
+}
+
+fn lists_of<'a>(entries: &[Entry<'a>]) -> Option<Vec<RecordList<'a>>> {
+    let is_collection = geo::is_of_type(entries, "FeatureCollection");
+    let is_geo = |entry: &Entry<'_>| {
+        is_collection && entry.is("features") && entry.raw.get().starts_with('[')
+    };
+    let lists: Vec<_> = entries
+        .iter()
+        .filter(|entry| is_geo(entry) || holds_objects(entry.raw.get()))
+        .collect();
+    let is_wrapped = |entry: &Entry<'_>| match is_collection {
+        true => is_geo(entry),
+        false => is_any(WRAPPERS, entry),
+    };
+    let wrapped = lists.iter().filter(|entry| is_wrapped(entry)).count();
+    let is_document = || {
+        entries.iter().any(|entry| {
+            is_any(KEYS.title, entry)
+                || is_any(KEYS.text, entry) && entry.raw.get().starts_with('"')
+        })
+    };
+    let is_main = |entry: &Entry<'_>| match wrapped {
+        0 => true,
+        1 => is_wrapped(entry),
+        _ => false,
+    };
+    if wrapped == 0 && (lists.len() != 1 || is_document()) {
+        return None;
+    }
+    let list = |entry: &&Entry<'a>| RecordList {
+        name: entry.name.clone(),
+        raw: entry.raw,
+        is_main: is_main(entry),
+        is_geo: is_geo(entry),
+    };
+    Some(lists.iter().map(list).collect())
+}
+
+/// What was passed on the way to the lists.
+struct Passed<'k> {
+    keys: &'k ReaderKeys,
+    /// All that names readers. Two wrappers that both do so are a field that is written twice.
+    named: Map<String, serde_json::Value>,
+    beside: Vec<String>,
+}
+
+impl<'k> Passed<'k> {
+    fn new(keys: &'k ReaderKeys) -> Self {
+        Self {
+            keys,
+            named: Map::new(),
+            beside: Vec::new(),
+        }
+    }
+
+    fn see(&mut self, entries: &[Entry<'_>], is_geo: bool, is_read: impl Fn(&Entry<'_>) -> bool) {
+        let is_cut = entries.len() >= walk::MOST_ENTRIES;
+        let mut is_misplaced = is_cut && self.keys.are_set();
+        for entry in entries.iter().filter(|entry| !is_read(entry)) {
+            if self.keys.concern(&entry.name) {
+                let value = serde_json::from_str(entry.raw.get()).unwrap_or_default();
+                reader_field::put(&mut self.named, &entry.name, value);
+                continue;
+            }
+            if is_geo && entry.is("properties") {
+                geo::put_readers(entry, self.keys, &mut self.named);
+            } else {
+                is_misplaced |= self.keys.stand_in(entry.raw.get());
+            }
+            let is_known = is_geo && is_any(&["type", "bbox", "crs"], entry);
+            if !is_known && says_something(entry.raw.get()) && self.beside.len() < MOST_NAMES {
+                let mut name = clean_line(&entry.name);
+                cut(&mut name, MOST_NAME_CHARS);
+                self.beside.push(name);
+            }
+        }
+        if is_misplaced {
+            self.keys.mark(&mut self.named, ReaderFault::Misplaced);
+        }
+    }
+
+    fn into_wrapper<'a>(mut self, lists: Vec<RecordList<'a>>) -> Wrapper<'a> {
+        Wrapper {
+            lists,
+            readers: self.keys.take(&mut self.named),
+            beside: self.beside,
+        }
+    }
+}
+
+/// Whether a value is more than a number or a yes-or-no, which say how many records there are or whether more
+/// are to come.
+fn says_something(raw: &str) -> bool {
+    let is_empty = |open: char, close: char| {
+        let inside = raw
+            .strip_prefix(open)
+            .and_then(|raw| raw.strip_suffix(close));
+        inside.is_some_and(|inside| inside.trim().is_empty())
+    };
+    raw.starts_with(['"', '[', '{'])
+        && !is_empty('"', '"')
+        && !is_empty('[', ']')
+        && !is_empty('{', '}')
+}

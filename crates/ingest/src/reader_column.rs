@@ -1,0 +1,189 @@
+//! Where a table says who may read its rows: the row that heads the readers' column, and what looks as if there
+//! were such a row that cannot be used.
+//!
+//! A header that is overlooked opens every row below it. So the field's name is looked for in all rows, and a
+//! table in which it stands outside the header is closed rather than guessed at.
+
+use crate::columns::is_value;
+use crate::reader_field::ReaderKeys;
+
+/// Rows that may stand above a header: a title, a note, blank lines.
+pub(crate) const MOST_ABOVE: usize = 20;
+
+/// Rows of several cells that may stand above a header: who exported the table, and when. More of them are a
+/// table of their own, whose rows are not to be lost.
+pub(crate) const MOST_PREAMBLE: usize = 3;
+
+/// Cells of more bytes are texts: no row is searched for longer names, because every row is searched.
+const MOST_FIELD_BYTES: usize = 1024;
+
+/// Cells up to this size are cut at every mark on its own, longer ones at all marks at once.
+const MOST_NAME_BYTES: usize = 16 * 1024;
+
+/// The row below a preamble that heads the readers' column: near the top, of names alone, and wider than all
+/// above it. A row that is no wider than another may as well be a record in which the word occurs.
+pub(crate) fn late_header(rows: &[Vec<&str>], readers: &ReaderKeys) -> Option<usize> {
+    let top = rows.get(..=MOST_ABOVE).unwrap_or(rows);
+    let at = top.iter().position(|row| names_readers(row, readers))?;
+    let (above, header) = (top.get(..at)?, top.get(at)?);
+    let width = filled(header);
+    let preamble = above.iter().filter(|row| filled(row) > 1).count();
+    let is_header = at + 1 < rows.len()
+        && preamble <= MOST_PREAMBLE
+        && above.iter().all(|row| filled(row) < width)
+        && !header.iter().any(|cell| is_value(cell));
+    is_header.then_some(at)
+}
+
+/// Whether a cell of a row is the field's name.
+pub(crate) fn names_readers(row: &[&str], readers: &ReaderKeys) -> bool {
+    row.iter().any(|cell| is_readers_field(cell, readers))
+}
+
+/// Whether a cell is the field's name, or begins it or goes on behind it.
+pub(crate) fn is_readers_field(cell: &str, readers: &ReaderKeys) -> bool {
+    let cell = cell.trim();
+    (1..=MOST_FIELD_BYTES).contains(&cell.len()) && readers.concern(cell)
+}
+
+/// Whether the field's name stands inside a longer cell where a header should be, as it does when cells are
+/// separated by something else than was guessed. `titles` rows stand above the header; `at_blanks` says whether
+/// blanks may be what separates the cells of a row that seems to have one.
+pub(crate) fn hides_readers(
+    rows: &[Vec<&str>],
+    titles: usize,
+    at_blanks: bool,
+    readers: &ReaderKeys,
+) -> bool {
+    let last = titles.max(MOST_PREAMBLE);
+    let mut top = rows.iter().enumerate().take(last + 1);
+    readers.are_set()
+        && top.any(|(at, row)| {
+            // Cut at the wrong mark, a header is one long cell; below the header any other cell is a value.
+            let is_alone = filled(row) == 1;
+            let is_head = at <= titles;
+            let at_blanks = at_blanks && is_alone && (is_head || heads_words(rows, at));
+            (is_head || is_alone)
+                && row
+                    .iter()
+                    .any(|cell| is_named_inside(cell, at_blanks, readers))
+        })
+}
+
+/// Whether a row of one cell heads columns that blanks separate: most rows below have as many words.
+fn heads_words(rows: &[Vec<&str>], at: usize) -> bool {
+    let words = |row: &Vec<&str>| -> usize {
+        let counts = row.iter().map(|cell| cell.split_whitespace().count());
+        counts.sum()
+    };
+    let count = rows.get(at).map_or(0, words);
+    let below = rows.get(at + 1..).unwrap_or_default();
+    let same = below.iter().filter(|row| words(row) == count).count();
+    count > 1 && same > 0 && same * 2 >= below.len()
+}
+
+fn filled(row: &[&str]) -> usize {
+    row.iter().filter(|cell| !cell.trim().is_empty()).count()
+}
+
+/// Whether the name stands between marks inside a cell. Blanks separate the words of one name, except where
+/// there is no other cell; so do line ends, except where the cell holds the cells of several lines.
+fn is_named_inside(cell: &str, at_blanks: bool, readers: &ReaderKeys) -> bool {
+    let at_line_ends = at_blanks || cell.contains([',', ';', '\t', '|']);
+    let is_mark = |c: char| match c {
+        '_' | '-' | '.' => false,
+        '\r' | '\n' => at_line_ends,
+        '¦' | '§' | '¬' | '¶' | '·' | '•' => true,
+        c if c.is_ascii_punctuation() || c.is_ascii_control() => true,
+        c => at_blanks && c.is_whitespace(),
+    };
+    let is_name = |part: &str| readers.concern(part);
+    if cell.split(is_mark).any(is_name) {
+        return true;
+    }
+    // The name itself may hold marks, though not the one that separates cells.
+    let mut marks: Vec<char> = match cell.len() <= MOST_NAME_BYTES {
+        true => cell.chars().filter(|c| is_mark(*c)).collect(),
+        false => Vec::new(),
+    };
+    marks.sort_unstable();
+    marks.dedup();
+    marks.iter().any(|mark| cell.split(*mark).any(is_name))
+}
+
+#[cfg(test)]
+mod formats;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Input;
+    use crate::format::tests::with_input;
+    use crate::limits::Limits;
+    use crate::options::Options;
+    use crate::reader_field::ReaderName;
+
+    fn keys(name: &str) -> ReaderKeys {
+        let options = Options {
+            readers: vec![ReaderName {
+                name: name.to_owned(),
+                under: None,
+            }],
+            ..Options::default()
+        };
+        with_input("t.csv", b"", &Limits::default(), |input| {
+            ReaderKeys::of(&Input {
+                options: &options,
+                ..*input
+            })
+        })
+    }
+
+    #[test]
+    fn a_header_below_a_preamble_is_wider_than_it() {
+        let check = |rows: &[&str], expect: Option<usize>| {
+            let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(',').collect()).collect();
+            assert_eq!(late_header(&rows, &keys("allowed")), expect, "{rows:?}");
+        };
+        let head = "id,text,Allowed";
+        check(&["Exported by,Anna", head, "1,x,hr"], Some(1));
+        check(&["a,b", "c,d", "e,f", head, "1,x,hr"], Some(3));
+        // A table of its own, the rows of which would be lost.
+        check(&["a,b", "c,d", "e,f", "g,h", head, "1,x,hr"], None);
+        check(&["Basic,Basic,Access", head, "1,x,hr"], None);
+        check(&["name,state", "Anna,allowed", "Ada,denied"], None);
+        check(&["a,b", "1,x,allowed", "2,y,hr"], None);
+        check(&["a,b", head], None);
+        let mut rows = vec!["title"; MOST_ABOVE];
+        rows.extend([head, "1,x,hr"]);
+        check(&rows, Some(MOST_ABOVE));
+        rows.insert(0, "title");
+        check(&rows, None);
+    }
+
+    #[test]
+    fn a_name_is_found_between_marks() {
+        let check = |name: &str, cell: &str, at_blanks: bool, expect: bool| {
+            let found = is_named_inside(cell, at_blanks, &keys(name));
+            assert_eq!(found, expect, "{name}: {cell}");
+        };
+        for cell in [
+            "id:text:allowed",
+            "id^Allowed^text",
+            "id;text;price;allowed",
+            "text,allowed\n1,words",
+            "id¦allo\u{200B}wed",
+            "allowed (groups)",
+        ] {
+            check("allowed", cell, false, true);
+        }
+        check("access:groups", "id^text^access:groups", false, true);
+        check("may read", "id:may read:text", true, true);
+        check("allowed", "id text allowed", true, true);
+        check("allowed", "most allowed", false, false);
+        check("allowed", "most\nallowed", false, false);
+        for cell in ["allowed_by", "not-allowed", "disallowed", "id:text"] {
+            check("allowed", cell, true, false);
+        }
+    }
+}
