@@ -116,7 +116,8 @@ impl Votes {
     /// Counts the words at the beginning of a text. Says whether the language is clear before its
     /// end.
     fn count(&mut self, text: &str) -> bool {
-        let mut rest = beginning(text, MAX_COUNTED_BYTES);
+        let text = beginning(text, MAX_COUNTED_BYTES);
+        let mut rest = text;
         let mut words = 0;
         while let Some((start, script)) = first_letter(rest) {
             let tail = rest.get(start..).unwrap_or_default();
@@ -133,7 +134,11 @@ impl Votes {
                 }
                 continue;
             }
-            self.add(word);
+            let before = text.len() - rest.len() - word.len();
+            let is_suffix = text
+                .get(..before)
+                .is_some_and(|text| text.ends_with(['\'', '’']));
+            self.add(word, word.is_ascii() && !is_suffix);
             words += 1;
             if words % WORDS_BEFORE_A_LOOK == 0
                 && self
@@ -147,7 +152,9 @@ impl Votes {
         false
     }
 
-    fn add(&mut self, word: &str) {
+    /// Counts a word. Stop words are looked up without their accents; where the word `can_be_english` is false, it is
+    /// none of English: Vietnamese `thế` folds to `the`, and Turkish `Luther'in` ends in `in`.
+    fn add(&mut self, word: &str, can_be_english: bool) {
         let Some(alphabet) = word.chars().next().and_then(Alphabet::of) else {
             return;
         };
@@ -170,6 +177,9 @@ impl Votes {
             *seen |= bit;
         }
         for language in silent.languages() {
+            if language == Language::English && !can_be_english {
+                continue;
+            }
             if let Some((all, different)) = self.silent.get_mut(language as usize) {
                 *all += 1;
                 *different += is_new;

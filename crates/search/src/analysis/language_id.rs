@@ -43,23 +43,31 @@ impl LanguageId {
         if count.english * 8 >= count.words && count.english > count.other && count.english > 1 {
             return Self::English;
         }
-        // Source text and tables have words of any language.
+        // Source text has words of any language.
+        if letters.are_source_text() {
+            return Self::Unclear;
+        }
+        let lacks_english = count.english * 16 < count.words;
+        if lacks_english && count.words >= MIN_GUESSED_WORDS && letters.have_many_accents() {
+            return Self::Foreign;
+        }
+        let is_outweighed = count.other * 6 >= count.words && count.other * 3 > count.english * 4;
+        if is_outweighed && count.other_different >= 4 && count.other >= count.english * 3 {
+            return Self::Foreign;
+        }
+        // Tables and lists of names look like any language.
         if !letters.are_prose() {
             return Self::Unclear;
         }
-        if count.other_different >= 3
-            && count.other * 6 >= count.words
-            && count.other * 3 > count.english * 4
-        {
+        if is_outweighed && count.other_different >= 3 {
             return Self::Foreign;
         }
         if count.words < MIN_GUESSED_WORDS {
             return Self::Unclear;
         }
-        let lacks_english = count.english * 16 < count.words;
         match guess(text) {
             Some(true) => Self::English,
-            Some(false) if lacks_english => Self::Foreign,
+            Some(false) => Self::Foreign,
             _ if lacks_english && count.words >= MIN_PROSE_WORDS => Self::Foreign,
             _ => Self::Unclear,
         }
@@ -73,10 +81,12 @@ impl LanguageId {
             return Self::Foreign;
         }
         let count = StopWordCount::of(&Votes::of("", text));
-        if count.english > 0 && count.english >= count.other {
+        let has_accents = letters.accented > 0;
+        if count.english > count.other
+            || (count.english > 0 && count.english == count.other && !has_accents)
+        {
             return Self::English;
         }
-        let has_accents = letters.accented > 0;
         let has_no_english = count.english == 0;
         // `go to next page` has two stop words of Polish and one of English.
         let outweighs_english = count.other >= 3 && count.other >= count.english + 2;
@@ -87,7 +97,8 @@ impl LanguageId {
             return Self::Foreign;
         }
         let is_sentence = count.words >= 4 && has_no_english;
-        if is_sentence && has_accents && guess(text) == Some(false) {
+        if is_sentence && has_accents && (letters.have_many_accents() || guess(text) == Some(false))
+        {
             return Self::Foreign;
         }
         Self::Unclear
@@ -175,10 +186,19 @@ impl Letters {
         self.other > self.latin
     }
 
+    fn are_source_text(&self) -> bool {
+        self.symbols * 12 > self.latin
+    }
+
     fn are_prose(&self) -> bool {
         self.symbols * 25 <= self.latin
             && self.digits * 8 <= self.latin
             && self.small > self.capital
+    }
+
+    /// One letter in twenty-five. English has them in names and borrowed words, one in some hundreds.
+    fn have_many_accents(&self) -> bool {
+        self.accented * 25 >= self.latin
     }
 }
 
@@ -207,6 +227,16 @@ mod tests {
             "เรือข้ามฟากข้ามช่องแคบทุกเช้าและกลับก่อนค่ำ",
             "ফেরি প্রতিদিন সকালে প্রণালী পার হয় এবং রাত নামার আগে ফিরে আসে।",
             "ბორანი ყოველ დილით კვეთს სრუტეს და ღამემდე ბრუნდება.",
+            // Folded, these have `the`, `to`, `do`, `an` and `a`.
+            "Có nhiều lớp độ phức tạp được nghi ngờ là khác nhau, thế nhưng tổ chức của chúng vẫn chưa được chứng minh.",
+            // More capitals than small letters, and many digits.
+            "Die Harvard Business School und viele Sportanlagen der Universität, darunter das Harvard Stadium, \
+             liegen auf einem Campus in Allston gegenüber dem Charles River.",
+            "Der Schwarze Tod kam 1466, 1500, 1555 und 1596 nach Paris; er war fast jedes Jahr zwischen 1500 und 1850 \
+             an einem Ort der Küste, und 1720 starben dort 40.000 Menschen.",
+            // `in` is the most frequent word of Slovene too.
+            "Trajekt vsako jutro prečka ožino in se vrne, preden se na otoke spusti noč, in vsi na obali čakajo \
+             nanj ter mu mahajo in kličejo v pozdrav.",
             // Languages for which there are neither stop words nor statistics.
             "Kivuko huvuka mlango wa bahari kila asubuhi na kurudi kabla ya usiku kuingia katika visiwa, na watu \
              wote wa kijiji husubiri pwani mpaka kifike salama, kisha hurudi nyumbani kwao wakiwa na furaha.",
@@ -258,6 +288,12 @@ mod tests {
             (Foreign, "цена воды"),
             (Foreign, "水价"),
             (Foreign, "سعر الماء"),
+            (Foreign, "Nhà hát Mùa hè đã hoạt động được bao lâu?"),
+            (
+                Foreign,
+                "Apollo 1'in ekibi testlerini Kennedy Uzay Merkezi'nde nerede yaptı?",
+            ),
+            (English, "who runs the café in São Tomé"),
             (Unclear, "python os path"),
             (Unclear, "python go to next page"),
             (English, "ADAR1 binds to Dicer to cleave it"),

@@ -19,8 +19,9 @@ use weights::{HIDDEN, Weights};
 
 /// The model's revision as its authors number it, and how its weights are packed and its
 /// activations rounded here. Whoever changes the arithmetic counts the last number up.
-/// The last number counts what passages get a vector: since 3 only those in English.
-const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/3";
+/// The last number is the version of the rule that says which passages get a vector: those in English, since 4 by
+/// [`LanguageId`](crate::analysis::LanguageId) as it is now.
+const FINGERPRINT: &str = "granite-embedding-30m-english/9b5b0964/int8/4";
 
 /// How many tokens are passed through the layers together: enough to reuse each weight from the
 /// cache many times, few enough for the rows themselves to stay in it.

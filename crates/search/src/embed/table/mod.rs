@@ -12,8 +12,8 @@ use crate::fuse::Scale;
 use words::Words;
 
 /// Names the table; another table gets another name.
-/// Since v3 only passages in English have a vector.
-const FINGERPRINT: &str = "docent-table-256-v3";
+/// Only passages in English have a vector; v4 is the version of the rule that tells which are.
+const FINGERPRINT: &str = "docent-table-256-v4";
 /// How many numbers a vector has.
 const DIMENSIONS: usize = 256;
 /// What is looked at of a text; whatever cuts passages stays far below.
