@@ -13,12 +13,14 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
+use crate::call::Asker;
 use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, TURN_PATIENCE};
 use crate::http::budget::{ByteReservation, ConnectionShare};
 use crate::http::queue::AnswerQueue;
 use crate::http::refusal;
 use crate::message::{self, Message, Notification, Request};
+use crate::reply::Reply;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::trace::{self, TraceParent};
@@ -33,6 +35,12 @@ pub(crate) struct Sender {
 pub(crate) struct OccupiedMemory {
     _turn: Option<OwnedSemaphorePermit>,
     _body: Option<ByteReservation>,
+}
+
+/// What a request holds while it is worked on.
+struct RequestHold {
+    _permits: Vec<OwnedSemaphorePermit>,
+    _memory: Arc<OccupiedMemory>,
 }
 
 /// What became of a message.
@@ -71,17 +79,20 @@ struct State {
     in_flight: Vec<Arc<Semaphore>>,
     revision: Mutex<Revision>,
     working: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// Ends all work, that of requests whose id another one has taken over too.
+    ended: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Conversation {
     pub(crate) fn new(exchange: Exchange, out: AnswerSink, in_flight: Vec<Arc<Semaphore>>) -> Self {
         Self(Arc::new(State {
-            exchange,
+            exchange: exchange.for_connection(),
             out,
             in_flight,
             revision: Mutex::new(Revision::ASSUMED),
             working: Mutex::default(),
+            ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
     }
@@ -94,8 +105,16 @@ impl Conversation {
         body: Option<ByteReservation>,
     ) -> Receipt {
         let exchange = &self.0.exchange;
+        // A pipe has one client, who waits; on HTTP somebody else may hold all turns.
+        let patience = match &self.0.out {
+            AnswerSink::Pipe { .. } => None,
+            AnswerSink::Stream(_) => Some(TURN_PATIENCE),
+        };
+        let Ok(turn) = exchange.parse_turn(bytes.len(), patience).await else {
+            return Receipt::Busy(refusal::too_busy().answer(None));
+        };
         let memory = Arc::new(OccupiedMemory {
-            _turn: exchange.parse_turn(bytes.len()).await,
+            _turn: turn,
             _body: body,
         });
         let limits = &exchange.limits;
@@ -139,9 +158,7 @@ impl Conversation {
 
     /// Gives up everything still being worked on.
     pub(crate) fn cancel_all(&self) {
-        for (_, token) in lock(&self.0.working).drain() {
-            token.cancel();
-        }
+        self.0.ended.cancel();
     }
 
     async fn one(&self, text: &str, sender: &Sender, memory: &Arc<OccupiedMemory>) -> Receipt {
@@ -158,7 +175,10 @@ impl Conversation {
                         let Some(permits) = self.permits().await else {
                             return Receipt::Busy(refusal::too_busy().answer(Some(&request.id)));
                         };
-                        let held = (permits, Arc::clone(memory));
+                        let held = RequestHold {
+                            _permits: permits,
+                            _memory: Arc::clone(memory),
+                        };
                         self.start(&request, revision, sender, held);
                     }
                     Err(error) => self.send(error.answer(Some(&request.id))).await,
@@ -224,14 +244,8 @@ impl Conversation {
     }
 
     /// Works on a request in a task of its own, so that a slow tool holds up nobody.
-    fn start(
-        &self,
-        request: &Request<'_>,
-        revision: Revision,
-        sender: &Sender,
-        held: impl Send + 'static,
-    ) {
-        let cancel = CancellationToken::new();
+    fn start(&self, request: &Request<'_>, revision: Revision, sender: &Sender, held: RequestHold) {
+        let cancel = self.0.ended.child_token();
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
         let text = if bare {
@@ -243,34 +257,48 @@ impl Conversation {
         let exchange = &self.0.exchange;
         let asker = exchange.asker(&sender.caller, revision, sender.trace);
         self.0.tasks.spawn(async move {
-            if let Ok(Message::Request(request)) = message::parse(&text) {
-                let span = trace::request(&request.method, asker.trace, request.params.meta);
-                let exchange = &this.0.exchange;
-                let work = exchange
-                    .answer(&request, asker, cancel.clone())
-                    .instrument(span);
-                tokio::select! {
-                    reply = work => this.deliver(reply, &cancel).await,
-                    // A cancelled request gets no answer, as the protocol rules.
-                    () = cancel.cancelled() => {}
+            tokio::select! {
+                reply = this.work(text, asker, cancel.clone()) => {
+                    this.deliver(reply, &cancel, held).await;
                 }
+                // A cancelled request gets no answer, as the protocol rules.
+                () = cancel.cancelled() => {}
             }
             lock(&this.0.working).remove(&id);
-            drop(held);
         });
     }
 
-    async fn deliver(&self, reply: Reply, cancel: &CancellationToken) {
+    /// The answer to a request. Its text is let go of with the work: a listener stays for hours.
+    async fn work(&self, text: String, asker: Asker, cancel: CancellationToken) -> Option<Reply> {
+        let Ok(Message::Request(request)) = message::parse(&text) else {
+            return None;
+        };
+        let span = trace::request(&request.method, asker.trace, request.params.meta);
+        let share = match &self.0.out {
+            // Whoever does not read a pipe is not heard, which bounds what waits.
+            AnswerSink::Pipe { .. } => None,
+            AnswerSink::Stream(queue) => Some(queue.share()),
+        };
+        let work = self.0.exchange.answer(&request, asker, cancel, share);
+        Some(work.instrument(span).await)
+    }
+
+    async fn deliver(&self, reply: Option<Reply>, cancel: &CancellationToken, held: RequestHold) {
         match reply {
-            Reply::Whole(text, _) => self.send(text).await,
-            Reply::Stream(mut stream) => loop {
-                let text = tokio::select! {
-                    text = stream.next() => text,
-                    () = cancel.cancelled() => return,
-                };
-                let Some(text) = text else { return };
-                self.send(text).await;
-            },
+            None => {}
+            Some(Reply::Whole(text, _)) => self.send(text).await,
+            Some(Reply::Stream(mut stream)) => {
+                // Only work counts as in flight, and listening is none.
+                let _held = (!stream.is_listener()).then_some(held);
+                loop {
+                    let text = tokio::select! {
+                        text = stream.next() => text,
+                        () = cancel.cancelled() => return,
+                    };
+                    let Some(text) = text else { return };
+                    self.send(text).await;
+                }
+            }
         }
     }
 

@@ -7,28 +7,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
 use rmcp::service::serve_directly_with_ct;
-use rmcp::transport::OneshotTransport;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::{Auth, Caller, Lack};
 use crate::call::{Asker, ToolCall, invalid};
 use crate::descriptor;
 use crate::error::BuildError;
+use crate::http::budget::ConnectionShare;
 use crate::http::limits::Limits;
+use crate::listeners::{ListenerPermit, ListenerPlaces};
 use crate::message::{Params, Request};
 use crate::observe::{Outcome, Watch};
 use crate::rate::Rates;
+use crate::reply::{AnswerMeter, Reply, ReplyTransport};
 use crate::result::{SERVER_INFO, internal};
 use crate::revision::Revision;
-use crate::rpc::{RpcError, result_answer, to_text};
+use crate::rpc::{RpcError, result_answer};
 use crate::trace::TraceParent;
+
+/// How long a large body waits for its turn on HTTP; then its sender is told to come back in a second.
+pub(crate) const TURN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of a `subscriptions/listen`. What it asks for is kept for as long as it listens, so 2,000 listeners keep 32 MiB
+/// at most; 200 addresses of resources fit.
+const LISTEN_BYTES: usize = 16 * 1024;
 
 /// Answers requests for one app.
 #[derive(Clone)]
@@ -36,46 +44,20 @@ pub(crate) struct Exchange {
     pub(crate) app: App,
     pub(crate) limits: Arc<Limits>,
     pub(crate) auth: Option<Auth>,
-    listeners: Arc<Semaphore>,
+    listeners: Arc<ListenerPlaces>,
+    /// The listeners of one connection, where it carries many messages.
+    own_listeners: Option<Arc<Semaphore>>,
     big_parses: Arc<Semaphore>,
     rates: Arc<Rates>,
 }
 
-/// What comes back for one request.
-pub(crate) enum Reply {
-    /// The whole answer, and the error code when it is an error.
-    Whole(String, Option<i32>),
-    /// Messages that come while the work goes on, the last of them the answer.
-    Stream(Box<Stream>),
-}
-
-/// The messages of one request. Dropping it cancels the work behind it.
-pub(crate) struct Stream {
-    first: Option<ServerJsonRpcMessage>,
-    rest: mpsc::Receiver<ServerJsonRpcMessage>,
-    _cancel: DropGuard,
-    listener: Option<OwnedSemaphorePermit>,
-}
-
-impl Stream {
-    /// True for a listener, which may stay for hours and has no answer to wait for.
-    pub(crate) fn is_listener(&self) -> bool {
-        self.listener.is_some()
-    }
-
-    /// The next message as JSON text; nothing after the answer.
-    pub(crate) async fn next(&mut self) -> Option<String> {
-        let message = match self.first.take() {
-            Some(first) => Some(first),
-            None => self.rest.recv().await,
-        };
-        message.map(|message| to_text(&message))
-    }
-}
+/// Too many large bodies are being worked on.
+#[derive(Debug)]
+pub(crate) struct NoTurn;
 
 impl Exchange {
     pub(crate) fn new(app: App, limits: Arc<Limits>, auth: Option<Auth>) -> Self {
-        let listeners = Arc::new(Semaphore::new(limits.listen_streams));
+        let listeners = ListenerPlaces::new(limits.listen_streams);
         let big_parses = Arc::new(Semaphore::new(limits.big_parses));
         let rates = Arc::new(Rates::new(limits.calls_per_minute));
         Self {
@@ -83,29 +65,50 @@ impl Exchange {
             limits,
             auth,
             listeners,
+            own_listeners: None,
             big_parses,
             rates,
         }
     }
 
-    /// Waits until a body of this size may be parsed. Large ones take turns, on every transport, and keep their turn
-    /// until they are answered: what is made of them is larger than they are.
-    pub(crate) async fn parse_turn(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        if bytes <= self.limits.big_body {
-            return None;
-        }
-        self.big_parses.clone().acquire_owned().await.ok()
+    /// The same for one connection that carries many messages: it has a bound on its listeners.
+    pub(crate) fn for_connection(mut self) -> Self {
+        self.own_listeners = Some(Arc::new(Semaphore::new(self.limits.stream_in_flight)));
+        self
     }
 
-    /// The answer to a tool call that is larger than allowed, on every transport.
+    /// Waits until a body of this size may be parsed, for as long as `patience` where there is a bound. Large ones take
+    /// turns, on every transport, and keep their turn until they are answered: what is made of them is larger than they
+    /// are. Nothing else is held meanwhile, so that those who wait take nothing from small calls.
+    pub(crate) async fn parse_turn(
+        &self,
+        bytes: usize,
+        patience: Option<Duration>,
+    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+        if bytes <= self.limits.big_body {
+            return Ok(None);
+        }
+        let turn = self.big_parses.clone().acquire_owned();
+        let turn = match patience {
+            Some(patience) => timeout(patience, turn).await.map_err(|_| NoTurn)?,
+            None => turn.await,
+        };
+        turn.map(Some).map_err(|_| NoTurn)
+    }
+
+    /// The answer to a message that is larger than allowed, on every transport.
     pub(crate) fn oversized(&self, request: &Request<'_>) -> Option<String> {
-        let (most, size) = (self.limits.call_bytes, request.raw.len());
-        if request.method != "tools/call" || size <= most {
+        let (what, most) = match request.method.as_ref() {
+            "tools/call" => ("a tool call", self.limits.call_bytes),
+            "subscriptions/listen" => ("`subscriptions/listen`", LISTEN_BYTES),
+            _ => return None,
+        };
+        let size = request.raw.len();
+        if size <= most {
             return None;
         }
-        let error = RpcError::invalid_request(format!(
-            "a tool call may have {most} bytes, this has {size}"
-        ));
+        let error =
+            RpcError::invalid_request(format!("{what} may have {most} bytes, this has {size}"));
         Some(error.answer(Some(&request.id)))
     }
 
@@ -142,12 +145,14 @@ impl Exchange {
         }
     }
 
-    /// Answers one request. `cancel` fires when the client cancels or has gone.
+    /// Answers one request. `cancel` fires when the client cancels or has gone. Messages that wait for their reader
+    /// count against `share`.
     pub(crate) async fn answer(
         &self,
         request: &Request<'_>,
         asker: Asker,
         cancel: CancellationToken,
+        share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
         let outcome = match request.method.as_ref() {
             "tools/list" => self.tool_list(request, &asker),
@@ -161,7 +166,9 @@ impl Exchange {
                     ToolCall::too_soon(&self.app, &asker, wait)
                 }
                 Ok(Ok(call)) if self.must_stream(&call) => {
-                    return self.drive(request, asker, Some(call), cancel).await;
+                    return self
+                        .drive(request, (asker, Some(call)), cancel, share)
+                        .await;
                 }
                 Ok(Ok(call)) => {
                     let _guard = cancel.clone().drop_guard();
@@ -169,7 +176,7 @@ impl Exchange {
                 }
                 Err(error) => Err(error),
             },
-            _ => return self.drive(request, asker, None, cancel).await,
+            _ => return self.drive(request, (asker, None), cancel, share).await,
         };
         whole(request, outcome)
     }
@@ -249,21 +256,30 @@ impl Exchange {
         Ok(Value::Array(tools).to_string().into())
     }
 
+    /// A place to listen, for a request that does.
+    fn listener(
+        &self,
+        request: &Request<'_>,
+        caller: &Caller,
+    ) -> Result<Option<ListenerPermit>, RpcError> {
+        if request.method != "subscriptions/listen" {
+            return Ok(None);
+        }
+        let own = self.own_listeners.as_ref();
+        self.listeners.take(caller, own).map(Some)
+    }
+
     /// Runs a request on rmcp: a service of its own, for this one message, without a session.
     async fn drive(
         &self,
         request: &Request<'_>,
-        asker: Asker,
-        call: Option<ToolCall>,
+        (asker, call): (Asker, Option<ToolCall>),
         cancel: CancellationToken,
+        share: Option<&Arc<ConnectionShare>>,
     ) -> Reply {
-        let listener = if request.method == "subscriptions/listen" {
-            match self.listeners.clone().try_acquire_owned() {
-                Ok(permit) => Some(permit),
-                Err(_) => return whole(request, Err(busy())),
-            }
-        } else {
-            None
+        let listener = match self.listener(request, &asker.caller) {
+            Ok(listener) => listener,
+            Err(error) => return whole(request, Err(error)),
         };
         let message: ClientJsonRpcMessage = match serde_json::from_str(request.raw) {
             Ok(message) => message,
@@ -275,31 +291,23 @@ impl Exchange {
             }
         };
         let peer = peer(&asker, request);
+        let meter = share.map(|share| AnswerMeter {
+            owner: share.budget().slot(&asker.caller),
+            share: Arc::clone(share),
+        });
         let served = crate::handler::Served::new(self.app.clone(), asker, call);
-        let (transport, mut rest) = OneshotTransport::new(message);
+        let (transport, messages) = ReplyTransport::new(message, meter);
         let running = serve_directly_with_ct(served, transport, peer, cancel.clone());
+        let (work, kept) = oneshot::channel();
         tokio::spawn(async move {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "the task of a request ended badly");
             }
+            // What was given to it meanwhile goes with it.
+            drop(kept);
         });
-        let guard = cancel.drop_guard();
-        match rest.recv().await {
-            Some(ServerJsonRpcMessage::Error(error)) => {
-                let code = error.error.code.0;
-                Reply::Whole(to_text(&ServerJsonRpcMessage::Error(error)), Some(code))
-            }
-            Some(answer @ ServerJsonRpcMessage::Response(_)) => {
-                Reply::Whole(to_text(&answer), None)
-            }
-            Some(first) => Reply::Stream(Box::new(Stream {
-                first: Some(first),
-                rest,
-                _cancel: guard,
-                listener,
-            })),
-            None => whole(request, Err(internal(&Unanswered))),
-        }
+        let reply = messages.reply(cancel.drop_guard(), listener, work).await;
+        reply.unwrap_or_else(|| whole(request, Err(internal(&Unanswered))))
     }
 }
 
@@ -312,10 +320,6 @@ fn end(watch: Option<Watch>, outcome: Outcome) {
     if let Some(mut watch) = watch {
         watch.outcome = outcome;
     }
-}
-
-fn busy() -> RpcError {
-    RpcError::new(-32603, "too many clients are listening; try again later")
 }
 
 fn whole(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {

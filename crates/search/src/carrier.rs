@@ -98,6 +98,10 @@ impl Embedder for Carrier {
             .ok_or_else(|| Error::engine("the model gave too few vectors"))
     }
 
+    fn is_remote(&self) -> bool {
+        self.model.is_remote()
+    }
+
     fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
         self.model.query(text)
     }

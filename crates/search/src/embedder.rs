@@ -45,6 +45,12 @@ pub trait Embedder: Send + Sync + 'static {
         false
     }
 
+    /// Whether a question waits for another machine, so that more of them may be asked at once than there are
+    /// processors.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// The vector of a question, of length one.
     fn query(&self, text: &str) -> Result<Vec<f32>, Error>;
 }

@@ -7,6 +7,7 @@
 
 mod analysis;
 mod anchor;
+mod blocking;
 mod calendar;
 mod carrier;
 mod catalog;

@@ -17,6 +17,8 @@ const EVENT_STREAMS: usize = 8;
 const MESSAGES_EACH: usize = 40;
 const CONNECTIONS: usize = 24;
 const CALLS_EACH: usize = 30;
+/// Half a megabyte each is three times the budget.
+const ONE_ANSWER_CONNECTIONS: usize = 400;
 /// Enough for its slowest hundredth to be more than one call.
 const MEASURED: usize = 200;
 
@@ -125,6 +127,37 @@ fn unread_answers_take_a_bounded_part_of_the_memory() {
     drop((streams, connections));
     let again = until(|| (answers_for_one(&server) == share).then_some(()));
     assert!(again.is_some(), "not everything was let go of");
+}
+
+/// Connections that hold one unread answer each, and are opened again whenever one is cut: no share stops them.
+#[test]
+fn connections_with_one_unread_answer_each_starve_nobody() {
+    let dir = Dir::small();
+    let server = serve(&dir, &[]);
+    honest(&server, &AtomicBool::new(true));
+    let before = wire::memory(&server, "VmRSS");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| honest(&server, &done));
+        let mut hoard = std::collections::VecDeque::new();
+        for _ in 0..ONE_ANSWER_CONNECTIONS * 2 {
+            let mut connection = MuteConnection::open(&server);
+            connection.post(&fetch());
+            hoard.push_back(connection);
+            // Those that were opened first have been cut for the others.
+            if hoard.len() > ONE_ANSWER_CONNECTIONS {
+                hoard.pop_front();
+            }
+        }
+        for connection in &mut hoard {
+            connection.answered();
+        }
+        done.store(true, Ordering::SeqCst);
+        report("beside one answer each", reading.join().unwrap());
+    });
+    let peak = wire::memory(&server, "VmHWM");
+    let grown = peak.saturating_sub(before);
+    assert!(grown < MAX_GROWTH, "{} MiB", grown / MIB);
 }
 
 /// How many unread answers one connection may have when there are no others.

@@ -5,6 +5,7 @@
 //! the loop, one task each connection. The loop also makes the rounds and judges every connection.
 
 mod connection;
+mod evict;
 mod pulse;
 mod rules;
 mod stream;
@@ -84,6 +85,8 @@ pub async fn serve(
         AbortOnDropHandle::new(task)
     });
     let mut server = Server::new(service, limits, tls);
+    let budgets = server.budgets.clone();
+    let mut evicted_at = None;
     let mut stopping = pin!(shutdown.cancelled());
     let mut rounds = interval(server.rules.tick());
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -93,6 +96,10 @@ pub async fn serve(
             biased;
             () = stopping.as_mut() => break,
             _ = rounds.tick(), if !server.watches.is_empty() => server.make_round(),
+            () = eviction_called(&budgets, evicted_at) => {
+                server.evict();
+                evicted_at = Some(Instant::now());
+            }
             Some(ended) = server.tasks.join_next_with_id() => server.forget(ended),
             accepted = accept(&listener, resume) => {
                 resume = match accepted {
@@ -107,6 +114,16 @@ pub async fn serve(
     }
     server.close(listener).await;
     Ok(())
+}
+
+/// Waits for a call for eviction, but not so soon after the last that nothing else is done.
+async fn eviction_called(budgets: &ServerBudgets, evicted_at: Option<Instant>) {
+    if let Some(next) = evicted_at.map(|last| last + EVICT_EVERY)
+        && Instant::now() < next
+    {
+        sleep_until(next).await;
+    }
+    budgets.eviction_called().await;
 }
 
 async fn accept(
@@ -144,6 +161,9 @@ struct Server<S> {
     tasks: JoinSet<()>,
     watches: HashMap<Id, Watch>,
     turned_away: u64,
+    /// Connections that were evicted, since the last round; and those of them that are not gone yet.
+    evicted: u64,
+    leaving: usize,
     tls: Option<Tls>,
     budgets: ServerBudgets,
 }
@@ -160,12 +180,14 @@ impl<S: Answering> Server<S> {
             tasks: JoinSet::new(),
             watches: HashMap::new(),
             turned_away: 0,
+            evicted: 0,
+            leaving: 0,
             tls,
         }
     }
 
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
-        if self.tasks.len() >= self.limits.connections {
+        if !self.has_slot() {
             self.turned_away += 1;
             turn_away(stream, self.tls.is_some());
             return;
@@ -173,7 +195,7 @@ impl<S: Answering> Server<S> {
         hurry(&stream);
         let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
         let shares = self.budgets.connection();
-        let watch = Watch::new(Arc::clone(&pulse), Arc::clone(&shares.answers));
+        let watch = Watch::new(Arc::clone(&pulse), shares.clone());
         let connection = Connection {
             service: self.service.clone(),
             protocol: Arc::clone(&self.protocol),
@@ -194,16 +216,64 @@ impl<S: Answering> Server<S> {
                 error.id()
             }
         };
-        self.watches.remove(&id);
+        let watch = self.watches.remove(&id);
+        if watch.is_some_and(|watch| watch.is_evicted()) {
+            self.leaving = self.leaving.saturating_sub(1);
+        }
+    }
+
+    /// Whether one more connection can be taken. When all slots are taken, those who have sent no whole request yet
+    /// lose theirs, a few at a time: looking for them takes longer than accepting.
+    fn has_slot(&mut self) -> bool {
+        let cap = self.limits.connections;
+        if self.tasks.len().saturating_sub(self.leaving) < cap {
+            return true;
+        }
+        // Until they are gone there are more connections than slots, so their number is bounded too.
+        if self.leaving > cap / 8 {
+            return false;
+        }
+        let now = self.clock.refresh();
+        let cut = evict::headless(&mut self.watches, (cap / 32).max(1), now);
+        self.note_evicted(cut);
+        cut > 0
+    }
+
+    fn note_evicted(&mut self, count: usize) {
+        self.leaving += count;
+        self.evicted += count as u64;
+    }
+
+    /// Makes room in the budgets that are nearly spent.
+    fn evict(&mut self) {
+        let now = self.clock.refresh();
+        let (answers, requests) = (self.budgets.answers(), self.budgets.requests());
+        let unread = evict::unread(&mut self.watches, answers, &self.rules, now);
+        let heads = evict::heads(&mut self.watches, requests, now);
+        if requests.is_pressed() {
+            requests.pressure().spread();
+        }
+        self.note_evicted(unread + heads);
     }
 
     fn make_round(&mut self) {
         let now = self.clock.refresh();
         // Seven eighths full.
         self.rules.crowded = self.watches.len() * 8 >= self.limits.connections * 7;
-        self.rules.strained = self.budgets.is_strained();
+        self.rules.strained = self.budgets.answers().is_strained();
+        self.rules.flooded = self.budgets.requests().is_strained();
         for watch in self.watches.values_mut() {
             watch.attend(&self.rules, now);
+        }
+        self.evict();
+        self.report();
+    }
+
+    /// Says once a round how many had to go.
+    fn report(&mut self) {
+        if self.evicted > 0 {
+            let evicted = std::mem::take(&mut self.evicted);
+            tracing::warn!(evicted, "evicted connections that made no progress");
         }
         if self.turned_away > 0 {
             let cap = self.limits.connections;
@@ -276,6 +346,9 @@ fn turn_away(stream: TcpStream, in_tls: bool) {
     }
 }
 
+/// How often connections are evicted at most.
+const EVICT_EVERY: Duration = Duration::from_millis(10);
+
 /// A person waits for a shutdown, so the rounds are quicker then.
 const ROUND_WHEN_CLOSING: Duration = Duration::from_millis(10);
 
@@ -293,7 +366,7 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         // the two apart.
         .header_read_timeout(None)
         // What one connection can make us hold; the head has to fit in it.
-        .max_buf_size(limits.header_bytes.saturating_mul(2).max(8 * 1024));
+        .max_buf_size(head_bytes(limits));
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -305,6 +378,13 @@ fn protocol(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(limits.h2_ping_every)
         .keep_alive_timeout(limits.h2_ping_timeout);
     builder
+}
+
+/// The largest head: its target, its headers, and what HTTP/1 writes between a hundred of them. hyper takes no less than
+/// 8 KiB.
+fn head_bytes(limits: &Limits) -> usize {
+    let largest = limits.header_bytes.saturating_add(limits.uri_bytes);
+    largest.saturating_add(1024).max(8 * 1024)
 }
 
 #[cfg(test)]

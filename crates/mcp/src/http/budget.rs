@@ -7,14 +7,24 @@
 //! shares of their connections alone: behind a proxy all of them come from one address, and one of them must not
 //! spend the share of all.
 //!
+//! Shares do not stop many connections that hold one answer each. So a budget that is nearly spent evicts: it calls for
+//! the connections that make no progress to be cut ([`pressure`]), and whoever needs room waits a moment for it.
+//! A client that reads holds its answer for milliseconds, one that does not for as long as it is let, so the age tells
+//! them apart.
+//!
 //! What is counted costs three atomic additions for an answer, and no lock.
+
+mod pressure;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::response::Response;
+use tokio::time::sleep;
 
+pub(crate) use self::pressure::Pressure;
 use super::limits::Limits;
 use crate::auth::Caller;
 
@@ -25,7 +35,8 @@ const CALLER_PART: usize = 2;
 /// Counters for verified callers. Callers are hashed onto them with a random key, so nobody can choose whose
 /// counter to share, and the memory for them does not grow with their number.
 const CALLER_SLOTS: usize = 1024;
-/// What a connection that holds nothing may always take: probes and sign-in go on when the budget is spent.
+/// What a connection that holds nothing may take when the budget is spent, so that probes and sign-in go on. All of them
+/// together may overdraw it by [`overdraft`].
 pub(crate) const ALWAYS_ADMITTED: usize = 4 * 1024;
 
 /// Bytes that all connections together may hold.
@@ -35,6 +46,32 @@ pub(crate) struct ByteBudget {
     used: AtomicUsize,
     callers: Box<[AtomicUsize]>,
     hasher: RandomState,
+    /// Whether something larger than the whole budget is there.
+    oversized: AtomicBool,
+    pressure: Pressure,
+}
+
+/// How long a request is held back at a time while others are evicted, and how often.
+const RELIEF_STEP: Duration = Duration::from_millis(10);
+const RELIEF_STEPS: usize = 5;
+
+/// A sixteenth of the budget, and 16 small answers at least.
+const fn overdraft(total: usize) -> usize {
+    let part = total / 16;
+    if part > 16 * ALWAYS_ADMITTED {
+        part
+    } else {
+        16 * ALWAYS_ADMITTED
+    }
+}
+
+/// Why some bytes were not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shortage {
+    /// A connection or a caller holds its share: waiting for others does not help.
+    Share,
+    /// The budget is nearly spent, and whoever holds it without need can be evicted.
+    Budget,
 }
 
 /// The counter of a verified caller.
@@ -42,13 +79,63 @@ pub(crate) struct ByteBudget {
 pub(crate) struct OwnerSlot(usize);
 
 impl ByteBudget {
+    /// A budget from which nobody is evicted: what does not fit is refused at once.
     pub(crate) fn new(total: usize) -> Arc<Self> {
+        Self::evicting(total, Duration::ZERO)
+    }
+
+    /// A budget in which somebody waits so long for others to be evicted.
+    pub(crate) fn evicting(total: usize, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
             total,
             used: AtomicUsize::new(0),
             callers: (0..CALLER_SLOTS).map(|_| AtomicUsize::new(0)).collect(),
             hasher: RandomState::new(),
+            oversized: AtomicBool::new(false),
+            pressure: Pressure::new(patience),
         })
+    }
+
+    /// From here on eviction begins: seven eighths.
+    fn high_water(&self) -> usize {
+        self.total - self.total / 8
+    }
+
+    /// True while those who make no progress have to go.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.pressure.has_waiters() || self.is_nearly_spent()
+    }
+
+    pub(crate) fn is_nearly_spent(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.high_water()
+    }
+
+    /// How many bytes eviction should free: down to three quarters, and room for those who wait.
+    pub(crate) fn eviction_goal(&self) -> usize {
+        if !self.is_pressed() {
+            return 0;
+        }
+        let used = self.used.load(Ordering::Relaxed);
+        let wanted = used.saturating_add(self.pressure.waiting_bytes());
+        let goal = wanted.saturating_sub(self.total - self.total / 4);
+        goal.max(usize::from(self.pressure.has_waiters()))
+    }
+
+    /// Lets others be evicted before one more answer is made, for 50 ms at most. A request costs less to
+    /// keep than its answer, and the tasks of those who are cut get their turn meanwhile.
+    pub(crate) async fn relieve(&self) {
+        let _held_back = self.pressure.hold_back();
+        for _ in 0..RELIEF_STEPS {
+            if !self.is_nearly_spent() || !self.pressure.is_evicting() {
+                return;
+            }
+            self.pressure.call();
+            sleep(RELIEF_STEP).await;
+        }
+    }
+
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.pressure
     }
 
     /// True while half of it is spent: whoever does not take what waits for them has to make room then.
@@ -125,23 +212,57 @@ impl ConnectionShare {
         bytes: usize,
         caller: Option<OwnerSlot>,
     ) -> Option<ByteReservation> {
-        let mut reservation = ByteReservation {
+        let mut reservation = self.empty(caller);
+        reservation.grow(bytes).then_some(reservation)
+    }
+
+    /// The same, but where the budget is spent it waits a moment for others to be evicted.
+    pub(crate) async fn reserve_evicting(
+        self: &Arc<Self>,
+        bytes: usize,
+        caller: Option<OwnerSlot>,
+    ) -> Option<ByteReservation> {
+        let mut reservation = self.empty(caller);
+        reservation
+            .grow_evicting(bytes)
+            .await
+            .then_some(reservation)
+    }
+
+    fn empty(self: &Arc<Self>, caller: Option<OwnerSlot>) -> ByteReservation {
+        ByteReservation {
             share: Arc::clone(self),
             caller,
             bytes: 0,
-        };
-        reservation.grow(bytes).then_some(reservation)
+            oversized: None,
+        }
     }
 
     /// Counts some bytes that are held already, whatever the budget says.
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
-        ByteReservation {
-            share: Arc::clone(self),
-            caller: None,
-            bytes,
-        }
+        let mut reservation = self.empty(None);
+        reservation.bytes = bytes;
+        reservation
+    }
+}
+
+/// The right to be larger than the whole budget, which one has at a time.
+#[derive(Debug)]
+struct OversizedSlot(Arc<ByteBudget>);
+
+impl OversizedSlot {
+    fn claim(budget: &Arc<ByteBudget>) -> Option<Self> {
+        let taken = budget.oversized.swap(true, Ordering::AcqRel);
+        (!taken).then(|| Self(Arc::clone(budget)))
+    }
+}
+
+impl Drop for OversizedSlot {
+    fn drop(&mut self) {
+        self.0.oversized.store(false, Ordering::Release);
+        self.0.pressure.freed();
     }
 }
 
@@ -151,30 +272,90 @@ pub(crate) struct ByteReservation {
     share: Arc<ConnectionShare>,
     caller: Option<OwnerSlot>,
     bytes: usize,
+    oversized: Option<OversizedSlot>,
 }
 
 impl ByteReservation {
     /// Counts more bytes, or leaves everything as it is and says no.
     pub(crate) fn grow(&mut self, more: usize) -> bool {
+        self.try_grow(more).is_ok()
+    }
+
+    /// The same, but where the budget is spent it waits a moment for others to be evicted.
+    pub(crate) async fn grow_evicting(&mut self, more: usize) -> bool {
+        match self.try_grow(more) {
+            Ok(()) => true,
+            Err(Shortage::Share) => false,
+            // Boxed: it is rare, and its state would be part of every request.
+            Err(Shortage::Budget) => Box::pin(self.wait_for_room(more)).await,
+        }
+    }
+
+    async fn wait_for_room(&mut self, more: usize) -> bool {
+        let budget = Arc::clone(&self.share.budget);
+        let Some(mut place) = budget.pressure.enter(more, budget.total) else {
+            return false;
+        };
+        loop {
+            let next = place.next_chance();
+            match self.try_grow(more) {
+                Ok(()) => return true,
+                Err(Shortage::Share) => return false,
+                Err(Shortage::Budget) => {}
+            }
+            if !next.await {
+                return self.grow(more);
+            }
+        }
+    }
+
+    fn try_grow(&mut self, more: usize) -> Result<(), Shortage> {
         let budget = &self.share.budget;
-        // What is larger than the budget needs all of it, and can still be answered.
-        let more = more.min(budget.total.saturating_sub(self.bytes));
-        let own = self.bytes + more;
+        let mut own = self.bytes.saturating_add(more);
+        let mut slot = None;
+        if own > budget.total.max(ALWAYS_ADMITTED) {
+            // What is larger than the budget can still be answered, one at a time, and counts as half of it: all of it
+            // would never be free beside others.
+            own = (budget.total / 2).max(self.bytes);
+            if self.oversized.is_none() {
+                slot = OversizedSlot::claim(budget);
+                if slot.is_none() {
+                    return Err(Shortage::Budget);
+                }
+            }
+        }
+        let more = own - self.bytes;
         let held = self.share.held.fetch_add(more, Ordering::Relaxed) + more;
         let used = budget.used.fetch_add(more, Ordering::Relaxed) + more;
         let counter = budget.counter(self.caller);
         let of_caller = counter.map_or(own, |held| held.fetch_add(more, Ordering::Relaxed) + more);
         self.bytes = own;
-        let free = budget.total.saturating_sub(used);
-        // Whoever holds nothing else may take one thing of any size, as long as there is room for it.
-        let fits = used <= budget.total
-            && (held == own || held <= free / CONNECTION_PART)
-            && (of_caller == own || of_caller <= free / CALLER_PART);
-        let admitted = fits || (held == own && own <= ALWAYS_ADMITTED);
-        if !admitted {
-            self.release(more);
+        let pressed = used > budget.high_water();
+        if pressed {
+            budget.pressure.call();
         }
-        admitted
+        // Whoever holds nothing else may take one thing of any size, as long as there is room for it.
+        let within = |free: usize| {
+            (held == own || held <= free / CONNECTION_PART)
+                && (of_caller == own || of_caller <= free / CALLER_PART)
+        };
+        let total = budget.total;
+        let fits = used <= total && within(total - used);
+        let small = held == own && own <= ALWAYS_ADMITTED && used <= total + overdraft(total);
+        if fits || small {
+            if slot.is_some() {
+                self.oversized = slot;
+            }
+            return Ok(());
+        }
+        // Evicting others helps whoever would be admitted if nobody else were here.
+        let shortage = if pressed && within(total.saturating_sub(held)) {
+            Shortage::Budget
+        } else {
+            Shortage::Share
+        };
+        self.release(more);
+        Err(shortage)
     }
 
     /// Gives some of it to somebody else, without counting anew.
@@ -185,6 +366,7 @@ impl ByteReservation {
             share: Arc::clone(&self.share),
             caller: self.caller,
             bytes,
+            oversized: None,
         }
     }
 
@@ -206,6 +388,7 @@ impl ByteReservation {
 impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.release(self.bytes);
+        self.share.budget.pressure.freed();
     }
 }
 
@@ -219,14 +402,27 @@ pub(crate) struct ServerBudgets {
 impl ServerBudgets {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            answers: ByteBudget::new(limits.unread_bytes),
-            bodies: ByteBudget::new(limits.request_bytes),
+            answers: ByteBudget::evicting(limits.unread_bytes, limits.room_wait),
+            bodies: ByteBudget::evicting(limits.request_bytes, limits.room_wait),
         }
     }
 
-    /// True while answers that nobody takes have to make room.
-    pub(crate) fn is_strained(&self) -> bool {
-        self.answers.is_strained()
+    /// Answers that wait to be written.
+    pub(crate) fn answers(&self) -> &ByteBudget {
+        &self.answers
+    }
+
+    /// Requests that are not answered yet: heads and bodies.
+    pub(crate) fn requests(&self) -> &ByteBudget {
+        &self.bodies
+    }
+
+    /// Waits until one of them calls for eviction.
+    pub(crate) async fn eviction_called(&self) {
+        tokio::select! {
+            () = self.answers.pressure.called() => {}
+            () = self.bodies.pressure.called() => {}
+        }
     }
 
     pub(crate) fn connection(&self) -> ConnectionShares {
@@ -261,6 +457,10 @@ impl ConnectionShares {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
+    use futures::{FutureExt as _, poll};
+
     use super::*;
 
     const TOTAL: usize = 1700 * 1024;
@@ -307,14 +507,122 @@ mod tests {
         assert!(two.reserve(TOTAL / 2 + 1, None).is_none());
         let rest = two.reserve(TOTAL / 2, None);
         assert!(rest.is_some());
+        assert!(share(&budget).reserve(ALWAYS_ADMITTED + 1, None).is_none());
         drop((half, rest));
-        // More than the budget takes all of it.
-        let all = one.reserve(TOTAL * 3, None);
-        assert_eq!((all.is_some(), budget.used()), (true, TOTAL));
-        assert!(two.reserve(ALWAYS_ADMITTED + 1, None).is_none());
-        assert!(two.reserve(ALWAYS_ADMITTED, None).is_some(), "probes go on");
-        drop(all);
         assert_eq!((budget.used(), one.held(), two.held()), (0, 0, 0));
+    }
+
+    #[test]
+    fn first_answers_of_many_connections_stay_within_the_budget() {
+        let budget = ByteBudget::new(TOTAL);
+        let mut kept = Vec::new();
+        for _ in 0..400 {
+            kept.extend(share(&budget).reserve(TOTAL / 100, None));
+        }
+        assert_eq!((kept.len(), budget.used()), (100, TOTAL));
+        // Probes go on, and overdraw it by a sixteenth at most.
+        for _ in 0..400 {
+            kept.extend(share(&budget).reserve(ALWAYS_ADMITTED, None));
+        }
+        let over = budget.used() - TOTAL;
+        assert!(over > 0 && over <= TOTAL / 16, "{over}");
+    }
+
+    #[test]
+    fn one_answer_larger_than_the_budget_at_a_time_counts_as_half_of_it() {
+        let budget = ByteBudget::new(TOTAL);
+        let (one, two) = (share(&budget), share(&budget));
+        let beside = share(&budget).reserve(TOTAL / 4, None).unwrap();
+        let huge = one.reserve(TOTAL * 3, None).unwrap();
+        assert_eq!(budget.used(), TOTAL / 4 + TOTAL / 2);
+        assert!(two.reserve(TOTAL + 1, None).is_none(), "one at a time");
+        assert!(two.reserve(TOTAL / 4, None).is_some(), "others go on");
+        drop((huge, beside));
+        assert!(two.reserve(TOTAL + 1, None).is_some());
+        assert_eq!((budget.used(), one.held(), two.held()), (0, 0, 0));
+    }
+
+    /// A budget in which somebody waits for a second, of which so much is spent by another connection.
+    fn spent(bytes: usize) -> (Arc<ByteBudget>, ByteReservation) {
+        let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
+        let reservation = share(&budget).reserve(bytes, None).unwrap();
+        (budget, reservation)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_finds_the_budget_spent_calls_for_eviction_and_gets_the_room() {
+        let (budget, stalled) = spent(TOTAL);
+        let newcomer = share(&budget);
+        let mut waiting = Box::pin(newcomer.reserve_evicting(TOTAL / 2, None));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        assert!(budget.pressure().has_waiters());
+        assert!(budget.eviction_goal() >= TOTAL / 2);
+        budget.pressure().called().await;
+        drop(stalled);
+        assert!(waiting.await.is_some());
+        assert!(!budget.pressure().has_waiters());
+        assert_eq!(budget.eviction_goal(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever_or_for_a_share() {
+        let (budget, _stalled) = spent(TOTAL);
+        let newcomer = share(&budget);
+        assert!(newcomer.reserve_evicting(TOTAL / 2, None).await.is_none());
+        assert!(!budget.pressure().has_waiters());
+
+        // A 17th and one byte more is refused at once, however full the budget is.
+        for bytes in [0, TOTAL - TOTAL / 17] {
+            let (budget, _stalled) = spent(bytes);
+            let own = share(&budget);
+            let _first = own.reserve(TOTAL / 17, None).unwrap();
+            let refused = own.reserve_evicting(1, None).now_or_never();
+            assert!(matches!(refused, Some(None)), "{bytes}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_eighth_of_the_budget_may_wait_and_one_of_any_size() {
+        let (budget, _stalled) = spent(TOTAL);
+        let shares: Vec<_> = (0..3).map(|_| share(&budget)).collect();
+        let mut huge = Box::pin(shares[0].reserve_evicting(TOTAL / 2, None));
+        assert!(poll!(huge.as_mut()).is_pending());
+        let mut next = Box::pin(shares[1].reserve_evicting(TOTAL / 8, None));
+        assert!(matches!(poll!(next.as_mut()), Poll::Ready(None)));
+        drop(huge);
+        let mut eighth = Box::pin(shares[1].reserve_evicting(TOTAL / 8, None));
+        assert!(poll!(eighth.as_mut()).is_pending());
+        let mut more = Box::pin(shares[2].reserve_evicting(ALWAYS_ADMITTED + 1, None));
+        assert!(matches!(poll!(more.as_mut()), Poll::Ready(None)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_held_back_while_others_are_evicted() {
+        let (budget, stalled) = spent(TOTAL);
+        let mut held_back = Box::pin(budget.relieve());
+        assert!(poll!(held_back.as_mut()).is_pending());
+        budget.pressure().called().await;
+        drop(stalled);
+        held_back.await;
+        assert!(budget.relieve().now_or_never().is_some(), "there is room");
+        // Where nobody goes, it goes on all the same; and where nobody is evicted, at once.
+        let (budget, _stalled) = spent(TOTAL);
+        budget.relieve().await;
+        let budget = ByteBudget::new(TOTAL);
+        let _held = share(&budget).reserve(TOTAL, None).unwrap();
+        assert!(budget.relieve().now_or_never().is_some());
+    }
+
+    #[test]
+    fn seven_eighths_call_for_eviction_down_to_three_quarters() {
+        let budget = ByteBudget::evicting(TOTAL, Duration::from_secs(1));
+        let own = share(&budget);
+        let mut held = own.reserve(TOTAL - TOTAL / 8, None).unwrap();
+        assert!(budget.pressure().called().now_or_never().is_none());
+        assert_eq!(budget.eviction_goal(), 0);
+        assert!(held.grow(1));
+        assert!(budget.pressure().called().now_or_never().is_some());
+        assert_eq!(budget.eviction_goal(), TOTAL / 8 + 1);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::future::join_all;
 use http::{HeaderMap, StatusCode, Uri, header};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
@@ -14,13 +13,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::answer::{self, Form};
-use super::budget::{ByteReservation, ConnectionShares};
+use super::batch::Batch;
+use super::budget::{ByteReservation, ConnectionShare, ConnectionShares};
 use super::{body, era, refusal};
 use crate::auth::Caller;
 use crate::call::Asker;
 use crate::era::{is_bare_discover, with_metadata};
-use crate::exchange::{Exchange, Reply, Stream};
+use crate::exchange::{Exchange, TURN_PATIENCE};
 use crate::message::{self, Message, Params, Request};
+use crate::reply::{Reply, ReplyStream};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
 use crate::trace::{self, TraceParent};
@@ -50,10 +51,11 @@ impl Front {
             Ok(received) => received,
             Err(refusal) => return refusal,
         };
-        let sender = Sender {
+        let sender = HttpSender {
             caller,
             headers: &received.headers,
             path: received.uri.path(),
+            share: received.shares.as_ref().map(|shares| &shares.answers),
         };
         let answer = self.answer(&sender, &received.bytes).await;
         ConnectionShares::assign(received.shares.as_ref(), caller, answer)
@@ -70,13 +72,15 @@ pub(crate) struct ReceivedRequest {
 }
 
 /// Who sent a message, and how.
-struct Sender<'a> {
-    caller: &'a Caller,
-    headers: &'a HeaderMap,
+pub(super) struct HttpSender<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) headers: &'a HeaderMap,
     path: &'a str,
+    /// What the connection holds of the budget for answers, on a server of ours.
+    pub(super) share: Option<&'a Arc<ConnectionShare>>,
 }
 
-impl Sender<'_> {
+impl HttpSender<'_> {
     /// ChatGPT offers to sign in for one tool when the tool's result says so, and takes a 401 for a broken
     /// server; everybody else needs the 401.
     fn reads_challenges_in_results(&self, request: &Request<'_>) -> bool {
@@ -101,8 +105,11 @@ pub(crate) async fn receive(
     }
     let limits = &front.exchange.limits;
     let shares = parts.extensions.remove::<ConnectionShares>();
-    let share = shares.as_ref().map(|shares| &shares.bodies);
-    let received = body::receive(body, limits.body_bytes, limits, share)
+    let account = shares.as_ref().map(|shares| body::BodyAccount {
+        share: &shares.bodies,
+        headers: &parts.headers,
+    });
+    let received = body::receive(body, limits.body_bytes, limits, account)
         .await
         .map_err(IntoResponse::into_response)?;
     Ok(ReceivedRequest {
@@ -131,28 +138,31 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl Front {
-    async fn answer(&self, sender: &Sender<'_>, bytes: &[u8]) -> Response {
+    async fn answer(&self, sender: &HttpSender<'_>, bytes: &[u8]) -> Response {
         let limits = &self.exchange.limits;
+        // First the turn: those who wait for one hold no place that a small call could have.
+        let turn = self.exchange.parse_turn(bytes.len(), Some(TURN_PATIENCE));
+        let Ok(_turn) = turn.await else {
+            return refusal::busy();
+        };
         let Ok(permit) = self.in_flight.clone().try_acquire_owned() else {
             return refusal::busy();
         };
-        let _turn = self.exchange.parse_turn(bytes.len()).await;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => answer::refuse(StatusCode::BAD_REQUEST, &error),
-            Ok(message::Body::Batch(items)) => self.batch(sender, &items).await,
+            Ok(message::Body::Batch(items)) => self.batch(sender, &items, permit).await,
             Ok(message::Body::One(text)) => {
                 let form = Form::of(sender.headers);
-                match self.one(sender, text, true).await {
+                match self.one(sender, text, None).await {
                     Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
                     Ok(Done::Reply(Reply::Stream(stream), _)) if form == Form::Json => {
                         unstreamed(stream).await
                     }
-                    Ok(Done::Reply(Reply::Stream(stream), _)) => {
-                        // Only work counts as in flight, and listening is none.
-                        let kept = (!stream.is_listener()).then_some(permit);
-                        answer::stream(stream, limits.sse_keep_alive, kept)
+                    Ok(Done::Reply(Reply::Stream(mut stream), _)) => {
+                        stream.keep(permit);
+                        answer::stream(stream, limits.sse_keep_alive)
                     }
                     Ok(Done::Accepted) => StatusCode::ACCEPTED.into_response(),
                     Ok(Done::Forbidden(refusal)) => *refusal,
@@ -162,12 +172,12 @@ impl Front {
         }
     }
 
-    /// One message; `alone` when the status of the answer is its own.
-    async fn one(
+    /// One message. In a batch, the status of the answer is not its own, and it takes a place of its own.
+    pub(super) async fn one(
         &self,
-        sender: &Sender<'_>,
+        sender: &HttpSender<'_>,
         text: &str,
-        alone: bool,
+        batch: Option<&Batch<'_>>,
     ) -> Result<Done, (StatusCode, String)> {
         let bad = |error: &RpcError, id| (StatusCode::BAD_REQUEST, error.answer(id));
         match message::parse(text) {
@@ -179,17 +189,27 @@ impl Front {
             // Closing the connection is how a client of a stateless server cancels.
             Ok(Message::Notification(_)) => Ok(Done::Accepted),
             Ok(Message::Request(request)) => {
-                if let Some(refusal) = self.forbidden(sender, &request).filter(|_| alone) {
-                    return Ok(Done::Forbidden(Box::new(refusal)));
+                let Some(batch) = batch else {
+                    if let Some(refusal) = self.forbidden(sender, &request) {
+                        return Ok(Done::Forbidden(Box::new(refusal)));
+                    }
+                    return self.request(sender, &request).await;
+                };
+                let permit = batch
+                    .admit(&self.in_flight)
+                    .map_err(|error| (StatusCode::OK, error.answer(Some(&request.id))))?;
+                let mut done = self.request(sender, &request).await?;
+                if let Done::Reply(Reply::Stream(stream), _) = &mut done {
+                    stream.keep(permit);
                 }
-                self.request(sender, &request).await
+                Ok(done)
             }
         }
     }
 
     /// The answer to a call that needs signing in, or more than was granted, for clients that act on its
     /// status.
-    fn forbidden(&self, sender: &Sender<'_>, request: &Request<'_>) -> Option<Response> {
+    fn forbidden(&self, sender: &HttpSender<'_>, request: &Request<'_>) -> Option<Response> {
         let auth = self.exchange.auth.as_ref()?;
         if request.method != "tools/call" || sender.reads_challenges_in_results(request) {
             return None;
@@ -204,7 +224,7 @@ impl Front {
 
     async fn request(
         &self,
-        sender: &Sender<'_>,
+        sender: &HttpSender<'_>,
         request: &Request<'_>,
     ) -> Result<Done, (StatusCode, String)> {
         if let Some(answer) = self.exchange.oversized(request) {
@@ -216,7 +236,8 @@ impl Front {
         let trace = TraceParent::of(headers);
         let asker = self.exchange.asker(caller, revision, trace);
         let span = trace::request(&request.method, trace, request.params.meta);
-        let work = self.work(request, asker).instrument(span.clone());
+        let work = self.work(request, asker, sender.share);
+        let work = work.instrument(span.clone());
         let reply = work.await;
         if let Reply::Whole(_, Some(code)) = &reply {
             span.record("code", code);
@@ -225,82 +246,40 @@ impl Front {
     }
 
     /// The answer to a request whose revision is known.
-    async fn work(&self, request: &Request<'_>, asker: Asker) -> Reply {
+    async fn work(
+        &self,
+        request: &Request<'_>,
+        asker: Asker,
+        share: Option<&Arc<ConnectionShare>>,
+    ) -> Reply {
         let cancel = CancellationToken::new();
         let is_modern = asker.revision.is_modern();
         let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
         if needs_metadata {
             let text = with_metadata(request.raw);
             if let Ok(Message::Request(request)) = message::parse(&text) {
-                return self.exchange.answer(&request, asker, cancel).await;
+                return self.exchange.answer(&request, asker, cancel, share).await;
             }
         }
-        self.exchange.answer(request, asker, cancel).await
-    }
-
-    /// A batch, for the one revision that had them.
-    async fn batch(&self, sender: &Sender<'_>, items: &[&RawValue]) -> Response {
-        let headers = sender.headers;
-        let version = headers
-            .get("mcp-protocol-version")
-            .and_then(|value| value.to_str().ok());
-        if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
-            let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
-            return answer::refuse(StatusCode::BAD_REQUEST, &error);
-        }
-        // At once, so that a batch may take as long as one call and no longer.
-        let work = items.iter().map(|item| async move {
-            match self.one(sender, item.get(), false).await {
-                Ok(Done::Accepted | Done::Forbidden(_)) => None,
-                Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => None,
-                Ok(Done::Reply(Reply::Stream(stream), _)) => Some(answer::last(stream).await),
-                Ok(Done::Reply(Reply::Whole(text, _), _)) => Some(text),
-                Err((_, text)) => Some(text),
-            }
-        });
-        let answers: Vec<String> = join_all(work).await.into_iter().flatten().collect();
-        if answers.is_empty() {
-            return StatusCode::ACCEPTED.into_response();
-        }
-        if Form::of(headers) == Form::EventStream && !accepts_json(headers) {
-            let events: String = answers
-                .iter()
-                .map(|text| format!("data: {text}\n\n"))
-                .collect();
-            return answer::stream_head(Body::from(events));
-        }
-        answer::json(StatusCode::OK, format!("[{}]", answers.join(",")))
+        self.exchange.answer(request, asker, cancel, share).await
     }
 }
 
 /// What became of one message.
-enum Done {
+pub(super) enum Done {
     Reply(Reply, Revision),
     Accepted,
     Forbidden(Box<Response>),
 }
 
 /// A stream for a client that takes JSON alone: its last message is the answer.
-async fn unstreamed(stream: Box<Stream>) -> Response {
+async fn unstreamed(stream: Box<ReplyStream>) -> Response {
     if stream.is_listener() {
         let error =
             RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
         return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
     }
     answer::json(StatusCode::OK, answer::last(stream).await)
-}
-
-fn accepts_json(headers: &HeaderMap) -> bool {
-    let mut values = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .peekable();
-    values.peek().is_none()
-        || values.any(|value| {
-            let value = value.to_ascii_lowercase();
-            value.contains("application/json") || value.contains("*/*")
-        })
 }
 
 /// A refusal by the headers is worth a log line: it is how a host's change is noticed first.

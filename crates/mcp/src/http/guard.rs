@@ -181,6 +181,10 @@ impl Guard {
         if target > self.uri_bytes {
             return Err(Refusal::TargetTooLong);
         }
+        // hyper refuses more on HTTP/1. On HTTP/2 one byte of a packed head can be a field, which takes a hundred here.
+        if headers.len() > MAX_FIELDS {
+            return Err(Refusal::TooManyFields);
+        }
         let size = |(name, value): (&http::HeaderName, &HeaderValue)| {
             name.as_str().len().saturating_add(value.len())
         };
@@ -265,6 +269,9 @@ impl Guard {
         }
     }
 }
+
+/// Header fields of a request.
+pub(crate) const MAX_FIELDS: usize = 100;
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 

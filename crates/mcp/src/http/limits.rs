@@ -43,6 +43,11 @@ pub struct Limits {
     /// The same while half of `unread_bytes` is spent. Then taking a little is not enough either: what waits has to
     /// go within about sixteen times as long.
     pub unread_strained: Duration,
+    /// The same while somebody waits for room in a spent budget: who has taken nothing for this long can be evicted,
+    /// those who have waited longest first. Ten times as long where the budget is nearly spent and nobody waits.
+    pub unread_full: Duration,
+    /// How long an answer or a body waits for room in a spent budget while others are evicted.
+    pub room_wait: Duration,
     /// How old a connection may become before it is closed after its current answers, so that
     /// load spreads again after a restart of one replica.
     pub age: Duration,
@@ -63,7 +68,7 @@ pub struct Limits {
     /// Bytes of answers that wait to be written, of all connections and transports together. A connection may hold
     /// a sixteenth of what is free of it, a verified caller half.
     pub unread_bytes: usize,
-    /// Bytes of request bodies that are still coming or being worked on, shared out in the same way.
+    /// Bytes of request heads and bodies that are still coming or being worked on, shared out in the same way.
     pub request_bytes: usize,
     /// Bodies over `big_body` parsed at once: JSON can grow a hundredfold in memory.
     pub big_parses: usize,
@@ -126,6 +131,8 @@ impl Default for Limits {
             stall: Duration::from_secs(60),
             unread: Duration::from_secs(30),
             unread_strained: Duration::from_secs(2),
+            unread_full: Duration::from_millis(50),
+            room_wait: Duration::from_secs(1),
             age: Duration::from_secs(600),
             linger: Duration::from_millis(500),
             shutdown: Duration::from_secs(30),
@@ -158,6 +165,18 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The same for a listener beside the server, such as one for metrics: its callers are few, and what they hold
+    /// should add little to what the server itself may.
+    #[must_use]
+    pub fn for_side_listener(mut self) -> Self {
+        self.unread_bytes = self.unread_bytes.min(4 * MIB);
+        self.request_bytes = self.request_bytes.min(MIB);
+        self.connections = self.connections.min(64);
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +205,10 @@ mod tests {
         assert!(
             limits.unread_strained < limits.unread && limits.unread < limits.stall,
             "unread answers would wait for the general limit"
+        );
+        assert!(
+            10 * limits.unread_full < limits.room_wait,
+            "nobody would be evicted in time"
         );
         assert!(limits.sign_in_bytes <= limits.body_bytes);
         // One connection alone holds a 17th.

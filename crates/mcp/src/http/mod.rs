@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub(crate) mod answer;
+mod batch;
 pub mod body;
 pub(crate) mod budget;
 pub(crate) mod era;

@@ -33,10 +33,15 @@ pub(crate) fn busy() -> Response {
 }
 
 /// More answers wait to be read than this connection, its caller or all of them together may have.
-pub(crate) fn unread() -> Response {
+pub(crate) fn too_many_unread() -> RpcError {
     let hint = "read the answers that wait on this connection, then try again";
     let error = RpcError::new(INTERNAL_ERROR, "too many answers wait to be read");
-    later(error.with_data(json!({"hint": hint})).answer(None))
+    error.with_data(json!({"hint": hint}))
+}
+
+/// The answer to a message that was not worked on for that reason.
+pub(crate) fn unread() -> Response {
+    later(too_many_unread().answer(None))
 }
 
 /// Has the client come back in a second.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use super::accept::Peer;
-use super::body::ReceivedBody;
+use super::body::{BodyAccount, ReceivedBody};
 use super::budget::ConnectionShares;
 use super::limits::Limits;
 use super::{body, well_known};
@@ -343,8 +343,11 @@ impl Routes {
         };
         let shares = parts.extensions.get::<ConnectionShares>();
         let (in_flight, most) = self.bounds(route);
-        let share = shares.map(|shares| &shares.bodies);
-        let received = match body::receive(body, most, &self.limits, share).await {
+        let account = shares.map(|shares| BodyAccount {
+            share: &shares.bodies,
+            headers: &parts.headers,
+        });
+        let received = match body::receive(body, most, &self.limits, account).await {
             Ok(received) => received,
             Err(error) => return error.into_response(),
         };

@@ -9,6 +9,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use bytes::Bytes;
 use docent_mcp::http::limits::Limits;
+use futures::StreamExt as _;
 
 use crate::client::{self, SHORT, Server, h2, patient, soon};
 use crate::serving;
@@ -71,6 +72,56 @@ async fn in_a_crowd_idle_connections_give_way() {
     }
     admitted(&server).await;
     drop(crowd);
+}
+
+#[tokio::test]
+async fn connections_without_a_whole_head_lose_their_slots_to_newcomers() {
+    let server = serving(Limits {
+        connections: 8,
+        ..patient()
+    })
+    .await;
+    let mut good = server.client().await;
+    assert_eq!(good.get("/").await.status, 200);
+    // Every wait is endless here: who comes later gets the slot of who came first.
+    let starts: [&[u8]; 3] = [b"", b"G", &h2::PREFACE[..10]];
+    let mut hoard = Vec::new();
+    for start in starts.into_iter().cycle().take(60) {
+        let mut client = server.client().await;
+        client.send(start).await;
+        hoard.push(client);
+    }
+    admitted(&server).await;
+    assert_eq!(good.get("/").await.status, 200, "a request was answered");
+}
+
+#[tokio::test]
+async fn heads_that_do_not_end_share_a_budget() {
+    let limits = Limits {
+        request_bytes: 100 * 1024,
+        ..patient()
+    };
+    let server = serving(limits).await;
+    let head = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: {}",
+        "x".repeat(20_000)
+    );
+    let mut hoard = Vec::new();
+    for _ in 0..20 {
+        let mut client = server.client().await;
+        client.send(&head).await;
+        hoard.push(client);
+    }
+    // All but five have to go, though each may take for ever.
+    let mut ended = futures::stream::FuturesUnordered::new();
+    for client in hoard {
+        ended.push(client.rest());
+    }
+    for _ in 0..15 {
+        let said = soon("the end of a head", ended.next()).await.unwrap();
+        assert_eq!(said, "");
+    }
+    assert_eq!(server.client().await.get("/").await.status, 200);
 }
 
 #[tokio::test]

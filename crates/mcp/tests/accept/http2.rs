@@ -128,3 +128,17 @@ async fn a_large_http2_header_list_is_refused() {
     let frame = client.frame_of(h2::HEADERS).await.unwrap();
     assert_ne!(frame.payload.first(), Some(&0x88));
 }
+
+/// One byte of a packed head can be a field, which takes a hundred bytes in memory.
+#[tokio::test]
+async fn more_than_a_hundred_header_fields_are_refused_before_the_body_comes() {
+    let server = serving(patient()).await;
+    let mut client = h2_client(&server).await;
+    for (stream, fields, status) in [(1, 100, b"\x88"), (3, 101, b"\x48")] {
+        client.send(h2::packed(stream, fields)).await;
+        let frame = client.frame_of(h2::HEADERS).await.unwrap();
+        assert_eq!(frame.stream, stream);
+        // 0x88 is a 200, 0x48 any status that is not in the static table.
+        assert_eq!(&frame.payload[..1], status, "{fields} fields");
+    }
+}

@@ -1,5 +1,7 @@
 //! Answers that nobody reads: counted for all connections together, and let go of in time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -49,6 +51,8 @@ fn lenient() -> Limits {
     Limits {
         unread: crate::client::NEVER,
         unread_strained: crate::client::NEVER,
+        unread_full: crate::client::NEVER,
+        room_wait: Duration::ZERO,
         ..patient()
     }
 }
@@ -127,6 +131,71 @@ async fn when_the_budget_is_spent_large_answers_come_later_and_small_ones_now() 
     drop(client);
     soon("the unread answer", rung.recv()).await.unwrap();
     assert_eq!(other.get("/").await.status, 200);
+}
+
+/// Answers of a size that are in memory, and the most there ever were.
+#[derive(Debug, Default)]
+struct Alive {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct Living(Vec<u8>, Arc<Alive>);
+
+impl Living {
+    fn new(size: usize, alive: Arc<Alive>) -> Self {
+        let now = alive.now.fetch_add(1, Ordering::SeqCst) + 1;
+        alive.most.fetch_max(now, Ordering::SeqCst);
+        Self(vec![b'x'; size], alive)
+    }
+}
+
+impl AsRef<[u8]> for Living {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.1.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Shares do not stop connections that hold one answer each, so whoever does not read is evicted for whoever does.
+#[tokio::test]
+async fn four_hundred_connections_with_one_unread_answer_each_starve_nobody() {
+    const SIZE: usize = 63 * KIB;
+    const ROOM: usize = 40;
+    let limits = Limits {
+        unread_bytes: ROOM * 64 * KIB,
+        // Nobody is too young, and whoever waits gets room in the end: no time decides anything here.
+        unread_full: Duration::ZERO,
+        room_wait: crate::client::NEVER,
+        ..lenient()
+    };
+    let alive = Arc::new(Alive::default());
+    let answer = {
+        let alive = Arc::clone(&alive);
+        move || async move {
+            let bytes = Bytes::from_owner(Living::new(SIZE, Arc::clone(&alive)));
+            Response::new(Body::from(bytes))
+        }
+    };
+    let server = Server::start(limits, Router::new().route("/", get(answer))).await;
+    let mut hoard = Vec::new();
+    for count in 0..400 {
+        let mut client = mute(&server).await;
+        assert!(is_answered(&mut client, 1).await, "{count}");
+        hoard.push(client);
+        if count % 10 == 0 {
+            let answer = server.client().await.get("/").await;
+            assert_eq!((answer.status, answer.body.len()), (200, SIZE), "{count}");
+        }
+    }
+    // What the budget holds, an eighth of it that waits for room, and one that is being made.
+    let most = alive.most.load(Ordering::SeqCst);
+    assert!((ROOM / 2..=ROOM + ROOM / 8 + 1).contains(&most), "{most}");
 }
 
 #[tokio::test]

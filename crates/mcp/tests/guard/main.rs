@@ -346,6 +346,21 @@ async fn heads_are_bounded() {
     assert_eq!(send(path(101), 500).await, 414);
 }
 
+/// hyper refuses more on HTTP/1 by itself, and on HTTP/2 it does not.
+#[tokio::test]
+async fn a_hundred_header_fields_are_enough() {
+    let router = router(guard());
+    for (fields, expected) in [(100, OK), (101, 431)] {
+        let mut request = request(&HOSTS[0], &[], &Method::GET, "/mcp");
+        let headers = request.headers_mut();
+        while headers.len() < fields {
+            headers.append("a", HeaderValue::from_static(""));
+        }
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status().as_u16(), expected, "{fields}");
+    }
+}
+
 #[tokio::test]
 async fn two_lengths_are_refused() {
     let mut request = request(&HOSTS[0], &[], &Method::POST, "/mcp");

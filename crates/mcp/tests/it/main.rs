@@ -12,6 +12,7 @@
 mod defects;
 mod kanban;
 mod observing;
+mod occupied;
 mod outputs;
 mod protocol;
 mod requests;

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{LEGACY, MODERN, app, shaped};
+use crate::streams::PATIENCE;
 
 struct Pipes {
     to: DuplexStream,
@@ -206,6 +207,39 @@ async fn a_cancelled_request_gets_no_answer() {
         .await;
     assert_eq!(pipes.ask(&search("next")).await["id"], 5);
     assert_eq!(pipes.close().await, "");
+}
+
+#[tokio::test]
+async fn listeners_do_not_stop_the_pipe_and_one_too_many_is_told_so() {
+    let mut pipes = Pipes::open(Limits {
+        stream_in_flight: 2,
+        ..Limits::default()
+    });
+    let (_, mut listen) = shaped(
+        MODERN,
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+    );
+    for id in ["a", "b"] {
+        listen["id"] = id.into();
+        let ack = pipes.ask(&listen).await;
+        assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
+    }
+    listen["id"] = "c".into();
+    let going_on = async {
+        let refused = pipes.ask(&listen).await;
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!("c"), &json!(-32603))
+        );
+        assert_eq!(pipes.ask(&search("next")).await["id"], 5);
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
+        pipes.say(&cancel.to_string()).await;
+        while pipes.ask(&listen).await.get("error").is_some() {}
+    };
+    tokio::time::timeout(PATIENCE, going_on)
+        .await
+        .expect("the pipe stopped");
 }
 
 #[tokio::test]

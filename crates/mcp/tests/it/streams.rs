@@ -17,27 +17,27 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{MODERN, Server, app, app_with, shaped};
 
 /// Far longer than anything here takes, and only there so that a failure ends.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Events as they arrive.
-struct Events(BodyDataStream);
+pub(crate) struct Events(BodyDataStream);
 
 impl Events {
-    async fn open(server: &Server, request: Request<Body>) -> Self {
+    pub(crate) async fn open(server: &Server, request: Request<Body>) -> Self {
         let response = server.open(request).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self(response.into_body().into_data_stream())
     }
 
-    async fn next(&mut self) -> Option<String> {
+    pub(crate) async fn next(&mut self) -> Option<String> {
         let chunk = tokio::time::timeout(PATIENCE, self.0.next())
             .await
             .expect("no event came")?;
         Some(String::from_utf8(chunk.unwrap().to_vec()).unwrap())
     }
 
-    async fn message(&mut self) -> Value {
+    pub(crate) async fn message(&mut self) -> Value {
         loop {
             let event = self.next().await.expect("the stream ended");
             if let Some(data) = event.lines().find_map(|line| line.strip_prefix("data: ")) {
@@ -47,7 +47,7 @@ impl Events {
     }
 }
 
-fn post(path: &str, headers: &[(&'static str, String)], body: &Value) -> Request<Body> {
+pub(crate) fn post(path: &str, headers: &[(&'static str, String)], body: &Value) -> Request<Body> {
     let mut request = Request::post(path)
         .header("host", "localhost")
         .header("content-type", "application/json")

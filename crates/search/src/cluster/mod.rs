@@ -37,7 +37,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
-use tokio::runtime::Handle;
 
 use self::ask::Deadline;
 use self::cached::Caches;
@@ -48,6 +47,7 @@ use self::model::{Former, Models};
 use self::nodes::Nodes;
 use self::view::View;
 use self::walk::Walk;
+use crate::blocking::{EnginePools, Lane};
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
@@ -81,6 +81,7 @@ struct Inner {
     names: Names,
     models: Models,
     caches: Caches,
+    pools: EnginePools,
     /// The state of the index, and when it was read.
     head: RwLock<Option<(Arc<Head>, Instant)>>,
     /// Held by who changes something.
@@ -166,6 +167,7 @@ impl Cluster {
             names,
             settings,
             caches: Caches::default(),
+            pools: EnginePools::for_network(),
             head: RwLock::new(None),
             lease: Mutex::default(),
             me: lease::name(),
@@ -175,23 +177,21 @@ impl Cluster {
         })))
     }
 
-    /// Runs work that waits for the network where it keeps nobody waiting.
+    /// Answers a caller. The work waits for the network, so it never runs in place.
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Inner>) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
+        self.run_in(Lane::Answer, work)
+    }
+
+    fn run_in<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce(&Arc<Inner>) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
         let inner = self.0.clone();
-        async move {
-            match Handle::try_current() {
-                Ok(runtime) => {
-                    let span = tracing::Span::current();
-                    let task = runtime.spawn_blocking(move || span.in_scope(|| work(&inner)));
-                    task.await.map_err(Error::engine)?
-                }
-                Err(_) => work(&inner),
-            }
-        }
-        .boxed()
+        self.0.pools.run(lane, move || work(&inner)).boxed()
     }
 }
 
@@ -210,7 +210,7 @@ impl Engine for Cluster {
     }
 
     fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
-        self.run(move |inner| inner.settle(most))
+        self.run_in(Lane::Maintenance, move |inner| inner.settle(most))
     }
 
     fn fetch(
@@ -225,11 +225,11 @@ impl Engine for Cluster {
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
-        self.run(move |inner| inner.apply(changes))
+        self.run_in(Lane::Maintenance, move |inner| inner.apply(changes))
     }
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
-        self.run(|inner| {
+        self.run_in(Lane::Maintenance, |inner| {
             let mut held = engine::gather(|each| inner.holdings(each))?;
             held.sort_by(|left, right| left.id.cmp(&right.id));
             Ok(held)
@@ -241,7 +241,7 @@ impl Engine for Cluster {
     }
 
     fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.run(|inner| inner.complete())
+        self.run_in(Lane::Maintenance, |inner| inner.complete())
     }
 
     fn holdings<'a>(
@@ -252,7 +252,7 @@ impl Engine for Cluster {
     }
 
     fn leads(&self) -> BoxFuture<'_, Result<bool, Error>> {
-        self.run(Inner::leads)
+        self.run_in(Lane::Maintenance, Inner::leads)
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {

@@ -34,7 +34,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
-use tokio::runtime::Handle;
 
 use self::aside::Aside;
 use self::cache::Cache;
@@ -43,6 +42,7 @@ use self::recover::{Access, Opened};
 use self::schema::Fields;
 use self::snapshot::Snapshot;
 use self::writer::Writer;
+use crate::blocking::{EnginePools, Lane};
 use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
@@ -75,6 +75,7 @@ struct Inner {
     reader: IndexReader,
     snapshot: RwLock<Arc<Snapshot>>,
     cache: Cache,
+    pools: EnginePools,
     /// Nothing when the index was opened without a model.
     meaning: Option<Meaning>,
     /// Held by the one who makes vectors.
@@ -154,6 +155,10 @@ impl Embedded {
                 &mut aside,
             )?)
         };
+        let pools = match &models {
+            Some(models) if models.newest.is_remote() => EnginePools::for_network(),
+            _ => EnginePools::for_processors(),
+        };
         let meaning = match models {
             None => None,
             Some(models) => match Meaning::open(dir, models, is_read_only, &mut aside.told) {
@@ -173,6 +178,7 @@ impl Embedded {
             reader,
             snapshot: RwLock::new(Arc::new(snapshot)),
             cache: Cache::new(CACHE_BYTES),
+            pools,
             meaning,
             settling: Mutex::new(()),
             writer: writer.map(Mutex::new),
@@ -204,24 +210,13 @@ impl Embedded {
         self
     }
 
-    /// Runs short work here and long work where it keeps nobody waiting.
     fn run<T: Send + 'static>(
         &self,
-        is_short: bool,
+        lane: Lane,
         work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
         let inner = self.0.clone();
-        async move {
-            match Handle::try_current() {
-                Ok(runtime) if !is_short => {
-                    let span = tracing::Span::current();
-                    let task = runtime.spawn_blocking(move || span.in_scope(|| work(&inner)));
-                    task.await.map_err(Error::engine)?
-                }
-                _ => work(&inner),
-            }
-        }
-        .boxed()
+        self.0.pools.run(lane, move || work(&inner)).boxed()
     }
 
     fn is_small(&self) -> bool {
@@ -233,7 +228,7 @@ impl Engine for Embedded {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
         // A question that was not asked before costs milliseconds, which another thread can spend.
         let is_short = self.is_small() && self.0.is_known(&query);
-        self.run(is_short, move |inner| {
+        self.run(Lane::answer(is_short), move |inner| {
             let span = tracing::info_span!(target: SPANS, "search", hits = tracing::field::Empty);
             let found = span.in_scope(|| inner.search(&query))?;
             span.record("hits", found.hits.len());
@@ -248,17 +243,19 @@ impl Engine for Embedded {
         stretches: Vec<(Day, Day)>,
     ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
         let is_short = self.is_small();
-        self.run(is_short, move |inner| {
+        self.run(Lane::answer(is_short), move |inner| {
             inner.days(&query, &field, &stretches)
         })
     }
 
     fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
-        self.run(self.is_small(), move |inner| inner.catalog(&reader))
+        self.run(Lane::answer(self.is_small()), move |inner| {
+            inner.catalog(&reader)
+        })
     }
 
     fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
-        self.run(false, move |inner| inner.settle(most))
+        self.run(Lane::Maintenance, move |inner| inner.settle(most))
     }
 
     fn fetch(
@@ -266,26 +263,26 @@ impl Engine for Embedded {
         id: DocId,
         reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
-        self.run(self.is_small(), move |inner| {
+        self.run(Lane::answer(self.is_small()), move |inner| {
             let _span = tracing::info_span!(target: SPANS, "fetch").entered();
             inner.fetch(&id, &reader)
         })
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
-        self.run(false, move |inner| inner.apply(&changes))
+        self.run(Lane::Maintenance, move |inner| inner.apply(&changes))
     }
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
-        self.run(false, Inner::inventory)
+        self.run(Lane::Maintenance, Inner::inventory)
     }
 
     fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
-        self.run(false, move |inner| inner.vectors(&id))
+        self.run(Lane::Maintenance, move |inner| inner.vectors(&id))
     }
 
     fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.run(false, |inner| {
+        self.run(Lane::Maintenance, |inner| {
             inner.complete();
             Ok(())
         })

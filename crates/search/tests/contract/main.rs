@@ -14,6 +14,7 @@ mod list;
 mod alone;
 mod bombs;
 mod cases;
+mod departed;
 mod disk;
 mod facts;
 mod filtered;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use axum::body::Body;
+use axum::response::IntoResponse as _;
 use futures::FutureExt;
 use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -20,7 +21,9 @@ use tokio::net::TcpStream;
 use super::pulse::{Busy, Order, Pulse};
 use super::stream::{Tracked, Watched};
 use super::{Answering, Peer};
-use crate::http::budget::{AnswerOwner, ConnectionShare, ConnectionShares};
+use crate::http::body::{BodyAccount, BodyError};
+use crate::http::budget::{AnswerOwner, ByteReservation, ConnectionShare, ConnectionShares};
+use crate::http::guard::{MAX_FIELDS, Refusal};
 use crate::http::refusal::{self, INTERNAL_ERROR, INVALID_REQUEST};
 use crate::http::tls::Tls;
 
@@ -70,19 +73,17 @@ impl<S: Answering> Connection<S> {
             tls: _,
             shares,
         } = self;
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+        let requests = Arc::clone(&shares.bodies);
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse), requests));
         let counted = Arc::clone(&pulse);
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let busy = Busy::begin(&counted, request.version() == Version::HTTP_2);
             let mut request = request.map(Body::new);
+            let admitted = admit(&mut request, &shares);
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(shares.clone());
-            answer(
-                answering.clone(),
-                request,
-                busy,
-                Arc::clone(&shares.answers),
-            )
+            let share = Arc::clone(&shares.answers);
+            answer(answering.clone(), request, admitted, busy, share)
         });
         let mut http = pin!(protocol.serve_connection(io, service));
         let mut told = false;
@@ -108,9 +109,35 @@ impl<S: Answering> Connection<S> {
 
 const AMBIGUOUS: &str = "the framing of the request is ambiguous";
 
+/// Looks at a head before the task that answers it has its turn, which thousands of HTTP/2 streams may have to wait for.
+/// What waits is counted, and what is refused does not keep its head.
+fn admit(
+    request: &mut Request<Body>,
+    shares: &ConnectionShares,
+) -> Result<Option<ByteReservation>, Box<Response<Body>>> {
+    let refusal = if request.headers().len() > MAX_FIELDS {
+        Refusal::TooManyFields.into_response()
+    } else if request.version() < Version::HTTP_2 {
+        // One at a time, and its task is the connection's own.
+        return Ok(None);
+    } else {
+        let account = BodyAccount {
+            share: &shares.bodies,
+            headers: request.headers(),
+        };
+        match shares.bodies.reserve(account.overhead(), None) {
+            Some(counted) => return Ok(Some(counted)),
+            None => BodyError::Crowded.into_response(),
+        }
+    };
+    *request.headers_mut() = HeaderMap::new();
+    Err(Box::new(refusal))
+}
+
 async fn answer(
     mut service: impl Answering,
     request: Request<Body>,
+    admitted: Result<Option<ByteReservation>, Box<Response<Body>>>,
     busy: Busy,
     share: Arc<ConnectionShare>,
 ) -> Result<Response<Tracked>, Infallible> {
@@ -118,10 +145,17 @@ async fn answer(
     let mut response = if busy.is_ambiguous() {
         let hint = "end lines with CR LF, and give the length of the body once";
         refusal::answer(StatusCode::BAD_REQUEST, INVALID_REQUEST, AMBIGUOUS, hint)
+    } else if let Err(refusal) = admitted {
+        *refusal
     } else if !share.has_room() {
         let refused = refusal::unread();
         return Ok(refused.map(|body| Tracked::refusal(body, busy)));
     } else {
+        // It is its turn. From here on a body that does not come at once is counted.
+        drop(admitted);
+        if share.budget().is_nearly_spent() {
+            Box::pin(share.budget().relieve()).await;
+        }
         let called = AssertUnwindSafe(async move { service.call(request).await });
         match called.catch_unwind().await {
             Ok(Ok(response)) => response,
@@ -141,10 +175,64 @@ async fn answer(
     }
     let owner = response.extensions_mut().remove::<AnswerOwner>();
     let (head, body) = response.into_parts();
-    Ok(
-        match Tracked::new(body, busy, &share, owner.map(|owner| owner.0)) {
-            Ok(body) => Response::from_parts(head, body),
-            Err(busy) => refusal::unread().map(|body| Tracked::refusal(body, busy)),
-        },
-    )
+    let tracked = Tracked::new(body, busy, &share, owner.map(|owner| owner.0));
+    Ok(match tracked.await {
+        Ok(body) => Response::from_parts(head, body),
+        Err(busy) => refusal::unread().map(|body| Tracked::refusal(body, busy)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::budget::ServerBudgets;
+    use crate::http::limits::Limits;
+
+    fn request(version: Version, fields: usize) -> Request<Body> {
+        let mut request = Request::new(Body::empty());
+        *request.version_mut() = version;
+        for _ in 0..fields {
+            let value = HeaderValue::from_static("");
+            request.headers_mut().append("a", value);
+        }
+        request
+    }
+
+    #[test]
+    fn heads_of_http2_are_counted_before_their_tasks_run() {
+        let budgets = ServerBudgets::new(&Limits::default());
+        let (one, two) = (budgets.connection(), budgets.connection());
+        let waiting = admit(&mut request(Version::HTTP_2, 100), &one).unwrap();
+        assert!(one.bodies.held() > 100 * 100);
+        let none = admit(&mut request(Version::HTTP_11, 100), &two).unwrap();
+        assert!(none.is_none() && two.bodies.held() == 0);
+        drop(waiting);
+        assert_eq!(one.bodies.held(), 0);
+    }
+
+    #[test]
+    fn what_is_refused_does_not_keep_its_head() {
+        let budgets = ServerBudgets::new(&Limits::default());
+        let mut packed = request(Version::HTTP_2, 101);
+        let refused = admit(&mut packed, &budgets.connection()).unwrap_err();
+        assert_eq!(
+            (refused.status().as_u16(), packed.headers().len()),
+            (431, 0)
+        );
+        // No budget for requests at all.
+        let limits = Limits {
+            request_bytes: 0,
+            ..Limits::default()
+        };
+        let budgets = ServerBudgets::new(&limits);
+        let mut crowded = request(Version::HTTP_2, 1);
+        let _held = budgets.connection().bodies.charge(1);
+        let shares = budgets.connection();
+        let _other = shares.bodies.charge(1);
+        let refused = admit(&mut crowded, &shares).unwrap_err();
+        assert_eq!(
+            (refused.status().as_u16(), crowded.headers().len()),
+            (503, 0)
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pulse::{Order, Phase, Pulse, State};
-use crate::http::budget::ConnectionShare;
+use crate::http::budget::{ConnectionShare, ConnectionShares};
 use crate::http::limits::Limits;
 
 /// The accept loop's side of one connection.
@@ -13,8 +13,9 @@ pub(super) struct Watch {
     pulse: Arc<Pulse>,
     born: u64,
     finishing: Option<u64>,
-    share: Arc<ConnectionShare>,
+    shares: ConnectionShares,
     unread: Unread,
+    evicted: bool,
 }
 
 /// How the peer takes the answers that wait for it.
@@ -25,63 +26,94 @@ struct Unread {
     taken: u64,
     /// When it last took some, or had nothing to take.
     since: u64,
-    /// What it looked like when the current measurement began; nothing where nothing waits.
-    began: Option<Measurement>,
-    /// Whether the last measurement was below the least rate.
-    slow: bool,
+    progress: Progress,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Measurement {
+/// The last time when the peer had taken enough to count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
     at: u64,
-    waiting: usize,
-    taken: u64,
+    /// What it ever has to take before it counts again.
+    next: u64,
 }
 
 impl Unread {
-    fn observe(&mut self, share: &ConnectionShare, period: u64, now: u64) {
+    fn observe(&mut self, share: &ConnectionShare, now: u64) {
         let (waiting, taken) = (share.held(), share.taken());
-        if waiting == 0 || taken != self.taken || self.waiting == 0 {
+        let idle = waiting == 0 || self.waiting == 0;
+        if idle || taken != self.taken {
             self.since = now;
         }
-        (self.waiting, self.taken) = (waiting, taken);
-        let fresh = Measurement {
-            at: now,
-            waiting,
-            taken,
-        };
-        match self.began.filter(|_| waiting > 0) {
-            None => (self.began, self.slow) = ((waiting > 0).then_some(fresh), false),
-            Some(begun) if now.saturating_sub(begun.at) >= period => {
-                // A sixteenth of what waited, and enough that a byte now and then does not count.
-                let due = (begun.waiting / 16).max(LEAST_TAKEN).min(begun.waiting);
-                self.slow = taken.saturating_sub(begun.taken) < due as u64;
-                self.began = Some(fresh);
-            }
-            Some(_) => {}
+        if idle || taken >= self.progress.next {
+            // A sixteenth of what waits, and enough that a byte now and then does not count.
+            let due = (waiting / 16).max(LEAST_TAKEN).min(waiting);
+            self.progress = Progress {
+                at: now,
+                next: taken.saturating_add(due as u64),
+            };
         }
+        (self.waiting, self.taken) = (waiting, taken);
+    }
+
+    /// For how long it has taken too little of what waits for it; nothing when nothing waits.
+    fn stalled(&self, now: u64) -> Option<u64> {
+        (self.waiting > 0).then(|| now.saturating_sub(self.progress.at))
     }
 }
 
-/// Bytes that a peer has to take in each period while the budget is strained, if so many wait.
+/// Bytes that a peer has to take before it counts as progress, if so many wait.
 const LEAST_TAKEN: usize = 2 * 1024;
 
 impl Watch {
-    pub(super) fn new(pulse: Arc<Pulse>, share: Arc<ConnectionShare>) -> Self {
+    pub(super) fn new(pulse: Arc<Pulse>, shares: ConnectionShares) -> Self {
         let born = pulse.born();
         Self {
             pulse,
             born,
             finishing: None,
-            share,
+            shares,
             unread: Unread::default(),
+            evicted: false,
         }
+    }
+
+    /// Answers that wait for the peer, and for how long it has taken too little of them.
+    pub(super) fn stalled(&mut self, now: u64) -> Option<Stalled> {
+        self.unread.observe(&self.shares.answers, now);
+        let for_millis = self.unread.stalled(now)?;
+        let bytes = self.unread.waiting;
+        Some(Stalled { for_millis, bytes })
+    }
+
+    /// What it holds of a request whose head has not come whole, and since when it has been coming; nothing for a
+    /// connection that has sent a request and no part of the next.
+    pub(super) fn headless(&self, now: u64) -> Option<Stalled> {
+        let state = self.pulse.look();
+        let headless = !state.busy && state.phase != Phase::Idle;
+        headless.then(|| Stalled {
+            for_millis: now.saturating_sub(state.since),
+            bytes: self.shares.bodies.held(),
+        })
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.pulse.order() == Order::Cut
+    }
+
+    /// Ends the connection now, to make room for others.
+    pub(super) fn evict(&mut self) {
+        self.evicted = true;
+        self.pulse.command(Order::Cut);
+    }
+
+    pub(super) fn is_evicted(&self) -> bool {
+        self.evicted
     }
 
     /// Judges the connection and gives it its order.
     pub(super) fn attend(&mut self, rules: &Rules, now: u64) {
         let mut state = self.pulse.look();
-        self.unread.observe(&self.share, rules.strained_period, now);
+        self.unread.observe(&self.shares.answers, now);
         if self.unread.waiting > 0 {
             // What was handed over is still on its way.
             state.since = state.since.max(self.unread.since);
@@ -94,6 +126,13 @@ impl Watch {
     }
 }
 
+/// What a connection holds without making progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stalled {
+    pub(super) for_millis: u64,
+    pub(super) bytes: usize,
+}
+
 /// The limits in milliseconds, with what changes them: a crowd, or shutdown.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
@@ -103,6 +142,8 @@ pub(super) struct Rules {
     stall: u64,
     unread: u64,
     strained_period: u64,
+    /// From which age on unread answers can be evicted while somebody waits for room.
+    pub(super) evict_after: u64,
     age: u64,
     linger: u64,
     /// How coarse the stamps are. Added to every wait, so that none ends early.
@@ -113,7 +154,12 @@ pub(super) struct Rules {
     pub(super) crowded: bool,
     /// Whether unread answers take half of their budget.
     pub(super) strained: bool,
+    /// Whether requests on their way take half of theirs.
+    pub(super) flooded: bool,
 }
+
+/// What a head may take, and the silence before it, when connections or the memory for requests run out.
+const HURRIED_HEAD: u64 = 2_000;
 
 impl Rules {
     pub(super) fn new(limits: &Limits) -> Self {
@@ -126,12 +172,14 @@ impl Rules {
             stall: millis(limits.stall.max(patience)),
             unread: millis(limits.unread),
             strained_period: millis(limits.unread_strained),
+            evict_after: millis(limits.unread_full),
             age: millis(limits.age),
             linger: millis(limits.linger),
             tick: 0,
             closing: None,
             crowded: false,
             strained: false,
+            flooded: false,
         };
         let all = [
             rules.first_byte,
@@ -187,6 +235,15 @@ impl Rules {
         self.closing.or_else(aged)
     }
 
+    /// A limit on a head, or on the silence before one.
+    fn hurried(&self, limit: u64) -> u64 {
+        if self.crowded || self.flooded {
+            limit.min(HURRIED_HEAD)
+        } else {
+            limit
+        }
+    }
+
     fn lingered(&self, since: u64, now: u64) -> bool {
         self.over(since, self.linger, now)
     }
@@ -196,7 +253,8 @@ impl Rules {
         if unread.waiting > 0 && self.over(unread.since, self.unread, now) {
             return true;
         }
-        if self.strained && unread.slow {
+        let stalled = unread.stalled(now);
+        if self.strained && stalled.is_some_and(|stalled| stalled >= self.strained_period) {
             return true;
         }
         if state.busy {
@@ -204,10 +262,10 @@ impl Rules {
         }
         match state.phase {
             Phase::Fresh => {
-                self.over(state.since, self.first_byte, now)
+                self.over(state.since, self.hurried(self.first_byte), now)
                     || leaving.is_some_and(|since| self.lingered(since, now))
             }
-            Phase::Head => self.over(state.since, self.headers, now),
+            Phase::Head => self.over(state.since, self.hurried(self.headers), now),
             // It was told to finish and has nothing left to answer, but the peer does not take
             // what is buffered or does not play its part in an HTTP/2 goodbye.
             Phase::Idle => {
@@ -241,7 +299,7 @@ fn millis(duration: Duration) -> u64 {
 mod tests {
     use super::super::pulse::{Busy, Clock};
     use super::*;
-    use crate::http::budget::{ByteBudget, ByteReservation};
+    use crate::http::budget::{ByteReservation, ServerBudgets};
 
     const SECOND: u64 = 1000;
 
@@ -257,7 +315,7 @@ mod tests {
             finishing,
             ..Watch::new(
                 Arc::new(Pulse::new(Arc::new(Clock::new()))),
-                ConnectionShare::new(&ByteBudget::new(1 << 20)),
+                ServerBudgets::new(&Limits::default()).connection(),
             )
         }
     }
@@ -409,25 +467,41 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_shortens_idling_only() {
+    fn a_crowd_shortens_idling_and_heads() {
         let rules = Rules {
             crowded: true,
             ..rules(None)
         };
+        for phase in [Phase::Fresh, Phase::Head] {
+            let head = turns(&state(false, phase), &rules, &watch(None), 2 * SECOND);
+            assert_eq!(head, (Order::Carry, Order::Cut));
+        }
         let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
         assert_eq!(idle, (Order::Carry, Order::Finish));
         let busy = turns(&state(true, Phase::Idle), &rules, &watch(None), 5 * SECOND);
         assert_eq!(busy, (Order::Carry, Order::Carry));
     }
 
+    #[test]
+    fn heads_hurry_when_the_memory_for_requests_runs_out() {
+        let rules = Rules {
+            flooded: true,
+            ..rules(None)
+        };
+        let head = turns(&state(false, Phase::Head), &rules, &watch(None), 2 * SECOND);
+        assert_eq!(head, (Order::Carry, Order::Cut));
+        let idle = turns(&state(false, Phase::Idle), &rules, &watch(None), 5 * SECOND);
+        assert_eq!(idle, (Order::Carry, Order::Carry));
+    }
+
     /// A connection for which so many bytes have waited since zero.
     fn unread(waiting: usize) -> (Watch, ByteReservation) {
-        let share = ConnectionShare::new(&ByteBudget::new(1 << 30));
-        let counted = share.reserve(waiting, None).unwrap();
+        let shares = ServerBudgets::new(&Limits::default()).connection();
+        let counted = shares.answers.reserve(waiting, None).unwrap();
         let pulse = Arc::new(Pulse::new(Arc::new(Clock::new())));
         // A request that was answered.
         drop(Busy::begin(&pulse, false));
-        let mut watch = Watch::new(pulse, share);
+        let mut watch = Watch::new(pulse, shares);
         watch.attend(&rules(None), 0);
         (watch, counted)
     }
@@ -450,7 +524,7 @@ mod tests {
 
         let (mut watch, _counted) = unread(1_000_000);
         for round in 1..20 {
-            watch.share.took(1);
+            watch.shares.answers.took(1);
             assert!(order_at(&mut watch, false, round * 29 * SECOND) < Order::Cut);
         }
     }
@@ -461,7 +535,7 @@ mod tests {
         for (waiting, due) in [(160_000, 10_000), (20_000, 2_048), (1_000, 1_000)] {
             for (taken, expected) in [(due, false), (due - 1, true)] {
                 let (mut watch, _counted) = unread(waiting);
-                watch.share.took(taken);
+                watch.shares.answers.took(taken);
                 let cut = order_at(&mut watch, true, 2 * SECOND) == Order::Cut;
                 assert_eq!(cut, expected, "{taken} of {waiting}");
             }

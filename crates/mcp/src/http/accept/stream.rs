@@ -14,20 +14,59 @@ use super::pulse::{Busy, Pulse};
 use super::wire::Wire;
 use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
 
-/// A socket that tells when bytes come in.
+/// A socket that tells when bytes come in, and counts long heads of HTTP/1 until they end.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     pulse: Arc<Pulse>,
     wire: Wire,
+    requests: Arc<ConnectionShare>,
+    head: Option<PartialHead>,
 }
 
+#[derive(Debug)]
+struct PartialHead {
+    bytes: usize,
+    counted: ByteReservation,
+}
+
+/// Bytes of a head that are not counted, because nearly every head is shorter and comes at once.
+const UNCOUNTED_HEAD: usize = 4 * 1024;
+
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>, requests: Arc<ConnectionShare>) -> Self {
         Self {
             stream,
             pulse,
             wire: Wire::default(),
+            requests,
+            head: None,
+        }
+    }
+
+    /// Counts a head that is still coming; an error when there is no room for it.
+    fn count_head(&mut self) -> io::Result<()> {
+        let bytes = self.wire.partial_head();
+        if bytes <= UNCOUNTED_HEAD {
+            self.head = None;
+            return Ok(());
+        }
+        let fits = match &mut self.head {
+            Some(head) => {
+                let more = bytes.saturating_sub(head.bytes);
+                head.bytes = bytes;
+                head.counted.grow(more)
+            }
+            None => {
+                let counted = self.requests.reserve(bytes, None);
+                self.head = counted.map(|counted| PartialHead { bytes, counted });
+                self.head.is_some()
+            }
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(io::Error::other("too many request heads are on their way"))
         }
     }
 }
@@ -45,6 +84,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if !fresh.is_empty() && this.wire.read(fresh) {
             this.pulse.heard();
             this.pulse.note(this.wire.findings());
+            if this.wire.partial_head() > UNCOUNTED_HEAD || this.head.is_some() {
+                this.count_head()?;
+            }
         }
         polled
     }
@@ -132,9 +174,9 @@ enum Counted {
 /// What an answer takes beside its body: a head, and the state of an HTTP/2 stream.
 const OVERHEAD: usize = 1024;
 
-/// What part of the budget an event stream counts for while its peer takes nothing of it. Its messages wait where they
-/// cannot be counted, and the work behind it keeps a permit; so 64 unread streams strain the budget, long before they
-/// are as many as there are permits.
+/// What part of the budget an event stream counts for while its peer takes nothing of it, beside its waiting messages,
+/// which are counted by length. It stands for the task, the channel and the HTTP/2 stream that an idle reader keeps
+/// open; 64 such streams strain the budget, so that they are ended long before all places for streams are taken.
 const UNREAD_STREAM_PART: usize = 128;
 
 fn unread_stream(share: &ConnectionShare) -> usize {
@@ -142,8 +184,9 @@ fn unread_stream(share: &ConnectionShare) -> usize {
 }
 
 impl Tracked {
-    /// Counts an answer, or gives its request back where there is no room for it.
-    pub(super) fn new(
+    /// Counts an answer, or gives its request back where there is no room for it. Where the budget is spent, it waits
+    /// a moment for others to be evicted.
+    pub(super) async fn new(
         body: Body,
         busy: Busy,
         share: &Arc<ConnectionShare>,
@@ -153,12 +196,13 @@ impl Tracked {
             Some(0) => Counted::Free,
             Some(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
-                match share.reserve(length.saturating_add(OVERHEAD), owner) {
+                let bytes = length.saturating_add(OVERHEAD);
+                match share.reserve_evicting(bytes, owner).await {
                     Some(reservation) => Counted::Whole(reservation),
                     None => return Err(busy),
                 }
             }
-            None => match share.reserve(unread_stream(share), owner) {
+            None => match share.reserve_evicting(unread_stream(share), owner).await {
                 Some(reservation) => Counted::Stream {
                     share: Arc::clone(share),
                     owner,

@@ -26,6 +26,8 @@ pub(super) struct Wire {
     line: Vec<u8>,
     /// Whether the last piece ended in a carriage return.
     after_return: bool,
+    /// Bytes of the head that is still coming.
+    partial: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +62,11 @@ impl Wire {
         self.findings
     }
 
+    /// How many bytes of a head came that has not ended yet.
+    pub(super) fn partial_head(&self) -> usize {
+        self.partial
+    }
+
     /// Takes the bytes that just came in. Says whether any of them may belong to a head.
     pub(super) fn read(&mut self, mut bytes: &[u8]) -> bool {
         let mut in_head = false;
@@ -80,7 +87,13 @@ impl Wire {
                 At::Between | At::Head => {
                     in_head = true;
                     self.at = At::Head;
-                    bytes = self.read_line(bytes);
+                    let rest = self.read_line(bytes);
+                    if self.at == At::Head {
+                        self.partial = self.partial.saturating_add(bytes.len() - rest.len());
+                    } else {
+                        self.partial = 0;
+                    }
+                    bytes = rest;
                 }
             }
         }
@@ -267,6 +280,21 @@ mod tests {
             (Some(0), At::Lost),
             "cut lines are not guessed at"
         );
+    }
+
+    #[test]
+    fn a_head_is_measured_until_it_ends() {
+        let mut wire = Wire::default();
+        let (begun, rest) = GET.as_bytes().split_at(20);
+        wire.read(begun);
+        assert_eq!(wire.partial_head(), 20);
+        wire.read(rest);
+        assert_eq!(wire.partial_head(), 0);
+        wire.read(format!("{GET}{GET}POST").as_bytes());
+        assert_eq!(wire.partial_head(), 4);
+        let mut wire = Wire::default();
+        wire.read(b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc");
+        assert_eq!(wire.partial_head(), 0, "a body is no head");
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum Refusal {
     TargetTooLong,
     /// The headers are larger than allowed.
     HeadersTooLarge,
+    /// There are more header fields than allowed.
+    TooManyFields,
     /// No `Host`.
     HostAbsent,
     /// More than one `Host`.
@@ -48,7 +50,9 @@ impl Refusal {
             | Self::HostUnreadable
             | Self::HostsDiffer => StatusCode::BAD_REQUEST,
             Self::TargetTooLong => StatusCode::URI_TOO_LONG,
-            Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::HeadersTooLarge | Self::TooManyFields => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
             Self::HostUnknown(_)
             | Self::OriginRepeated
             | Self::OriginUnreadable
@@ -62,7 +66,9 @@ impl Refusal {
         match self {
             Self::TwoLengths => "send `Content-Length` or `Transfer-Encoding`, not both",
             Self::CodingUnknown => "send the body as it is or in chunks",
-            Self::TargetTooLong | Self::HeadersTooLarge => "send less in the head of the request",
+            Self::TargetTooLong | Self::HeadersTooLarge | Self::TooManyFields => {
+                "send less in the head of the request"
+            }
             Self::HostAbsent | Self::HostRepeated | Self::HostUnreadable | Self::HostsDiffer => {
                 "send exactly one `Host`, as it stands in the address"
             }
@@ -82,6 +88,7 @@ impl fmt::Display for Refusal {
             Self::CodingUnknown => f.write_str("the transfer coding is not known here"),
             Self::TargetTooLong => f.write_str("the request target is too long"),
             Self::HeadersTooLarge => f.write_str("the request headers are too large"),
+            Self::TooManyFields => f.write_str("the request has too many header fields"),
             Self::HostAbsent => f.write_str("the request has no `Host`"),
             Self::HostRepeated => f.write_str("the request has more than one `Host`"),
             Self::HostUnreadable => f.write_str("the request's `Host` is not a host name"),

@@ -175,6 +175,10 @@ impl Embedder for Endpoint {
         Ok(vectors)
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
         let input = input(&self.query_prefix, text);
         let vectors = self

@@ -1,0 +1,265 @@
+//! A batch, for the one revision that had them.
+//!
+//! Its items run at once, so that a batch takes as long as one call. Each takes a place in flight as if it came alone, and
+//! each answer is counted against the connection as soon as it is there: 32 calls in one body of 3 KiB can be answered
+//! with megabytes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use futures::future::join_all;
+use http::{HeaderMap, StatusCode, header};
+use rmcp::model::RequestId;
+use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::answer::{self, Form};
+use super::budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use super::front::{Done, Front, HttpSender};
+use super::refusal;
+use crate::message::{self, Message};
+use crate::reply::Reply;
+use crate::revision::Revision;
+use crate::rpc::RpcError;
+
+/// What the items of one batch share.
+pub(super) struct Batch<'a> {
+    /// The place that the request itself took, for the first item.
+    first: Mutex<Option<OwnedSemaphorePermit>>,
+    share: Option<&'a Arc<ConnectionShare>>,
+    owner: Option<OwnerSlot>,
+    /// Whether an answer did not fit. Those that have not begun are not worked on then.
+    is_full: AtomicBool,
+}
+
+/// The answer to one item, counted until all of them are put together.
+struct ItemAnswer {
+    text: String,
+    counted: Option<ByteReservation>,
+}
+
+impl Batch<'_> {
+    /// A place for one more item.
+    pub(super) fn admit(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, RpcError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(too_large());
+        }
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permit) = first.take() {
+            return Ok(permit);
+        }
+        Arc::clone(places)
+            .try_acquire_owned()
+            .map_err(|_| refusal::too_busy())
+    }
+
+    /// Counts an answer. One too many becomes an error, and no more are worked on.
+    async fn count(&self, text: String, item: &RawValue) -> ItemAnswer {
+        let Some(share) = self.share else {
+            return ItemAnswer {
+                text,
+                counted: None,
+            };
+        };
+        let text = answer::fitted(text);
+        let counted = share.reserve_evicting(text.len(), self.owner).await;
+        if counted.is_some() {
+            return ItemAnswer { text, counted };
+        }
+        self.is_full.store(true, Ordering::Relaxed);
+        ItemAnswer {
+            text: too_large().answer(id_of(item).as_ref()),
+            counted: None,
+        }
+    }
+}
+
+fn too_large() -> RpcError {
+    let hint = "ask for this again, in a smaller batch";
+    RpcError::new(
+        refusal::INTERNAL_ERROR,
+        "the answers to this batch are too large",
+    )
+    .with_data(serde_json::json!({"hint": hint}))
+}
+
+fn id_of(item: &RawValue) -> Option<RequestId> {
+    match message::parse(item.get()) {
+        Ok(Message::Request(request)) => Some(request.id),
+        _ => None,
+    }
+}
+
+impl Front {
+    pub(super) async fn batch(
+        &self,
+        sender: &HttpSender<'_>,
+        items: &[&RawValue],
+        permit: OwnedSemaphorePermit,
+    ) -> Response {
+        let headers = sender.headers;
+        let version = headers
+            .get("mcp-protocol-version")
+            .and_then(|value| value.to_str().ok());
+        if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
+            let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
+            return answer::refuse(StatusCode::BAD_REQUEST, &error);
+        }
+        let batch = Batch {
+            first: Mutex::new(Some(permit)),
+            share: sender.share,
+            owner: sender
+                .share
+                .and_then(|share| share.budget().slot(sender.caller)),
+            is_full: AtomicBool::new(false),
+        };
+        let work = items.iter().map(|item| self.item(sender, item, &batch));
+        let answers: Vec<ItemAnswer> = join_all(work).await.into_iter().flatten().collect();
+        if answers.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        if Form::of(headers) == Form::EventStream && !accepts_json(headers) {
+            let events = joined(answers, ["data: ", "\n\ndata: ", "\n\n"]);
+            return answer::stream_head(Body::from(events));
+        }
+        answer::json(StatusCode::OK, joined(answers, ["[", ",", "]"]))
+    }
+
+    /// The answer to one item; nothing where there is none.
+    async fn item(
+        &self,
+        sender: &HttpSender<'_>,
+        item: &RawValue,
+        batch: &Batch<'_>,
+    ) -> Option<ItemAnswer> {
+        let text = match self.one(sender, item.get(), Some(batch)).await {
+            Ok(Done::Accepted | Done::Forbidden(_)) => return None,
+            Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => return None,
+            Ok(Done::Reply(Reply::Stream(stream), _)) => answer::last(stream).await,
+            Ok(Done::Reply(Reply::Whole(text, _), _)) => text,
+            Err((_, text)) => text,
+        };
+        Some(batch.count(text, item).await)
+    }
+}
+
+/// All answers in one text. Each is let go of as soon as it has been copied, so that they are never there twice, and
+/// stays counted until the whole is.
+fn joined(answers: Vec<ItemAnswer>, [open, between, close]: [&str; 3]) -> String {
+    let texts: usize = answers.iter().map(|answer| answer.text.len()).sum();
+    let around = open.len() + answers.len() * between.len() + close.len();
+    let mut all = String::with_capacity(texts + around);
+    let mut counted = Vec::with_capacity(answers.len());
+    for (index, answer) in answers.into_iter().enumerate() {
+        all.push_str(if index == 0 { open } else { between });
+        all.push_str(&answer.text);
+        counted.push(answer.counted);
+    }
+    all.push_str(close);
+    all
+}
+
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let mut values = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .peekable();
+    values.peek().is_none()
+        || values.any(|value| {
+            let value = value.to_ascii_lowercase();
+            value.contains("application/json") || value.contains("*/*")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::app::App;
+    use crate::auth::Caller;
+    use crate::exchange::Exchange;
+    use crate::http::budget::ServerBudgets;
+    use crate::http::limits::Limits;
+    use crate::result::Answer;
+    use crate::tool::Tool;
+    use crate::{Context, Descriptor, Failure, Hints};
+
+    const SIZE: usize = 20_000;
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    #[derive(serde::Serialize, schemars::JsonSchema)]
+    struct LongText {
+        text: String,
+    }
+
+    /// Answers at once, with more than `SIZE` bytes.
+    struct Long;
+
+    impl Tool for Long {
+        type Input = Nothing;
+        type Output = LongText;
+        fn descriptor(&self) -> Descriptor {
+            Descriptor::new("long", "Long", "Use this to get a text.", Hints::READ_ONLY)
+        }
+        async fn call(&self, _: Nothing, _: Context) -> Result<Answer<LongText>, Failure> {
+            let text = "x".repeat(SIZE);
+            Ok(Answer::new(LongText { text }))
+        }
+    }
+
+    /// How many calls of a batch were answered and refused, and the bytes of all answers.
+    async fn answered(unread_bytes: usize, items: u32) -> (usize, usize, usize) {
+        let app = App::builder("batches", "1.0.0").tool(Long).build();
+        let limits = Limits {
+            unread_bytes,
+            ..Limits::default()
+        };
+        let budgets = ServerBudgets::new(&limits);
+        let exchange = Exchange::new(app.unwrap(), Arc::new(limits), None);
+        let front = Front::new(exchange, false);
+        let get = |id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "long"}});
+        let batch: Vec<Value> = (0..items).map(get).collect();
+        let mut request = http::Request::post("/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json")
+            .header("mcp-protocol-version", "2025-03-26")
+            .body(Body::from(json!(batch).to_string()))
+            .unwrap();
+        let shares = budgets.connection();
+        request.extensions_mut().insert(shares.clone());
+        let response = front.post(&Caller::anonymous(), request).await;
+        assert_eq!(
+            shares.answers.held(),
+            0,
+            "the whole is counted from here on"
+        );
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+        let body = body.unwrap();
+        let answers: Vec<Value> = serde_json::from_slice(&body).unwrap();
+        let ids: Vec<u64> = answers
+            .iter()
+            .filter_map(|one| one["id"].as_u64())
+            .collect();
+        assert!(ids.iter().copied().eq(0..u64::from(items)), "{ids:?}");
+        let refused = answers.iter().filter(|one| one["error"]["code"] == -32603);
+        let done = answers.iter().filter(|one| one["result"].is_object());
+        (done.count(), refused.count(), body.len())
+    }
+
+    #[tokio::test]
+    async fn answers_that_exceed_the_share_of_the_connection_are_errors() {
+        // One connection holds a 17th.
+        let share = 10 * SIZE;
+        let (done, refused, bytes) = answered(17 * share, 30).await;
+        assert!(done > 0 && refused > 0 && done + refused == 30, "{done}");
+        assert!(bytes > share / 2 && bytes < share + 30 * 200, "{bytes}");
+        let (done, refused, _) = answered(64 << 20, 30).await;
+        assert_eq!((done, refused), (30, 0));
+    }
+}

@@ -1,0 +1,156 @@
+//! Places for clients that listen for changes.
+//!
+//! A listener stays for hours and works for nobody, so it has no place among the requests in flight: a few dozen would
+//! take all of them. These places are shared out as the byte budgets are: a verified caller may hold half of what is
+//! still free, so nobody takes them all, and no list of who is greedy has to be kept. Each connection that carries many
+//! messages has a bound of its own beside it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::auth::Caller;
+use crate::http::refusal::INTERNAL_ERROR;
+use crate::rpc::RpcError;
+
+/// One verified caller may hold this part of what is free.
+const CALLER_PART: usize = 2;
+
+/// The places of a server.
+#[derive(Debug)]
+pub(crate) struct ListenerPlaces {
+    total: usize,
+    taken: Mutex<TakenPlaces>,
+}
+
+#[derive(Debug, Default)]
+struct TakenPlaces {
+    all: usize,
+    of_callers: HashMap<String, usize>,
+}
+
+/// A place, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ListenerPermit {
+    places: Arc<ListenerPlaces>,
+    caller: Option<String>,
+    _own: Option<OwnedSemaphorePermit>,
+}
+
+impl ListenerPlaces {
+    pub(crate) fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self {
+            total,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// A place for this caller, and one of the connection's `own` where it has a bound.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        caller: &Caller,
+        own: Option<&Arc<Semaphore>>,
+    ) -> Result<ListenerPermit, RpcError> {
+        let own = match own.map(|own| Arc::clone(own).try_acquire_owned()) {
+            None => None,
+            Some(Ok(permit)) => Some(permit),
+            Some(Err(_)) => {
+                return Err(refused(
+                    "this connection has too many listeners",
+                    "cancel one of them, or ask for all changes in one",
+                ));
+            }
+        };
+        let caller = caller.key().map(str::to_owned);
+        let mut taken = self.lock();
+        let free = self.total.saturating_sub(taken.all);
+        if free == 0 {
+            return Err(refused(
+                "too many clients are listening; try again later",
+                "list again from time to time instead",
+            ));
+        }
+        if let Some(caller) = &caller {
+            let held = taken.of_callers.get(caller).copied().unwrap_or_default();
+            if held >= (free / CALLER_PART).max(1) {
+                return Err(refused(
+                    "this caller has too many listeners",
+                    "end those that are no longer read, or try again later",
+                ));
+            }
+            taken.of_callers.insert(caller.clone(), held + 1);
+        }
+        taken.all += 1;
+        Ok(ListenerPermit {
+            places: Arc::clone(self),
+            caller,
+            _own: own,
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, TakenPlaces> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ListenerPermit {
+    fn drop(&mut self) {
+        let mut taken = self.places.lock();
+        taken.all = taken.all.saturating_sub(1);
+        let Some(caller) = self.caller.take() else {
+            return;
+        };
+        match taken.of_callers.get_mut(&caller) {
+            Some(held) if *held > 1 => *held -= 1,
+            _ => drop(taken.of_callers.remove(&caller)),
+        }
+    }
+}
+
+fn refused(message: &'static str, hint: &str) -> RpcError {
+    RpcError::new(INTERNAL_ERROR, message).with_data(json!({"hint": hint}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(subject: &str) -> Caller {
+        Caller::known("i", subject, None, Default::default(), Default::default())
+    }
+
+    #[test]
+    fn a_caller_has_half_of_what_is_free_and_gives_it_back() {
+        let places = ListenerPlaces::new(9);
+        let take = |caller: &Caller| places.take(caller, None).ok();
+        let greedy: Vec<_> = (0..9).map_while(|_| take(&known("a"))).collect();
+        assert_eq!(greedy.len(), 3);
+        assert!(take(&known("a")).is_none());
+        let other = take(&known("b"));
+        assert!(other.is_some());
+        // Nobody in particular takes what is left.
+        let nobody: Vec<_> = (0..9).map_while(|_| take(&Caller::anonymous())).collect();
+        assert_eq!(nobody.len(), 5);
+        drop((greedy, other, nobody));
+        let taken = places.lock();
+        assert_eq!((taken.all, taken.of_callers.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_connection_has_its_own_bound_and_a_refusal_takes_nothing() {
+        let places = ListenerPlaces::new(9);
+        let own = Arc::new(Semaphore::new(2));
+        let take = || places.take(&Caller::anonymous(), Some(&own));
+        let first = take().unwrap();
+        let _second = take().unwrap();
+        assert!(take().unwrap_err().message.contains("connection"));
+        assert_eq!(places.lock().all, 2);
+        drop(first);
+        assert!(take().is_ok());
+        let none = ListenerPlaces::new(0);
+        assert!(none.take(&Caller::anonymous(), Some(&own)).is_err());
+        assert_eq!(own.available_permits(), 1);
+    }
+}

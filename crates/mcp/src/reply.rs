@@ -1,0 +1,343 @@
+//! The messages that answer one request, on their way from rmcp to whoever carries them.
+//!
+//! rmcp hands over trees of JSON. A message becomes text here, as soon as it is sent, and is counted against the
+//! connection that it will leave on: a client that does not read would otherwise make the server hold trees that no
+//! budget knows of.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::http::answer::fitted;
+use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
+use crate::http::refusal;
+use crate::listeners::ListenerPermit;
+use crate::rpc::to_text;
+
+/// Messages of one request that may wait; then the work waits for its reader.
+const QUEUE: usize = 16;
+/// What a message takes beside its text.
+const OVERHEAD: usize = 64;
+
+/// What comes back for one request.
+pub(crate) enum Reply {
+    /// The whole answer, and the error code when it is an error.
+    Whole(String, Option<i32>),
+    /// Messages that come while the work goes on, the last of them the answer.
+    Stream(Box<ReplyStream>),
+}
+
+/// Counts messages that wait against the connection that carries them.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerMeter {
+    pub(crate) share: Arc<ConnectionShare>,
+    pub(crate) owner: Option<OwnerSlot>,
+}
+
+/// What a message is to the request that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessageKind {
+    Notification,
+    Answer,
+    Error(i32),
+}
+
+/// A message as text, counted while it waits.
+#[derive(Debug)]
+struct QueuedMessage {
+    text: String,
+    kind: MessageKind,
+    _counted: Option<ByteReservation>,
+}
+
+/// The messages of one request. Dropping it cancels the work behind it.
+pub(crate) struct ReplyStream {
+    first: Option<QueuedMessage>,
+    rest: mpsc::Receiver<QueuedMessage>,
+    _cancel: DropGuard,
+    listener: Option<ListenerPermit>,
+    /// Whoever does the work holds the other end.
+    work: Option<oneshot::Sender<OwnedSemaphorePermit>>,
+}
+
+impl ReplyStream {
+    /// True for a listener, which may stay for hours and has no answer to wait for.
+    pub(crate) fn is_listener(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Keeps the place of a request in flight until its work is done, whether or not its messages have been read by
+    /// then. Only work counts as in flight, and listening is none.
+    pub(crate) fn keep(&mut self, permit: OwnedSemaphorePermit) {
+        if let Some(work) = self.work.take().filter(|_| !self.is_listener()) {
+            // What comes back was for work that is done already.
+            drop(work.send(permit));
+        }
+    }
+
+    /// The next message as JSON text; nothing after the answer.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        let message = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.rest.recv().await,
+        };
+        message.map(|message| message.text)
+    }
+}
+
+/// Carries one request to rmcp, and its messages away.
+pub(crate) struct ReplyTransport {
+    request: Option<ClientJsonRpcMessage>,
+    messages: mpsc::Sender<QueuedMessage>,
+    answered: CancellationToken,
+    meter: Option<AnswerMeter>,
+}
+
+/// The other end of a [`ReplyTransport`].
+pub(crate) struct ReplyReceiver(mpsc::Receiver<QueuedMessage>);
+
+impl ReplyReceiver {
+    /// The answer as soon as it is known whether it is more than one message; nothing when there is none.
+    pub(crate) async fn reply(
+        mut self,
+        cancel: DropGuard,
+        listener: Option<ListenerPermit>,
+        work: oneshot::Sender<OwnedSemaphorePermit>,
+    ) -> Option<Reply> {
+        let first = self.0.recv().await?;
+        Some(match first.kind {
+            MessageKind::Answer => Reply::Whole(first.text, None),
+            MessageKind::Error(code) => Reply::Whole(first.text, Some(code)),
+            MessageKind::Notification => Reply::Stream(Box::new(ReplyStream {
+                first: Some(first),
+                rest: self.0,
+                _cancel: cancel,
+                listener,
+                work: Some(work),
+            })),
+        })
+    }
+}
+
+/// The client has gone, or reads too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the message was not delivered")]
+pub(crate) struct Undelivered;
+
+impl ReplyTransport {
+    pub(crate) fn new(
+        request: ClientJsonRpcMessage,
+        meter: Option<AnswerMeter>,
+    ) -> (Self, ReplyReceiver) {
+        let (messages, rest) = mpsc::channel(QUEUE);
+        let transport = Self {
+            request: Some(request),
+            messages,
+            answered: CancellationToken::new(),
+            meter,
+        };
+        (transport, ReplyReceiver(rest))
+    }
+}
+
+/// A message as text that is not counted yet.
+struct RenderedMessage {
+    text: String,
+    kind: MessageKind,
+    id: Option<RequestId>,
+}
+
+impl RenderedMessage {
+    fn of(message: &ServerJsonRpcMessage) -> Self {
+        let (kind, id) = match message {
+            ServerJsonRpcMessage::Response(answer) => (MessageKind::Answer, Some(&answer.id)),
+            ServerJsonRpcMessage::Error(error) => {
+                (MessageKind::Error(error.error.code.0), error.id.as_ref())
+            }
+            _ => (MessageKind::Notification, None),
+        };
+        Self {
+            // It is counted by its length, so it must not take more.
+            text: fitted(to_text(message)),
+            kind,
+            id: id.cloned(),
+        }
+    }
+
+    /// Counts it. Where there is no room an answer becomes an error, and nothing else is sent: a listener that is told
+    /// so ends in order, and progress is only a courtesy.
+    async fn counted(self, meter: Option<AnswerMeter>) -> Option<QueuedMessage> {
+        let Some(AnswerMeter { share, owner }) = meter else {
+            return Some(QueuedMessage::uncounted(self.text, self.kind));
+        };
+        let is_last = self.kind != MessageKind::Notification;
+        let bytes = self.text.len() + OVERHEAD;
+        let counted = if is_last {
+            share.reserve_evicting(bytes, owner).await
+        } else {
+            share.reserve(bytes, owner)
+        };
+        match counted {
+            Some(counted) => Some(QueuedMessage {
+                text: self.text,
+                kind: self.kind,
+                _counted: Some(counted),
+            }),
+            None => is_last.then(|| QueuedMessage::too_many(self.id.as_ref())),
+        }
+    }
+}
+
+impl QueuedMessage {
+    fn uncounted(text: String, kind: MessageKind) -> Self {
+        Self {
+            text,
+            kind,
+            _counted: None,
+        }
+    }
+
+    /// Stands for an answer that there is no room for.
+    fn too_many(id: Option<&RequestId>) -> Self {
+        let error = refusal::too_many_unread();
+        Self::uncounted(error.answer(id), MessageKind::Error(error.code))
+    }
+}
+
+impl Transport<RoleServer> for ReplyTransport {
+    type Error = Undelivered;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Undelivered>> + Send + 'static {
+        // At once, not when there is room in the queue: the tree is gone before anybody waits.
+        let rendered = RenderedMessage::of(&message);
+        drop(message);
+        let (messages, answered) = (self.messages.clone(), self.answered.clone());
+        let meter = self.meter.clone();
+        async move {
+            let queued = rendered.counted(meter).await.ok_or(Undelivered)?;
+            let is_last = queued.kind != MessageKind::Notification;
+            messages.send(queued).await.map_err(|_| Undelivered)?;
+            if is_last {
+                answered.cancel();
+            }
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        let request = self.request.take();
+        if request.is_none() {
+            self.answered.cancelled().await;
+        }
+        request
+    }
+
+    async fn close(&mut self) -> Result<(), Undelivered> {
+        self.request = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::http::budget::ByteBudget;
+
+    fn request() -> ClientJsonRpcMessage {
+        serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap()
+    }
+
+    fn progress() -> ServerJsonRpcMessage {
+        let params = json!({"progressToken": 1, "progress": 1.0});
+        serde_json::from_value(
+            json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
+        )
+        .unwrap()
+    }
+
+    fn answer(size: usize) -> ServerJsonRpcMessage {
+        let result = rmcp::model::CustomResult(json!({"text": "x".repeat(size)}));
+        ServerJsonRpcMessage::response(
+            rmcp::model::ServerResult::CustomResult(result),
+            RequestId::Number(1),
+        )
+    }
+
+    fn metered(budget: &Arc<ByteBudget>) -> (ReplyTransport, ReplyReceiver) {
+        let meter = AnswerMeter {
+            share: ConnectionShare::new(budget),
+            owner: None,
+        };
+        ReplyTransport::new(request(), Some(meter))
+    }
+
+    #[tokio::test]
+    async fn messages_that_wait_are_counted_by_their_length_until_they_are_taken() {
+        let budget = ByteBudget::new(17 << 20);
+        let (mut transport, receiver) = metered(&budget);
+        transport.send(progress()).await.unwrap();
+        transport.send(answer(100_000)).await.unwrap();
+        assert!(budget.used() > 100_000);
+        let cancel = CancellationToken::new().drop_guard();
+        let reply = receiver.reply(cancel, None, oneshot::channel().0).await;
+        let Some(Reply::Stream(mut stream)) = reply else {
+            panic!("not a stream");
+        };
+        assert!(stream.next().await.unwrap().contains("progress"));
+        assert!(budget.used() > 100_000);
+        assert!(stream.next().await.unwrap().len() > 100_000);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_room_is_an_error_and_progress_without_room_is_left_out() {
+        let budget = ByteBudget::new(17 << 20);
+        let other = ConnectionShare::new(&budget).reserve(17 << 20, None);
+        let (mut transport, receiver) = metered(&budget);
+        transport.send(answer(100_000)).await.unwrap();
+        let filler = transport.meter.as_ref().unwrap().share.charge(5_000);
+        assert!(transport.send(progress()).await.is_err());
+        let cancel = CancellationToken::new().drop_guard();
+        let reply = receiver.reply(cancel, None, oneshot::channel().0).await;
+        let Some(Reply::Whole(text, Some(-32603))) = reply else {
+            panic!("not an error");
+        };
+        let text: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text["id"], 1);
+        drop((other, filler));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_place_in_flight_is_kept_for_work_and_not_for_a_reader_or_a_listener() {
+        let places = Arc::new(tokio::sync::Semaphore::new(1));
+        let listeners = crate::listeners::ListenerPlaces::new(1);
+        for is_listener in [false, true] {
+            let (mut transport, receiver) = ReplyTransport::new(request(), None);
+            transport.send(progress()).await.unwrap();
+            let caller = crate::auth::Caller::anonymous();
+            let listener = is_listener.then(|| listeners.take(&caller, None).unwrap());
+            let (work, kept) = oneshot::channel();
+            let cancel = CancellationToken::new().drop_guard();
+            let Some(Reply::Stream(mut stream)) = receiver.reply(cancel, listener, work).await
+            else {
+                panic!("not a stream");
+            };
+            stream.keep(Arc::clone(&places).try_acquire_owned().unwrap());
+            assert_eq!(places.available_permits(), usize::from(is_listener));
+            // The work is done, and nothing of it has been read.
+            drop(kept);
+            assert_eq!(places.available_permits(), 1);
+        }
+    }
+}

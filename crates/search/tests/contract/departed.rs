@@ -1,0 +1,89 @@
+//! Callers who ask and leave at once: what they set going is bounded, and whoever stays is answered.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::available_parallelism;
+
+use docent_search::{Embedded, Embedder, Engine, Error, Query, Reader};
+use futures::FutureExt as _;
+
+use crate::meanings::{Topics, settle};
+use crate::shelf::fill;
+
+const CALLERS: usize = 300;
+
+/// A model whose questions wait until they are let go.
+#[derive(Default)]
+struct SlowQuestions {
+    at_work: AtomicUsize,
+    most_at_work: AtomicUsize,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    /// Whether anything was asked at all.
+    was_asked: AtomicBool,
+}
+
+impl SlowQuestions {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+impl Embedder for SlowQuestions {
+    fn fingerprint(&self) -> &str {
+        Topics.fingerprint()
+    }
+
+    fn dimensions(&self) -> usize {
+        Topics.dimensions()
+    }
+
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        Topics.passages(texts)
+    }
+
+    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+        self.was_asked.store(true, Ordering::SeqCst);
+        let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_at_work.fetch_max(at_work, Ordering::SeqCst);
+        let mut is_open = self.is_open.lock().unwrap();
+        while !*is_open {
+            is_open = self.opened.wait(is_open).unwrap();
+        }
+        drop(is_open);
+        self.at_work.fetch_sub(1, Ordering::SeqCst);
+        Topics.query(text)
+    }
+}
+
+fn question(text: &str) -> Query {
+    Query::new(text, 10, Reader::owner())
+}
+
+#[tokio::test]
+async fn searches_whose_callers_left_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = Arc::new(SlowQuestions::default());
+    let engine = Embedded::open_with(dir.path(), model.clone()).unwrap();
+    fill(&engine, &["The ferry leaves at nine."]).await;
+    settle(&engine).await;
+
+    for caller in 0..CALLERS {
+        let asked = engine.search(question(&format!("ferry {caller}")));
+        assert!(asked.now_or_never().is_none());
+    }
+    let mut stayed = engine.search(question("a boat that is late"));
+    assert!(stayed.as_mut().now_or_never().is_none());
+    // The pool of threads is a queue: when this is through, so is all that got in before it.
+    tokio::task::spawn_blocking(|| ()).await.unwrap();
+    while !model.was_asked.load(Ordering::SeqCst) {
+        assert!(stayed.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    model.open();
+    assert_eq!(stayed.await.unwrap().hits.len(), 1);
+    let processors = available_parallelism().map_or(1, usize::from);
+    let most = model.most_at_work.load(Ordering::SeqCst);
+    assert!(most <= (2 * processors).max(4), "{most} searches at once");
+}
