@@ -17,6 +17,7 @@ mod authority;
 mod browser;
 mod deep_paging;
 mod departed_visitors;
+mod explained_permissions;
 mod fake_issuer;
 mod guessing;
 mod hostile_server;
