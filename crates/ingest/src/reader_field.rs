@@ -421,7 +421,7 @@ fn list_of_names(items: Vec<Raw>) -> Result<Vec<String>, ReaderFault> {
 }
 
 #[cfg(test)]
-mod formats;
+pub(crate) mod formats;
 #[cfg(test)]
 mod overlooked;
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! An issuer on this machine that keeps count of what it is asked, and of how much of it at once.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+
+use crate::wire::read_request;
 
 /// One request to the issuer.
 pub(crate) struct Question {
@@ -80,25 +82,11 @@ impl Log {
 }
 
 fn question(stream: &TcpStream) -> Option<Question> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else {
-            break;
-        };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let body = String::from_utf8(body).ok()?;
-    Some(Question { path, body })
+    let request = read_request(stream)?;
+    Some(Question {
+        path: request.path,
+        body: String::from_utf8(request.body).ok()?,
+    })
 }
 
 fn reply(mut stream: TcpStream, found: Option<&Value>) {

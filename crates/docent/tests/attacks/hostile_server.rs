@@ -1,6 +1,6 @@
 //! A server that attacks whoever looks at it: `docent check` and the stand-alone `docent preview` as real processes.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::process::{Dir, Server};
+use crate::wire::read_request;
 
 /// What a server hears: method, path, and the JSON of the body.
 type Heard = (String, String, Value);
@@ -49,29 +50,9 @@ impl HostileServer {
 }
 
 fn request(stream: &TcpStream) -> Option<Heard> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let mut words = line.split(' ').map(str::to_owned);
-    let (verb, path) = (words.next()?, words.next()?);
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else {
-            break;
-        };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((
-        verb,
-        path,
-        serde_json::from_slice(&body).unwrap_or_default(),
-    ))
+    let request = read_request(stream)?;
+    let message = serde_json::from_slice(&request.body).unwrap_or_default();
+    Some((request.verb, request.path, message))
 }
 
 fn answer(status: u16, headers: &str, body: &str) -> String {

@@ -196,3 +196,33 @@ pub(crate) fn long_document(dir: &Dir) {
     let text = format!("{sentence}. ").repeat(1_600);
     dir.write("docs/long.txt", &text);
 }
+
+/// A request that a server of the tests got.
+pub(crate) struct ReceivedRequest {
+    pub(crate) verb: String,
+    pub(crate) path: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Reads one request with a body of a told length; nothing where the client hung up or sent something else.
+pub(crate) fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split(' ').map(str::to_owned);
+    let (verb, path) = (words.next()?, words.next()?);
+    let mut length = 0;
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(ReceivedRequest { verb, path, body })
+}

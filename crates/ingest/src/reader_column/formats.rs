@@ -1,12 +1,11 @@
 //! Tables and packages in which the readers' field is easily overlooked: it is found, or nobody may read the
 //! rows.
 
-use std::io::{Cursor, Write as _};
-
 use crate::elsewhere::Around;
 use crate::format::{HEAD_BYTES, Input, Parsed, detect};
 use crate::limits::Limits;
 use crate::options::Options;
+use crate::reader_field::formats::zipped;
 use crate::reader_field::{ReaderField, ReaderName};
 use crate::record_ids::IdPass;
 
@@ -204,16 +203,6 @@ fn rows_with_quotes_that_are_not_read_are_closed() {
         rows.iter().all(|readers| *readers != "everyone"),
         "{rows:?}"
     );
-}
-
-fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
-    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in parts {
-        let options = zip::write::SimpleFileOptions::default();
-        out.start_file(*name, options).unwrap();
-        out.write_all(content.as_bytes()).unwrap();
-    }
-    out.finish().unwrap().into_inner()
 }
 
 const OFFICE: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
@@ -447,7 +436,7 @@ fn custom_properties_are_found_by_their_relation() {
         let found = readers("t.xlsx", &xlsx(TABLE, top, &[(part, &hr)]));
         assert_eq!(found, ["hr", "hr"], "{kind} {target} {part}");
         for (path, main, office, content) in DOCUMENTS {
-            let bytes = zipped(&[
+            let bytes = zipped::<&str>(&[
                 ("[Content_Types].xml", &types(main, office)),
                 ("_rels/.rels", &package_relations(main, top)),
                 (main, content),

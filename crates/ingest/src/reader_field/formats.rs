@@ -101,12 +101,13 @@ fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-fn zipped(parts: &[(&str, String)]) -> Vec<u8> {
+/// A zip of these members.
+pub(crate) fn zipped<T: AsRef<str>>(parts: &[(&str, T)]) -> Vec<u8> {
     let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
         let options = zip::write::SimpleFileOptions::default();
         out.start_file(*name, options).unwrap();
-        out.write_all(content.as_bytes()).unwrap();
+        out.write_all(content.as_ref().as_bytes()).unwrap();
     }
     out.finish().unwrap().into_inner()
 }
