@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::text::shown;
+use crate::text::printable;
 
 /// The most characters of a request or an answer that a report shows.
 const MAX_EVIDENCE: usize = 600;
 
 /// What was sent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub verb: String,
     pub url: String,
     /// The headers worth showing; secrets are left out when they are recorded.
@@ -23,7 +23,7 @@ pub(crate) struct Sent {
 
 /// What came back.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     /// The media type without its parameters, in lower case.
@@ -40,7 +40,7 @@ pub(crate) struct Received {
     pub garbled: bool,
 }
 
-impl Received {
+impl ReceivedResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self
             .headers
@@ -64,7 +64,7 @@ impl Received {
 
 /// Why nothing came back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ExchangeError {
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     #[error("the connection is refused")]
@@ -86,7 +86,7 @@ pub(crate) enum Failure {
     #[error("the JSON of the answer takes more than {0} bytes of memory")]
     TooMuchJson(usize),
     #[error("more than {0} lines came before the answer")]
-    Flooded(usize),
+    TooManyLines(usize),
     #[error("`{program}` cannot be started: {why}")]
     NotStarted {
         program: String,
@@ -97,7 +97,7 @@ pub(crate) enum Failure {
     #[error("the program ended{0}")]
     Ended(ProgramOutput),
     #[error("the check has asked all it may ask")]
-    Spent,
+    BudgetSpent,
 }
 
 /// What a program left behind that did not answer. Empty for servers with an address.
@@ -126,7 +126,7 @@ impl std::fmt::Display for ProgramOutput {
     }
 }
 
-impl Failure {
+impl ExchangeError {
     /// A server with an address that did not answer in time.
     pub(crate) fn timed_out() -> Self {
         Self::TimedOut(ProgramOutput::default())
@@ -139,14 +139,14 @@ impl Failure {
 
 /// A request with its answer, or with the reason why there is none.
 #[derive(Debug, Clone)]
-pub(crate) struct Exchange {
-    pub sent: Sent,
-    pub outcome: Result<Received, Failure>,
+pub(crate) struct RecordedExchange {
+    pub sent: SentRequest,
+    pub outcome: Result<ReceivedResponse, ExchangeError>,
     pub took: Duration,
 }
 
-impl Exchange {
-    pub(crate) fn received(&self) -> Option<&Received> {
+impl RecordedExchange {
+    pub(crate) fn received(&self) -> Option<&ReceivedResponse> {
         self.outcome.as_ref().ok()
     }
 
@@ -178,27 +178,32 @@ impl Exchange {
     }
 
     /// The code of that error.
-    pub(crate) fn code(&self) -> Option<i64> {
+    pub(crate) fn error_code(&self) -> Option<i64> {
         self.error()?.get("code")?.as_i64()
     }
 
     /// Whether the server failed, rather than refused: it broke, hung up, or said nothing.
-    pub(crate) fn broke(&self) -> bool {
+    pub(crate) fn has_server_failed(&self) -> bool {
         match &self.outcome {
             Ok(received) => received.status >= 500,
-            Err(_) => !self.is_unsent(),
+            Err(_) => !self.was_not_sent(),
         }
     }
 
     /// Whether the check itself had no more to spend, or would not call the address.
-    pub(crate) fn is_unsent(&self) -> bool {
+    pub(crate) fn was_not_sent(&self) -> bool {
         let failure = self.outcome.as_ref().err();
-        failure.is_some_and(|failure| matches!(failure, Failure::Spent | Failure::OutOfReach))
+        failure.is_some_and(|failure| {
+            matches!(
+                failure,
+                ExchangeError::BudgetSpent | ExchangeError::OutOfReach
+            )
+        })
     }
 
     /// What was sent, on one line.
     pub(crate) fn sent_line(&self) -> String {
-        let Sent {
+        let SentRequest {
             verb,
             url,
             headers,
@@ -209,26 +214,26 @@ impl Exchange {
             .iter()
             .map(|(name, value)| format!(" {name}: {value};"))
             .collect();
-        cut(&format!("{verb} {url}{headers} {body}"))
+        evidence_line(&format!("{verb} {url}{headers} {body}"))
     }
 
     /// What came back, on one line.
     pub(crate) fn received_line(&self) -> String {
         match &self.outcome {
-            Ok(received) if received.status == 0 => cut(&received.text),
+            Ok(received) if received.status == 0 => evidence_line(&received.text),
             Ok(received) => {
-                let Received {
+                let ReceivedResponse {
                     status, kind, text, ..
                 } = received;
-                cut(&format!("{status} {kind} {text}"))
+                evidence_line(&format!("{status} {kind} {text}"))
             }
-            Err(failure) => cut(&failure.to_string()),
+            Err(failure) => evidence_line(&failure.to_string()),
         }
     }
 }
 
-fn cut(text: &str) -> String {
-    shown(text.trim(), MAX_EVIDENCE)
+fn evidence_line(text: &str) -> String {
+    printable(text.trim(), MAX_EVIDENCE)
 }
 
 #[cfg(test)]
@@ -236,16 +241,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn exchange(messages: Vec<Value>) -> Exchange {
-        Exchange {
-            sent: Sent {
+    fn exchange(messages: Vec<Value>) -> RecordedExchange {
+        RecordedExchange {
+            sent: SentRequest {
                 id: Some(json!("a")),
-                ..Sent::default()
+                ..SentRequest::default()
             },
-            outcome: Ok(Received {
+            outcome: Ok(ReceivedResponse {
                 status: 200,
                 messages,
-                ..Received::default()
+                ..ReceivedResponse::default()
             }),
             took: Duration::ZERO,
         }
@@ -263,7 +268,7 @@ mod tests {
     #[test]
     fn an_error_needs_no_id() {
         let refused = exchange(vec![json!({"id": null, "error": {"code": -32700}})]);
-        assert_eq!(refused.code(), Some(-32700));
-        assert!(!refused.broke());
+        assert_eq!(refused.error_code(), Some(-32700));
+        assert!(!refused.has_server_failed());
     }
 }

@@ -5,20 +5,20 @@
 //! a mistake made on both sides cannot hide.
 
 mod browser;
+mod connection;
 mod exchange;
-mod loads;
 mod probe;
 mod profile;
 pub mod render;
 mod report;
+mod request_builder;
 mod rule;
 mod rules;
 mod schema;
 mod sse;
+mod static_analysis;
 mod survey;
 mod text;
-mod voice;
-mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,20 +27,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use browser::find as find_browser;
-use exchange::Exchange;
-pub use probe::{Answered, Found, Met, Page, Unmet, call, get, probe};
-pub use profile::Profile;
-pub use report::{Counts, Finding, Report, Severity};
-pub use rule::{Basis, Rule, Source};
-use survey::Seen;
-use voice::Identity;
-use wire::Wire;
-use wire::http::Http;
-use wire::stdio::Program;
+use connection::TargetConnection;
+use connection::http::HttpTarget;
+use connection::stdio::ProgramTarget;
+use exchange::RecordedExchange;
+pub use probe::{ProbeError, ProbeSearch, ProbeSummary, ProbedPage, ToolOutcome, call, get, probe};
+pub use profile::CheckProfile;
+pub use report::{CheckReport, RuleFinding, Severity, SeverityCounts};
+use request_builder::ClientIdentity;
+pub use rule::{CheckRule, RuleSource, SourceBasis};
+use survey::ServerSurvey;
 
 /// What is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum CheckTarget {
     /// The address of an MCP endpoint.
     Url(String),
     /// A program with its arguments, which speaks MCP on its pipes.
@@ -49,9 +49,9 @@ pub enum Target {
 
 /// How it is checked.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CheckOptions {
     /// For whom; empty for those that the server shows itself to be made for.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<CheckProfile>,
     /// The longest one call may take. Hosts give up at about a minute; a server that needs half of that
     /// has a problem.
     pub call_timeout: Duration,
@@ -79,7 +79,7 @@ pub struct Options {
     pub baseline: Option<Vec<Value>>,
 }
 
-impl Default for Options {
+impl Default for CheckOptions {
     fn default() -> Self {
         Self {
             profiles: Vec::new(),
@@ -98,19 +98,19 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl CheckOptions {
     /// As ChatGPT, unless only Claude is asked about.
-    fn identity(&self) -> Identity {
-        if self.profiles == [Profile::Claude] {
-            Identity::Claude
+    fn identity(&self) -> ClientIdentity {
+        if self.profiles == [CheckProfile::Claude] {
+            ClientIdentity::Claude
         } else {
-            Identity::ChatGpt
+            ClientIdentity::ChatGpt
         }
     }
 }
 
 /// Every rule, in the order of the report.
-pub fn rules() -> impl Iterator<Item = &'static Rule> {
+pub fn rules() -> impl Iterator<Item = &'static CheckRule> {
     rules::GROUPS.iter().flat_map(|group| group.iter())
 }
 
@@ -118,48 +118,52 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 #[must_use]
 pub fn is_up(url: &str) -> bool {
     let brief = Duration::from_secs(2);
-    let http = Http::new(url, brief, Identity::ChatGpt.user_agent(), None);
+    let http = HttpTarget::new(url, brief, ClientIdentity::ChatGpt.user_agent(), None);
     let exchange = http
         .ok()
-        .map(|http| Wire::http(http).send(wire::Ask::get(url)));
+        .map(|http| TargetConnection::http(http).send(connection::OutgoingRequest::get(url)));
     exchange.and_then(|exchange| exchange.status()) == Some(200)
 }
 
 /// Checks a server, waiting for its answers; `progress` hears what is done meanwhile. Trouble in talking
 /// to it is a finding too.
 #[must_use]
-pub fn check(target: &Target, options: &Options, progress: &dyn Fn(&str)) -> Report {
+pub fn check(target: &CheckTarget, options: &CheckOptions, progress: &dyn Fn(&str)) -> CheckReport {
     let (name, wire) = match target {
-        Target::Url(url) => {
+        CheckTarget::Url(url) => {
             let agent = options.identity().user_agent();
-            let http = Http::new(url, options.call_timeout, agent, options.token.clone());
-            (url.clone(), http.ok().map(Wire::http))
+            let http = HttpTarget::new(url, options.call_timeout, agent, options.token.clone());
+            (url.clone(), http.ok().map(TargetConnection::http))
         }
-        Target::Program(command) => {
-            let program = Program::new(command.clone(), options.call_timeout);
-            (command.join(" "), Some(Wire::program(program)))
+        CheckTarget::Program(command) => {
+            let program = ProgramTarget::new(command.clone(), options.call_timeout);
+            (command.join(" "), Some(TargetConnection::program(program)))
         }
     };
     let mut seen = match &wire {
         Some(wire) => survey::survey(wire, options, progress),
-        None => Seen {
+        None => ServerSurvey {
             url: Some(name.clone()),
-            ..Seen::default()
+            ..ServerSurvey::default()
         },
     };
-    if let Some((url, redirect)) = redirected(&seen)
-        && let Some(http) = wire.as_ref().and_then(Wire::as_http)
+    if let Some((url, redirect)) = same_host_redirect(&seen)
+        && let Some(http) = wire.as_ref().and_then(TargetConnection::as_http)
     {
         // What its name leads to was settled before the first request.
-        seen = survey::survey(&Wire::http(http.at(&url)), options, progress);
+        seen = survey::survey(
+            &TargetConnection::http(http.with_url(&url)),
+            options,
+            progress,
+        );
         seen.redirect = Some(redirect);
     }
-    judged(&name, &seen, options)
+    build_report(&name, &seen, options)
 }
 
 /// Where the address leads that was typed, if to another place on the same host. It is followed once, so that
 /// the rest of the server is seen too; other hosts are left alone.
-fn redirected(seen: &Seen) -> Option<(String, Arc<Exchange>)> {
+fn same_host_redirect(seen: &ServerSurvey) -> Option<(String, Arc<RecordedExchange>)> {
     let (_, greeted) = seen.greetings.first()?;
     let received = greeted.received()?;
     let location = received
@@ -182,23 +186,23 @@ fn redirected(seen: &Seen) -> Option<(String, Arc<Exchange>)> {
     Some((target, Arc::clone(greeted)))
 }
 
-fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
+fn build_report(name: &str, seen: &ServerSurvey, options: &CheckOptions) -> CheckReport {
     let profiles = if options.profiles.is_empty() {
-        fitting(seen)
+        detect_profiles(seen)
     } else {
         options.profiles.clone()
     };
-    let mut report = Report::new(name, &profiles);
+    let mut report = CheckReport::new(name, &profiles);
     for rule in rules() {
-        if let Some(weight) = rule.weight(&profiles) {
-            let verdict = match rules::unheld(rule, seen) {
-                Some(reason) => rule::Verdict::Skipped(reason),
-                None => (rule.judge)(seen),
+        if let Some(weight) = rule.severity_for(&profiles) {
+            let verdict = match rules::skip_reason(rule, seen) {
+                Some(reason) => rule::RuleVerdict::Skipped(reason),
+                None => (rule.evaluate)(seen),
             };
             report.add(rule, weight, verdict);
         }
     }
-    report.facts = rules::facts(seen);
+    report.facts = rules::measured_facts(seen);
     report.tools = seen.tools.iter().cloned().collect();
     if let Some(Err(trouble)) = &seen.mounts {
         report.trouble = Some(trouble.to_string());
@@ -208,8 +212,8 @@ fn judged(name: &str, seen: &Seen, options: &Options) -> Report {
 }
 
 /// The profiles that a server shows itself to be made for.
-fn fitting(seen: &Seen) -> Vec<Profile> {
-    let mut fitting = vec![Profile::Protocol, Profile::ChatGpt];
+fn detect_profiles(seen: &ServerSurvey) -> Vec<CheckProfile> {
+    let mut fitting = vec![CheckProfile::Protocol, CheckProfile::ChatGpt];
     // Others have tools of these names too, for other things.
     let takes = |tool: &str, argument: &str| {
         let schema = seen.tool(tool).and_then(|tool| tool.get("inputSchema"));
@@ -220,11 +224,11 @@ fn fitting(seen: &Seen) -> Vec<Profile> {
         })
     };
     if takes("search", "query") && takes("fetch", "id") {
-        fitting.extend([Profile::DeepResearch, Profile::CompanyKnowledge]);
+        fitting.extend([CheckProfile::DeepResearch, CheckProfile::CompanyKnowledge]);
     }
-    fitting.push(Profile::Claude);
+    fitting.push(CheckProfile::Claude);
     if !seen.widgets.is_empty() {
-        fitting.push(Profile::Apps);
+        fitting.push(CheckProfile::Apps);
     }
     fitting
 }

@@ -2,7 +2,7 @@
 
 /// A host, or one of its uses, that applies rules of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Profile {
+pub enum CheckProfile {
     /// The MCP specification itself, whoever calls.
     Protocol,
     /// ChatGPT in developer mode: any tool, any server.
@@ -19,7 +19,7 @@ pub enum Profile {
     Submission,
 }
 
-impl Profile {
+impl CheckProfile {
     /// Every profile, in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Protocol,
@@ -47,7 +47,7 @@ impl Profile {
 
     /// What it stands for, in a few words.
     #[must_use]
-    pub fn meaning(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Protocol => "the MCP specification, whoever calls",
             Self::ChatGpt => "ChatGPT in developer mode",
@@ -61,7 +61,7 @@ impl Profile {
 
     /// The profile of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 }
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn every_profile_is_found_by_its_name() {
-        for profile in Profile::ALL {
-            assert_eq!(Profile::named(profile.name()), Some(profile));
+        for profile in CheckProfile::ALL {
+            assert_eq!(CheckProfile::from_name(profile.name()), Some(profile));
         }
-        assert_eq!(Profile::named("gemini"), None);
+        assert_eq!(CheckProfile::from_name("gemini"), None);
     }
 }

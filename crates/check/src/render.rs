@@ -12,33 +12,33 @@ pub use json::{json, rules_json};
 pub use junit::junit;
 pub use markdown::{markdown, rules_markdown};
 pub use sarif::sarif;
-pub use terminal::{Ink, rules_text, terminal};
+pub use terminal::{TerminalStyle, rules_text, terminal};
 
-use crate::report::{Finding, Report, Severity};
+use crate::report::{CheckReport, RuleFinding, Severity};
 
 /// A number with its noun.
-fn counted(count: usize, noun: &str) -> String {
+fn pluralize(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
 /// The last line of every report.
 #[must_use]
-pub fn summary(report: &Report) -> String {
+pub fn summary(report: &CheckReport) -> String {
     let counts = report.counts();
     [
-        counted(counts.errors, "error"),
-        counted(counts.warnings, "warning"),
-        counted(counts.notes, "note"),
-        format!("{} passed", counted(report.passed.len(), "rule")),
+        pluralize(counts.errors, "error"),
+        pluralize(counts.warnings, "warning"),
+        pluralize(counts.notes, "note"),
+        format!("{} passed", pluralize(report.passed.len(), "rule")),
         format!("{} skipped", report.skipped.len()),
     ]
     .join(", ")
 }
 
 /// Findings of one severity, those of one rule together.
-fn grouped(report: &Report, severity: Severity) -> Vec<Vec<&Finding>> {
-    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+fn group_by_rule(report: &CheckReport, severity: Severity) -> Vec<Vec<&RuleFinding>> {
+    let mut groups: Vec<Vec<&RuleFinding>> = Vec::new();
     for finding in report
         .findings
         .iter()
@@ -64,7 +64,7 @@ const WORST_FIRST: [(Severity, &str); 3] = [
 ];
 
 /// For whom the rule of a finding is, in words.
-fn audience(finding: &Finding) -> String {
+fn profile_names(finding: &RuleFinding) -> String {
     let names: Vec<&str> = finding
         .profiles
         .iter()
@@ -74,16 +74,16 @@ fn audience(finding: &Finding) -> String {
 }
 
 /// Where the rule of a finding is written, and how sure that is.
-fn origin(source: crate::rule::Source) -> String {
+fn source_line(source: crate::rule::RuleSource) -> String {
     let basis = match source.basis {
-        crate::rule::Basis::Owner => String::new(),
+        crate::rule::SourceBasis::Owner => String::new(),
         other => format!("; rests on {}", other.words()),
     };
     format!("{}, {}{basis}", source.name, source.date)
 }
 
 /// The least of what was seen that makes a finding believable.
-fn evidence(group: &[&Finding]) -> Option<(String, String)> {
+fn evidence(group: &[&RuleFinding]) -> Option<(String, String)> {
     let with = group
         .iter()
         .find(|finding| !finding.sent.is_empty() || !finding.received.is_empty())?;

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::profile::Profile;
-use crate::rule::{Basis, Fault, Rule, Source, Verdict};
-use crate::text::shown;
+use crate::profile::CheckProfile;
+use crate::rule::{CheckRule, RuleSource, RuleVerdict, RuleViolation, SourceBasis};
+use crate::text::printable;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,7 @@ impl Severity {
 
 /// One thing that a server does not do as hosts ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct RuleFinding {
     /// The rule's name, such as `tools/hints-explicit`.
     pub rule: &'static str,
     /// How much it matters to the worst of the chosen profiles.
@@ -45,14 +45,14 @@ pub struct Finding {
     /// What to do.
     pub fix: &'static str,
     /// The text that the rule is taken from.
-    pub source: Source,
+    pub source: RuleSource,
     /// The chosen profiles that ask for it.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<CheckProfile>,
 }
 
 /// How many findings there are of each severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SeverityCounts {
     /// [`Severity::Error`].
     pub errors: usize,
     /// [`Severity::Warning`].
@@ -63,13 +63,13 @@ pub struct Counts {
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct CheckReport {
     /// What was checked, safe to print.
     pub target: String,
     /// For whom.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<CheckProfile>,
     /// What is wrong, worst first and then in the order of the rules.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RuleFinding>,
     /// The rules that found nothing.
     pub passed: Vec<&'static str>,
     /// The rules that had nothing to look at, and why.
@@ -85,28 +85,28 @@ pub struct Report {
 /// The most findings a report holds. Nobody reads more, and a hostile server could provoke any number.
 pub(crate) const MAX_FINDINGS: usize = 200;
 /// The most findings of one rule; the rest is counted in the last of them.
-pub(crate) const MAX_OF_A_RULE: usize = 10;
+pub(crate) const MAX_FINDINGS_PER_RULE: usize = 10;
 
-impl Report {
-    pub(crate) fn new(target: &str, profiles: &[Profile]) -> Self {
+impl CheckReport {
+    pub(crate) fn new(target: &str, profiles: &[CheckProfile]) -> Self {
         Self {
-            target: shown(target, 200),
+            target: printable(target, 200),
             profiles: profiles.to_vec(),
             ..Self::default()
         }
     }
 
     /// Takes what one rule says.
-    pub(crate) fn add(&mut self, rule: &Rule, weight: Severity, verdict: Verdict) {
+    pub(crate) fn add(&mut self, rule: &CheckRule, weight: Severity, verdict: RuleVerdict) {
         let mut faults = match verdict {
-            Verdict::Skipped(reason) => return self.skipped.push((rule.id, reason)),
-            Verdict::Judged(faults) => faults,
+            RuleVerdict::Skipped(reason) => return self.skipped.push((rule.id, reason)),
+            RuleVerdict::Evaluated(faults) => faults,
         };
         if faults.is_empty() {
             return self.passed.push(rule.id);
         }
-        let more = faults.len().saturating_sub(MAX_OF_A_RULE);
-        faults.truncate(MAX_OF_A_RULE);
+        let more = faults.len().saturating_sub(MAX_FINDINGS_PER_RULE);
+        faults.truncate(MAX_FINDINGS_PER_RULE);
         if more > 0
             && let Some(last) = faults.last_mut()
         {
@@ -129,8 +129,8 @@ impl Report {
 
     /// How many findings there are of each severity.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> SeverityCounts {
+        let mut counts = SeverityCounts::default();
         for finding in &self.findings {
             match finding.severity {
                 Severity::Error => counts.errors += 1,
@@ -148,18 +148,23 @@ impl Report {
     }
 }
 
-fn finding(rule: &Rule, weight: Severity, chosen: &[Profile], fault: Fault) -> Finding {
-    let asks = |profile: &Profile| rule.weights.iter().any(|(asked, _)| asked == profile);
+fn finding(
+    rule: &CheckRule,
+    weight: Severity,
+    chosen: &[CheckProfile],
+    fault: RuleViolation,
+) -> RuleFinding {
+    let asks = |profile: &CheckProfile| rule.severities.iter().any(|(asked, _)| asked == profile);
     // What rests on one report, or on our own measure, is never called an error.
     let bound = match rule.source.basis {
-        Basis::Report | Basis::Ours => Severity::Warning,
-        Basis::Owner | Basis::Several => Severity::Error,
+        SourceBasis::Report | SourceBasis::Ours => Severity::Warning,
+        SourceBasis::Owner | SourceBasis::Several => Severity::Error,
     };
     let bound = bound.min(fault.at_most.unwrap_or(Severity::Error));
-    Finding {
+    RuleFinding {
         rule: rule.id,
         severity: weight.min(bound),
-        message: shown(&fault.message, 400),
+        message: printable(&fault.message, 400),
         sent: fault.sent,
         received: fault.received,
         fix: fault.fix.unwrap_or(rule.fix),
@@ -171,39 +176,39 @@ fn finding(rule: &Rule, weight: Severity, chosen: &[Profile], fault: Fault) -> F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::{owner, report as one_report};
+    use crate::rule::{official, single_report as one_report};
 
-    fn rule(source: Source) -> Rule {
-        Rule {
+    fn rule(source: RuleSource) -> CheckRule {
+        CheckRule {
             id: "a/b",
-            demand: "",
-            weights: &[
-                (Profile::ChatGpt, Severity::Warning),
-                (Profile::Submission, Severity::Error),
+            requirement: "",
+            severities: &[
+                (CheckProfile::ChatGpt, Severity::Warning),
+                (CheckProfile::Submission, Severity::Error),
             ],
             source,
             fix: "",
-            judge: |_| Verdict::Skipped(""),
+            evaluate: |_| RuleVerdict::Skipped(""),
         }
     }
 
-    fn faults(count: usize) -> Verdict {
-        Verdict::Judged(vec![Fault::new("x\u{1b}"); count])
+    fn faults(count: usize) -> RuleVerdict {
+        RuleVerdict::Evaluated(vec![RuleViolation::new("x\u{1b}"); count])
     }
 
     #[test]
     fn a_report_counts_and_puts_the_worst_first() {
-        let mut report = Report::new("http://a.example/\u{1b}[2J", &[Profile::ChatGpt]);
+        let mut report = CheckReport::new("http://a.example/\u{1b}[2J", &[CheckProfile::ChatGpt]);
         assert_eq!(report.target, "http://a.example/\u{FFFD}[2J");
-        let rule = rule(owner("", ""));
+        let rule = rule(official("", ""));
         report.add(&rule, Severity::Note, faults(1));
         report.add(&rule, Severity::Error, faults(1));
-        report.add(&rule, Severity::Error, Verdict::Judged(Vec::new()));
-        report.add(&rule, Severity::Error, Verdict::Skipped("no tools"));
+        report.add(&rule, Severity::Error, RuleVerdict::Evaluated(Vec::new()));
+        report.add(&rule, Severity::Error, RuleVerdict::Skipped("no tools"));
         report.sort();
         assert_eq!(report.findings[0].severity, Severity::Error);
         assert_eq!(report.findings[0].message, "x\u{FFFD}");
-        assert_eq!(report.findings[0].profiles, [Profile::ChatGpt]);
+        assert_eq!(report.findings[0].profiles, [CheckProfile::ChatGpt]);
         let counts = report.counts();
         assert_eq!((counts.errors, counts.warnings, counts.notes), (1, 0, 1));
         assert_eq!(report.worst(), Some(Severity::Error));
@@ -213,13 +218,16 @@ mod tests {
 
     #[test]
     fn a_report_ends_at_its_bounds() {
-        let rule = rule(owner("", ""));
-        let mut report = Report::new("", &[]);
-        report.add(&rule, Severity::Note, faults(MAX_OF_A_RULE));
-        assert_eq!(report.findings.len(), MAX_OF_A_RULE);
-        assert_eq!(report.findings[MAX_OF_A_RULE - 1].message, "x\u{FFFD}");
-        report.add(&rule, Severity::Note, faults(MAX_OF_A_RULE + 1));
-        assert_eq!(report.findings.len(), 2 * MAX_OF_A_RULE);
+        let rule = rule(official("", ""));
+        let mut report = CheckReport::new("", &[]);
+        report.add(&rule, Severity::Note, faults(MAX_FINDINGS_PER_RULE));
+        assert_eq!(report.findings.len(), MAX_FINDINGS_PER_RULE);
+        assert_eq!(
+            report.findings[MAX_FINDINGS_PER_RULE - 1].message,
+            "x\u{FFFD}"
+        );
+        report.add(&rule, Severity::Note, faults(MAX_FINDINGS_PER_RULE + 1));
+        assert_eq!(report.findings.len(), 2 * MAX_FINDINGS_PER_RULE);
         assert!(
             report
                 .findings
@@ -236,16 +244,19 @@ mod tests {
 
     #[test]
     fn a_single_report_is_never_an_error() {
-        let mut report = Report::new("", &[]);
+        let mut report = CheckReport::new("", &[]);
         report.add(&rule(one_report("", "")), Severity::Error, faults(1));
         assert_eq!(report.worst(), Some(Severity::Warning));
     }
 
     #[test]
     fn the_weight_is_that_of_the_strictest_profile() {
-        let rule = rule(owner("", ""));
-        assert_eq!(rule.weight(&[Profile::ChatGpt]), Some(Severity::Warning));
-        assert_eq!(rule.weight(&Profile::ALL), Some(Severity::Error));
-        assert_eq!(rule.weight(&[Profile::Claude]), None);
+        let rule = rule(official("", ""));
+        assert_eq!(
+            rule.severity_for(&[CheckProfile::ChatGpt]),
+            Some(Severity::Warning)
+        );
+        assert_eq!(rule.severity_for(&CheckProfile::ALL), Some(Severity::Error));
+        assert_eq!(rule.severity_for(&[CheckProfile::Claude]), None);
     }
 }

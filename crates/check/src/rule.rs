@@ -1,35 +1,35 @@
 //! One demand of hosts: what it asks, of whom, where that is written, and how to meet it.
 
-use crate::exchange::Exchange;
-use crate::profile::Profile;
+use crate::exchange::RecordedExchange;
+use crate::profile::CheckProfile;
 use crate::report::Severity;
-use crate::survey::Seen;
-use crate::text::shown;
+use crate::survey::ServerSurvey;
+use crate::text::printable;
 
 /// The most characters of a piece of a descriptor that are shown.
 const MAX_PIECE: usize = 300;
 
 /// A rule of the table.
 #[derive(Debug)]
-pub struct Rule {
+pub struct CheckRule {
     /// Its name, `group/demand`; it stays the same from release to release.
     pub id: &'static str,
     /// What it asks for, as a sentence without a full stop.
-    pub demand: &'static str,
+    pub requirement: &'static str,
     /// Who asks, and how much a fault matters to them.
-    pub weights: &'static [(Profile, Severity)],
+    pub severities: &'static [(CheckProfile, Severity)],
     /// Where that is written.
-    pub source: Source,
+    pub source: RuleSource,
     /// What a developer does about a fault.
     pub fix: &'static str,
-    pub(crate) judge: fn(&Seen) -> Verdict,
+    pub(crate) evaluate: fn(&ServerSurvey) -> RuleVerdict,
 }
 
-impl Rule {
+impl CheckRule {
     /// How much a fault matters under the chosen profiles; `None` where none of them asks.
-    pub(crate) fn weight(&self, chosen: &[Profile]) -> Option<Severity> {
-        let asked = |(profile, _): &&(Profile, Severity)| chosen.contains(profile);
-        let weights = self.weights.iter().filter(asked);
+    pub(crate) fn severity_for(&self, chosen: &[CheckProfile]) -> Option<Severity> {
+        let asked = |(profile, _): &&(CheckProfile, Severity)| chosen.contains(profile);
+        let weights = self.severities.iter().filter(asked);
         weights.map(|(_, severity)| *severity).max()
     }
 
@@ -42,18 +42,18 @@ impl Rule {
 
 /// The text a rule is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
+pub struct RuleSource {
     /// Its owner and place.
     pub name: &'static str,
     /// The day whose state of it the rule follows, as `YYYY-MM-DD`.
     pub date: &'static str,
     /// How sure it is.
-    pub basis: Basis,
+    pub basis: SourceBasis,
 }
 
 /// How sure a source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum SourceBasis {
     /// The owner's own document.
     Owner,
     /// Third parties who quote the owner, or several who saw the same.
@@ -64,7 +64,7 @@ pub enum Basis {
     Ours,
 }
 
-impl Basis {
+impl SourceBasis {
     /// The words for it.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -77,47 +77,47 @@ impl Basis {
     }
 }
 
-pub(crate) const fn owner(name: &'static str, date: &'static str) -> Source {
-    Source {
+pub(crate) const fn official(name: &'static str, date: &'static str) -> RuleSource {
+    RuleSource {
         name,
         date,
-        basis: Basis::Owner,
+        basis: SourceBasis::Owner,
     }
 }
 
-pub(crate) const fn several(name: &'static str, date: &'static str) -> Source {
-    Source {
+pub(crate) const fn corroborated(name: &'static str, date: &'static str) -> RuleSource {
+    RuleSource {
         name,
         date,
-        basis: Basis::Several,
+        basis: SourceBasis::Several,
     }
 }
 
-pub(crate) const fn report(name: &'static str, date: &'static str) -> Source {
-    Source {
+pub(crate) const fn single_report(name: &'static str, date: &'static str) -> RuleSource {
+    RuleSource {
         name,
         date,
-        basis: Basis::Report,
+        basis: SourceBasis::Report,
     }
 }
 
 /// What a rule says of a server.
-pub(crate) enum Verdict {
+pub(crate) enum RuleVerdict {
     /// It was held against the server; no fault means that all is well.
-    Judged(Vec<Fault>),
+    Evaluated(Vec<RuleViolation>),
     /// There was nothing to hold it against, for this reason.
     Skipped(&'static str),
 }
 
-impl Verdict {
-    pub(crate) fn one(fault: Option<Fault>) -> Self {
-        Self::Judged(fault.into_iter().collect())
+impl RuleVerdict {
+    pub(crate) fn from_option(fault: Option<RuleViolation>) -> Self {
+        Self::Evaluated(fault.into_iter().collect())
     }
 }
 
 /// One departure from a rule.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fault {
+pub(crate) struct RuleViolation {
     pub message: String,
     pub sent: String,
     pub received: String,
@@ -127,7 +127,7 @@ pub(crate) struct Fault {
     pub fix: Option<&'static str>,
 }
 
-impl Fault {
+impl RuleViolation {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -136,15 +136,15 @@ impl Fault {
     }
 
     /// Adds what was sent and what came back.
-    pub(crate) fn from(mut self, exchange: &Exchange) -> Self {
+    pub(crate) fn with_exchange(mut self, exchange: &RecordedExchange) -> Self {
         self.sent = exchange.sent_line();
         self.received = exchange.received_line();
         self
     }
 
     /// Adds the piece of an answer that is wrong.
-    pub(crate) fn seen(mut self, piece: &impl ToString) -> Self {
-        self.received = shown(&piece.to_string(), MAX_PIECE);
+    pub(crate) fn with_excerpt(mut self, piece: &impl ToString) -> Self {
+        self.received = printable(&piece.to_string(), MAX_PIECE);
         self
     }
 
@@ -161,10 +161,10 @@ impl Fault {
     }
 }
 
-pub(crate) const fn ours(name: &'static str, date: &'static str) -> Source {
-    Source {
+pub(crate) const fn own_measure(name: &'static str, date: &'static str) -> RuleSource {
+    RuleSource {
         name,
         date,
-        basis: Basis::Ours,
+        basis: SourceBasis::Ours,
     }
 }

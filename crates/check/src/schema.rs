@@ -3,7 +3,7 @@
 //! Made for judging others, so it never guesses: a keyword that it does not know, a `format` or a
 //! `pattern` finds no fault, and neither does a schema deeper than its bounds.
 
-mod flaws;
+mod keywords;
 #[cfg(test)]
 mod tests;
 
@@ -20,24 +20,24 @@ const KINDS: [&str; 7] = [
 ];
 
 /// Where a value does not fit a schema: a path and what is wrong there.
-pub(crate) fn misfits(value: &Value, schema: &Value) -> Vec<String> {
-    let mut walk = Walk {
+pub(crate) fn validate_value(value: &Value, schema: &Value) -> Vec<String> {
+    let mut walk = SchemaWalker {
         root: schema,
         steps: 0,
         faults: Vec::new(),
     };
-    walk.value(value, schema, &Path::root());
+    walk.value(value, schema, &SchemaPath::root());
     walk.faults
 }
 
 /// Where a schema is not one: a path and what is wrong there.
-pub(crate) fn flaws(schema: &Value) -> Vec<String> {
-    let mut walk = Walk {
+pub(crate) fn validate_schema(schema: &Value) -> Vec<String> {
+    let mut walk = SchemaWalker {
         root: schema,
         steps: 0,
         faults: Vec::new(),
     };
-    walk.schema(schema, &Path::root());
+    walk.schema(schema, &SchemaPath::root());
     walk.faults
 }
 
@@ -65,19 +65,19 @@ pub(crate) fn remote_refs(schema: &Value) -> Vec<String> {
     found
 }
 
-struct Walk<'a> {
+struct SchemaWalker<'a> {
     root: &'a Value,
     steps: usize,
     faults: Vec<String>,
 }
 
 /// Where in a value or schema the walk is.
-struct Path {
+struct SchemaPath {
     text: String,
     depth: usize,
 }
 
-impl Path {
+impl SchemaPath {
     fn root() -> Self {
         Self {
             text: String::new(),
@@ -94,13 +94,13 @@ impl Path {
     }
 }
 
-impl<'a> Walk<'a> {
-    fn goes_on(&mut self, path: &Path) -> bool {
+impl<'a> SchemaWalker<'a> {
+    fn is_within_limits(&mut self, path: &SchemaPath) -> bool {
         self.steps += 1;
         path.depth <= MAX_DEPTH && self.steps <= MAX_STEPS && self.faults.len() < MAX_FAULTS
     }
 
-    fn fault(&mut self, path: &Path, what: &str) {
+    fn fault(&mut self, path: &SchemaPath, what: &str) {
         let place = if path.text.is_empty() {
             "/"
         } else {
@@ -114,8 +114,8 @@ impl<'a> Walk<'a> {
         self.root.pointer(pointer)
     }
 
-    fn value(&mut self, value: &Value, schema: &'a Value, path: &Path) {
-        if !self.goes_on(path) {
+    fn value(&mut self, value: &Value, schema: &'a Value, path: &SchemaPath) {
+        if !self.is_within_limits(path) {
             return;
         }
         let schema = match schema {
@@ -126,14 +126,14 @@ impl<'a> Walk<'a> {
         if let Some(link) = schema.get("$ref").and_then(Value::as_str)
             && let Some(target) = self.resolved(link)
         {
-            let deeper = Path {
+            let deeper = SchemaPath {
                 text: path.text.clone(),
                 depth: path.depth + 1,
             };
             self.value(value, target, &deeper);
         }
         if let Some(kinds) = schema.get("type")
-            && !is_of(value, kinds)
+            && !is_of_type(value, kinds)
         {
             return self.fault(path, &format!("is {}, not {kinds}", kind_of(value)));
         }
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn sizes(&mut self, value: &Value, schema: &Map<String, Value>, path: &Path) {
+    fn sizes(&mut self, value: &Value, schema: &Map<String, Value>, path: &SchemaPath) {
         let size = match value {
             Value::String(text) => Some((text.chars().count(), "minLength", "maxLength")),
             Value::Array(items) => Some((items.len(), "minItems", "maxItems")),
@@ -183,14 +183,14 @@ impl<'a> Walk<'a> {
 
     /// `allOf` must fit in all, `anyOf` and `oneOf` in one; a value that fits two of `oneOf` is let be,
     /// because formats and patterns that would tell them apart are not looked at.
-    fn choices(&mut self, value: &Value, schema: &'a Map<String, Value>, path: &Path) {
+    fn choices(&mut self, value: &Value, schema: &'a Map<String, Value>, path: &SchemaPath) {
         for part in schema
             .get("allOf")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
         {
-            let deeper = Path {
+            let deeper = SchemaPath {
                 text: path.text.clone(),
                 depth: path.depth + 1,
             };
@@ -202,12 +202,12 @@ impl<'a> Walk<'a> {
             };
             let mut fits = parts.is_empty();
             for part in parts {
-                let mut trial = Walk {
+                let mut trial = SchemaWalker {
                     root: self.root,
                     steps: self.steps,
                     faults: Vec::new(),
                 };
-                let deeper = Path {
+                let deeper = SchemaPath {
                     text: path.text.clone(),
                     depth: path.depth + 1,
                 };
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
         &mut self,
         members: &Map<String, Value>,
         schema: &'a Map<String, Value>,
-        path: &Path,
+        path: &SchemaPath,
     ) {
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn items(&mut self, items: &[Value], schema: &'a Map<String, Value>, path: &Path) {
+    fn items(&mut self, items: &[Value], schema: &'a Map<String, Value>, path: &SchemaPath) {
         let prefix = schema.get("prefixItems").and_then(Value::as_array);
         let rest = schema.get("items");
         for (at, item) in items.iter().enumerate() {
@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn is_of(value: &Value, kinds: &Value) -> bool {
+fn is_of_type(value: &Value, kinds: &Value) -> bool {
     let fits = |kind: &Value| match kind.as_str() {
         Some("string") => value.is_string(),
         Some("number") => value.is_number(),

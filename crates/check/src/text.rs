@@ -2,7 +2,7 @@
 //! takes.
 
 /// Text as it may be printed: one line, cut, and nothing that hides or moves the cursor.
-pub(crate) fn shown(text: &str, most: usize) -> String {
+pub(crate) fn printable(text: &str, most: usize) -> String {
     let mut chars = text.chars().map(|c| {
         if c.is_control() || is_hidden(c) {
             '\u{FFFD}'
@@ -26,7 +26,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
 
 /// About how many tokens a text takes: four letters of English to one, and one for each character of
 /// scripts that are not Latin. Tokenizers differ by a tenth or two; the limits are no more exact.
-pub(crate) fn tokens(text: &str) -> usize {
+pub(crate) fn estimate_tokens(text: &str) -> usize {
     let (mut plain, mut wide) = (0usize, 0usize);
     for c in text.chars() {
         if (c as u32) < 0x250 {
@@ -45,11 +45,11 @@ mod tests {
     #[test]
     fn what_a_server_said_is_shown_safely() {
         assert_eq!(
-            shown("a\u{202E}b\nc\u{E0041}d", 9),
+            printable("a\u{202E}b\nc\u{E0041}d", 9),
             "a\u{FFFD}b\u{FFFD}c\u{FFFD}d"
         );
-        assert_eq!(shown("üüü", 3), "üüü");
-        assert_eq!(shown("üüüü", 3), "üüü…");
+        assert_eq!(printable("üüü", 3), "üüü");
+        assert_eq!(printable("üüüü", 3), "üüü…");
     }
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn tokens_are_about_right() {
-        assert_eq!(tokens("four letters each of it."), 6);
-        assert_eq!(tokens("住房政策"), 4);
+        assert_eq!(estimate_tokens("four letters each of it."), 6);
+        assert_eq!(estimate_tokens("住房政策"), 4);
     }
 }

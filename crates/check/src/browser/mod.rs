@@ -4,23 +4,23 @@
 //! The browser has no network. It gets the host's page and the widget from here, and every other address that
 //! anything in it asks for is noted and refused.
 
+mod csp;
 mod deadline;
+mod devtools_pipe;
 mod mount;
-mod pipe;
-mod policy;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub(crate) use mount::Mount;
-pub(crate) use policy::Host;
+pub(crate) use csp::WidgetHost;
+pub(crate) use mount::WidgetMount;
 
-use crate::survey::Seen;
+use crate::survey::ServerSurvey;
 
 /// The longest that all mounts together may take.
-const ALL: Duration = Duration::from_secs(120);
+const MOUNT_BUDGET: Duration = Duration::from_secs(120);
 /// The names under which the programs are installed.
 const NAMES: [&str; 5] = [
     "chromium",
@@ -37,7 +37,7 @@ const PLACES: [&str; 2] = [
 
 /// Why no browser could be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum BrowserError {
     #[error("a folder for the browser's profile cannot be made: {0}")]
     Folder(std::io::Error),
     #[cfg_attr(not(unix), expect(dead_code, reason = "no browser is started there"))]
@@ -66,28 +66,31 @@ pub fn find() -> Option<PathBuf> {
 }
 
 /// Mounts every widget that could be read, in both hosts.
-pub(crate) fn mount(program: &Path, seen: &Seen) -> Result<Vec<Mount>, Trouble> {
+pub(crate) fn mount_widgets(
+    program: &Path,
+    seen: &ServerSurvey,
+) -> Result<Vec<WidgetMount>, BrowserError> {
     let mut mounts = Vec::new();
     let read = seen.widgets.iter().filter_map(|widget| {
         let html = widget.html()?;
         Some((widget, html))
     });
-    let end = Instant::now() + ALL;
-    let mut browser: Option<pipe::Pipe> = None;
+    let end = Instant::now() + MOUNT_BUDGET;
+    let mut browser: Option<devtools_pipe::DevtoolsPipe> = None;
     for (widget, html) in read {
-        for host in Host::BOTH {
+        for host in WidgetHost::BOTH {
             if Instant::now() >= end {
                 return Ok(mounts);
             }
             let pipe = match browser.take() {
                 Some(pipe) => browser.insert(pipe),
-                None => browser.insert(pipe::Pipe::start(program)?),
+                None => browser.insert(devtools_pipe::DevtoolsPipe::start(program)?),
             };
-            let play = mount::Play {
+            let play = mount::MountSession {
                 widget,
                 html: &html,
                 host,
-                results: results(seen),
+                results: tool_results(seen),
             };
             match play.run(pipe, end)? {
                 Some(mount) => mounts.push(mount),
@@ -99,7 +102,7 @@ pub(crate) fn mount(program: &Path, seen: &Seen) -> Result<Vec<Mount>, Trouble> 
 }
 
 /// What tools answered during the check, by their names: what a widget would be shown.
-fn results(seen: &Seen) -> serde_json::Map<String, Value> {
+fn tool_results(seen: &ServerSurvey) -> serde_json::Map<String, Value> {
     let good = seen.calls.iter().filter_map(|call| {
         let result = call.success()?;
         Some((call.tool.clone(), result.clone()))

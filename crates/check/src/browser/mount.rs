@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-use super::Trouble;
+use super::BrowserError;
+use super::csp::{WidgetHost, content_security_policy};
 use super::deadline::MountDeadline;
-use super::pipe::Pipe;
-use super::policy::{Host, policy};
-use crate::survey::Widget;
-use crate::text::shown;
+use super::devtools_pipe::DevtoolsPipe;
+use crate::survey::SurveyedWidget;
+use crate::text::printable;
 
 /// Addresses of two sites, so that the browser keeps them apart; neither exists.
 const PAGE: &str = "https://host.test/";
@@ -23,7 +23,7 @@ const MAX_EVENTS: usize = 20_000;
 
 /// What happened when a widget was mounted.
 #[derive(Debug, Default)]
-pub(crate) struct Mount {
+pub(crate) struct WidgetMount {
     pub uri: String,
     pub host: &'static str,
     pub policy: String,
@@ -37,16 +37,16 @@ pub(crate) struct Mount {
     /// Other addresses that were asked for.
     pub requests: Vec<String>,
     /// What the host heard: methods, `window.openai` and `loaded`.
-    pub heard: Vec<String>,
+    pub host_messages: Vec<String>,
 }
 
-impl Mount {
-    pub(crate) fn has_heard(&self, what: &str) -> bool {
-        self.heard.iter().any(|heard| heard == what)
+impl WidgetMount {
+    pub(crate) fn has_received(&self, what: &str) -> bool {
+        self.host_messages.iter().any(|heard| heard == what)
     }
 
     /// Whether it asked for anything of this origin, allowed or not. Lists that are full may have left it out.
-    pub(crate) fn has_asked_for(&self, origin: &str) -> bool {
+    pub(crate) fn has_requested(&self, origin: &str) -> bool {
         let is_of = |address: &str| {
             let rest = address
                 .find(origin)
@@ -61,30 +61,34 @@ impl Mount {
     /// Whether what it complains of may be the doing of the check, which calls few tools: it got no result, or
     /// asked for a call that was not made.
     pub(crate) fn lacks_data(&self) -> bool {
-        !self.has_result || self.has_heard("tool not called")
+        !self.has_result || self.has_received("tool not called")
     }
 }
 
-fn note(list: &mut Vec<String>, text: &str) {
-    let text = shown(text, 300);
+fn push_note(list: &mut Vec<String>, text: &str) {
+    let text = printable(text, 300);
     if list.len() < MAX_NOTES && !list.contains(&text) {
         list.push(text);
     }
 }
 
 /// What is mounted where.
-pub(super) struct Play<'a> {
-    pub widget: &'a Widget,
+pub(super) struct MountSession<'a> {
+    pub widget: &'a SurveyedWidget,
     pub html: &'a str,
-    pub host: Host,
+    pub host: WidgetHost,
     /// Answers of tools, by their names.
     pub results: Map<String, Value>,
 }
 
-impl Play<'_> {
+impl MountSession<'_> {
     /// Mounts the widget and watches it. `None` where the time for all mounts, which ends at `latest`, was over before
     /// the widget had its own: nobody knows what it would have done.
-    pub(super) fn run(&self, pipe: &mut Pipe, latest: Instant) -> Result<Option<Mount>, Trouble> {
+    pub(super) fn run(
+        &self,
+        pipe: &mut DevtoolsPipe,
+        latest: Instant,
+    ) -> Result<Option<WidgetMount>, BrowserError> {
         let context = pipe.call(None, "Target.createBrowserContext", json!({}))?;
         let context = context.get("browserContextId").cloned().unwrap_or_default();
         let asked = json!({"url": "about:blank", "browserContextId": context});
@@ -94,21 +98,21 @@ impl Play<'_> {
         let session = pipe.call(None, "Target.attachToTarget", asked)?;
         let session = session.get("sessionId").and_then(Value::as_str);
         let session = session.unwrap_or_default().to_owned();
-        let mut mount = Mount {
+        let mut mount = WidgetMount {
             uri: self.widget.uri.clone(),
             host: self.host.name(),
-            policy: policy(self.widget, self.host),
+            policy: content_security_policy(self.widget, self.host),
             has_result: self.result().is_some(),
-            ..Mount::default()
+            ..WidgetMount::default()
         };
-        self.enter(pipe, &session)?;
+        self.attach(pipe, &session)?;
         pipe.call(
             Some(&session),
             "Runtime.addBinding",
             json!({"name": "docentHeard"}),
         )?;
         pipe.send(Some(&session), "Page.navigate", json!({"url": PAGE}))?;
-        let is_cut = self.watch(pipe, &mut mount, latest)?;
+        let is_cut = self.observe(pipe, &mut mount, latest)?;
         let gone = json!({"browserContextId": context});
         pipe.call(None, "Target.disposeBrowserContext", gone)?;
         pipe.forget_events();
@@ -116,7 +120,7 @@ impl Play<'_> {
     }
 
     /// Listens to a page, frame or worker, and lets it go on.
-    fn enter(&self, pipe: &mut Pipe, session: &str) -> Result<(), Trouble> {
+    fn attach(&self, pipe: &mut DevtoolsPipe, session: &str) -> Result<(), BrowserError> {
         let session = Some(session);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         pipe.send(session, "Target.setAutoAttach", attach)?;
@@ -128,8 +132,8 @@ impl Play<'_> {
         for part in ["Runtime", "Log", "Audits", "Page", "Network"] {
             pipe.send(session, &format!("{part}.enable"), json!({}))?;
         }
-        if self.host == Host::ChatGpt {
-            let source = include_str!("openai.js").replace("SETTING", &self.setting());
+        if self.host == WidgetHost::ChatGpt {
+            let source = include_str!("openai.js").replace("SETTING", &self.script_settings());
             let method = "Page.addScriptToEvaluateOnNewDocument";
             pipe.send(session, method, json!({"source": source}))?;
         }
@@ -139,7 +143,12 @@ impl Play<'_> {
 
     /// Looks on until the widget greeted its host and showed something, or until that takes too long. Says whether the
     /// time for all mounts cut that short.
-    fn watch(&self, pipe: &mut Pipe, mount: &mut Mount, latest: Instant) -> Result<bool, Trouble> {
+    fn observe(
+        &self,
+        pipe: &mut DevtoolsPipe,
+        mount: &mut WidgetMount,
+        latest: Instant,
+    ) -> Result<bool, BrowserError> {
         let mut deadline = MountDeadline::new(Instant::now(), latest);
         for _ in 0..MAX_EVENTS {
             let Some(event) = pipe.event(deadline.end())? else {
@@ -151,28 +160,28 @@ impl Play<'_> {
                 "Runtime.bindingCalled" => {
                     let heard = text(params, "/payload");
                     deadline.heard(heard, Instant::now());
-                    note(&mut mount.heard, heard);
+                    push_note(&mut mount.host_messages, heard);
                 }
-                "Target.attachedToTarget" => self.enter(pipe, text(params, "/sessionId"))?,
+                "Target.attachedToTarget" => self.attach(pipe, text(params, "/sessionId"))?,
                 "Fetch.requestPaused" => {
                     let session = event.get("sessionId").and_then(Value::as_str);
-                    self.answer(pipe, session, params, mount)?;
+                    self.serve_request(pipe, session, params, mount)?;
                 }
-                "Network.webSocketCreated" => note(&mut mount.requests, text(params, "/url")),
-                other => complain(mount, other, params),
+                "Network.webSocketCreated" => push_note(&mut mount.requests, text(params, "/url")),
+                other => record_issue(mount, other, params),
             }
         }
         Ok(false)
     }
 
     /// Serves the two documents there are; everything else is noted and refused.
-    fn answer(
+    fn serve_request(
         &self,
-        pipe: &mut Pipe,
+        pipe: &mut DevtoolsPipe,
         session: Option<&str>,
         params: &Value,
-        mount: &mut Mount,
-    ) -> Result<(), Trouble> {
+        mount: &mut WidgetMount,
+    ) -> Result<(), BrowserError> {
         let id = params.get("requestId");
         let url = text(params, "/request/url");
         let is_document = text(params, "/resourceType") == "Document";
@@ -184,7 +193,7 @@ impl Play<'_> {
             }
             _ => {
                 if !url.starts_with(PAGE) {
-                    note(&mut mount.requests, url);
+                    push_note(&mut mount.requests, url);
                 }
                 let asked = json!({"requestId": id, "errorReason": "BlockedByClient"});
                 return pipe.send(session, "Fetch.failRequest", asked).map(drop);
@@ -200,7 +209,7 @@ impl Play<'_> {
 
     /// The page around the widget.
     fn page(&self) -> String {
-        let script = include_str!("host.js").replace("SETTING", &self.setting());
+        let script = include_str!("host.js").replace("SETTING", &self.script_settings());
         format!("<!doctype html><title>host</title><body><script>{script}</script>")
     }
 
@@ -211,7 +220,7 @@ impl Play<'_> {
     }
 
     /// What the scripts are told, as JSON that can stand in a script.
-    fn setting(&self) -> String {
+    fn script_settings(&self) -> String {
         let setting = json!({
             "host": self.host.name(), "address": FRAME, "results": self.results, "result": self.result(), "input": {},
             "context": {
@@ -231,7 +240,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// Notes what the browser complains of.
-fn complain(mount: &mut Mount, method: &str, params: &Value) {
+fn record_issue(mount: &mut WidgetMount, method: &str, params: &Value) {
     match method {
         "Audits.issueAdded" => {
             let issue = params.pointer("/issue/details/contentSecurityPolicyIssueDetails");
@@ -245,7 +254,7 @@ fn complain(mount: &mut Mount, method: &str, params: &Value) {
                 url => url,
             };
             let directive = text(issue, "/violatedDirective");
-            note(&mut mount.violations, &format!("{directive}: {blocked}"));
+            push_note(&mut mount.violations, &format!("{directive}: {blocked}"));
         }
         "Runtime.exceptionThrown" => {
             let details = params.get("exceptionDetails").unwrap_or(&Value::Null);
@@ -259,7 +268,7 @@ fn complain(mount: &mut Mount, method: &str, params: &Value) {
             } else {
                 &mut mount.errors
             };
-            note(list, said);
+            push_note(list, said);
         }
         "Runtime.consoleAPICalled" if matches!(text(params, "/type"), "error" | "assert") => {
             let one = |arg: &Value| match text(arg, "/description") {
@@ -268,14 +277,14 @@ fn complain(mount: &mut Mount, method: &str, params: &Value) {
             };
             let args = params.get("args").and_then(Value::as_array);
             let said: Vec<String> = args.into_iter().flatten().take(10).map(one).collect();
-            note(&mut mount.errors, &said.join(" "));
+            push_note(&mut mount.errors, &said.join(" "));
         }
         // What the policy forbade and what could not be loaded is noted elsewhere.
         "Log.entryAdded"
             if text(params, "/entry/level") == "error"
                 && !matches!(text(params, "/entry/source"), "security" | "network") =>
         {
-            note(&mut mount.errors, text(params, "/entry/text"));
+            push_note(&mut mount.errors, text(params, "/entry/text"));
         }
         _ => {}
     }
@@ -289,8 +298,8 @@ mod tests {
     fn notes_are_few_and_never_twice() {
         let mut list = Vec::new();
         for n in 0..=MAX_NOTES {
-            note(&mut list, &n.to_string());
-            note(&mut list, &n.to_string());
+            push_note(&mut list, &n.to_string());
+            push_note(&mut list, &n.to_string());
         }
         assert_eq!(list.len(), MAX_NOTES);
         assert_eq!(list.last().map(String::as_str), Some("19"));
@@ -298,33 +307,33 @@ mod tests {
 
     #[test]
     fn complaints_are_told_apart() {
-        let mut mount = Mount::default();
+        let mut mount = WidgetMount::default();
         let issue = json!({"violatedDirective": "script-src-elem", "blockedURL": "https://cdn.example/a.js"});
         let audit = json!({"issue": {"details": {"contentSecurityPolicyIssueDetails": issue}}});
-        complain(&mut mount, "Audits.issueAdded", &audit);
+        record_issue(&mut mount, "Audits.issueAdded", &audit);
         let eval = json!({"violatedDirective": "script-src", "contentSecurityPolicyViolationType": "kEvalViolation"});
         let audit = json!({"issue": {"details": {"contentSecurityPolicyIssueDetails": eval}}});
-        complain(&mut mount, "Audits.issueAdded", &audit);
+        record_issue(&mut mount, "Audits.issueAdded", &audit);
         let thrown = |said: &str| json!({"exceptionDetails": {"exception": {"description": said}}});
         let forbidden =
             "EvalError: Evaluating a string violates the Content Security Policy directive";
-        complain(&mut mount, "Runtime.exceptionThrown", &thrown(forbidden));
-        complain(
+        record_issue(&mut mount, "Runtime.exceptionThrown", &thrown(forbidden));
+        record_issue(
             &mut mount,
             "Runtime.exceptionThrown",
             &thrown("TypeError: y"),
         );
         let loud =
             json!({"type": "error", "args": [{"value": "lost"}, {"description": "Error: x"}]});
-        complain(&mut mount, "Runtime.consoleAPICalled", &loud);
-        complain(
+        record_issue(&mut mount, "Runtime.consoleAPICalled", &loud);
+        record_issue(
             &mut mount,
             "Runtime.consoleAPICalled",
             &json!({"type": "log", "args": []}),
         );
         for source in ["security", "network", "javascript"] {
             let entry = json!({"entry": {"level": "error", "source": source, "text": source}});
-            complain(&mut mount, "Log.entryAdded", &entry);
+            record_issue(&mut mount, "Log.entryAdded", &entry);
         }
         assert_eq!(
             mount.violations,
@@ -338,16 +347,16 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_found_by_its_origin() {
-        let mut mount = Mount {
+        let mut mount = WidgetMount {
             requests: vec!["https://a.example/x.js".to_owned()],
             violations: vec!["img-src: https://b.example".to_owned()],
-            ..Mount::default()
+            ..WidgetMount::default()
         };
-        assert!(mount.has_asked_for("https://a.example"));
-        assert!(mount.has_asked_for("https://b.example"));
-        assert!(!mount.has_asked_for("https://a.exam"));
-        assert!(!mount.has_asked_for("https://c.example"));
+        assert!(mount.has_requested("https://a.example"));
+        assert!(mount.has_requested("https://b.example"));
+        assert!(!mount.has_requested("https://a.exam"));
+        assert!(!mount.has_requested("https://c.example"));
         mount.requests = vec![String::new(); MAX_NOTES];
-        assert!(mount.has_asked_for("https://c.example"), "nobody knows");
+        assert!(mount.has_requested("https://c.example"), "nobody knows");
     }
 }

@@ -1,7 +1,7 @@
 //! A report as one HTML page that needs nothing else.
 
-use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
-use crate::report::{Finding, Report};
+use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
+use crate::report::{CheckReport, RuleFinding};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}\
 code{font-size:.85em;overflow-wrap:anywhere}article{border-left:4px solid;padding:.2rem 1rem;margin:1rem 0}\
@@ -9,13 +9,13 @@ code{font-size:.85em;overflow-wrap:anywhere}article{border-left:4px solid;paddin
 
 /// The report as a page.
 #[must_use]
-pub fn html(report: &Report) -> String {
+pub fn html(report: &CheckReport) -> String {
     let names: Vec<&str> = report
         .profiles
         .iter()
         .map(|profile| profile.name())
         .collect();
-    let target = escaped(&report.target);
+    let target = escape_markup(&report.target);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>docent check: {target}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\n\
@@ -24,11 +24,11 @@ pub fn html(report: &Report) -> String {
         summary(report)
     );
     for (name, value) in &report.facts {
-        out.push_str(&format!("<dt>{name}</dt><dd>{}</dd>", escaped(value)));
+        out.push_str(&format!("<dt>{name}</dt><dd>{}</dd>", escape_markup(value)));
     }
     out.push_str("</dl>\n");
     for (severity, heading) in WORST_FIRST {
-        let groups = grouped(report, severity);
+        let groups = group_by_rule(report, severity);
         if !groups.is_empty() {
             out.push_str(&format!("<h2>{heading}</h2>\n"));
         }
@@ -42,13 +42,13 @@ pub fn html(report: &Report) -> String {
     }
     out.push_str("</ul></details>\n<details><summary>skipped</summary><ul>");
     for (rule, reason) in &report.skipped {
-        out.push_str(&format!("<li>{rule}: {}</li>", escaped(reason)));
+        out.push_str(&format!("<li>{rule}: {}</li>", escape_markup(reason)));
     }
     out.push_str("</ul></details>\n</body></html>\n");
     out
 }
 
-fn article(group: &[&Finding]) -> String {
+fn article(group: &[&RuleFinding]) -> String {
     let Some(first) = group.first() else {
         return String::new();
     };
@@ -58,26 +58,29 @@ fn article(group: &[&Finding]) -> String {
         first.rule
     );
     for finding in group {
-        out.push_str(&format!("<p>{}</p>", escaped(&finding.message)));
+        out.push_str(&format!("<p>{}</p>", escape_markup(&finding.message)));
     }
     if let Some((sent, received)) = evidence(group) {
         for (label, value) in [("sent", sent), ("received", received)] {
             if !value.is_empty() {
-                out.push_str(&format!("<p>{label}: <code>{}</code></p>", escaped(&value)));
+                out.push_str(&format!(
+                    "<p>{label}: <code>{}</code></p>",
+                    escape_markup(&value)
+                ));
             }
         }
     }
-    let source = format!("{} ({})", origin(first.source), audience(first));
+    let source = format!("{} ({})", source_line(first.source), profile_names(first));
     out.push_str(&format!(
         "<p><b>Fix:</b> {}</p><p><small>{}</small></p></article>\n",
-        escaped(first.fix),
-        escaped(&source)
+        escape_markup(first.fix),
+        escape_markup(&source)
     ));
     out
 }
 
 /// Text inside a document or an attribute of HTML or XML.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::profile::Profile;
-use crate::report::{Finding, Report};
-use crate::rule::{Basis, Source};
+use crate::profile::CheckProfile;
+use crate::report::{CheckReport, RuleFinding};
+use crate::rule::{RuleSource, SourceBasis};
 
 /// The report as one object.
 #[must_use]
-pub fn json(report: &Report) -> Value {
+pub fn json(report: &CheckReport) -> Value {
     let counts = report.counts();
     let skipped = |(rule, reason): &(&str, &str)| json!({"rule": rule, "reason": reason});
     let facts = report
@@ -28,11 +28,11 @@ pub fn json(report: &Report) -> Value {
     })
 }
 
-fn names(profiles: &[Profile]) -> Vec<&'static str> {
+fn names(profiles: &[CheckProfile]) -> Vec<&'static str> {
     profiles.iter().map(|profile| profile.name()).collect()
 }
 
-fn finding(finding: &Finding) -> Value {
+fn finding(finding: &RuleFinding) -> Value {
     json!({
         "rule": finding.rule,
         "severity": finding.severity.word(),
@@ -45,28 +45,28 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-fn source(source: Source) -> Value {
+fn source(source: RuleSource) -> Value {
     let basis = match source.basis {
-        Basis::Owner => "owner",
-        Basis::Several => "several reports",
-        Basis::Report => "single report",
-        Basis::Ours => "our own measure",
+        SourceBasis::Owner => "owner",
+        SourceBasis::Several => "several reports",
+        SourceBasis::Report => "single report",
+        SourceBasis::Ours => "our own measure",
     };
     json!({"name": source.name, "date": source.date, "basis": basis})
 }
 
 /// The rules of these profiles as a list.
 #[must_use]
-pub fn rules_json(profiles: &[Profile]) -> Value {
-    let asked = crate::rules().filter(|rule| rule.weight(profiles).is_some());
-    let of_rule = |rule: &crate::rule::Rule| {
+pub fn rules_json(profiles: &[CheckProfile]) -> Value {
+    let asked = crate::rules().filter(|rule| rule.severity_for(profiles).is_some());
+    let of_rule = |rule: &crate::rule::CheckRule| {
         let weights = rule
-            .weights
+            .severities
             .iter()
             .map(|(profile, severity)| (profile.name().to_owned(), Value::from(severity.word())));
         json!({
             "id": rule.id,
-            "demand": rule.demand,
+            "demand": rule.requirement,
             "severities": Value::Object(weights.collect()),
             "source": source(rule.source),
             "fix": rule.fix,

@@ -1,14 +1,14 @@
 //! A report as JUnit XML, which build servers show as tests: a suite for each group, a test for each rule.
 
-use super::html::escaped;
-use crate::report::{Finding, Report, Severity};
+use super::html::escape_markup;
+use crate::report::{CheckReport, RuleFinding, Severity};
 
 /// The report as a document of test suites. Errors fail a test; warnings and notes stand in its output.
 #[must_use]
-pub fn junit(report: &Report) -> String {
+pub fn junit(report: &CheckReport) -> String {
     let mut groups: Vec<&str> = Vec::new();
     for rule in crate::rules() {
-        if rule.weight(&report.profiles).is_some() && !groups.contains(&rule.group()) {
+        if rule.severity_for(&report.profiles).is_some() && !groups.contains(&rule.group()) {
             groups.push(rule.group());
         }
     }
@@ -17,7 +17,7 @@ pub fn junit(report: &Report) -> String {
     let tests = report.passed.len() + report.skipped.len() + failed(report, "").len();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"docent check {}\" tests=\"{tests}\" failures=\"{}\">\n{suites}</testsuites>\n",
-        escaped(&report.target),
+        escape_markup(&report.target),
         failing(report, "").len(),
     ) + &format!(
         "<!-- {} errors, {} warnings, {} notes -->\n",
@@ -26,7 +26,7 @@ pub fn junit(report: &Report) -> String {
 }
 
 /// The rules of a group that found anything, once each.
-fn failed<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
+fn failed<'a>(report: &'a CheckReport, group: &str) -> Vec<&'a str> {
     let mut rules: Vec<&str> = Vec::new();
     for finding in &report.findings {
         if finding.rule.starts_with(group) && !rules.contains(&finding.rule) {
@@ -37,7 +37,7 @@ fn failed<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
 }
 
 /// Those of them with an error.
-fn failing<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
+fn failing<'a>(report: &'a CheckReport, group: &str) -> Vec<&'a str> {
     let is_error = |rule: &&str| {
         report
             .findings
@@ -47,7 +47,7 @@ fn failing<'a>(report: &'a Report, group: &str) -> Vec<&'a str> {
     failed(report, group).into_iter().filter(is_error).collect()
 }
 
-fn suite(report: &Report, group: &str) -> String {
+fn suite(report: &CheckReport, group: &str) -> String {
     let prefix = format!("{group}/");
     let mut cases = String::new();
     for rule in report
@@ -64,10 +64,10 @@ fn suite(report: &Report, group: &str) -> String {
         .iter()
         .filter(|(rule, _)| rule.starts_with(&prefix))
     {
-        cases.push_str(&format!("    <testcase classname=\"{group}\" name=\"{rule}\"><skipped message=\"{}\"/></testcase>\n", escaped(reason)));
+        cases.push_str(&format!("    <testcase classname=\"{group}\" name=\"{rule}\"><skipped message=\"{}\"/></testcase>\n", escape_markup(reason)));
     }
     for rule in failed(report, &prefix) {
-        let findings: Vec<&Finding> = report
+        let findings: Vec<&RuleFinding> = report
             .findings
             .iter()
             .filter(|finding| finding.rule == rule)
@@ -86,14 +86,14 @@ fn suite(report: &Report, group: &str) -> String {
     )
 }
 
-fn body(findings: &[&Finding]) -> String {
+fn body(findings: &[&RuleFinding]) -> String {
     let mut body = String::new();
     for finding in findings {
         let details = format!(
             "sent: {}\nreceived: {}\nfix: {}",
             finding.sent, finding.received, finding.fix
         );
-        let (message, details) = (escaped(&finding.message), escaped(&details));
+        let (message, details) = (escape_markup(&finding.message), escape_markup(&details));
         body.push_str(&match finding.severity {
             Severity::Error => format!("<failure message=\"{message}\">{details}</failure>"),
             other => format!(

@@ -1,13 +1,13 @@
 //! A report as Markdown, for issues and pull requests; and the page of all rules.
 
-use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
-use crate::profile::Profile;
-use crate::report::{Finding, Report};
-use crate::rule::Rule;
+use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
+use crate::profile::CheckProfile;
+use crate::report::{CheckReport, RuleFinding};
+use crate::rule::CheckRule;
 
 /// The report as Markdown.
 #[must_use]
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &CheckReport) -> String {
     let names: Vec<&str> = report
         .profiles
         .iter()
@@ -26,7 +26,7 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     for (severity, heading) in WORST_FIRST {
-        let groups = grouped(report, severity);
+        let groups = group_by_rule(report, severity);
         if !groups.is_empty() {
             out.push_str(&format!("\n## {heading}\n"));
         }
@@ -37,7 +37,7 @@ pub fn markdown(report: &Report) -> String {
     out
 }
 
-fn section(group: &[&Finding]) -> String {
+fn section(group: &[&RuleFinding]) -> String {
     let Some(first) = group.first() else {
         return String::new();
     };
@@ -58,8 +58,8 @@ fn section(group: &[&Finding]) -> String {
     out.push_str(&format!(
         "**Fix:** {}. Source: {} ({}).\n",
         cell(first.fix),
-        origin(first.source),
-        audience(first)
+        source_line(first.source),
+        profile_names(first)
     ));
     out
 }
@@ -84,11 +84,11 @@ pub fn rules_markdown() -> String {
          for what is worth knowing. A rule that rests on a single report, or on our own measure, is never an error,\n\
          and says so. Each rule follows its source as it was, or as it was read, on the date beside it.\n\n| profile | stands for |\n|---|---|\n",
     );
-    for profile in Profile::ALL {
+    for profile in CheckProfile::ALL {
         out.push_str(&format!(
             "| `{}` | {} |\n",
             profile.name(),
-            profile.meaning()
+            profile.description()
         ));
     }
     let mut group = "";
@@ -102,13 +102,13 @@ pub fn rules_markdown() -> String {
     out
 }
 
-fn entry(rule: &Rule) -> String {
+fn entry(rule: &CheckRule) -> String {
     let weights: Vec<String> = rule
-        .weights
+        .severities
         .iter()
         .map(|(profile, severity)| format!("{} {}", profile.name(), severity.word()))
         .collect();
-    let mut demand = rule.demand.to_owned();
+    let mut demand = rule.requirement.to_owned();
     if let Some(first) = demand.get(..1).map(str::to_uppercase) {
         demand.replace_range(..1, &first);
     }
@@ -117,7 +117,7 @@ fn entry(rule: &Rule) -> String {
         rule.id,
         cell(&demand),
         weights.join(", "),
-        cell(&origin(rule.source)),
+        cell(&source_line(rule.source)),
         cell(rule.fix)
     )
 }

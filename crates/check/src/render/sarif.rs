@@ -3,17 +3,17 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::origin;
-use crate::report::{Finding, Report, Severity};
-use crate::rule::Rule;
+use super::source_line;
+use crate::report::{CheckReport, RuleFinding, Severity};
+use crate::rule::CheckRule;
 
 /// The report as a SARIF log with one run.
 #[must_use]
-pub fn sarif(report: &Report) -> Value {
-    let used = |rule: &&Rule| rule.weight(&report.profiles).is_some();
-    let rules: Vec<&Rule> = crate::rules().filter(used).collect();
+pub fn sarif(report: &CheckReport) -> Value {
+    let used = |rule: &&CheckRule| rule.severity_for(&report.profiles).is_some();
+    let rules: Vec<&CheckRule> = crate::rules().filter(used).collect();
     let index = |id: &str| rules.iter().position(|rule| rule.id == id);
-    let result = |finding: &Finding| {
+    let result = |finding: &RuleFinding| {
         json!({
             "ruleId": finding.rule,
             "ruleIndex": index(finding.rule),
@@ -30,19 +30,21 @@ pub fn sarif(report: &Report) -> Value {
             "tool": {"driver": {
                 "name": "docent check",
                 "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules.iter().map(|rule| described(rule, report)).collect::<Vec<_>>(),
+                "rules": rules.iter().map(|rule| rule_descriptor(rule, report)).collect::<Vec<_>>(),
             }},
             "results": results,
         }],
     })
 }
 
-fn described(rule: &Rule, report: &Report) -> Value {
-    let severity = rule.weight(&report.profiles).unwrap_or(Severity::Note);
+fn rule_descriptor(rule: &CheckRule, report: &CheckReport) -> Value {
+    let severity = rule
+        .severity_for(&report.profiles)
+        .unwrap_or(Severity::Note);
     json!({
         "id": rule.id,
-        "shortDescription": {"text": rule.demand},
-        "help": {"text": format!("{}\nSource: {}", rule.fix, origin(rule.source))},
+        "shortDescription": {"text": rule.requirement},
+        "help": {"text": format!("{}\nSource: {}", rule.fix, source_line(rule.source))},
         "defaultConfiguration": {"level": level(severity)},
     })
 }
@@ -51,7 +53,7 @@ fn level(severity: Severity) -> &'static str {
     severity.word()
 }
 
-fn text(finding: &Finding) -> String {
+fn text(finding: &RuleFinding) -> String {
     let mut text = finding.message.clone();
     for (label, value) in [("sent", &finding.sent), ("received", &finding.received)] {
         if !value.is_empty() {

@@ -1,19 +1,19 @@
 //! A report for the terminal: what was measured, then what is wrong, worst first, each with its fix.
 
-use super::{WORST_FIRST, audience, evidence, grouped, origin, summary};
-use crate::profile::Profile;
-use crate::report::{Finding, Report, Severity};
+use super::{WORST_FIRST, evidence, group_by_rule, profile_names, source_line, summary};
+use crate::profile::CheckProfile;
+use crate::report::{CheckReport, RuleFinding, Severity};
 
 /// How words are made to stand out; nothing is done to them elsewhere than on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub enum TerminalStyle {
     /// As they are.
     Plain,
     /// In colour.
     Colour,
 }
 
-impl Ink {
+impl TerminalStyle {
     fn paint(self, code: &str, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
@@ -33,7 +33,7 @@ impl Ink {
 
 /// The report as text.
 #[must_use]
-pub fn terminal(report: &Report, ink: Ink) -> String {
+pub fn terminal(report: &CheckReport, ink: TerminalStyle) -> String {
     let names: Vec<&str> = report
         .profiles
         .iter()
@@ -54,7 +54,7 @@ pub fn terminal(report: &Report, ink: Ink) -> String {
         lines.push(format!("  {name:width$}  {value}"));
     }
     for (severity, heading) in WORST_FIRST {
-        let groups = grouped(report, severity);
+        let groups = group_by_rule(report, severity);
         if !groups.is_empty() {
             lines.push(format!("\n{}", ink.severity(severity, heading)));
         }
@@ -66,7 +66,7 @@ pub fn terminal(report: &Report, ink: Ink) -> String {
     lines.join("\n")
 }
 
-fn lines_of(group: &[&Finding], severity: Severity, ink: Ink) -> Vec<String> {
+fn lines_of(group: &[&RuleFinding], severity: Severity, ink: TerminalStyle) -> Vec<String> {
     let Some(first) = group.first() else {
         return Vec::new();
     };
@@ -92,18 +92,18 @@ fn lines_of(group: &[&Finding], severity: Severity, ink: Ink) -> Vec<String> {
     lines.push(format!(
         "    {} {} ({})",
         ink.paint("2", "source:  "),
-        origin(first.source),
-        audience(first)
+        source_line(first.source),
+        profile_names(first)
     ));
     lines
 }
 
 /// Every rule of these profiles, a line each.
 #[must_use]
-pub fn rules_text(profiles: &[Profile]) -> String {
-    let asked = crate::rules().filter_map(|rule| Some((rule, rule.weight(profiles)?)));
+pub fn rules_text(profiles: &[CheckProfile]) -> String {
+    let asked = crate::rules().filter_map(|rule| Some((rule, rule.severity_for(profiles)?)));
     let lines: Vec<String> = asked
-        .map(|(rule, weight)| format!("{:34} {:8} {}", rule.id, weight.word(), rule.demand))
+        .map(|(rule, weight)| format!("{:34} {:8} {}", rule.id, weight.word(), rule.requirement))
         .collect();
     lines.join("\n")
 }

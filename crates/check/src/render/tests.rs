@@ -1,12 +1,12 @@
 //! Each form of one small report.
 
 use super::*;
-use crate::profile::Profile;
-use crate::report::Finding;
-use crate::rule::report as one_report;
+use crate::profile::CheckProfile;
+use crate::report::RuleFinding;
+use crate::rule::single_report as one_report;
 
-fn report() -> Report {
-    let finding = |severity: Severity, message: &str| Finding {
+fn report() -> CheckReport {
+    let finding = |severity: Severity, message: &str| RuleFinding {
         rule: "tools/title",
         severity,
         message: message.to_owned(),
@@ -14,11 +14,11 @@ fn report() -> Report {
         received: "{\"a\": \"<b>|\"}".to_owned(),
         fix: "give it one",
         source: one_report("a report", "2026-01-01"),
-        profiles: vec![Profile::Claude],
+        profiles: vec![CheckProfile::Claude],
     };
-    Report {
+    CheckReport {
         target: "https://a.example/mcp".to_owned(),
-        profiles: vec![Profile::ChatGpt, Profile::Claude],
+        profiles: vec![CheckProfile::ChatGpt, CheckProfile::Claude],
         findings: vec![
             finding(Severity::Error, "tool `x` has <none>"),
             finding(Severity::Error, "tool `y`"),
@@ -34,7 +34,7 @@ fn report() -> Report {
 
 #[test]
 fn the_terminal_shows_the_worst_first_and_each_fix_once() {
-    let text = terminal(&report(), Ink::Plain);
+    let text = terminal(&report(), TerminalStyle::Plain);
     assert_eq!(
         text,
         "https://a.example/mcp as chatgpt, claude\n  tools  2\n\nerrors\n  tools/title\n    tool `x` has <none>\n    tool `y`\n    \
@@ -42,7 +42,7 @@ fn the_terminal_shows_the_worst_first_and_each_fix_once() {
          notes\n  tools/title\n    tool `z`\n    received: {\"a\": \"<b>|\"}\n    fix:      give it one\n    \
          source:   a report, 2026-01-01; rests on a single report (claude)\n\n2 errors, 0 warnings, 1 note, 1 rule passed, 1 skipped"
     );
-    assert!(terminal(&report(), Ink::Colour).contains("\u{1b}[1;31merrors\u{1b}[0m"));
+    assert!(terminal(&report(), TerminalStyle::Colour).contains("\u{1b}[1;31merrors\u{1b}[0m"));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn json_and_sarif_hold_every_finding() {
         found["runs"][0]["tool"]["driver"]["rules"][index]["id"],
         "tools/title"
     );
-    let program = Report {
+    let program = CheckReport {
         target: "npx a server".to_owned(),
         ..report()
     };
@@ -88,8 +88,8 @@ fn every_rule_is_on_its_page() {
         assert!(page.contains(&format!("### {}\n", rule.id)), "{}", rule.id);
     }
     assert_eq!(
-        rules_json(&Profile::ALL).as_array().unwrap().len(),
+        rules_json(&CheckProfile::ALL).as_array().unwrap().len(),
         crate::rules().count()
     );
-    assert!(rules_text(&[Profile::Claude]).lines().count() > 20);
+    assert!(rules_text(&[CheckProfile::Claude]).lines().count() > 20);
 }

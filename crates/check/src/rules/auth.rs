@@ -8,263 +8,266 @@ mod tokens;
 use serde_json::Value;
 
 use super::{
-    ChatGpt, Claude, Error, Fault, Profile, Protocol, Rule, Seen, Severity, Submission, Verdict,
-    Warning, owner, report, several, text,
+    ChatGpt, CheckProfile, CheckRule, Claude, Error, Protocol, RuleVerdict, RuleViolation,
+    ServerSurvey, Severity, Submission, Warning, corroborated, official, single_report, text,
 };
-use crate::survey::{Document, SignIn};
+use crate::survey::{MetadataDocument, SignInSurvey};
 
 const SPEC_AUTH: &str = "MCP specification 2025-11-25, basic/authorization";
 const OPENAI_AUTH: &str = "OpenAI, plugins/build/auth";
 const CLAUDE_AUTH: &str = "Claude, connector authentication, as quoted by those who built for it";
-const HOSTS: &[(Profile, Severity)] = &[
+const HOSTS: &[(CheckProfile, Severity)] = &[
     (Protocol, Error),
     (ChatGpt, Error),
     (Claude, Error),
     (Submission, Error),
 ];
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "auth/absent-404",
-        demand: "a server without sign-in answers 404 where metadata of sign-in would be",
-        weights: &[(ChatGpt, Warning), (Claude, Warning)],
-        source: report(
+        requirement: "a server without sign-in answers 404 where metadata of sign-in would be",
+        severities: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: single_report(
             "a ChatGPT connector that took a 400 there for a broken sign-in",
             "2025-12-25",
         ),
         fix: "answer `/.well-known/oauth-…` with 404, not with 400, 500 or a web page",
-        judge: absent_404,
+        evaluate: absent_404,
     },
-    Rule {
+    CheckRule {
         id: "auth/challenge",
-        demand: "a 401 has `WWW-Authenticate: Bearer` with `resource_metadata`",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "a 401 has `WWW-Authenticate: Bearer` with `resource_metadata`",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "send `WWW-Authenticate: Bearer resource_metadata=\"https://…/.well-known/oauth-protected-resource/…\"` with every 401",
-        judge: challenge,
+        evaluate: challenge,
     },
-    Rule {
+    CheckRule {
         id: "auth/resource-metadata",
-        demand: "the metadata of the resource is found, as a JSON object",
-        weights: HOSTS,
-        source: owner("RFC 9728", "2025-04-01"),
+        requirement: "the metadata of the resource is found, as a JSON object",
+        severities: HOSTS,
+        source: official("RFC 9728", "2025-04-01"),
         fix: "serve it at `/.well-known/oauth-protected-resource` followed by the path of the endpoint, without asking for a token",
-        judge: resource_metadata,
+        evaluate: resource_metadata,
     },
-    Rule {
+    CheckRule {
         id: "auth/resource-metadata-both",
-        demand: "the metadata of the resource is found with the path of the endpoint and at the root",
-        weights: &[(ChatGpt, Warning), (Claude, Warning)],
-        source: several("clients differ in which they ask for first", "2026-11-15"),
+        requirement: "the metadata of the resource is found with the path of the endpoint and at the root",
+        severities: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: corroborated("clients differ in which they ask for first", "2026-11-15"),
         fix: "serve it at both; each names the resource at its own address",
-        judge: resource_both,
+        evaluate: resource_both,
     },
-    Rule {
+    CheckRule {
         id: "auth/resource-equal",
-        demand: "`resource` is the address that people type, to the letter",
-        weights: HOSTS,
-        source: owner("RFC 9728, section 3.3", "2025-04-01"),
+        requirement: "`resource` is the address that people type, to the letter",
+        severities: HOSTS,
+        source: official("RFC 9728, section 3.3", "2025-04-01"),
         fix: "set `resource` to the address of the endpoint, path and slash included",
-        judge: resource_equal,
+        evaluate: resource_equal,
     },
-    Rule {
+    CheckRule {
         id: "auth/servers-named",
-        demand: "`authorization_servers` names at least one https address",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "`authorization_servers` names at least one https address",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "list the issuer exactly as its own metadata writes it; Claude uses the first only",
-        judge: servers_named,
+        evaluate: servers_named,
     },
-    Rule {
+    CheckRule {
         id: "auth/no-offline-access",
-        demand: "the metadata of the resource does not ask for `offline_access`",
-        weights: &[(Protocol, Warning), (ChatGpt, Warning)],
-        source: owner(
+        requirement: "the metadata of the resource does not ask for `offline_access`",
+        severities: &[(Protocol, Warning), (ChatGpt, Warning)],
+        source: official(
             "MCP specification 2026-07-28, basic/authorization",
             "2026-07-28",
         ),
         fix: "leave it out of `scopes_supported` and of challenges; clients add it themselves",
-        judge: no_offline_access,
+        evaluate: no_offline_access,
     },
-    Rule {
+    CheckRule {
         id: "auth/server-metadata",
-        demand: "the metadata of the authorization server is found, as a JSON object",
-        weights: HOSTS,
-        source: owner("RFC 8414; OpenID Connect Discovery 1.0", "2018-06-01"),
+        requirement: "the metadata of the authorization server is found, as a JSON object",
+        severities: HOSTS,
+        source: official("RFC 8414; OpenID Connect Discovery 1.0", "2018-06-01"),
         fix: "serve `/.well-known/oauth-authorization-server` or `/.well-known/openid-configuration` at the issuer",
-        judge: server::server_metadata,
+        evaluate: server::server_metadata,
     },
-    Rule {
+    CheckRule {
         id: "auth/server-alias",
-        demand: "each place that answers for the authorization server answers with its metadata",
-        weights: &[(ChatGpt, Warning), (Claude, Warning)],
-        source: report(
+        requirement: "each place that answers for the authorization server answers with its metadata",
+        severities: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: single_report(
             "mgaitan/quilombo#140: half an OpenID document that broke sign-in",
             "2026-11-15",
         ),
         fix: "serve the same document at both places, or 404 at one of them",
-        judge: server::server_alias,
+        evaluate: server::server_alias,
     },
-    Rule {
+    CheckRule {
         id: "auth/issuer-equal",
-        demand: "`issuer` is the address under which the metadata was found",
-        weights: HOSTS,
-        source: owner("RFC 8414, section 3.3", "2018-06-01"),
+        requirement: "`issuer` is the address under which the metadata was found",
+        severities: HOSTS,
+        source: official("RFC 8414, section 3.3", "2018-06-01"),
         fix: "write the issuer alike in both documents, slash included",
-        judge: server::issuer_equal,
+        evaluate: server::issuer_equal,
     },
-    Rule {
+    CheckRule {
         id: "auth/endpoints",
-        demand: "the authorization server names https endpoints for authorization and tokens",
-        weights: HOSTS,
-        source: owner("RFC 8414, section 2", "2018-06-01"),
+        requirement: "the authorization server names https endpoints for authorization and tokens",
+        severities: HOSTS,
+        source: official("RFC 8414, section 2", "2018-06-01"),
         fix: "set `authorization_endpoint` and `token_endpoint`",
-        judge: server::endpoints,
+        evaluate: server::endpoints,
     },
-    Rule {
+    CheckRule {
         id: "auth/s256",
-        demand: "the authorization server says that it supports PKCE with S256",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "the authorization server says that it supports PKCE with S256",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "add `\"code_challenge_methods_supported\": [\"S256\"]`; clients stop without it",
-        judge: server::s256,
+        evaluate: server::s256,
     },
-    Rule {
+    CheckRule {
         id: "auth/registration",
-        demand: "a client that nobody knows can register: by a metadata document, or dynamically",
-        weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Warning)],
-        source: owner(OPENAI_AUTH, "2026-11-15"),
+        requirement: "a client that nobody knows can register: by a metadata document, or dynamically",
+        severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Warning)],
+        source: official(OPENAI_AUTH, "2026-11-15"),
         fix: "set `client_id_metadata_document_supported`, or offer a `registration_endpoint`; else register each host by hand",
-        judge: server::registration,
+        evaluate: server::registration,
     },
-    Rule {
+    CheckRule {
         id: "auth/metadata-clients",
-        demand: "where clients are known by a metadata document, `none` is among the token endpoint's methods",
-        weights: &[(Claude, Warning)],
-        source: several(CLAUDE_AUTH, "2026-11-15"),
+        requirement: "where clients are known by a metadata document, `none` is among the token endpoint's methods",
+        severities: &[(Claude, Warning)],
+        source: corroborated(CLAUDE_AUTH, "2026-11-15"),
         fix: "add `none` to `token_endpoint_auth_methods_supported`; Claude registers anew each time otherwise",
-        judge: server::metadata_clients,
+        evaluate: server::metadata_clients,
     },
-    Rule {
+    CheckRule {
         id: "auth/iss",
-        demand: "authorization responses say who they are from",
-        weights: &[(Protocol, Warning), (ChatGpt, Warning)],
-        source: owner(
+        requirement: "authorization responses say who they are from",
+        severities: &[(Protocol, Warning), (ChatGpt, Warning)],
+        source: official(
             "MCP specification 2026-07-28, basic/authorization; RFC 9207",
             "2026-07-28",
         ),
         fix: "send `iss` in every authorization response, and set `authorization_response_iss_parameter_supported`",
-        judge: server::iss,
+        evaluate: server::iss,
     },
-    Rule {
+    CheckRule {
         id: "auth/refresh",
-        demand: "tokens can be refreshed",
-        weights: &[(ChatGpt, Warning), (Claude, Warning)],
-        source: several(
+        requirement: "tokens can be refreshed",
+        severities: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: corroborated(
             "claude-code#65036, claude-code#36933, liftosaur#560: a new login every hour",
             "2026-11-15",
         ),
         fix: "add `refresh_token` to `grant_types_supported`, and hand such tokens out",
-        judge: server::refresh,
+        evaluate: server::refresh,
     },
-    Rule {
+    CheckRule {
         id: "auth/forged-tokens",
-        demand: "tokens that are made up, unsigned, expired or for another server are refused with 401",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "tokens that are made up, unsigned, expired or for another server are refused with 401",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "verify signature, issuer, audience and expiry of every token before anything else",
-        judge: tokens::forged_tokens,
+        evaluate: tokens::forged_tokens,
     },
-    Rule {
+    CheckRule {
         id: "auth/invalid-token",
-        demand: "a refused token is answered with a challenge that says `invalid_token`",
-        weights: &[(Protocol, Warning)],
-        source: owner("RFC 6750, section 3.1", "2012-10-01"),
+        requirement: "a refused token is answered with a challenge that says `invalid_token`",
+        severities: &[(Protocol, Warning)],
+        source: official("RFC 6750, section 3.1", "2012-10-01"),
         fix: "send `WWW-Authenticate: Bearer error=\"invalid_token\", …` so that clients sign in again",
-        judge: tokens::invalid_token,
+        evaluate: tokens::invalid_token,
     },
-    Rule {
+    CheckRule {
         id: "auth/tool-challenge",
-        demand: "a tool that asks for sign-in says `error` and `error_description` in `mcp/www_authenticate`",
-        weights: &[(ChatGpt, Error), (Submission, Error)],
-        source: owner(OPENAI_AUTH, "2026-11-15"),
+        requirement: "a tool that asks for sign-in says `error` and `error_description` in `mcp/www_authenticate`",
+        severities: &[(ChatGpt, Error), (Submission, Error)],
+        source: official(OPENAI_AUTH, "2026-11-15"),
         fix: "put both into the challenge, and set `isError` on the result",
-        judge: tokens::tool_challenge,
+        evaluate: tokens::tool_challenge,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-register",
-        demand: "a client can register itself",
-        weights: HOSTS,
-        source: owner("RFC 7591", "2015-07-01"),
+        requirement: "a client can register itself",
+        severities: HOSTS,
+        source: official("RFC 7591", "2015-07-01"),
         fix: "answer a registration with 201 and a `client_id`, and allow loopback redirects",
-        judge: login::register,
+        evaluate: login::register,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-return",
-        demand: "the login page sends the user back with a code and the same `state`",
-        weights: HOSTS,
-        source: owner("RFC 6749, section 4.1.2", "2012-10-01"),
+        requirement: "the login page sends the user back with a code and the same `state`",
+        severities: HOSTS,
+        source: official("RFC 6749, section 4.1.2", "2012-10-01"),
         fix: "redirect to the address that was registered, with `code` and `state`",
-        judge: login::returned,
+        evaluate: login::redirect_returned,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-iss",
-        demand: "what comes back names the issuer, where that was promised",
-        weights: HOSTS,
-        source: owner("RFC 9207, section 2.4", "2022-03-01"),
+        requirement: "what comes back names the issuer, where that was promised",
+        severities: HOSTS,
+        source: official("RFC 9207, section 2.4", "2022-03-01"),
         fix: "send `iss`, equal to `issuer` to the letter, with every authorization response",
-        judge: login::issuer,
+        evaluate: login::issuer,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-token",
-        demand: "a code is traded for a bearer token",
-        weights: HOSTS,
-        source: owner("RFC 6749, section 5.1", "2012-10-01"),
+        requirement: "a code is traded for a bearer token",
+        severities: HOSTS,
+        source: official("RFC 6749, section 5.1", "2012-10-01"),
         fix: "take the code with its verifier as a form, and return `access_token` and `token_type`",
-        judge: login::token,
+        evaluate: login::token,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-refresh",
-        demand: "a login comes with a refresh token that works",
-        weights: &[(ChatGpt, Warning), (Claude, Warning)],
-        source: several(
+        requirement: "a login comes with a refresh token that works",
+        severities: &[(ChatGpt, Warning), (Claude, Warning)],
+        source: corroborated(
             "claude-code#65036, claude-code#36933, liftosaur#560: a new login every hour",
             "2026-11-15",
         ),
         fix: "hand out a `refresh_token`, and take it at the token endpoint",
-        judge: login::refresh,
+        evaluate: login::refresh,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-accepted",
-        demand: "the server accepts the token of a fresh login",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "the server accepts the token of a fresh login",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "issue tokens for the address that was asked for in `resource`, and compare with the same",
-        judge: login::accepted,
+        evaluate: login::accepted,
     },
-    Rule {
+    CheckRule {
         id: "auth/login-tampered",
-        demand: "a real token that was tampered with is refused",
-        weights: HOSTS,
-        source: owner(SPEC_AUTH, "2025-11-25"),
+        requirement: "a real token that was tampered with is refused",
+        severities: HOSTS,
+        source: official(SPEC_AUTH, "2025-11-25"),
         fix: "verify the signature, or look the token up as a whole",
-        judge: login::tampered,
+        evaluate: login::tampered,
     },
 ];
 
-const OPEN: Verdict = Verdict::Skipped("the server asks for no sign-in");
+const NO_SIGN_IN: RuleVerdict = RuleVerdict::Skipped("the server asks for no sign-in");
 
 /// Judges a server that asks for sign-in at the door.
-fn asked(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
+fn if_challenged(seen: &ServerSurvey, judge: impl Fn(&SignInSurvey) -> RuleVerdict) -> RuleVerdict {
     match &seen.sign_in {
         Some(sign_in) if sign_in.is_asked() => judge(sign_in),
-        Some(_) => OPEN,
-        None => Verdict::Skipped("sign-in belongs to servers with an address"),
+        Some(_) => NO_SIGN_IN,
+        None => RuleVerdict::Skipped("sign-in belongs to servers with an address"),
     }
 }
 
 /// Judges a server that asks for sign-in at the door or for one of its tools.
-fn offered(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
+fn if_sign_in_offered(
+    seen: &ServerSurvey,
+    judge: impl Fn(&SignInSurvey) -> RuleVerdict,
+) -> RuleVerdict {
     let is_oauth = |scheme: &Value| text(scheme, "type") == "oauth2";
     let by_tool = seen.tools.iter().any(|tool| {
         let schemes = tool.get("securitySchemes").and_then(Value::as_array);
@@ -272,55 +275,65 @@ fn offered(seen: &Seen, judge: impl Fn(&SignIn) -> Verdict) -> Verdict {
     });
     match &seen.sign_in {
         Some(sign_in) if by_tool => judge(sign_in),
-        _ => asked(seen, judge),
+        _ => if_challenged(seen, judge),
     }
 }
 
 /// Judges the metadata of the resource, where there is such.
-fn resource(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
-    offered(seen, |sign_in| match sign_in.resource_json() {
-        Some(found) => Verdict::one(judge(found).map(|fault| fault.seen(found))),
-        None => Verdict::Skipped("the metadata of the resource was not found"),
+fn check_resource_metadata(
+    seen: &ServerSurvey,
+    judge: impl Fn(&Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| match sign_in.resource_json() {
+        Some(found) => {
+            RuleVerdict::from_option(judge(found).map(|fault| fault.with_excerpt(found)))
+        }
+        None => RuleVerdict::Skipped("the metadata of the resource was not found"),
     })
 }
 
 /// Judges the metadata of the authorization server, where there is such.
-fn server(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
-    offered(seen, |sign_in| match sign_in.server_json() {
-        Some(found) => Verdict::one(judge(found).map(|fault| fault.seen(found))),
-        None => Verdict::Skipped("the metadata of the authorization server was not found"),
+fn check_server_metadata(
+    seen: &ServerSurvey,
+    judge: impl Fn(&Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| match sign_in.server_json() {
+        Some(found) => {
+            RuleVerdict::from_option(judge(found).map(|fault| fault.with_excerpt(found)))
+        }
+        None => RuleVerdict::Skipped("the metadata of the authorization server was not found"),
     })
 }
 
-fn absent_404(seen: &Seen) -> Verdict {
+fn absent_404(seen: &ServerSurvey) -> RuleVerdict {
     let Some(sign_in) = &seen.sign_in else {
-        return Verdict::Skipped("sign-in belongs to servers with an address");
+        return RuleVerdict::Skipped("sign-in belongs to servers with an address");
     };
     let any = sign_in.resource_json().is_some() || sign_in.server_json().is_some();
     if sign_in.is_asked() || any {
-        return Verdict::Skipped("the server offers sign-in");
+        return RuleVerdict::Skipped("the server offers sign-in");
     }
-    if !seen.is_open {
-        return Verdict::Skipped("the server did not answer");
+    if !seen.is_connected {
+        return RuleVerdict::Skipped("the server did not answer");
     }
-    let odd = |document: &&Document| {
+    let odd = |document: &&MetadataDocument| {
         document
             .status()
             .is_some_and(|status| !matches!(status, 404 | 405 | 410))
     };
     let found = sign_in.resource.iter().chain(&sign_in.server).find(odd);
-    Verdict::one(found.map(|document| {
+    RuleVerdict::from_option(found.map(|document| {
         let status = document.status().unwrap_or_default();
-        Fault::new(format!(
+        RuleViolation::new(format!(
             "`{}` is answered with status {status}, though there is no sign-in",
             document.url
         ))
-        .from(&document.exchange)
+        .with_exchange(&document.exchange)
     }))
 }
 
-fn challenge(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+fn challenge(seen: &ServerSurvey) -> RuleVerdict {
+    if_challenged(seen, |sign_in| {
         let header = sign_in.header().unwrap_or_default();
         let bearer = header
             .get(..6)
@@ -332,68 +345,70 @@ fn challenge(seen: &Seen) -> Verdict {
         } else if !header.contains("resource_metadata=") {
             "the challenge has no `resource_metadata`"
         } else {
-            return Verdict::Judged(Vec::new());
+            return RuleVerdict::Evaluated(Vec::new());
         };
-        let fault = Fault::new(what).seen(&header);
+        let fault = RuleViolation::new(what).with_excerpt(&header);
         // Clients that ask at the well-known places find it all the same.
         let found = bearer && sign_in.resource_json().is_some();
-        Verdict::one(Some(if found { fault.at_most(Warning) } else { fault }))
+        RuleVerdict::from_option(Some(if found { fault.at_most(Warning) } else { fault }))
     })
 }
 
-fn resource_metadata(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+fn resource_metadata(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         if sign_in.resource_json().is_some() {
-            return Verdict::Judged(Vec::new());
+            return RuleVerdict::Evaluated(Vec::new());
         }
         let tried: Vec<String> = sign_in
             .resource
             .iter()
             .map(|document| format!("{}: {}", document.url, document.exchange.received_line()))
             .collect();
-        Verdict::one(Some(
-            Fault::new("the metadata of the resource is nowhere").seen(&tried.join(" | ")),
+        RuleVerdict::from_option(Some(
+            RuleViolation::new("the metadata of the resource is nowhere")
+                .with_excerpt(&tried.join(" | ")),
         ))
     })
 }
 
-fn resource_both(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+fn resource_both(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         if sign_in.resource_json().is_none() {
-            return Verdict::Skipped("the metadata of the resource was not found");
+            return RuleVerdict::Skipped("the metadata of the resource was not found");
         }
-        let named = |document: &&Document| document.place == "named by the challenge";
+        let named = |document: &&MetadataDocument| document.place == "named by the challenge";
         let missing = sign_in
             .resource
             .iter()
             .find(|document| !named(document) && document.json().is_none());
-        Verdict::one(missing.map(|document| {
-            Fault::new(format!(
+        RuleVerdict::from_option(missing.map(|document| {
+            RuleViolation::new(format!(
                 "the metadata of the resource is not found {}",
                 document.place
             ))
-            .from(&document.exchange)
+            .with_exchange(&document.exchange)
         }))
     })
 }
 
-fn resource_equal(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+fn resource_equal(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         // The document that a client of this address uses: the root's may name the root.
-        let at_root = |document: &&Document| document.place == "at the root";
+        let at_root = |document: &&MetadataDocument| document.place == "at the root";
         let own = sign_in
             .resource
             .iter()
             .filter(|document| !at_root(document))
-            .find_map(Document::json);
+            .find_map(MetadataDocument::json);
         let Some(found) = own.or_else(|| sign_in.resource_json()) else {
-            return Verdict::Skipped("the metadata of the resource was not found");
+            return RuleVerdict::Skipped("the metadata of the resource was not found");
         };
         let url = seen.url.as_deref().unwrap_or_default();
         let named = text(found, "resource");
-        Verdict::one((named != url).then(|| {
+        RuleVerdict::from_option((named != url).then(|| {
             let fault =
-                Fault::new(format!("`resource` is `{named}`, the address is `{url}`")).seen(found);
+                RuleViolation::new(format!("`resource` is `{named}`, the address is `{url}`"))
+                    .with_excerpt(found);
             // On this machine the server may rightly name its public address.
             if seen.is_local {
                 fault.at_most(Warning)
@@ -404,25 +419,25 @@ fn resource_equal(seen: &Seen) -> Verdict {
     })
 }
 
-fn is_address(seen: &Seen, value: &Value) -> bool {
+fn is_address(seen: &ServerSurvey, value: &Value) -> bool {
     let url = value.as_str().unwrap_or_default();
     url.starts_with("https://") || (seen.is_local && url.starts_with("http://"))
 }
 
-fn servers_named(seen: &Seen) -> Verdict {
-    resource(seen, |found| {
+fn servers_named(seen: &ServerSurvey) -> RuleVerdict {
+    check_resource_metadata(seen, |found| {
         let servers = found.get("authorization_servers").and_then(Value::as_array);
         let good = servers
             .is_some_and(|all| !all.is_empty() && all.iter().all(|one| is_address(seen, one)));
-        (!good).then(|| Fault::new("`authorization_servers` names no https address"))
+        (!good).then(|| RuleViolation::new("`authorization_servers` names no https address"))
     })
 }
 
-fn no_offline_access(seen: &Seen) -> Verdict {
-    resource(seen, |found| {
+fn no_offline_access(seen: &ServerSurvey) -> RuleVerdict {
+    check_resource_metadata(seen, |found| {
         let scopes = found.get("scopes_supported").and_then(Value::as_array);
         let asked =
             scopes.is_some_and(|scopes| scopes.iter().any(|scope| scope == "offline_access"));
-        asked.then(|| Fault::new("`scopes_supported` of the resource has `offline_access`"))
+        asked.then(|| RuleViolation::new("`scopes_supported` of the resource has `offline_access`"))
     })
 }

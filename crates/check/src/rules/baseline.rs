@@ -4,97 +4,103 @@
 use serde_json::Value;
 
 use super::{
-    Apps, ChatGpt, CompanyKnowledge, DeepResearch, Error, Fault, Note, Profile, Rule, Seen,
-    Severity, Submission, Verdict, Warning, name, several, text,
+    Apps, ChatGpt, CheckProfile, CheckRule, CompanyKnowledge, DeepResearch, Error, Note,
+    RuleVerdict, RuleViolation, ServerSurvey, Severity, Submission, Warning, corroborated, name,
+    text,
 };
-use crate::rule::Source;
+use crate::rule::RuleSource;
 
-const FROZEN: Source = several(
+const FROZEN: RuleSource = corroborated(
     "openai/tunnel-client#42, dbcls/togomcp#188: calls to tools months after they were gone",
     "2026-11-15",
 );
-const BREAKS: &[(Profile, Severity)] = &[
+const BREAKS: &[(CheckProfile, Severity)] = &[
     (ChatGpt, Error),
     (DeepResearch, Error),
     (CompanyKnowledge, Error),
     (Apps, Error),
     (Submission, Error),
 ];
-const STALE: &[(Profile, Severity)] = &[(ChatGpt, Warning), (Apps, Warning), (Submission, Warning)];
+const STALE: &[(CheckProfile, Severity)] =
+    &[(ChatGpt, Warning), (Apps, Warning), (Submission, Warning)];
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "baseline/tools-kept",
-        demand: "every tool that a host knows is still there",
-        weights: BREAKS,
+        requirement: "every tool that a host knows is still there",
+        severities: BREAKS,
         source: FROZEN,
         fix: "keep the old name answering, at least with a message, until every host has refreshed",
-        judge: tools_kept,
+        evaluate: tools_kept,
     },
-    Rule {
+    CheckRule {
         id: "baseline/inputs-kept",
-        demand: "arguments that a host knows are still taken, and no new one is required",
-        weights: BREAKS,
+        requirement: "arguments that a host knows are still taken, and no new one is required",
+        severities: BREAKS,
         source: FROZEN,
         fix: "make new parameters optional, and keep old ones and their types",
-        judge: inputs_kept,
+        evaluate: inputs_kept,
     },
-    Rule {
+    CheckRule {
         id: "baseline/outputs-kept",
-        demand: "results keep the members that a host knows",
-        weights: STALE,
+        requirement: "results keep the members that a host knows",
+        severities: STALE,
         source: FROZEN,
         fix: "keep the members that were declared, or refresh every host",
-        judge: outputs_kept,
+        evaluate: outputs_kept,
     },
-    Rule {
+    CheckRule {
         id: "baseline/words-kept",
-        demand: "descriptions, hints and `_meta` are those that a host saw",
-        weights: STALE,
-        source: several(
+        requirement: "descriptions, hints and `_meta` are those that a host saw",
+        severities: STALE,
+        source: corroborated(
             "OpenAI's scan freezes them; a change needs a new one",
             "2026-11-15",
         ),
         fix: "press Refresh in ChatGPT, or scan and submit again",
-        judge: words_kept,
+        evaluate: words_kept,
     },
-    Rule {
+    CheckRule {
         id: "baseline/tools-new",
-        demand: "there is no tool that a host has not seen",
-        weights: &[(ChatGpt, Note), (Submission, Note)],
+        requirement: "there is no tool that a host has not seen",
+        severities: &[(ChatGpt, Note), (Submission, Note)],
         source: FROZEN,
         fix: "press Refresh in ChatGPT, or scan and submit again",
-        judge: tools_new,
+        evaluate: tools_new,
     },
 ];
 
-const NO_BASELINE: Verdict = Verdict::Skipped("there is nothing to compare with; see `--baseline`");
+const NO_BASELINE: RuleVerdict =
+    RuleVerdict::Skipped("there is nothing to compare with; see `--baseline`");
 
 /// Judges each tool of the baseline with the one that bears its name now.
-fn of_pairs(seen: &Seen, judge: impl Fn(&Value, &Value) -> Option<Fault>) -> Verdict {
+fn for_each_pair(
+    seen: &ServerSurvey,
+    judge: impl Fn(&Value, &Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
     let Some(baseline) = &seen.baseline else {
         return NO_BASELINE;
     };
     let pairs = baseline
         .iter()
         .filter_map(|old| Some((old, seen.tool(text(old, "name"))?)));
-    Verdict::Judged(pairs.filter_map(|(old, new)| judge(old, new)).collect())
+    RuleVerdict::Evaluated(pairs.filter_map(|(old, new)| judge(old, new)).collect())
 }
 
-fn tools_kept(seen: &Seen) -> Verdict {
+fn tools_kept(seen: &ServerSurvey) -> RuleVerdict {
     let Some(baseline) = &seen.baseline else {
         return NO_BASELINE;
     };
     let gone = baseline
         .iter()
         .filter(|old| seen.tool(text(old, "name")).is_none());
-    Verdict::Judged(
-        gone.map(|old| Fault::new(format!("the tool `{}` is gone", name(old))))
+    RuleVerdict::Evaluated(
+        gone.map(|old| RuleViolation::new(format!("the tool `{}` is gone", name(old))))
             .collect(),
     )
 }
 
-fn tools_new(seen: &Seen) -> Verdict {
+fn tools_new(seen: &ServerSurvey) -> RuleVerdict {
     let Some(baseline) = &seen.baseline else {
         return NO_BASELINE;
     };
@@ -104,8 +110,8 @@ fn tools_new(seen: &Seen) -> Verdict {
             .any(|old| text(old, "name") == text(tool, "name"))
     };
     let new = seen.tools.iter().filter(|tool| !known(tool));
-    Verdict::Judged(
-        new.map(|tool| Fault::new(format!("the tool `{}` is new", name(tool))))
+    RuleVerdict::Evaluated(
+        new.map(|tool| RuleViolation::new(format!("the tool `{}` is new", name(tool))))
             .collect(),
     )
 }
@@ -131,8 +137,8 @@ fn required<'a>(tool: &'a Value, schema: &str) -> Vec<&'a str> {
         .collect()
 }
 
-fn inputs_kept(seen: &Seen) -> Verdict {
-    of_pairs(seen, |old, new| {
+fn inputs_kept(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(seen, |old, new| {
         let (before, now) = (
             properties(old, "inputSchema"),
             properties(new, "inputSchema"),
@@ -178,13 +184,13 @@ fn narrowed(old: &Value, new: &Value) -> bool {
     }
 }
 
-fn changed(tool: &Value, what: &str) -> Fault {
-    Fault::new(format!("the tool `{}` {what}", name(tool)))
-        .seen(tool.get("inputSchema").unwrap_or(&Value::Null))
+fn changed(tool: &Value, what: &str) -> RuleViolation {
+    RuleViolation::new(format!("the tool `{}` {what}", name(tool)))
+        .with_excerpt(tool.get("inputSchema").unwrap_or(&Value::Null))
 }
 
-fn outputs_kept(seen: &Seen) -> Verdict {
-    of_pairs(seen, |old, new| {
+fn outputs_kept(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(seen, |old, new| {
         let now = properties(new, "outputSchema");
         let before = properties(old, "outputSchema");
         let lost = before
@@ -192,17 +198,17 @@ fn outputs_kept(seen: &Seen) -> Verdict {
             .find(|(member, _)| !now.iter().any(|(found, _)| found == member));
         let (member, _) = lost?;
         Some(
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the tool `{}` no longer declares `{member}` in what it returns",
                 name(new)
             ))
-            .seen(new.get("outputSchema").unwrap_or(&Value::Null)),
+            .with_excerpt(new.get("outputSchema").unwrap_or(&Value::Null)),
         )
     })
 }
 
-fn words_kept(seen: &Seen) -> Verdict {
-    of_pairs(seen, |old, new| {
+fn words_kept(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_pair(seen, |old, new| {
         let keys = [
             "title",
             "description",
@@ -216,7 +222,7 @@ fn words_kept(seen: &Seen) -> Verdict {
             .map(|key| format!("`{key}`"))
             .collect();
         (!changed.is_empty()).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the tool `{}` has another {}",
                 name(new),
                 changed.join(", ")

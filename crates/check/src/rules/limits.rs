@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Call, ChatGpt, Claude, CompanyKnowledge, DeepResearch, EVERYWHERE, Error, Fault, Rule, Seen,
-    Submission, Verdict, Warning, name, of_tools, ours, owner, report, several, text, within,
+    ChatGpt, CheckRule, Claude, CompanyKnowledge, DeepResearch, EVERYWHERE, Error, RuleVerdict,
+    RuleViolation, ServerSurvey, Submission, SurveyedCall, Warning, at_path, corroborated,
+    for_each_tool, name, official, own_measure, single_report, text,
 };
-use crate::exchange::Failure;
-use crate::text::tokens;
+use crate::exchange::ExchangeError;
+use crate::text::estimate_tokens;
 
 /// What Claude Code keeps of a description or of instructions.
 const MAX_WORDS: usize = 2_048;
@@ -21,104 +22,104 @@ const MAX_LIST_TOKENS: usize = 16_000;
 /// Hosts give up at a minute or later; people do so sooner.
 const SLOW: Duration = Duration::from_secs(10);
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "limits/tool-list",
-        demand: "all tools together take fewer than 16,000 tokens",
-        weights: &[(ChatGpt, Warning)],
-        source: report(
+        requirement: "all tools together take fewer than 16,000 tokens",
+        severities: &[(ChatGpt, Warning)],
+        source: single_report(
             "homeassistant-ai/ha-mcp#614: a list that ChatGPT refused",
             "2026-11-15",
         ),
         fix: "shorten descriptions and schemas, or offer fewer tools",
-        judge: tool_list,
+        evaluate: tool_list,
     },
-    Rule {
+    CheckRule {
         id: "limits/description",
-        demand: "a description has at most 2 KB",
-        weights: &[(Claude, Warning)],
-        source: several("Claude Code cuts longer ones off", "2026-11-15"),
+        requirement: "a description has at most 2 KB",
+        severities: &[(Claude, Warning)],
+        source: corroborated("Claude Code cuts longer ones off", "2026-11-15"),
         fix: "put what matters first, and move the rest to parameters or results",
-        judge: description,
+        evaluate: description,
     },
-    Rule {
+    CheckRule {
         id: "limits/instructions",
-        demand: "instructions have at most 2 KB, and the first 512 characters stand alone",
-        weights: &[(Claude, Warning)],
-        source: several(
+        requirement: "instructions have at most 2 KB, and the first 512 characters stand alone",
+        severities: &[(Claude, Warning)],
+        source: corroborated(
             "Claude Code cuts longer ones off; OpenAI asks for the first 512",
             "2026-11-15",
         ),
         fix: "shorten them; say the most important thing first",
-        judge: instructions,
+        evaluate: instructions,
     },
-    Rule {
+    CheckRule {
         id: "limits/result-chars",
-        demand: "a tool result has at most 150,000 characters",
-        weights: &[(Claude, Error)],
-        source: owner("Claude, connectors/building", "2026-11-15"),
+        requirement: "a tool result has at most 150,000 characters",
+        severities: &[(Claude, Error)],
+        source: official("Claude, connectors/building", "2026-11-15"),
         fix: "cut long results, and let the model ask for the rest",
-        judge: result_chars,
+        evaluate: result_chars,
     },
-    Rule {
+    CheckRule {
         id: "limits/result-tokens",
-        demand: "a tool result has at most 25,000 tokens, or the tool says that it may have more",
-        weights: &[(Claude, Warning)],
-        source: owner("Claude Code, MCP documentation", "2026-11-15"),
+        requirement: "a tool result has at most 25,000 tokens, or the tool says that it may have more",
+        severities: &[(Claude, Warning)],
+        source: official("Claude Code, MCP documentation", "2026-11-15"),
         fix: "cut long results, or set `anthropic/maxResultSizeChars` on the tool",
-        judge: result_tokens,
+        evaluate: result_tokens,
     },
-    Rule {
+    CheckRule {
         id: "limits/answer-bytes",
-        demand: "an answer has at most 8 MiB",
-        weights: EVERYWHERE,
-        source: several("Codex takes no more", "2026-11-15"),
+        requirement: "an answer has at most 8 MiB",
+        severities: EVERYWHERE,
+        source: corroborated("Codex takes no more", "2026-11-15"),
         fix: "page lists, cut results",
-        judge: answer_bytes,
+        evaluate: answer_bytes,
     },
-    Rule {
+    CheckRule {
         id: "limits/latency",
-        demand: "tools answer within ten seconds",
-        weights: &[
+        requirement: "tools answer within ten seconds",
+        severities: &[
             (ChatGpt, Warning),
             (DeepResearch, Warning),
             (CompanyKnowledge, Warning),
             (Claude, Warning),
             (Submission, Warning),
         ],
-        source: ours(
+        source: own_measure(
             "ten seconds; ChatGPT is reported to repeat a call after about a minute",
             "2026-11-15",
         ),
         fix: "answer from what is ready; do slow work before it is asked for",
-        judge: latency,
+        evaluate: latency,
     },
 ];
 
-fn tool_list(seen: &Seen) -> Verdict {
+fn tool_list(seen: &ServerSurvey) -> RuleVerdict {
     if seen.tools.is_empty() {
         return super::NO_TOOLS;
     }
     let total: usize = seen
         .tools
         .iter()
-        .map(|tool| tokens(&tool.to_string()))
+        .map(|tool| estimate_tokens(&tool.to_string()))
         .sum();
-    Verdict::one((total >= MAX_LIST_TOKENS).then(|| {
-        Fault::new(format!(
+    RuleVerdict::from_option((total >= MAX_LIST_TOKENS).then(|| {
+        RuleViolation::new(format!(
             "the {} tools take about {total} tokens",
             seen.tools.len()
         ))
-        .seen(&largest(seen))
+        .with_excerpt(&largest(seen))
     }))
 }
 
 /// The three largest tools, by name.
-fn largest(seen: &Seen) -> String {
+fn largest(seen: &ServerSurvey) -> String {
     let mut sizes: Vec<_> = seen
         .tools
         .iter()
-        .map(|tool| (tokens(&tool.to_string()), name(tool)))
+        .map(|tool| (estimate_tokens(&tool.to_string()), name(tool)))
         .collect();
     sizes.sort_by(|a, b| b.cmp(a));
     let sizes = sizes
@@ -128,35 +129,34 @@ fn largest(seen: &Seen) -> String {
     sizes.collect::<Vec<_>>().join(", ")
 }
 
-fn description(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+fn description(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let length = text(tool, "description").len();
         (length > MAX_WORDS).then(|| {
             let start: String = text(tool, "description").chars().take(80).collect();
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the description of `{}` has {length} bytes",
                 name(tool)
             ))
-            .seen(&start)
+            .with_excerpt(&start)
         })
     })
 }
 
-fn instructions(seen: &Seen) -> Verdict {
-    let found = text(&seen.hello, "instructions");
+fn instructions(seen: &ServerSurvey) -> RuleVerdict {
+    let found = text(&seen.initialize_result, "instructions");
     if found.is_empty() {
-        return Verdict::Skipped("there are no instructions");
+        return RuleVerdict::Skipped("there are no instructions");
     }
-    Verdict::one(
-        (found.len() > MAX_WORDS).then(|| {
-            Fault::new(format!("the instructions have {} bytes", found.len())).seen(&found)
-        }),
-    )
+    RuleVerdict::from_option((found.len() > MAX_WORDS).then(|| {
+        RuleViolation::new(format!("the instructions have {} bytes", found.len()))
+            .with_excerpt(&found)
+    }))
 }
 
 /// How many characters the model gets of a result: text and structure together are counted by one of
 /// them, since hosts show either.
-fn size(call: &Call) -> Option<(usize, String)> {
+fn size(call: &SurveyedCall) -> Option<(usize, String)> {
     let content = call.result()?.get("content")?.as_array()?;
     let texts: String = content
         .iter()
@@ -166,11 +166,14 @@ fn size(call: &Call) -> Option<(usize, String)> {
 }
 
 /// What is wrong with the largest result of each tool.
-fn largest_results(seen: &Seen, judge: impl Fn(&Call) -> Option<Fault>) -> Verdict {
+fn largest_results(
+    seen: &ServerSurvey,
+    judge: impl Fn(&SurveyedCall) -> Option<RuleViolation>,
+) -> RuleVerdict {
     if !seen.calls.iter().any(|call| call.success().is_some()) {
-        return Verdict::Skipped("no tool was called");
+        return RuleVerdict::Skipped("no tool was called");
     }
-    let mut by_size: Vec<&Call> = seen.calls.iter().collect();
+    let mut by_size: Vec<&SurveyedCall> = seen.calls.iter().collect();
     by_size.sort_by_key(|call| std::cmp::Reverse(size(call).map_or(0, |(size, _)| size)));
     let mut judged: Vec<&str> = Vec::new();
     let mut faults = Vec::new();
@@ -180,58 +183,58 @@ fn largest_results(seen: &Seen, judge: impl Fn(&Call) -> Option<Fault>) -> Verdi
             faults.extend(judge(call));
         }
     }
-    Verdict::Judged(faults)
+    RuleVerdict::Evaluated(faults)
 }
 
-fn result_chars(seen: &Seen) -> Verdict {
+fn result_chars(seen: &ServerSurvey) -> RuleVerdict {
     largest_results(seen, |call| {
         let (size, _) = size(call)?;
         (size > MAX_RESULT_CHARS).then(|| {
-            Fault::new(format!("a result of `{}` has {size} characters", call.tool))
-                .seen(&call.arguments)
+            RuleViolation::new(format!("a result of `{}` has {size} characters", call.tool))
+                .with_excerpt(&call.arguments)
         })
     })
 }
 
-fn result_tokens(seen: &Seen) -> Verdict {
+fn result_tokens(seen: &ServerSurvey) -> RuleVerdict {
     largest_results(seen, |call| {
         let (size, texts) = size(call)?;
         let tool = seen.tool(&call.tool)?;
         let allowed =
-            within(tool, &["_meta", "anthropic/maxResultSizeChars"]).and_then(Value::as_u64);
+            at_path(tool, &["_meta", "anthropic/maxResultSizeChars"]).and_then(Value::as_u64);
         let raised = allowed.is_some_and(|most| size as u64 <= most);
-        let tokens = tokens(&texts);
+        let tokens = estimate_tokens(&texts);
         (tokens > MAX_RESULT_TOKENS && !raised).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "a result of `{}` has about {tokens} tokens",
                 call.tool
             ))
-            .seen(&call.arguments)
+            .with_excerpt(&call.arguments)
         })
     })
 }
 
-fn answer_bytes(seen: &Seen) -> Verdict {
+fn answer_bytes(seen: &ServerSurvey) -> RuleVerdict {
     let large = seen.log.iter().find(|exchange| {
         matches!(
             exchange.outcome,
-            Err(Failure::TooLarge(_) | Failure::TooMuchJson(_))
+            Err(ExchangeError::TooLarge(_) | ExchangeError::TooMuchJson(_))
         )
     });
-    Verdict::one(large.map(|exchange| {
+    RuleVerdict::from_option(large.map(|exchange| {
         let what = match exchange.outcome {
-            Err(Failure::TooMuchJson(_)) => {
+            Err(ExchangeError::TooMuchJson(_)) => {
                 "the JSON of an answer takes more than 32 MiB of memory".to_owned()
             }
             _ => "an answer has more than 8 MiB".to_owned(),
         };
-        Fault::new(what).from(exchange)
+        RuleViolation::new(what).with_exchange(exchange)
     }))
 }
 
-fn latency(seen: &Seen) -> Verdict {
+fn latency(seen: &ServerSurvey) -> RuleVerdict {
     if seen.calls.is_empty() {
-        return Verdict::Skipped("no tool was called");
+        return RuleVerdict::Skipped("no tool was called");
     }
     let slow = seen.calls.iter().filter(|call| {
         call.exchange.took > SLOW
@@ -239,11 +242,12 @@ fn latency(seen: &Seen) -> Verdict {
                 .exchange
                 .outcome
                 .as_ref()
-                .is_err_and(Failure::is_timeout)
+                .is_err_and(ExchangeError::is_timeout)
     });
     let slowest = slow.max_by_key(|call| call.exchange.took);
-    Verdict::one(slowest.map(|call| {
+    RuleVerdict::from_option(slowest.map(|call| {
         let seconds = call.exchange.took.as_secs_f64();
-        Fault::new(format!("a call of `{}` took {seconds:.1} s", call.tool)).from(&call.exchange)
+        RuleViolation::new(format!("a call of `{}` took {seconds:.1} s", call.tool))
+            .with_exchange(&call.exchange)
     }))
 }

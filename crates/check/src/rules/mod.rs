@@ -7,7 +7,7 @@ mod auth;
 mod baseline;
 mod lifecycle;
 mod limits;
-mod measured;
+mod measurements;
 mod search_fetch;
 mod security;
 mod tools;
@@ -16,18 +16,20 @@ mod widgets;
 
 use serde_json::Value;
 
-pub(crate) use measured::facts;
+pub(crate) use measurements::measured_facts;
 
-use crate::profile::Profile::{
+use crate::profile::CheckProfile::{
     self, Apps, ChatGpt, Claude, CompanyKnowledge, DeepResearch, Protocol, Submission,
 };
 use crate::report::Severity::{self, Error, Note, Warning};
-use crate::rule::{Fault, Rule, Verdict, ours, owner, report, several};
-use crate::survey::{Call, Purpose, Seen};
-use crate::text::shown;
+use crate::rule::{
+    CheckRule, RuleVerdict, RuleViolation, corroborated, official, own_measure, single_report,
+};
+use crate::survey::{CallPurpose, ServerSurvey, SurveyedCall};
+use crate::text::printable;
 
 /// Every rule, group by group.
-pub(crate) const GROUPS: &[&[Rule]] = &[
+pub(crate) const GROUPS: &[&[CheckRule]] = &[
     lifecycle::RULES,
     transport::RULES,
     tools::RULES,
@@ -40,7 +42,7 @@ pub(crate) const GROUPS: &[&[Rule]] = &[
 ];
 
 /// The protocol, and every host: a fault matters the same to all of them.
-const EVERYWHERE: &[(Profile, Severity)] = &[
+const EVERYWHERE: &[(CheckProfile, Severity)] = &[
     (Protocol, Error),
     (ChatGpt, Error),
     (DeepResearch, Error),
@@ -51,20 +53,20 @@ const EVERYWHERE: &[(Profile, Severity)] = &[
 ];
 
 /// The two uses of ChatGPT that live on `search` and `fetch`.
-const RETRIEVAL: &[(Profile, Severity)] = &[(DeepResearch, Error), (CompanyKnowledge, Error)];
-const RETRIEVAL_SHOULD: &[(Profile, Severity)] =
+const RETRIEVAL: &[(CheckProfile, Severity)] = &[(DeepResearch, Error), (CompanyKnowledge, Error)];
+const RETRIEVAL_SHOULD: &[(CheckProfile, Severity)] =
     &[(DeepResearch, Warning), (CompanyKnowledge, Warning)];
 
-const MUST: &[(Profile, Severity)] = &[(Protocol, Error)];
-const SHOULD: &[(Profile, Severity)] = &[(Protocol, Warning)];
+const MUST: &[(CheckProfile, Severity)] = &[(Protocol, Error)];
+const SHOULD: &[(CheckProfile, Severity)] = &[(Protocol, Warning)];
 
 /// Why a rule cannot be held against a server that nobody could talk to; `None` where it can. A failed greeting is one
 /// finding, and nothing is said of what follows from it.
-pub(crate) fn unheld(rule: &Rule, seen: &Seen) -> Option<&'static str> {
+pub(crate) fn skip_reason(rule: &CheckRule, seen: &ServerSurvey) -> Option<&'static str> {
     if rule.id == "lifecycle/answers" {
         return None;
     }
-    if seen.is_locked {
+    if seen.requires_sign_in {
         let is_sign_in = rule.group() == "auth";
         return match (is_sign_in, seen.has_token) {
             (true, _) => None,
@@ -72,16 +74,16 @@ pub(crate) fn unheld(rule: &Rule, seen: &Seen) -> Option<&'static str> {
             (false, false) => Some("the server asks for sign-in; give a token"),
         };
     }
-    (!seen.is_open).then_some("not checked, because the greeting failed")
+    (!seen.is_connected).then_some("not checked, because the greeting failed")
 }
 
-const NOT_HTTP: Verdict = Verdict::Skipped("the server is a program, not an address");
-const NO_TOOLS: Verdict = Verdict::Skipped("there are no tools");
+const NOT_HTTP: RuleVerdict = RuleVerdict::Skipped("the server is a program, not an address");
+const NO_TOOLS: RuleVerdict = RuleVerdict::Skipped("there are no tools");
 
 /// A tool's name as it may be printed.
 fn name(tool: &Value) -> String {
     let name = tool.get("name").and_then(Value::as_str);
-    name.map_or_else(|| "(no name)".to_owned(), |name| shown(name, 80))
+    name.map_or_else(|| "(no name)".to_owned(), |name| printable(name, 80))
 }
 
 /// A text in a tool's descriptor; empty where there is none.
@@ -90,51 +92,59 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// A member of a member.
-fn within<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+fn at_path<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
 /// What is wrong with each tool by itself.
-fn of_tools(seen: &Seen, judge: impl Fn(&Value) -> Option<Fault>) -> Verdict {
+fn for_each_tool(
+    seen: &ServerSurvey,
+    judge: impl Fn(&Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
     if seen.tools.is_empty() {
         return NO_TOOLS;
     }
-    Verdict::Judged(seen.tools.iter().filter_map(judge).collect())
+    RuleVerdict::Evaluated(seen.tools.iter().filter_map(judge).collect())
 }
 
 /// What is wrong with one probe.
-fn of_probe(
-    seen: &Seen,
+fn for_probe(
+    seen: &ServerSurvey,
     probe: &str,
-    judge: impl Fn(&crate::exchange::Exchange) -> Option<Fault>,
-) -> Verdict {
+    judge: impl Fn(&crate::exchange::RecordedExchange) -> Option<RuleViolation>,
+) -> RuleVerdict {
     match seen.probe(probe) {
-        Some(exchange) => Verdict::one(judge(exchange).map(|fault| {
+        Some(exchange) => RuleVerdict::from_option(judge(exchange).map(|fault| {
             if fault.sent.is_empty() {
-                fault.from(exchange)
+                fault.with_exchange(exchange)
             } else {
                 fault
             }
         })),
         None if !seen.is_http() => NOT_HTTP,
-        None => Verdict::Skipped("there was nothing to ask"),
+        None => RuleVerdict::Skipped("there was nothing to ask"),
     }
 }
 
 /// What is wrong with each call of the pair for these purposes.
-fn of_calls(seen: &Seen, purposes: &[Purpose], judge: impl Fn(&Call) -> Option<Fault>) -> Verdict {
-    let asked = |call: &&Call| purposes.contains(&call.purpose) && !call.exchange.is_unsent();
-    let calls: Vec<&Call> = seen.calls.iter().filter(asked).collect();
+fn for_calls(
+    seen: &ServerSurvey,
+    purposes: &[CallPurpose],
+    judge: impl Fn(&SurveyedCall) -> Option<RuleViolation>,
+) -> RuleVerdict {
+    let asked =
+        |call: &&SurveyedCall| purposes.contains(&call.purpose) && !call.exchange.was_not_sent();
+    let calls: Vec<&SurveyedCall> = seen.calls.iter().filter(asked).collect();
     if calls.is_empty() {
-        return Verdict::Skipped("there was nothing to call");
+        return RuleVerdict::Skipped("there was nothing to call");
     }
-    let of_call = |call: &Call| {
+    let of_call = |call: &SurveyedCall| {
         let fault = judge(call)?;
         Some(if fault.sent.is_empty() && fault.received.is_empty() {
-            fault.from(&call.exchange)
+            fault.with_exchange(&call.exchange)
         } else {
             fault
         })
     };
-    Verdict::Judged(calls.into_iter().filter_map(of_call).collect())
+    RuleVerdict::Evaluated(calls.into_iter().filter_map(of_call).collect())
 }

@@ -1,234 +1,235 @@
 //! The tools `search` and `fetch`, which deep research and company knowledge call by their exact
 //! signatures: how they are declared, and what they really return.
 
-mod live;
+mod behavior;
 mod payload;
 
 use serde_json::Value;
 
 use super::{
-    ChatGpt, CompanyKnowledge, DeepResearch, Fault, Note, RETRIEVAL, RETRIEVAL_SHOULD, Rule, Seen,
-    Submission, Verdict, Warning, ours, owner, several,
+    ChatGpt, CheckRule, CompanyKnowledge, DeepResearch, Note, RETRIEVAL, RETRIEVAL_SHOULD,
+    RuleVerdict, RuleViolation, ServerSurvey, Submission, Warning, corroborated, official,
+    own_measure,
 };
 
 const CONTRACT: &str =
     "OpenAI, api/docs/mcp: building MCP servers for plugins and API integrations";
 const DATE: &str = "2026-11-15";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "search-fetch/exist",
-        demand: "there are tools called `search` and `fetch`",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "there are tools called `search` and `fetch`",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "add both tools under exactly these names; developer mode does not need them",
-        judge: exist,
+        evaluate: exist,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/signatures",
-        demand: "`search` takes one text called `query`, `fetch` takes one text called `id`, and neither takes more",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "`search` takes one text called `query`, `fetch` takes one text called `id`, and neither takes more",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "declare one required string each; put filters into another tool",
-        judge: signatures,
+        evaluate: signatures,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/read-only",
-        demand: "both tools say that they only read",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "both tools say that they only read",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "set `annotations.readOnlyHint` to true on both",
-        judge: read_only,
+        evaluate: read_only,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/output-schema",
-        demand: "both tools declare what they return",
-        weights: &[
+        requirement: "both tools declare what they return",
+        severities: &[
             (DeepResearch, Note),
             (CompanyKnowledge, Note),
             (Submission, Warning),
         ],
-        source: owner("OpenAI, plugins/build/mcp-server", DATE),
+        source: official("OpenAI, plugins/build/mcp-server", DATE),
         fix: "add `outputSchema` with `results`, or with `id`, `title`, `text` and `url`",
-        judge: output_schema,
+        evaluate: output_schema,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/finds",
-        demand: "`search` finds something",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "`search` finds something",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "check that documents are indexed; name a question with an answer by `--query`",
-        judge: live::finds,
+        evaluate: behavior::finds,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/one-text",
-        demand: "a result holds exactly one text item, and that text is JSON",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "a result holds exactly one text item, and that text is JSON",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "return `content: [{\"type\": \"text\", \"text\": \"<the JSON as a string>\"}]` and nothing else in it",
-        judge: payload::one_text,
+        evaluate: payload::one_text,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/structured",
-        demand: "`structuredContent` is there, and equal to the JSON in the text",
-        weights: RETRIEVAL,
-        source: owner("OpenAI, apps-sdk/build/mcp-server, company knowledge", DATE),
+        requirement: "`structuredContent` is there, and equal to the JSON in the text",
+        severities: RETRIEVAL,
+        source: official("OpenAI, apps-sdk/build/mcp-server, company knowledge", DATE),
         fix: "return one value twice: as `structuredContent`, and as JSON in the text item",
-        judge: payload::structured,
+        evaluate: payload::structured,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/results-form",
-        demand: "`search` returns `results`, each with `id`, `title` and `url` as texts",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "`search` returns `results`, each with `id`, `title` and `url` as texts",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "return `{\"results\": [{\"id\": \"…\", \"title\": \"…\", \"url\": \"…\"}]}`; an url that does not exist is `\"\"`, not null",
-        judge: payload::results_form,
+        evaluate: payload::results_form,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/results-alone",
-        demand: "`results` is the only member of what `search` returns",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "`results` is the only member of what `search` returns",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "move paging, notices and timing to `_meta`",
-        judge: payload::results_alone,
+        evaluate: payload::results_alone,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/document-form",
-        demand: "`fetch` returns `id`, `title`, `text` and `url` as texts, and `metadata` as an object of texts if at all",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "`fetch` returns `id`, `title`, `text` and `url` as texts, and `metadata` as an object of texts if at all",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "return all four as texts; leave `metadata` out when it is empty",
-        judge: payload::document_form,
+        evaluate: payload::document_form,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/url-absolute",
-        demand: "an url is an http or https address, or empty",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "an url is an http or https address, or empty",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "put addresses there that a person can open; internal keys belong in `id`",
-        judge: payload::url_absolute,
+        evaluate: payload::url_absolute,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/url-cites",
-        demand: "results have urls, since ChatGPT cites only what has one",
-        weights: RETRIEVAL_SHOULD,
-        source: several(
+        requirement: "results have urls, since ChatGPT cites only what has one",
+        severities: RETRIEVAL_SHOULD,
+        source: corroborated(
             "inite-ai/inite-brain-service#574 and OpenAI's sample schema",
             "2026-11-15",
         ),
         fix: "give each document an address; a page on the same server will do",
-        judge: payload::url_cites,
+        evaluate: payload::url_cites,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/url-opens",
-        demand: "the urls of results open",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "the urls of results open",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "serve the address, or return the one at which the document is served",
-        judge: live::url_opens,
+        evaluate: behavior::url_opens,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/ids-round-trip",
-        demand: "every id that `search` returns can be fetched, and comes back unchanged",
-        weights: RETRIEVAL,
-        source: owner(CONTRACT, DATE),
+        requirement: "every id that `search` returns can be fetched, and comes back unchanged",
+        severities: RETRIEVAL,
+        source: official(CONTRACT, DATE),
         fix: "accept in `fetch` what `search` returned, and return the same `id`",
-        judge: live::ids_round_trip,
+        evaluate: behavior::ids_round_trip,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/ids-unique",
-        demand: "no id stands twice among the results of one search",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "no id stands twice among the results of one search",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "group passages by document, or give each passage an id of its own",
-        judge: live::ids_unique,
+        evaluate: behavior::ids_unique,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/text-full",
-        demand: "`fetch` returns the text of the document",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "`fetch` returns the text of the document",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "put the full text into `text`; a document without text should not be found",
-        judge: live::text_full,
+        evaluate: behavior::text_full,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/finds-title",
-        demand: "searching for the title of a document finds that document",
-        weights: &[(DeepResearch, Warning), (CompanyKnowledge, Warning)],
-        source: ours(
+        requirement: "searching for the title of a document finds that document",
+        severities: &[(DeepResearch, Warning), (CompanyKnowledge, Warning)],
+        source: own_measure(
             "a search that cannot find its own titles finds little else",
             "2026-11-15",
         ),
         fix: "index titles, and cut words of questions and titles alike",
-        judge: live::finds_title,
+        evaluate: behavior::finds_title,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/same-twice",
-        demand: "the same question gets the same results",
-        weights: RETRIEVAL_SHOULD,
-        source: ours(
+        requirement: "the same question gets the same results",
+        severities: RETRIEVAL_SHOULD,
+        source: own_measure(
             "deep research and company knowledge call again and again",
             "2026-11-15",
         ),
         fix: "break ties by id, and do not answer from half an index",
-        judge: live::same_twice,
+        evaluate: behavior::same_twice,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/empty-query",
-        demand: "an empty question gets no results, or a message; not a failure",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(CONTRACT, DATE),
+        requirement: "an empty question gets no results, or a message; not a failure",
+        severities: RETRIEVAL_SHOULD,
+        source: official(CONTRACT, DATE),
         fix: "return `{\"results\": []}`, or `isError: true` with a sentence",
-        judge: live::empty_query,
+        evaluate: behavior::empty_query,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/odd-queries",
-        demand: "quotes, brackets, other scripts, long and hostile questions are answered",
-        weights: RETRIEVAL,
-        source: owner(
+        requirement: "quotes, brackets, other scripts, long and hostile questions are answered",
+        severities: RETRIEVAL,
+        source: official(
             "MCP specification 2025-11-25, server/tools: servers MUST validate all inputs",
             "2025-11-25",
         ),
         fix: "treat the query as text: escape it, bound its length and nesting, answer with no results",
-        judge: live::odd_queries,
+        evaluate: behavior::odd_queries,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/missing-argument",
-        demand: "a call without its argument is refused with a message",
-        weights: &[
+        requirement: "a call without its argument is refused with a message",
+        severities: &[
             (DeepResearch, Warning),
             (CompanyKnowledge, Warning),
             (ChatGpt, Warning),
         ],
-        source: owner(
+        source: official(
             "MCP specification 2025-11-25, server/tools, error handling",
             "2025-11-25",
         ),
         fix: "answer with `isError: true` and name the argument that is missing",
-        judge: live::missing_argument,
+        evaluate: behavior::missing_argument,
     },
-    Rule {
+    CheckRule {
         id: "search-fetch/unknown-id",
-        demand: "an id that does not exist is answered with `isError` and a message",
-        weights: RETRIEVAL_SHOULD,
-        source: owner(
+        requirement: "an id that does not exist is answered with `isError` and a message",
+        severities: RETRIEVAL_SHOULD,
+        source: official(
             "MCP specification 2025-11-25, server/tools, error handling",
             "2025-11-25",
         ),
         fix: "return `isError: true` with a sentence such as `no document with this id; search again`",
-        judge: live::unknown_id,
+        evaluate: behavior::unknown_id,
     },
 ];
 
 /// Whether both tools are there. One alone is a tool of that name for something else, such as one that fetches pages of
 /// the web, and that the other is missing has been said.
-fn has_both(seen: &Seen) -> bool {
+fn has_both(seen: &ServerSurvey) -> bool {
     seen.tool("search").is_some() && seen.tool("fetch").is_some()
 }
 
-const NO_PAIR: Verdict = Verdict::Skipped("there is no pair of `search` and `fetch`");
+const NO_PAIR: RuleVerdict = RuleVerdict::Skipped("there is no pair of `search` and `fetch`");
 
-fn exist(seen: &Seen) -> Verdict {
+fn exist(seen: &ServerSurvey) -> RuleVerdict {
     let missing = ["search", "fetch"]
         .into_iter()
         .filter(|name| seen.tool(name).is_none());
@@ -236,21 +237,21 @@ fn exist(seen: &Seen) -> Verdict {
     let fault = |name: &str| {
         let what =
             format!("deep research and company knowledge need a tool `{name}`, and there is none");
-        Fault::new(what).seen(&names.join(", "))
+        RuleViolation::new(what).with_excerpt(&names.join(", "))
     };
-    Verdict::Judged(missing.map(fault).collect())
+    RuleVerdict::Evaluated(missing.map(fault).collect())
 }
 
 const PAIR: [(&str, &str); 2] = [("search", "query"), ("fetch", "id")];
 
-fn signatures(seen: &Seen) -> Verdict {
+fn signatures(seen: &ServerSurvey) -> RuleVerdict {
     if !has_both(seen) {
         return NO_PAIR;
     }
     let tools = PAIR
         .into_iter()
         .filter_map(|(name, argument)| Some((name, argument, seen.tool(name)?)));
-    Verdict::Judged(
+    RuleVerdict::Evaluated(
         tools
             .flat_map(|(name, argument, tool)| {
                 signature(
@@ -264,9 +265,10 @@ fn signatures(seen: &Seen) -> Verdict {
 }
 
 /// What is wrong with one input schema.
-fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<Fault> {
+fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<RuleViolation> {
     let mut faults = Vec::new();
-    let mut wrong = |message: String, seen: &Value| faults.push(Fault::new(message).seen(seen));
+    let mut wrong =
+        |message: String, seen: &Value| faults.push(RuleViolation::new(message).with_excerpt(seen));
     let part = |name: &str| schema.get(name).unwrap_or(&Value::Null);
     let properties = part("properties");
     let property = properties.get(argument).unwrap_or(&Value::Null);
@@ -298,7 +300,7 @@ fn signature(tool: &str, argument: &str, schema: &Value) -> Vec<Fault> {
     faults
 }
 
-fn read_only(seen: &Seen) -> Verdict {
+fn read_only(seen: &ServerSurvey) -> RuleVerdict {
     if !has_both(seen) {
         return NO_PAIR;
     }
@@ -309,13 +311,14 @@ fn read_only(seen: &Seen) -> Verdict {
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
         let good = annotations.get("readOnlyHint") == Some(&Value::Bool(true));
         (!good).then(|| {
-            Fault::new(format!("`{name}` does not say that it only reads")).seen(annotations)
+            RuleViolation::new(format!("`{name}` does not say that it only reads"))
+                .with_excerpt(annotations)
         })
     };
-    Verdict::Judged(tools.filter_map(fault).collect())
+    RuleVerdict::Evaluated(tools.filter_map(fault).collect())
 }
 
-fn output_schema(seen: &Seen) -> Verdict {
+fn output_schema(seen: &ServerSurvey) -> RuleVerdict {
     if !has_both(seen) {
         return NO_PAIR;
     }
@@ -323,9 +326,9 @@ fn output_schema(seen: &Seen) -> Verdict {
         .into_iter()
         .filter_map(|(name, _)| Some((name, seen.tool(name)?)));
     let silent = tools.filter(|(_, tool)| !tool.get("outputSchema").is_some_and(Value::is_object));
-    Verdict::Judged(
+    RuleVerdict::Evaluated(
         silent
-            .map(|(name, _)| Fault::new(format!("`{name}` declares no `outputSchema`")))
+            .map(|(name, _)| RuleViolation::new(format!("`{name}` declares no `outputSchema`")))
             .collect(),
     )
 }

@@ -2,175 +2,178 @@
 //! answers that say too much.
 
 use super::{
-    ChatGpt, Claude, EVERYWHERE, Error, Fault, MUST, Note, Protocol, Purpose, Rule, Seen,
-    Submission, Verdict, Warning, of_calls, of_probe, ours, owner, several,
+    CallPurpose, ChatGpt, CheckRule, Claude, EVERYWHERE, Error, MUST, Note, Protocol, RuleVerdict,
+    RuleViolation, ServerSurvey, Submission, Warning, corroborated, for_calls, for_probe, official,
+    own_measure,
 };
-use crate::exchange::Failure;
+use crate::exchange::ExchangeError;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "security/https",
-        demand: "a server that others reach is reached by https",
-        weights: &[
+        requirement: "a server that others reach is reached by https",
+        severities: &[
             (Protocol, Error),
             (ChatGpt, Error),
             (Claude, Error),
             (Submission, Error),
         ],
-        source: owner(
+        source: official(
             "OpenAI, plugins submission; Claude, connectors/building",
             "2026-11-15",
         ),
         fix: "put the server behind TLS, or behind a tunnel that has it",
-        judge: https,
+        evaluate: https,
     },
-    Rule {
+    CheckRule {
         id: "security/origin",
-        demand: "a request from the page of a stranger is refused with 403",
-        weights: MUST,
-        source: owner(
+        requirement: "a request from the page of a stranger is refused with 403",
+        severities: MUST,
+        source: official(
             "MCP specification 2025-11-25, basic/transports, security warning",
             "2025-11-25",
         ),
         fix: "compare `Origin`, when it is there, with a list of your own; answer others with 403",
-        judge: origin,
+        evaluate: origin,
     },
-    Rule {
+    CheckRule {
         id: "security/host",
-        demand: "a server on this machine refuses requests for another host's name",
-        weights: MUST,
-        source: owner(
+        requirement: "a server on this machine refuses requests for another host's name",
+        severities: MUST,
+        source: official(
             "MCP conformance suite, dns-rebinding-protection",
             "2026-11-15",
         ),
         fix: "compare `Host` with the names of the server; answer others with 403 or 421",
-        judge: host,
+        evaluate: host,
     },
-    Rule {
+    CheckRule {
         id: "security/cors",
-        demand: "a stranger's page is not allowed to send the user's credentials",
-        weights: EVERYWHERE,
-        source: owner("Fetch standard, CORS protocol", "2026-11-15"),
+        requirement: "a stranger's page is not allowed to send the user's credentials",
+        severities: EVERYWHERE,
+        source: official("Fetch standard, CORS protocol", "2026-11-15"),
         fix: "do not answer `Access-Control-Allow-Credentials: true` to origins that you did not choose",
-        judge: cors,
+        evaluate: cors,
     },
-    Rule {
+    CheckRule {
         id: "security/content-type",
-        demand: "a body that is not declared as JSON is refused",
-        weights: &[(Protocol, Warning)],
-        source: several(
+        requirement: "a body that is not declared as JSON is refused",
+        severities: &[(Protocol, Warning)],
+        source: corroborated(
             "CVE-2026-33252: any web page can post text/plain",
             "2026-11-15",
         ),
         fix: "answer other types than `application/json` with 415",
-        judge: content_type,
+        evaluate: content_type,
     },
-    Rule {
+    CheckRule {
         id: "security/exact-keys",
-        demand: "keys of a message are compared to the letter",
-        weights: &[(Protocol, Warning)],
-        source: several(
+        requirement: "keys of a message are compared to the letter",
+        severities: &[(Protocol, Warning)],
+        source: corroborated(
             "CVE-2026-27896: `METHOD` taken for `method` slips past filters",
             "2026-11-15",
         ),
         fix: "parse with keys that are case-sensitive",
-        judge: exact_keys,
+        evaluate: exact_keys,
     },
-    Rule {
+    CheckRule {
         id: "security/survives",
-        demand: "the server still answers after a deeply nested and after a very large body",
-        weights: EVERYWHERE,
-        source: owner("OWASP AISVS C10, 10.4.3 and 10.4.5", "2026-11-15"),
+        requirement: "the server still answers after a deeply nested and after a very large body",
+        severities: EVERYWHERE,
+        source: official("OWASP AISVS C10, 10.4.3 and 10.4.5", "2026-11-15"),
         fix: "bound the size and the depth of bodies before they are parsed",
-        judge: survives,
+        evaluate: survives,
     },
-    Rule {
+    CheckRule {
         id: "security/large-body",
-        demand: "a body of six megabytes is refused",
-        weights: &[(Protocol, Note)],
-        source: owner("OWASP AISVS C10, 10.4.5", "2026-11-15"),
+        requirement: "a body of six megabytes is refused",
+        severities: &[(Protocol, Note)],
+        source: official("OWASP AISVS C10, 10.4.5", "2026-11-15"),
         fix: "refuse bodies above a megabyte or so with 413; no tool call of a host is that large",
-        judge: large_body,
+        evaluate: large_body,
     },
-    Rule {
+    CheckRule {
         id: "security/slow-request",
-        demand: "a request that does not go on is cut off",
-        weights: &[(Protocol, Note)],
-        source: ours(
+        requirement: "a request that does not go on is cut off",
+        severities: &[(Protocol, Note)],
+        source: own_measure(
             "forty seconds; slow requests hold connections that others need",
             "2026-11-15",
         ),
         fix: "set a time limit for headers and bodies, here or in the proxy",
-        judge: slow_request,
+        evaluate: slow_request,
     },
-    Rule {
+    CheckRule {
         id: "security/leaks",
-        demand: "errors hold no stack traces, paths of the server or queries of its database",
-        weights: &[
+        requirement: "errors hold no stack traces, paths of the server or queries of its database",
+        severities: &[
             (Protocol, Warning),
             (ChatGpt, Warning),
             (Claude, Warning),
             (Submission, Error),
         ],
-        source: owner(
+        source: official(
             "OWASP MCP Top 10, MCP01; Claude's review refuses bare internal errors",
             "2026-04-14",
         ),
         fix: "say in the answer what the caller can do; keep the cause in the log",
-        judge: leaks,
+        evaluate: leaks,
     },
-    Rule {
+    CheckRule {
         id: "security/paths",
-        demand: "`fetch` reads nothing outside of its documents",
-        weights: EVERYWHERE,
-        source: owner(
+        requirement: "`fetch` reads nothing outside of its documents",
+        severities: EVERYWHERE,
+        source: official(
             "CVE-2025-53109, CVE-2025-53110: files read through ids",
             "2026-11-15",
         ),
         fix: "look ids up in the index; never join them to a path",
-        judge: paths,
+        evaluate: paths,
     },
-    Rule {
+    CheckRule {
         id: "security/internal-ids",
-        demand: "results hold no ids of sessions, traces or requests",
-        weights: &[(Submission, Warning)],
-        source: owner(
+        requirement: "results hold no ids of sessions, traces or requests",
+        severities: &[(Submission, Warning)],
+        source: official(
             "OpenAI, plugins submission: a reason for rejection",
             "2026-11-15",
         ),
         fix: "leave them out of `structuredContent` and of texts",
-        judge: internal_ids,
+        evaluate: internal_ids,
     },
-    Rule {
+    CheckRule {
         id: "security/apps-challenge",
-        demand: "the file that proves the domain holds the token and nothing else",
-        weights: &[(Submission, Error)],
-        source: owner("OpenAI, plugins submission", "2026-11-15"),
+        requirement: "the file that proves the domain holds the token and nothing else",
+        severities: &[(Submission, Error)],
+        source: official("OpenAI, plugins submission", "2026-11-15"),
         fix: "serve the token alone, as `text/plain`, at `/.well-known/openai-apps-challenge`",
-        judge: apps_challenge,
+        evaluate: apps_challenge,
     },
 ];
 
-fn https(seen: &Seen) -> Verdict {
+fn https(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.is_http() {
         return super::NOT_HTTP;
     }
     if seen.is_local {
-        return Verdict::Skipped("the address is on this machine");
+        return RuleVerdict::Skipped("the address is on this machine");
     }
-    Verdict::one((!seen.is_https).then(|| Fault::new("the address is not https")))
+    RuleVerdict::from_option(
+        (!seen.is_https).then(|| RuleViolation::new("the address is not https")),
+    )
 }
 
-fn origin(seen: &Seen) -> Verdict {
-    of_probe(seen, "origin", |exchange| {
+fn origin(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "origin", |exchange| {
         let status = exchange.status();
         let refused = status.is_some_and(|status| matches!(status, 400 | 401 | 403));
         // Beyond this machine a page can do no more than anybody else can.
         let fault = |what: String| {
             if seen.is_local {
-                Fault::new(what)
+                RuleViolation::new(what)
             } else {
-                Fault::new(what).at_most(Warning)
+                RuleViolation::new(what).at_most(Warning)
             }
         };
         let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
@@ -182,18 +185,18 @@ fn origin(seen: &Seen) -> Verdict {
     })
 }
 
-fn host(seen: &Seen) -> Verdict {
+fn host(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.is_local {
-        return Verdict::Skipped("the address is not on this machine");
+        return RuleVerdict::Skipped("the address is not on this machine");
     }
-    of_probe(seen, "host", |exchange| {
+    for_probe(seen, "host", |exchange| {
         let taken = exchange.result().is_some();
-        taken.then(|| Fault::new("a request with `Host: stranger.example` is answered"))
+        taken.then(|| RuleViolation::new("a request with `Host: stranger.example` is answered"))
     })
 }
 
-fn cors(seen: &Seen) -> Verdict {
-    of_probe(seen, "preflight", |exchange| {
+fn cors(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "preflight", |exchange| {
         let received = exchange.received()?;
         let credentials = received.header("access-control-allow-credentials") == Some("true");
         let allowed = received
@@ -204,56 +207,61 @@ fn cors(seen: &Seen) -> Verdict {
             let seen = format!(
                 "Access-Control-Allow-Origin: {allowed}, Access-Control-Allow-Credentials: true"
             );
-            Fault::new("a stranger's page may send the user's credentials")
-                .from(exchange)
-                .seen(&seen)
+            RuleViolation::new("a stranger's page may send the user's credentials")
+                .with_exchange(exchange)
+                .with_excerpt(&seen)
         })
     })
 }
 
-fn content_type(seen: &Seen) -> Verdict {
-    of_probe(seen, "text-plain", |exchange| {
+fn content_type(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "text-plain", |exchange| {
         exchange
             .result()
-            .map(|_| Fault::new("a request declared as `text/plain` is answered"))
+            .map(|_| RuleViolation::new("a request declared as `text/plain` is answered"))
     })
 }
 
-fn exact_keys(seen: &Seen) -> Verdict {
-    of_probe(seen, "shouted-method", |exchange| {
+fn exact_keys(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "shouted-method", |exchange| {
         exchange
             .result()
-            .map(|_| Fault::new("`METHOD` is taken for `method`"))
+            .map(|_| RuleViolation::new("`METHOD` is taken for `method`"))
     })
 }
 
-fn survives(seen: &Seen) -> Verdict {
+fn survives(seen: &ServerSurvey) -> RuleVerdict {
     let Some(alive) = seen.probe("alive") else {
-        return Verdict::Skipped("it was not asked");
+        return RuleVerdict::Skipped("it was not asked");
     };
     let dead = alive.result().is_none();
-    Verdict::one(
-        dead.then(|| Fault::new("after hostile bodies the server no longer answers").from(alive)),
-    )
+    RuleVerdict::from_option(dead.then(|| {
+        RuleViolation::new("after hostile bodies the server no longer answers").with_exchange(alive)
+    }))
 }
 
-fn large_body(seen: &Seen) -> Verdict {
-    of_probe(seen, "large", |exchange| {
+fn large_body(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "large", |exchange| {
         exchange
             .result()
-            .map(|_| Fault::new("a body of six megabytes is read and answered"))
+            .map(|_| RuleViolation::new("a body of six megabytes is read and answered"))
     })
 }
 
-fn slow_request(seen: &Seen) -> Verdict {
+fn slow_request(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && seen.probe("slow").is_none() {
-        return Verdict::Skipped("a slow request is tried only with `--slow`, and not over https");
+        return RuleVerdict::Skipped(
+            "a slow request is tried only with `--slow`, and not over https",
+        );
     }
-    of_probe(seen, "slow", |exchange| {
-        let waits = exchange.outcome.as_ref().is_err_and(Failure::is_timeout);
+    for_probe(seen, "slow", |exchange| {
+        let waits = exchange
+            .outcome
+            .as_ref()
+            .is_err_and(ExchangeError::is_timeout);
         let seconds = exchange.took.as_secs();
         waits.then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "half a request is still waited for after {seconds} s"
             ))
         })
@@ -278,8 +286,8 @@ const INSIDE: [&str; 14] = [
     "java.lang.",
 ];
 
-fn leaks(seen: &Seen) -> Verdict {
-    let says = |exchange: &std::sync::Arc<crate::exchange::Exchange>| {
+fn leaks(seen: &ServerSurvey) -> RuleVerdict {
+    let says = |exchange: &std::sync::Arc<crate::exchange::RecordedExchange>| {
         let received = exchange.received()?;
         let of_tool = exchange
             .result()
@@ -289,20 +297,22 @@ fn leaks(seen: &Seen) -> Verdict {
         let word = INSIDE
             .into_iter()
             .find(|word| received.text.contains(word) && !sent.contains(word))?;
-        is_failure.then(|| Fault::new(format!("an error says `{}`", word.trim())).from(exchange))
+        is_failure.then(|| {
+            RuleViolation::new(format!("an error says `{}`", word.trim())).with_exchange(exchange)
+        })
     };
-    Verdict::Judged(seen.log.iter().filter_map(says).take(3).collect())
+    RuleVerdict::Evaluated(seen.log.iter().filter_map(says).take(3).collect())
 }
 
-fn paths(seen: &Seen) -> Verdict {
-    of_calls(seen, &[Purpose::UnknownId], |call| {
+fn paths(seen: &ServerSurvey) -> RuleVerdict {
+    for_calls(seen, &[CallPurpose::UnknownId], |call| {
         let text = call.success()?.to_string();
         text.contains("root:x:0:0")
-            .then(|| Fault::new("`fetch` of a path returns a file of the system"))
+            .then(|| RuleViolation::new("`fetch` of a path returns a file of the system"))
     })
 }
 
-fn internal_ids(seen: &Seen) -> Verdict {
+fn internal_ids(seen: &ServerSurvey) -> RuleVerdict {
     const INTERNAL: [&str; 8] = [
         "sessionId",
         "session_id",
@@ -313,27 +323,27 @@ fn internal_ids(seen: &Seen) -> Verdict {
         "correlationId",
         "correlation_id",
     ];
-    of_calls(seen, Purpose::GOOD, |call| {
+    for_calls(seen, CallPurpose::GOOD, |call| {
         let payload = call.payload()?;
         let members = payload.as_object()?;
         let found = members
             .keys()
             .find(|key| INTERNAL.contains(&key.as_str()))?;
-        Some(Fault::new(format!(
+        Some(RuleViolation::new(format!(
             "a result of `{}` holds `{found}`",
             call.tool
         )))
     })
 }
 
-fn apps_challenge(seen: &Seen) -> Verdict {
+fn apps_challenge(seen: &ServerSurvey) -> RuleVerdict {
     let served = seen
         .probe("apps-challenge")
         .is_some_and(|exchange| exchange.status() == Some(200));
     if seen.is_http() && !served {
-        return Verdict::Skipped("no token is served; the submission form gives one");
+        return RuleVerdict::Skipped("no token is served; the submission form gives one");
     }
-    of_probe(seen, "apps-challenge", |exchange| {
+    for_probe(seen, "apps-challenge", |exchange| {
         let received = exchange.received()?;
         let text = received.text.trim();
         let alone = !text.is_empty()
@@ -342,7 +352,9 @@ fn apps_challenge(seen: &Seen) -> Verdict {
             && !text.starts_with(['{', '[', '<']);
         let good = alone && received.kind == "text/plain";
         (!good).then(|| {
-            Fault::new("`/.well-known/openai-apps-challenge` is not a token alone as text/plain")
+            RuleViolation::new(
+                "`/.well-known/openai-apps-challenge` is not a token alone as text/plain",
+            )
         })
     })
 }
@@ -353,19 +365,19 @@ mod tests {
 
     #[test]
     fn a_server_that_others_reach_is_asked_for_https() {
-        let seen = |is_local: bool, is_https: bool| Seen {
+        let seen = |is_local: bool, is_https: bool| ServerSurvey {
             url: Some("http://a.example/mcp".to_owned()),
             is_local,
             is_https,
-            ..Seen::default()
+            ..ServerSurvey::default()
         };
-        let faults = |seen: &Seen| match https(seen) {
-            Verdict::Judged(faults) => Some(faults.len()),
-            Verdict::Skipped(_) => None,
+        let faults = |seen: &ServerSurvey| match https(seen) {
+            RuleVerdict::Evaluated(faults) => Some(faults.len()),
+            RuleVerdict::Skipped(_) => None,
         };
         assert_eq!(faults(&seen(false, false)), Some(1));
         assert_eq!(faults(&seen(false, true)), Some(0));
         assert_eq!(faults(&seen(true, false)), None);
-        assert_eq!(faults(&Seen::default()), None);
+        assert_eq!(faults(&ServerSurvey::default()), None);
     }
 }

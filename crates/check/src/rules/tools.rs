@@ -1,340 +1,340 @@
 //! What every tool says about itself.
 
+mod descriptions;
 mod hints;
 mod list;
 mod meta;
 mod schemas;
-mod words;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{
-    Apps, ChatGpt, Claude, CompanyKnowledge, DeepResearch, EVERYWHERE, Error, Fault, Note,
-    Protocol, Rule, SHOULD, Seen, Submission, Verdict, Warning, name, of_calls, of_tools, owner,
-    several, text,
+    Apps, ChatGpt, CheckRule, Claude, CompanyKnowledge, DeepResearch, EVERYWHERE, Error, Note,
+    Protocol, RuleVerdict, RuleViolation, SHOULD, ServerSurvey, Submission, Warning, corroborated,
+    for_calls, for_each_tool, name, official, text,
 };
-use crate::survey::Purpose;
+use crate::survey::CallPurpose;
 
 const SPEC_TOOLS: &str = "MCP specification 2025-11-25, server/tools";
 const OPENAI_REFERENCE: &str = "OpenAI, plugins/reference";
 const CLAUDE_REVIEW: &str = "Claude, directory review criteria, as quoted by those reviewed";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "tools/list-form",
-        demand: "`tools/list` returns a list of objects, each with a name and an input schema",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "`tools/list` returns a list of objects, each with a name and an input schema",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "give every tool `name` as a text and `inputSchema` as an object, even one without parameters",
-        judge: list::list_form,
+        evaluate: list::list_form,
     },
-    Rule {
+    CheckRule {
         id: "tools/list-ends",
-        demand: "the pages of `tools/list` come to an end",
-        weights: EVERYWHERE,
-        source: owner(
+        requirement: "the pages of `tools/list` come to an end",
+        severities: EVERYWHERE,
+        source: official(
             "MCP specification 2025-11-25, server/utilities/pagination",
             "2025-11-25",
         ),
         fix: "leave out `nextCursor` on the last page, and list fewer than 1,000 tools",
-        judge: list::list_ends,
+        evaluate: list::list_ends,
     },
-    Rule {
+    CheckRule {
         id: "tools/bad-cursor",
-        demand: "a cursor that was never handed out is refused with -32602",
-        weights: &[(Protocol, Note)],
-        source: owner(
+        requirement: "a cursor that was never handed out is refused with -32602",
+        severities: &[(Protocol, Note)],
+        source: official(
             "MCP specification 2025-11-25, server/utilities/pagination",
             "2025-11-25",
         ),
         fix: "answer unknown cursors with JSON-RPC error -32602, also when there is one page only",
-        judge: list::bad_cursor,
+        evaluate: list::bad_cursor,
     },
-    Rule {
+    CheckRule {
         id: "tools/list-stable",
-        demand: "the list of tools is the same, in the same order, when it is asked for twice",
-        weights: SHOULD,
-        source: owner("MCP specification 2026-07-28, server/tools", "2026-07-28"),
+        requirement: "the list of tools is the same, in the same order, when it is asked for twice",
+        severities: SHOULD,
+        source: official("MCP specification 2026-07-28, server/tools", "2026-07-28"),
         fix: "sort the tools, or keep them in the order in which they are declared",
-        judge: list::list_stable,
+        evaluate: list::list_stable,
     },
-    Rule {
+    CheckRule {
         id: "tools/camel-case",
-        demand: "members of a tool are written in camelCase",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "members of a tool are written in camelCase",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "write `inputSchema`, `outputSchema`, `readOnlyHint` and so on",
-        judge: camel_case,
+        evaluate: camel_case,
     },
-    Rule {
+    CheckRule {
         id: "tools/name-form",
-        demand: "a name has 1 to 128 letters, digits, `_`, `-` or `.`",
-        weights: SHOULD,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "a name has 1 to 128 letters, digits, `_`, `-` or `.`",
+        severities: SHOULD,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "rename the tool; keep the old name answering, because hosts remember it",
-        judge: name_form,
+        evaluate: name_form,
     },
-    Rule {
+    CheckRule {
         id: "tools/name-length",
-        demand: "a name has at most 64 characters",
-        weights: &[(Claude, Warning), (Submission, Error)],
-        source: several(CLAUDE_REVIEW, "2026-11-15"),
+        requirement: "a name has at most 64 characters",
+        severities: &[(Claude, Warning), (Submission, Error)],
+        source: corroborated(CLAUDE_REVIEW, "2026-11-15"),
         fix: "shorten the name; Claude Code puts the server's name before it",
-        judge: name_length,
+        evaluate: name_length,
     },
-    Rule {
+    CheckRule {
         id: "tools/names-unique",
-        demand: "no two tools have the same name",
-        weights: &[
+        requirement: "no two tools have the same name",
+        severities: &[
             (Protocol, Warning),
             (ChatGpt, Error),
             (Claude, Error),
             (Submission, Error),
         ],
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "rename one of them",
-        judge: names_unique,
+        evaluate: names_unique,
     },
-    Rule {
+    CheckRule {
         id: "tools/title",
-        demand: "every tool has a title for people",
-        weights: &[(Claude, Warning), (Submission, Error)],
-        source: several(CLAUDE_REVIEW, "2026-11-15"),
+        requirement: "every tool has a title for people",
+        severities: &[(Claude, Warning), (Submission, Error)],
+        source: corroborated(CLAUDE_REVIEW, "2026-11-15"),
         fix: "set `title`, or `annotations.title`",
-        judge: title,
+        evaluate: title,
     },
-    Rule {
+    CheckRule {
         id: "tools/description",
-        demand: "every tool has a description",
-        weights: &[
+        requirement: "every tool has a description",
+        severities: &[
             (Protocol, Warning),
             (ChatGpt, Warning),
             (Claude, Warning),
             (Submission, Error),
         ],
-        source: owner(OPENAI_REFERENCE, "2026-11-15"),
+        source: official(OPENAI_REFERENCE, "2026-11-15"),
         fix: "say what the tool does and when to use it; the model chooses by that text",
-        judge: description,
+        evaluate: description,
     },
-    Rule {
+    CheckRule {
         id: "tools/parameter-descriptions",
-        demand: "every parameter says what it is",
-        weights: &[(ChatGpt, Warning), (Submission, Warning)],
-        source: owner("OpenAI, apps-sdk/plan/tools", "2026-11-15"),
+        requirement: "every parameter says what it is",
+        severities: &[(ChatGpt, Warning), (Submission, Warning)],
+        source: official("OpenAI, apps-sdk/plan/tools", "2026-11-15"),
         fix: "give each property of `inputSchema` a `description`, with its range or choices where it has some",
-        judge: schemas::parameter_descriptions,
+        evaluate: schemas::parameter_descriptions,
     },
-    Rule {
+    CheckRule {
         id: "tools/steering",
-        demand: "descriptions say what a tool does, and do not steer the model away from others",
-        weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
-        source: owner(
+        requirement: "descriptions say what a tool does, and do not steer the model away from others",
+        severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
+        source: official(
             "OpenAI, plugin review guidelines; Claude's directory policy says the same",
             "2026-11-15",
         ),
         fix: "drop `prefer this tool`, `do not use browsing` and the like; `use this when …` is fine",
-        judge: words::steering,
+        evaluate: descriptions::steering,
     },
-    Rule {
+    CheckRule {
         id: "tools/hidden-characters",
-        demand: "nothing in tools and instructions is invisible or turns the direction of writing",
-        weights: EVERYWHERE,
-        source: owner("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
+        requirement: "nothing in tools and instructions is invisible or turns the direction of writing",
+        severities: EVERYWHERE,
+        source: official("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
         fix: "remove zero-width, tag and direction characters",
-        judge: words::hidden,
+        evaluate: descriptions::hidden,
     },
-    Rule {
+    CheckRule {
         id: "tools/injection",
-        demand: "descriptions hold no orders to the model that the user would not see",
-        weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
-        source: owner("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
+        requirement: "descriptions hold no orders to the model that the user would not see",
+        severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
+        source: official("OWASP MCP Top 10, MCP03 tool poisoning", "2026-04-14"),
         fix: "describe the tool; do not order the model to hide, ignore or send anything",
-        judge: words::injection,
+        evaluate: descriptions::injection,
     },
-    Rule {
+    CheckRule {
         id: "tools/hints-explicit",
-        demand: "`readOnlyHint`, `destructiveHint` and `openWorldHint` are true or false on every tool",
-        weights: &[
+        requirement: "`readOnlyHint`, `destructiveHint` and `openWorldHint` are true or false on every tool",
+        severities: &[
             (ChatGpt, Warning),
             (DeepResearch, Warning),
             (CompanyKnowledge, Warning),
             (Submission, Error),
         ],
-        source: owner(OPENAI_REFERENCE, "2026-11-15"),
+        source: official(OPENAI_REFERENCE, "2026-11-15"),
         fix: "set all three hints in `annotations`; without them every call asks for confirmation",
-        judge: hints::hints_explicit,
+        evaluate: hints::hints_explicit,
     },
-    Rule {
+    CheckRule {
         id: "tools/hints-either",
-        demand: "every tool says that it only reads, or whether it can destroy",
-        weights: &[(Claude, Warning), (Submission, Error)],
-        source: several(CLAUDE_REVIEW, "2026-11-15"),
+        requirement: "every tool says that it only reads, or whether it can destroy",
+        severities: &[(Claude, Warning), (Submission, Error)],
+        source: corroborated(CLAUDE_REVIEW, "2026-11-15"),
         fix: "set `readOnlyHint` to true, or `destructiveHint` to true or false",
-        judge: hints::hints_either,
+        evaluate: hints::hints_either,
     },
-    Rule {
+    CheckRule {
         id: "tools/hints-agree",
-        demand: "a tool that only reads is not called destructive",
-        weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "a tool that only reads is not called destructive",
+        severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Error)],
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "set `destructiveHint` to false where `readOnlyHint` is true",
-        judge: hints::hints_agree,
+        evaluate: hints::hints_agree,
     },
-    Rule {
+    CheckRule {
         id: "tools/hints-honest",
-        demand: "a tool whose name says that it changes something does not claim to only read",
-        weights: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Warning)],
-        source: owner(
+        requirement: "a tool whose name says that it changes something does not claim to only read",
+        severities: &[(ChatGpt, Warning), (Claude, Warning), (Submission, Warning)],
+        source: official(
             "OpenAI, plugins submission: hints are compared with what tools do",
             "2026-11-15",
         ),
         fix: "set `readOnlyHint` to false, or choose a name that says what the tool does",
-        judge: hints::hints_honest,
+        evaluate: hints::hints_honest,
     },
-    Rule {
+    CheckRule {
         id: "tools/input-schema",
-        demand: "the input schema is a valid JSON Schema 2020-12",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "the input schema is a valid JSON Schema 2020-12",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "correct the keyword that is named",
-        judge: schemas::input,
+        evaluate: schemas::input,
     },
-    Rule {
+    CheckRule {
         id: "tools/input-schema-object",
-        demand: "the root of the input schema has the type `object`",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "the root of the input schema has the type `object`",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "set `\"type\": \"object\"`, also for a tool without parameters",
-        judge: schemas::input_object,
+        evaluate: schemas::input_object,
     },
-    Rule {
+    CheckRule {
         id: "tools/input-schema-choices",
-        demand: "the root of the input schema has no `oneOf`, `anyOf` or `allOf`",
-        weights: &[(Claude, Error), (Submission, Error)],
-        source: owner("Claude, Messages API: such tools are refused", "2026-11-15"),
+        requirement: "the root of the input schema has no `oneOf`, `anyOf` or `allOf`",
+        severities: &[(Claude, Error), (Submission, Error)],
+        source: official("Claude, Messages API: such tools are refused", "2026-11-15"),
         fix: "make the choices optional properties, or split the tool",
-        judge: schemas::input_choices,
+        evaluate: schemas::input_choices,
     },
-    Rule {
+    CheckRule {
         id: "tools/output-schema",
-        demand: "an output schema is a valid JSON Schema 2020-12",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "an output schema is a valid JSON Schema 2020-12",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "correct the keyword that is named",
-        judge: schemas::output,
+        evaluate: schemas::output,
     },
-    Rule {
+    CheckRule {
         id: "tools/output-schema-object",
-        demand: "before 2026-07-28 the root of an output schema has the type `object`",
-        weights: &[(Protocol, Error), (ChatGpt, Error)],
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "before 2026-07-28 the root of an output schema has the type `object`",
+        severities: &[(Protocol, Error), (ChatGpt, Error)],
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "wrap the value in an object",
-        judge: schemas::output_object,
+        evaluate: schemas::output_object,
     },
-    Rule {
+    CheckRule {
         id: "tools/output-schema-declared",
-        demand: "every tool declares what it returns",
-        weights: &[(Submission, Warning)],
-        source: owner("OpenAI, plugins submission", "2026-11-15"),
+        requirement: "every tool declares what it returns",
+        severities: &[(Submission, Warning)],
+        source: official("OpenAI, plugins submission", "2026-11-15"),
         fix: "add `outputSchema`, and return `structuredContent` that keeps it",
-        judge: schemas::output_declared,
+        evaluate: schemas::output_declared,
     },
-    Rule {
+    CheckRule {
         id: "tools/remote-refs",
-        demand: "schemas hold everything they refer to",
-        weights: EVERYWHERE,
-        source: owner(
+        requirement: "schemas hold everything they refer to",
+        severities: EVERYWHERE,
+        source: official(
             "MCP specification 2026-07-28, basic: network references are not followed",
             "2026-07-28",
         ),
         fix: "copy the schema into `$defs` and refer to it there",
-        judge: schemas::remote_refs,
+        evaluate: schemas::remote_refs,
     },
-    Rule {
+    CheckRule {
         id: "tools/output-kept",
-        demand: "a tool with an output schema returns `structuredContent` that keeps it",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "a tool with an output schema returns `structuredContent` that keeps it",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "return what the schema says, or correct the schema",
-        judge: schemas::output_kept,
+        evaluate: schemas::output_kept,
     },
-    Rule {
+    CheckRule {
         id: "tools/result-form",
-        demand: "a tool result has `content`, a list of items that each name their type",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "a tool result has `content`, a list of items that each name their type",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "return `content` as a list, such as `[{\"type\": \"text\", \"text\": \"…\"}]`",
-        judge: result_form,
+        evaluate: result_form,
     },
-    Rule {
+    CheckRule {
         id: "tools/unknown-tool",
-        demand: "a tool that does not exist is refused",
-        weights: EVERYWHERE,
-        source: owner(SPEC_TOOLS, "2025-11-25"),
+        requirement: "a tool that does not exist is refused",
+        severities: EVERYWHERE,
+        source: official(SPEC_TOOLS, "2025-11-25"),
         fix: "answer with JSON-RPC error -32602, or with a result with `isError: true`",
-        judge: unknown_tool,
+        evaluate: unknown_tool,
     },
-    Rule {
+    CheckRule {
         id: "tools/status-texts",
-        demand: "status texts have at most 64 characters",
-        weights: &[(ChatGpt, Error), (Apps, Error), (Submission, Error)],
-        source: owner(OPENAI_REFERENCE, "2026-11-15"),
+        requirement: "status texts have at most 64 characters",
+        severities: &[(ChatGpt, Error), (Apps, Error), (Submission, Error)],
+        source: official(OPENAI_REFERENCE, "2026-11-15"),
         fix: "shorten `openai/toolInvocation/invoking` and `/invoked`",
-        judge: meta::status_texts,
+        evaluate: meta::status_texts,
     },
-    Rule {
+    CheckRule {
         id: "tools/icons",
-        demand: "icons have a `src` that is an https or data address",
-        weights: &[(Protocol, Warning), (Submission, Warning)],
-        source: owner("MCP specification 2025-11-25, basic: icons", "2025-11-25"),
+        requirement: "icons have a `src` that is an https or data address",
+        severities: &[(Protocol, Warning), (Submission, Warning)],
+        source: official("MCP specification 2025-11-25, basic: icons", "2025-11-25"),
         fix: "give each icon a `src` beginning with `https://` or `data:`, and its `mimeType`",
-        judge: meta::icons,
+        evaluate: meta::icons,
     },
-    Rule {
+    CheckRule {
         id: "tools/security-schemes",
-        demand: "security schemes are `noauth` or `oauth2` with scopes, and stand in `_meta` too",
-        weights: &[(ChatGpt, Error), (Submission, Error)],
-        source: owner("OpenAI, plugins/build/auth", "2026-11-15"),
+        requirement: "security schemes are `noauth` or `oauth2` with scopes, and stand in `_meta` too",
+        severities: &[(ChatGpt, Error), (Submission, Error)],
+        source: official("OpenAI, plugins/build/auth", "2026-11-15"),
         fix: "write `[{\"type\": \"oauth2\", \"scopes\": […]}]` at the top and under `_meta.securitySchemes`",
-        judge: meta::security_schemes,
+        evaluate: meta::security_schemes,
     },
-    Rule {
+    CheckRule {
         id: "tools/file-params",
-        demand: "`openai/fileParams` names top-level properties",
-        weights: &[(ChatGpt, Error), (Apps, Error), (Submission, Error)],
-        source: owner(OPENAI_REFERENCE, "2026-11-15"),
+        requirement: "`openai/fileParams` names top-level properties",
+        severities: &[(ChatGpt, Error), (Apps, Error), (Submission, Error)],
+        source: official(OPENAI_REFERENCE, "2026-11-15"),
         fix: "list properties of the input schema that take a file object; nested ones are not supported",
-        judge: meta::file_params,
+        evaluate: meta::file_params,
     },
-    Rule {
+    CheckRule {
         id: "tools/retired-keys",
-        demand: "no key is used that hosts have retired",
-        weights: &[(ChatGpt, Note), (Apps, Note), (Submission, Note)],
-        source: owner("OpenAI, plugins/changelog", "2026-07-21"),
+        requirement: "no key is used that hosts have retired",
+        severities: &[(ChatGpt, Note), (Apps, Note), (Submission, Note)],
+        source: official("OpenAI, plugins/changelog", "2026-07-21"),
         fix: "use `_meta.ui.visibility` in place of `openai/visibility`; drop `openai/resultCanProduceWidget`",
-        judge: meta::retired_keys,
+        evaluate: meta::retired_keys,
     },
-    Rule {
+    CheckRule {
         id: "tools/result-size-key",
-        demand: "`anthropic/maxResultSizeChars` is a number up to 500,000",
-        weights: &[(Claude, Warning)],
-        source: owner("Claude Code, MCP documentation", "2026-11-15"),
+        requirement: "`anthropic/maxResultSizeChars` is a number up to 500,000",
+        severities: &[(Claude, Warning)],
+        source: official("Claude Code, MCP documentation", "2026-11-15"),
         fix: "set a whole number from 1 to 500000, or leave the key out",
-        judge: meta::result_size_key,
+        evaluate: meta::result_size_key,
     },
-    Rule {
+    CheckRule {
         id: "tools/visibility",
-        demand: "`_meta.ui.visibility` lists `model`, `app` or both",
-        weights: &[(Apps, Error), (ChatGpt, Error), (Claude, Error)],
-        source: owner("MCP Apps specification 2026-01-26", "2026-01-26"),
+        requirement: "`_meta.ui.visibility` lists `model`, `app` or both",
+        severities: &[(Apps, Error), (ChatGpt, Error), (Claude, Error)],
+        source: official("MCP Apps specification 2026-01-26", "2026-01-26"),
         fix: "write `[\"model\", \"app\"]`, `[\"model\"]` or `[\"app\"]`",
-        judge: meta::visibility,
+        evaluate: meta::visibility,
     },
 ];
 
-fn camel_case(seen: &Seen) -> Verdict {
+fn camel_case(seen: &ServerSurvey) -> RuleVerdict {
     const SNAKES: [&str; 9] = [
         "input_schema",
         "output_schema",
@@ -346,71 +346,80 @@ fn camel_case(seen: &Seen) -> Verdict {
         "mime_type",
         "security_schemes",
     ];
-    of_tools(seen, |tool| {
+    for_each_tool(seen, |tool| {
         let annotations = tool.get("annotations").and_then(Value::as_object);
         let members = tool.as_object().into_iter().chain(annotations);
         let wrong = members
             .flat_map(|members| members.keys())
             .find(|key| SNAKES.contains(&key.as_str()))?;
-        Some(Fault::new(format!("the tool `{}` has `{wrong}`", name(tool))).seen(tool))
+        Some(
+            RuleViolation::new(format!("the tool `{}` has `{wrong}`", name(tool)))
+                .with_excerpt(tool),
+        )
     })
 }
 
-fn name_form(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+fn name_form(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let found = text(tool, "name");
         let good = (1..=128).contains(&found.len())
             && found
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
         (!good && !found.is_empty()).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the name `{}` has other characters or more than 128",
                 name(tool)
             ))
-            .seen(&found)
+            .with_excerpt(&found)
         })
     })
 }
 
-fn name_length(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+fn name_length(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let length = text(tool, "name").chars().count();
         (length > 64).then(|| {
-            Fault::new(format!("the name `{}` has {length} characters", name(tool)))
-                .seen(&text(tool, "name"))
+            RuleViolation::new(format!("the name `{}` has {length} characters", name(tool)))
+                .with_excerpt(&text(tool, "name"))
         })
     })
 }
 
-fn names_unique(seen: &Seen) -> Verdict {
+fn names_unique(seen: &ServerSurvey) -> RuleVerdict {
     let known = std::cell::RefCell::new(BTreeSet::new());
-    of_tools(seen, |tool| {
+    for_each_tool(seen, |tool| {
         let is_new = known.borrow_mut().insert(name(tool));
-        (!is_new)
-            .then(|| Fault::new(format!("there are two tools `{}`", name(tool))).seen(&name(tool)))
+        (!is_new).then(|| {
+            RuleViolation::new(format!("there are two tools `{}`", name(tool)))
+                .with_excerpt(&name(tool))
+        })
     })
 }
 
-fn title(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+fn title(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
         let missing =
             text(tool, "title").trim().is_empty() && text(annotations, "title").trim().is_empty();
-        missing.then(|| Fault::new(format!("the tool `{}` has no title", name(tool))).seen(tool))
+        missing.then(|| {
+            RuleViolation::new(format!("the tool `{}` has no title", name(tool))).with_excerpt(tool)
+        })
     })
 }
 
-fn description(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+fn description(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let missing = text(tool, "description").trim().is_empty();
-        missing
-            .then(|| Fault::new(format!("the tool `{}` has no description", name(tool))).seen(tool))
+        missing.then(|| {
+            RuleViolation::new(format!("the tool `{}` has no description", name(tool)))
+                .with_excerpt(tool)
+        })
     })
 }
 
-fn result_form(seen: &Seen) -> Verdict {
-    of_calls(seen, Purpose::ALL, |call| {
+fn result_form(seen: &ServerSurvey) -> RuleVerdict {
+    for_calls(seen, CallPurpose::ALL, |call| {
         let result = call.result()?;
         // The newer revision may ask back, or hand out a task.
         let kind = text(result, "resultType");
@@ -423,16 +432,18 @@ fn result_form(seen: &Seen) -> Verdict {
                 .iter()
                 .all(|item| item.get("type").is_some_and(Value::is_string))
         });
-        (!good).then(|| Fault::new(format!("`{}` returns no proper `content`", call.tool)))
+        (!good).then(|| RuleViolation::new(format!("`{}` returns no proper `content`", call.tool)))
     })
 }
 
-fn unknown_tool(seen: &Seen) -> Verdict {
-    of_calls(seen, &[Purpose::UnknownTool], |call| {
-        if call.exchange.broke() && call.exchange.error().is_none() {
-            return Some(Fault::new("a tool that does not exist breaks the server"));
+fn unknown_tool(seen: &ServerSurvey) -> RuleVerdict {
+    for_calls(seen, &[CallPurpose::UnknownTool], |call| {
+        if call.exchange.has_server_failed() && call.exchange.error().is_none() {
+            return Some(RuleViolation::new(
+                "a tool that does not exist breaks the server",
+            ));
         }
         call.success()
-            .map(|_| Fault::new("a tool that does not exist returns a result"))
+            .map(|_| RuleViolation::new("a tool that does not exist returns a result"))
     })
 }

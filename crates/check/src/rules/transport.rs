@@ -6,196 +6,197 @@ mod sessions;
 use serde_json::Value;
 
 use super::{
-    ChatGpt, Claude, EVERYWHERE, Error, Fault, MUST, NOT_HTTP, Note, Protocol, Rule, Seen,
-    Submission, Verdict, Warning, of_probe, owner, report, several,
+    ChatGpt, CheckRule, Claude, EVERYWHERE, Error, MUST, NOT_HTTP, Note, Protocol, RuleVerdict,
+    RuleViolation, ServerSurvey, Submission, Warning, corroborated, for_probe, official,
+    single_report,
 };
-use crate::exchange::Exchange;
+use crate::exchange::RecordedExchange;
 
 const SPEC_HTTP: &str = "MCP specification 2025-11-25, basic/transports, streamable HTTP";
 const SPEC_HTTP_NOW: &str = "MCP specification 2026-07-28, basic/transports/streamable-http";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "transport/no-redirect",
-        demand: "the address that people type is the endpoint, not a redirect to it",
-        weights: &[
+        requirement: "the address that people type is the endpoint, not a redirect to it",
+        severities: &[
             (Protocol, Warning),
             (ChatGpt, Warning),
             (Claude, Error),
             (Submission, Error),
         ],
-        source: several(
+        source: corroborated(
             "Claude drops the token on a redirect to another host",
             "2026-11-15",
         ),
         fix: "serve the endpoint at the address itself; serve `/mcp` and `/mcp/` alike",
-        judge: no_redirect,
+        evaluate: no_redirect,
     },
-    Rule {
+    CheckRule {
         id: "transport/content-type",
-        demand: "a request is answered with `application/json` or `text/event-stream`",
-        weights: EVERYWHERE,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a request is answered with `application/json` or `text/event-stream`",
+        severities: EVERYWHERE,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "set the `Content-Type` of answers to one of the two",
-        judge: content_type,
+        evaluate: content_type,
     },
-    Rule {
+    CheckRule {
         id: "transport/notification-accepted",
-        demand: "a notification is answered with 202 and no body",
-        weights: MUST,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a notification is answered with 202 and no body",
+        severities: MUST,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer POSTed notifications with status 202 and an empty body",
-        judge: notification,
+        evaluate: notification,
     },
-    Rule {
+    CheckRule {
         id: "transport/accept-honoured",
-        demand: "an answer has a type that the request accepts",
-        weights: &[(Protocol, Warning), (ChatGpt, Warning)],
-        source: report(
+        requirement: "an answer has a type that the request accepts",
+        severities: &[(Protocol, Warning), (ChatGpt, Warning)],
+        source: single_report(
             "a server that ChatGPT refused with `expected header to contain text/event-stream`",
             "2025-12-25",
         ),
         fix: "answer as an event stream when `Accept` lists only that, as JSON when it lists only JSON, or refuse with 406",
-        judge: accept,
+        evaluate: accept,
     },
-    Rule {
+    CheckRule {
         id: "transport/accept-any",
-        demand: "a request with `Accept: */*` is answered, or refused with a 4xx status",
-        weights: &[(Protocol, Warning)],
-        source: owner("RFC 9110, section 12.5.1", "2022-06-01"),
+        requirement: "a request with `Accept: */*` is answered, or refused with a 4xx status",
+        severities: &[(Protocol, Warning)],
+        source: official("RFC 9110, section 12.5.1", "2022-06-01"),
         fix: "read `Accept` as a list of media ranges; `*/*` allows both types",
-        judge: accept_any,
+        evaluate: accept_any,
     },
-    Rule {
+    CheckRule {
         id: "transport/get",
-        demand: "GET opens an event stream or is answered with 405",
-        weights: MUST,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "GET opens an event stream or is answered with 405",
+        severities: MUST,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer GET with `text/event-stream`, or with 405 when there is no stream to open",
-        judge: get,
+        evaluate: get,
     },
-    Rule {
+    CheckRule {
         id: "transport/slash",
-        demand: "the address works with and without a slash at its end",
-        weights: &[(ChatGpt, Note), (Claude, Note)],
-        source: several(
+        requirement: "the address works with and without a slash at its end",
+        severities: &[(ChatGpt, Note), (Claude, Note)],
+        source: corroborated(
             "connectors that failed on a 307 to the other spelling",
             "2026-11-15",
         ),
         fix: "serve both spellings without redirecting",
-        judge: slash,
+        evaluate: slash,
     },
-    Rule {
+    CheckRule {
         id: "transport/root",
-        demand: "the bare address of the host leads to the endpoint too",
-        weights: &[(ChatGpt, Note)],
-        source: report(
+        requirement: "the bare address of the host leads to the endpoint too",
+        severities: &[(ChatGpt, Note)],
+        source: single_report(
             "a ChatGPT connector that was saved with the bare address and posted to `/`",
             "2025-12-25",
         ),
         fix: "serve the endpoint at `/` as well as at `/mcp`",
-        judge: root,
+        evaluate: root,
     },
-    Rule {
+    CheckRule {
         id: "transport/lost-session",
-        demand: "a session that the server does not know is answered with 404, so that clients begin anew",
-        weights: EVERYWHERE,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a session that the server does not know is answered with 404, so that clients begin anew",
+        severities: EVERYWHERE,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer an unknown `Mcp-Session-Id` with 404, not with 400 or 503; or keep no sessions",
-        judge: sessions::lost_session,
+        evaluate: sessions::lost_session,
     },
-    Rule {
+    CheckRule {
         id: "transport/no-session",
-        demand: "a request without its session id is answered, or refused with 400",
-        weights: &[(Protocol, Warning), (ChatGpt, Note)],
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a request without its session id is answered, or refused with 400",
+        severities: &[(Protocol, Warning), (ChatGpt, Note)],
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer without a session, or refuse with 400; a server without sessions never has the problem",
-        judge: sessions::no_session,
+        evaluate: sessions::no_session,
     },
-    Rule {
+    CheckRule {
         id: "transport/session-end",
-        demand: "a session is ended by DELETE or that is refused with 405, and an ended one is answered with 404",
-        weights: &[(Protocol, Error)],
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a session is ended by DELETE or that is refused with 405, and an ended one is answered with 404",
+        severities: &[(Protocol, Error)],
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer DELETE with 2xx and forget the session, or with 405 and keep it",
-        judge: sessions::session_end,
+        evaluate: sessions::session_end,
     },
-    Rule {
+    CheckRule {
         id: "transport/same-id",
-        demand: "two requests with one id at the same time get their own answers",
-        weights: &[(Claude, Warning)],
-        source: report(
+        requirement: "two requests with one id at the same time get their own answers",
+        severities: &[(Claude, Warning)],
+        source: single_report(
             "modelcontextprotocol/python-sdk#3060: claude.ai gives every request the id 1",
             "2026-11-15",
         ),
         fix: "keep no sessions, or match answers to connections and not to ids alone",
-        judge: sessions::same_id,
+        evaluate: sessions::same_id,
     },
-    Rule {
+    CheckRule {
         id: "transport/batch",
-        demand: "a server that speaks 2025-03-26 takes several requests in one body",
-        weights: &[(Protocol, Note)],
-        source: owner(
+        requirement: "a server that speaks 2025-03-26 takes several requests in one body",
+        severities: &[(Protocol, Note)],
+        source: official(
             "MCP specification 2025-03-26, basic/transports",
             "2025-03-26",
         ),
         fix: "answer a JSON list of requests with a list of answers, or do not offer that revision",
-        judge: batch,
+        evaluate: batch,
     },
-    Rule {
+    CheckRule {
         id: "transport/broken-json",
-        demand: "a body that is not JSON is refused with a 4xx status",
-        weights: MUST,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a body that is not JSON is refused with a 4xx status",
+        severities: MUST,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "answer with status 400 and a JSON-RPC error of code -32700",
-        judge: broken_json,
+        evaluate: broken_json,
     },
-    Rule {
+    CheckRule {
         id: "transport/unknown-version",
-        demand: "a header with a version that does not exist is refused with 400",
-        weights: MUST,
-        source: owner(SPEC_HTTP, "2025-11-25"),
+        requirement: "a header with a version that does not exist is refused with 400",
+        severities: MUST,
+        source: official(SPEC_HTTP, "2025-11-25"),
         fix: "compare `MCP-Protocol-Version` with the versions you support; answer others with 400",
-        judge: unknown_version,
+        evaluate: unknown_version,
     },
-    Rule {
+    CheckRule {
         id: "transport/later-version",
-        demand: "an unsupported revision is refused with 400, code -32022 and the supported ones",
-        weights: MUST,
-        source: owner(
+        requirement: "an unsupported revision is refused with 400, code -32022 and the supported ones",
+        severities: MUST,
+        source: official(
             "MCP specification 2026-07-28, basic/versioning",
             "2026-07-28",
         ),
         fix: "answer with error -32022 and `data: {\"supported\": […], \"requested\": \"…\"}`",
-        judge: modern::later_version,
+        evaluate: modern::later_version,
     },
-    Rule {
+    CheckRule {
         id: "transport/header-mismatch",
-        demand: "a header that differs from the body is refused with 400 and code -32020",
-        weights: MUST,
-        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        requirement: "a header that differs from the body is refused with 400 and code -32020",
+        severities: MUST,
+        source: official(SPEC_HTTP_NOW, "2026-07-28"),
         fix: "compare `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` with the body before anything else",
-        judge: modern::header_mismatch,
+        evaluate: modern::header_mismatch,
     },
-    Rule {
+    CheckRule {
         id: "transport/missing-meta",
-        demand: "a request of 2026-07-28 without its `_meta` is refused with 400 and code -32602",
-        weights: MUST,
-        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        requirement: "a request of 2026-07-28 without its `_meta` is refused with 400 and code -32602",
+        severities: MUST,
+        source: official(SPEC_HTTP_NOW, "2026-07-28"),
         fix: "refuse such requests with -32602; do not fall back to an older revision",
-        judge: modern::missing_meta,
+        evaluate: modern::missing_meta,
     },
-    Rule {
+    CheckRule {
         id: "transport/modern-unknown-method",
-        demand: "a method that does not exist in 2026-07-28 is answered with 404 and code -32601",
-        weights: MUST,
-        source: owner(SPEC_HTTP_NOW, "2026-07-28"),
+        requirement: "a method that does not exist in 2026-07-28 is answered with 404 and code -32601",
+        severities: MUST,
+        source: official(SPEC_HTTP_NOW, "2026-07-28"),
         fix: "send status 404 together with the JSON-RPC error -32601",
-        judge: modern::modern_unknown_method,
+        evaluate: modern::modern_unknown_method,
     },
 ];
 
-fn no_redirect(seen: &Seen) -> Verdict {
+fn no_redirect(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.is_http() {
         return NOT_HTTP;
     }
@@ -205,20 +206,20 @@ fn no_redirect(seen: &Seen) -> Verdict {
         .redirect
         .as_ref()
         .or_else(|| first.filter(|greeted| greeted.status().is_some_and(leads_on)));
-    Verdict::one(redirected.map(|greeted| {
+    RuleVerdict::from_option(redirected.map(|greeted| {
         let location = greeted
             .received()
             .and_then(|received| received.header("location"));
         let location = location.unwrap_or("nowhere");
-        Fault::new(format!("the address redirects to `{location}`")).from(greeted)
+        RuleViolation::new(format!("the address redirects to `{location}`")).with_exchange(greeted)
     }))
 }
 
-fn content_type(seen: &Seen) -> Verdict {
+fn content_type(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.is_http() {
         return NOT_HTTP;
     }
-    let wrong = |exchange: &&std::sync::Arc<Exchange>| {
+    let wrong = |exchange: &&std::sync::Arc<RecordedExchange>| {
         let is_request = exchange.sent.id.is_some() && exchange.sent.verb == "POST";
         let received = exchange
             .received()
@@ -232,37 +233,39 @@ fn content_type(seen: &Seen) -> Verdict {
     };
     // Only the endpoint itself is judged; other addresses may be anything.
     let url = seen.url.as_deref().unwrap_or_default();
-    let ours = |exchange: &&std::sync::Arc<Exchange>| exchange.sent.url == url;
+    let ours = |exchange: &&std::sync::Arc<RecordedExchange>| exchange.sent.url == url;
     let found = seen.log.iter().filter(ours).find(wrong);
-    Verdict::one(found.map(|exchange| {
+    RuleVerdict::from_option(found.map(|exchange| {
         let kind = exchange
             .received()
             .map(|received| received.kind.clone())
             .unwrap_or_default();
-        Fault::new(format!("a request is answered with the type `{kind}`")).from(exchange)
+        RuleViolation::new(format!("a request is answered with the type `{kind}`"))
+            .with_exchange(exchange)
     }))
 }
 
-fn notification(seen: &Seen) -> Verdict {
+fn notification(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.is_http() {
         return NOT_HTTP;
     }
-    of_probe(seen, "initialized", |sent| {
+    for_probe(seen, "initialized", |sent| {
         let received = sent.received()?;
         let empty = received.text.trim().is_empty() && received.messages.is_empty();
         match received.status {
             202 if empty => None,
-            202 => {
-                Some(Fault::new("a notification is answered with 202 and a body").at_most(Warning))
-            }
-            status => Some(Fault::new(format!(
+            202 => Some(
+                RuleViolation::new("a notification is answered with 202 and a body")
+                    .at_most(Warning),
+            ),
+            status => Some(RuleViolation::new(format!(
                 "a notification is answered with status {status}, not 202"
             ))),
         }
     })
 }
 
-fn accept(seen: &Seen) -> Verdict {
+fn accept(seen: &ServerSurvey) -> RuleVerdict {
     let probes = [
         ("accept-events", "text/event-stream"),
         ("accept-json", "application/json"),
@@ -286,31 +289,31 @@ fn accept(seen: &Seen) -> Verdict {
             None => format!("`Accept: {wanted}` is not answered"),
             Some(_) => continue,
         };
-        faults.push(Fault::new(what).from(exchange));
+        faults.push(RuleViolation::new(what).with_exchange(exchange));
     }
-    Verdict::Judged(faults)
+    RuleVerdict::Evaluated(faults)
 }
 
-fn accept_any(seen: &Seen) -> Verdict {
-    of_probe(seen, "accept-any", |exchange| {
-        let broken =
-            exchange.broke() || (exchange.status() == Some(200) && exchange.answer().is_none());
-        broken.then(|| Fault::new("`Accept: */*` breaks the answer"))
+fn accept_any(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "accept-any", |exchange| {
+        let broken = exchange.has_server_failed()
+            || (exchange.status() == Some(200) && exchange.answer().is_none());
+        broken.then(|| RuleViolation::new("`Accept: */*` breaks the answer"))
     })
 }
 
-fn get(seen: &Seen) -> Verdict {
+fn get(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.legacy {
-        return Verdict::Skipped("the server speaks 2026-07-28 only");
+        return RuleVerdict::Skipped("the server speaks 2026-07-28 only");
     }
-    of_probe(seen, "get", |exchange| {
+    for_probe(seen, "get", |exchange| {
         // A stream whose first byte does not come in time is a stream all the same.
         let received = exchange.received()?;
         let good =
             (received.is_ok() && received.kind == "text/event-stream") || received.status == 405;
         let busy = received.status == 409;
         (!good && !busy).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "GET is answered with status {} and type `{}`",
                 received.status, received.kind
             ))
@@ -318,31 +321,34 @@ fn get(seen: &Seen) -> Verdict {
     })
 }
 
-fn slash(seen: &Seen) -> Verdict {
-    of_probe(seen, "slash", |exchange| {
+fn slash(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "slash", |exchange| {
         let works = exchange.answer().is_some();
         let what = exchange
             .status()
             .map_or("nothing".to_owned(), |status| format!("status {status}"));
-        (!works).then(|| Fault::new(format!("`{}` is answered with {what}", exchange.sent.url)))
+        (!works)
+            .then(|| RuleViolation::new(format!("`{}` is answered with {what}", exchange.sent.url)))
     })
 }
 
-fn root(seen: &Seen) -> Verdict {
-    of_probe(seen, "root", |exchange| {
+fn root(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "root", |exchange| {
         let works = exchange.answer().is_some();
         let what = exchange
             .status()
             .map_or("nothing".to_owned(), |status| format!("status {status}"));
-        (!works).then(|| Fault::new(format!("POST to the bare address is answered with {what}")))
+        (!works).then(|| {
+            RuleViolation::new(format!("POST to the bare address is answered with {what}"))
+        })
     })
 }
 
-fn batch(seen: &Seen) -> Verdict {
+fn batch(seen: &ServerSurvey) -> RuleVerdict {
     if seen.probe("batch").is_none() && seen.is_http() {
-        return Verdict::Skipped("the server does not speak 2025-03-26");
+        return RuleVerdict::Skipped("the server does not speak 2025-03-26");
     }
-    of_probe(seen, "batch", |exchange| {
+    for_probe(seen, "batch", |exchange| {
         let answered = |id: &str| {
             let fits = |message: &Value| {
                 message.get("id").is_some_and(|found| found == id)
@@ -357,34 +363,34 @@ fn batch(seen: &Seen) -> Verdict {
             .received()
             .is_some_and(|received| received.kind == "text/event-stream");
         let good = answered("one") && (answered("two") || streamed);
-        (!good).then(|| Fault::new("two requests in one body are not both answered, though the server speaks 2025-03-26"))
+        (!good).then(|| RuleViolation::new("two requests in one body are not both answered, though the server speaks 2025-03-26"))
     })
 }
 
-fn broken_json(seen: &Seen) -> Verdict {
-    of_probe(seen, "broken-json", |exchange| {
+fn broken_json(seen: &ServerSurvey) -> RuleVerdict {
+    for_probe(seen, "broken-json", |exchange| {
         let refused = exchange
             .status()
             .is_some_and(|status| (400..500).contains(&status));
         let what = exchange
             .status()
             .map_or("nothing".to_owned(), |status| format!("status {status}"));
-        let fault = Fault::new(format!("a body that is not JSON is answered with {what}"));
+        let fault = RuleViolation::new(format!("a body that is not JSON is answered with {what}"));
         // A JSON-RPC error under 200 tells a client the same.
         let told = exchange.error().is_some();
         (!refused).then(|| if told { fault.at_most(Warning) } else { fault })
     })
 }
 
-fn unknown_version(seen: &Seen) -> Verdict {
+fn unknown_version(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.legacy {
-        return Verdict::Skipped("the server speaks 2026-07-28 only");
+        return RuleVerdict::Skipped("the server speaks 2026-07-28 only");
     }
-    of_probe(seen, "old-version", |exchange| {
+    for_probe(seen, "old-version", |exchange| {
         let status = exchange.status();
         let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
         (status != Some(400)).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`MCP-Protocol-Version: 1999-01-01` is answered with {what}, not 400"
             ))
         })

@@ -9,226 +9,229 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Apps, ChatGpt, Claude, Error, Fault, Note, Rule, Seen, Submission, Verdict, Warning, name,
-    ours, owner, several, within,
+    Apps, ChatGpt, CheckRule, Claude, Error, Note, RuleVerdict, RuleViolation, ServerSurvey,
+    Submission, Warning, at_path, corroborated, name, official, own_measure,
 };
-use crate::survey::{Widget, templates};
+use crate::survey::{SurveyedWidget, templates};
 
 const APPS: &str = "MCP Apps specification 2026-01-26";
 const OPENAI_UI: &str = "OpenAI, plugins/build/chatgpt-ui";
 const MIME: &str = "text/html;profile=mcp-app";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[CheckRule] = &[
+    CheckRule {
         id: "widgets/template-exists",
-        demand: "a template that a tool names can be read",
-        weights: &[
+        requirement: "a template that a tool names can be read",
+        severities: &[
             (Apps, Error),
             (ChatGpt, Error),
             (Claude, Error),
             (Submission, Error),
         ],
-        source: owner(APPS, "2026-01-26"),
+        source: official(APPS, "2026-01-26"),
         fix: "answer `resources/read` for the address that the tool names",
-        judge: template_exists,
+        evaluate: template_exists,
     },
-    Rule {
+    CheckRule {
         id: "widgets/uri",
-        demand: "the address of a template begins with `ui://`",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "the address of a template begins with `ui://`",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "name it such as `ui://results/v1.html`; a new version needs a new name",
-        judge: uri,
+        evaluate: uri,
     },
-    Rule {
+    CheckRule {
         id: "widgets/both-keys",
-        demand: "a tool names its template in `_meta.ui.resourceUri` and in `openai/outputTemplate` alike",
-        weights: &[(Apps, Warning)],
-        source: owner(OPENAI_UI, "2026-11-15"),
+        requirement: "a tool names its template in `_meta.ui.resourceUri` and in `openai/outputTemplate` alike",
+        severities: &[(Apps, Warning)],
+        source: official(OPENAI_UI, "2026-11-15"),
         fix: "set `_meta.ui.resourceUri`; if `openai/outputTemplate` is there, make it the same",
-        judge: both_keys,
+        evaluate: both_keys,
     },
-    Rule {
+    CheckRule {
         id: "widgets/own-tool",
-        demand: "templates stand on tools that show, not on `search` and `fetch`",
-        weights: &[(Apps, Warning)],
-        source: owner(OPENAI_UI, "2026-11-15"),
+        requirement: "templates stand on tools that show, not on `search` and `fetch`",
+        severities: &[(Apps, Warning)],
+        source: official(OPENAI_UI, "2026-11-15"),
         fix: "add a tool that shows results by their ids, and give it the template",
-        judge: own_tool,
+        evaluate: own_tool,
     },
-    Rule {
+    CheckRule {
         id: "widgets/mime",
-        demand: "a template has the type `text/html;profile=mcp-app`",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "a template has the type `text/html;profile=mcp-app`",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "set `mimeType` to exactly that, in the list and in what is read",
-        judge: mime,
+        evaluate: mime,
     },
-    Rule {
+    CheckRule {
         id: "widgets/html",
-        demand: "a template is one whole HTML document",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "a template is one whole HTML document",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "return `text` that begins with `<!doctype html>`",
-        judge: html_document,
+        evaluate: html_document,
     },
-    Rule {
+    CheckRule {
         id: "widgets/inline",
-        demand: "scripts and styles are inside the document",
-        weights: &[(Apps, Warning), (Submission, Warning)],
-        source: several(
+        requirement: "scripts and styles are inside the document",
+        severities: &[(Apps, Warning), (Submission, Warning)],
+        source: corroborated(
             "modules from a CDN fail in Claude, and each domain is asked about in review",
             "2026-11-15",
         ),
         fix: "build one file with everything in it; images as data addresses",
-        judge: html::inline,
+        evaluate: html::inline,
     },
-    Rule {
+    CheckRule {
         id: "widgets/csp-covers",
-        demand: "every other origin that the document loads from is in its CSP",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "every other origin that the document loads from is in its CSP",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "list the origin in `_meta.ui.csp.resourceDomains` or `connectDomains`, or load nothing",
-        judge: html::csp_covers,
+        evaluate: html::csp_covers,
     },
-    Rule {
+    CheckRule {
         id: "widgets/csp-form",
-        demand: "the CSP has lists of origins under the names of its two keys",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "the CSP has lists of origins under the names of its two keys",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "write `connectDomains`, `resourceDomains` … in `_meta.ui.csp`, and `connect_domains`, `resource_domains` … in `openai/widgetCSP`",
-        judge: csp::csp_form,
+        evaluate: csp::csp_form,
     },
-    Rule {
+    CheckRule {
         id: "widgets/csp-both-keys",
-        demand: "a CSP stands in `_meta.ui.csp` and in `openai/widgetCSP`",
-        weights: &[(Apps, Warning), (Submission, Warning)],
-        source: several(
+        requirement: "a CSP stands in `_meta.ui.csp` and in `openai/widgetCSP`",
+        severities: &[(Apps, Warning), (Submission, Warning)],
+        source: corroborated(
             "PostHog#69612 and transcriptor-mcp#35 saw ChatGPT read one key, redmine-mcp-server#249 the other",
             "2026-11-15",
         ),
         fix: "write it in both, on what is read",
-        judge: csp::csp_both_keys,
+        evaluate: csp::csp_both_keys,
     },
-    Rule {
+    CheckRule {
         id: "widgets/meta-on-contents",
-        demand: "the CSP stands on what `resources/read` returns, not on the list alone",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "the CSP stands on what `resources/read` returns, not on the list alone",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "put `_meta` on the item in `contents`",
-        judge: csp::meta_on_contents,
+        evaluate: csp::meta_on_contents,
     },
-    Rule {
+    CheckRule {
         id: "widgets/frames",
-        demand: "a widget embeds no other pages",
-        weights: &[(Apps, Note), (Submission, Warning)],
-        source: owner(OPENAI_UI, "2026-11-15"),
+        requirement: "a widget embeds no other pages",
+        severities: &[(Apps, Note), (Submission, Warning)],
+        source: official(OPENAI_UI, "2026-11-15"),
         fix: "leave out `frameDomains`; Claude restricts it and OpenAI reviews it by hand",
-        judge: csp::frames,
+        evaluate: csp::frames,
     },
-    Rule {
+    CheckRule {
         id: "widgets/domain-claude",
-        demand: "`_meta.ui.domain` is the one that Claude computes, or absent",
-        weights: &[(Claude, Error), (Apps, Error)],
-        source: owner("Claude, mcp-apps/troubleshooting", "2026-11-15"),
+        requirement: "`_meta.ui.domain` is the one that Claude computes, or absent",
+        severities: &[(Claude, Error), (Apps, Error)],
+        source: official("Claude, mcp-apps/troubleshooting", "2026-11-15"),
         fix: "leave `ui.domain` out, and tell ChatGPT the domain in `openai/widgetDomain`",
-        judge: domain_claude,
+        evaluate: domain_claude,
     },
-    Rule {
+    CheckRule {
         id: "widgets/domain-openai",
-        demand: "a widget that is submitted names a domain of its own",
-        weights: &[(Submission, Error)],
-        source: owner("OpenAI, plugins submission", "2026-11-15"),
+        requirement: "a widget that is submitted names a domain of its own",
+        severities: &[(Submission, Error)],
+        source: official("OpenAI, plugins submission", "2026-11-15"),
         fix: "set `openai/widgetDomain` to an https address of yours on each template",
-        judge: domain_openai,
+        evaluate: domain_openai,
     },
-    Rule {
+    CheckRule {
         id: "widgets/permissions",
-        demand: "permissions are objects, such as `{\"clipboardWrite\": {}}`",
-        weights: &[(Apps, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "permissions are objects, such as `{\"clipboardWrite\": {}}`",
+        severities: &[(Apps, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "write an empty object for each permission, not true",
-        judge: permissions,
+        evaluate: permissions,
     },
-    Rule {
+    CheckRule {
         id: "widgets/eval",
-        demand: "no text is run as a script",
-        weights: &[(Apps, Warning), (Submission, Warning)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "no text is run as a script",
+        severities: &[(Apps, Warning), (Submission, Warning)],
+        source: official(APPS, "2026-01-26"),
         fix: "build without `eval` and `new Function`; no host allows them",
-        judge: html::eval,
+        evaluate: html::eval,
     },
-    Rule {
+    CheckRule {
         id: "widgets/sandbox",
-        demand: "nothing is called that the sandbox forbids",
-        weights: &[(Apps, Note)],
-        source: several(
+        requirement: "nothing is called that the sandbox forbids",
+        severities: &[(Apps, Note)],
+        source: corroborated(
             "dialogs do nothing, and stored data is lost between mounts",
             "2026-11-15",
         ),
         fix: "show messages in the widget, and keep state on the server or in the host's widget state",
-        judge: html::sandbox,
+        evaluate: html::sandbox,
     },
-    Rule {
+    CheckRule {
         id: "widgets/size",
-        demand: "a template has at most a megabyte",
-        weights: &[(Apps, Note), (Submission, Note)],
-        source: ours("a megabyte; no host publishes a limit", "2026-11-15"),
+        requirement: "a template has at most a megabyte",
+        severities: &[(Apps, Note), (Submission, Note)],
+        source: own_measure("a megabyte; no host publishes a limit", "2026-11-15"),
         fix: "leave out fonts, maps and unused code",
-        judge: html::size,
+        evaluate: html::size,
     },
-    Rule {
+    CheckRule {
         id: "widgets/declared",
-        demand: "a server with widgets declares the extension `io.modelcontextprotocol/ui`",
-        weights: &[(Apps, Note)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "a server with widgets declares the extension `io.modelcontextprotocol/ui`",
+        severities: &[(Apps, Note)],
+        source: official(APPS, "2026-01-26"),
         fix: "add it to `capabilities.extensions`",
-        judge: declared,
+        evaluate: declared,
     },
-    Rule {
+    CheckRule {
         id: "widgets/mounted-csp",
-        demand: "a mounted widget breaks nothing of the policy that its host puts on it",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "a mounted widget breaks nothing of the policy that its host puts on it",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "declare the origin in both CSP keys, or build without what is forbidden; no host allows `eval`",
-        judge: mounted::csp,
+        evaluate: mounted::csp,
     },
-    Rule {
+    CheckRule {
         id: "widgets/mounted-handshake",
-        demand: "a mounted widget greets its host with `ui/initialize`, then `ui/notifications/initialized`",
-        weights: &[(Apps, Error), (Submission, Error)],
-        source: owner(APPS, "2026-01-26"),
+        requirement: "a mounted widget greets its host with `ui/initialize`, then `ui/notifications/initialized`",
+        severities: &[(Apps, Error), (Submission, Error)],
+        source: official(APPS, "2026-01-26"),
         fix: "connect the bridge when the document is loaded; hosts send nothing before",
-        judge: mounted::handshake,
+        evaluate: mounted::handshake,
     },
-    Rule {
+    CheckRule {
         id: "widgets/mounted-errors",
-        demand: "a mounted widget reports no error",
-        weights: &[(Apps, Warning), (Submission, Warning)],
-        source: ours(
+        requirement: "a mounted widget reports no error",
+        severities: &[(Apps, Warning), (Submission, Warning)],
+        source: own_measure(
             "what the console says of a widget that got a real result",
             "2026-11-15",
         ),
         fix: "open the widget with `docent preview` and look at the browser's console",
-        judge: mounted::errors,
+        evaluate: mounted::errors,
     },
-    Rule {
+    CheckRule {
         id: "widgets/mounted-network",
-        demand: "a mounted widget gets everything over the bridge and asks no other address",
-        weights: &[(Apps, Note), (Submission, Warning)],
-        source: several(
+        requirement: "a mounted widget gets everything over the bridge and asks no other address",
+        severities: &[(Apps, Note), (Submission, Warning)],
+        source: corroborated(
             "each domain is asked about in review, and addresses leak what the user looks at",
             "2026-11-15",
         ),
         fix: "put scripts and pictures into the document, and let tools bring the data",
-        judge: mounted::network,
+        evaluate: mounted::network,
     },
 ];
 
-const NO_WIDGETS: Verdict = Verdict::Skipped("there are no widgets");
+const NO_WIDGETS: RuleVerdict = RuleVerdict::Skipped("there are no widgets");
 
 /// What is wrong with each widget that could be read.
-fn of_widgets(seen: &Seen, judge: impl Fn(&Widget, &Value) -> Option<Fault>) -> Verdict {
+fn for_each_widget(
+    seen: &ServerSurvey,
+    judge: impl Fn(&SurveyedWidget, &Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
     if seen.widgets.is_empty() {
         return NO_WIDGETS;
     }
@@ -236,14 +239,14 @@ fn of_widgets(seen: &Seen, judge: impl Fn(&Widget, &Value) -> Option<Fault>) -> 
         .widgets
         .iter()
         .filter_map(|widget| judge(widget, widget.contents()?));
-    Verdict::Judged(faults.collect())
+    RuleVerdict::Evaluated(faults.collect())
 }
 
 /// What is wrong with each tool that has a template.
-fn of_shown(
-    seen: &Seen,
-    judge: impl Fn(&Value, &[(&'static str, String)]) -> Option<Fault>,
-) -> Verdict {
+fn for_each_template_tool(
+    seen: &ServerSurvey,
+    judge: impl Fn(&Value, &[(&'static str, String)]) -> Option<RuleViolation>,
+) -> RuleVerdict {
     let shown: Vec<_> = seen
         .tools
         .iter()
@@ -251,9 +254,9 @@ fn of_shown(
         .filter(|(_, named)| !named.is_empty())
         .collect();
     if shown.is_empty() {
-        return Verdict::Skipped("no tool has a template");
+        return RuleVerdict::Skipped("no tool has a template");
     }
-    Verdict::Judged(
+    RuleVerdict::Evaluated(
         shown
             .into_iter()
             .filter_map(|(tool, named)| judge(tool, &named))
@@ -261,47 +264,47 @@ fn of_shown(
     )
 }
 
-fn template_exists(seen: &Seen) -> Verdict {
-    let named: Vec<&Widget> = seen
+fn template_exists(seen: &ServerSurvey) -> RuleVerdict {
+    let named: Vec<&SurveyedWidget> = seen
         .widgets
         .iter()
         .filter(|widget| !widget.tools.is_empty())
         .collect();
     if named.is_empty() {
-        return Verdict::Skipped("no tool has a template");
+        return RuleVerdict::Skipped("no tool has a template");
     }
     let missing = named
         .into_iter()
-        .filter(|widget| widget.contents().is_none() && !widget.read.is_unsent());
-    Verdict::Judged(
+        .filter(|widget| widget.contents().is_none() && !widget.read.was_not_sent());
+    RuleVerdict::Evaluated(
         missing
             .map(|widget| {
-                Fault::new(format!(
+                RuleViolation::new(format!(
                     "`{}`, named by `{}`, cannot be read",
                     widget.uri,
                     widget.tools.join("`, `")
                 ))
-                .from(&widget.read)
+                .with_exchange(&widget.read)
             })
             .collect(),
     )
 }
 
-fn uri(seen: &Seen) -> Verdict {
-    of_shown(seen, |tool, named| {
+fn uri(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(seen, |tool, named| {
         let (key, uri) = named.iter().find(|(_, uri)| !uri.starts_with("ui://"))?;
         Some(
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{key}` of `{}` does not begin with `ui://`",
                 name(tool)
             ))
-            .seen(uri),
+            .with_excerpt(uri),
         )
     })
 }
 
-fn both_keys(seen: &Seen) -> Verdict {
-    of_shown(seen, |tool, named| {
+fn both_keys(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(seen, |tool, named| {
         let find = |wanted: &str| {
             named
                 .iter()
@@ -315,27 +318,27 @@ fn both_keys(seen: &Seen) -> Verdict {
             _ => return None,
         };
         Some(
-            Fault::new(format!("the tool `{}` {what}", name(tool)))
-                .seen(tool.get("_meta").unwrap_or(&Value::Null)),
+            RuleViolation::new(format!("the tool `{}` {what}", name(tool)))
+                .with_excerpt(tool.get("_meta").unwrap_or(&Value::Null)),
         )
     })
 }
 
-fn own_tool(seen: &Seen) -> Verdict {
-    of_shown(seen, |tool, named| {
+fn own_tool(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_template_tool(seen, |tool, named| {
         let data = ["search", "fetch"].contains(&name(tool).as_str());
         data.then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{}` has a template, so every call mounts a widget",
                 name(tool)
             ))
-            .seen(&format!("{named:?}"))
+            .with_excerpt(&format!("{named:?}"))
         })
     })
 }
 
-fn mime(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, contents| {
+fn mime(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, contents| {
         let found = contents
             .get("mimeType")
             .and_then(Value::as_str)
@@ -344,8 +347,8 @@ fn mime(seen: &Seen) -> Verdict {
         if plain.eq_ignore_ascii_case(MIME) {
             return None;
         }
-        let fault =
-            Fault::new(format!("`{}` has the type `{found}`", widget.uri)).from(&widget.read);
+        let fault = RuleViolation::new(format!("`{}` has the type `{found}`", widget.uri))
+            .with_exchange(&widget.read);
         // The spelling of 2025, which ChatGPT may still mount.
         Some(if plain == "text/html+skybridge" {
             fault.at_most(Warning)
@@ -355,8 +358,8 @@ fn mime(seen: &Seen) -> Verdict {
     })
 }
 
-fn html_document(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+fn html_document(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let html = widget.html().unwrap_or_default();
         let start: String = html
             .trim_start()
@@ -365,8 +368,10 @@ fn html_document(seen: &Seen) -> Verdict {
             .collect::<String>()
             .to_ascii_lowercase();
         let good = start.starts_with("<!doctype html") || start.contains("<html");
-        (!good)
-            .then(|| Fault::new(format!("`{}` is no HTML document", widget.uri)).from(&widget.read))
+        (!good).then(|| {
+            RuleViolation::new(format!("`{}` is no HTML document", widget.uri))
+                .with_exchange(&widget.read)
+        })
     })
 }
 
@@ -381,23 +386,23 @@ pub(super) fn claude_domain(url: &str) -> String {
     format!("{hex}.claudemcpcontent.com")
 }
 
-fn domain_claude(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+fn domain_claude(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let domain = widget.meta(&["ui", "domain"])?.as_str().unwrap_or_default();
         let wanted = claude_domain(seen.url.as_deref().unwrap_or_default());
         let bare = domain.trim_start_matches("https://");
         (bare != wanted).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`ui.domain` of `{}` is `{domain}`; Claude renders only `{wanted}`",
                 widget.uri
             ))
-            .seen(&domain)
+            .with_excerpt(&domain)
         })
     })
 }
 
-fn domain_openai(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, contents| {
+fn domain_openai(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, contents| {
         let keys: [&[&str]; 2] = [&["openai/widgetDomain"], &["ui", "domain"]];
         let named = keys
             .into_iter()
@@ -405,37 +410,41 @@ fn domain_openai(seen: &Seen) -> Verdict {
             .and_then(Value::as_str);
         let missing = named.is_none_or(str::is_empty);
         missing.then(|| {
-            Fault::new(format!("`{}` names no domain", widget.uri))
-                .seen(contents.get("_meta").unwrap_or(&Value::Null))
+            RuleViolation::new(format!("`{}` names no domain", widget.uri))
+                .with_excerpt(contents.get("_meta").unwrap_or(&Value::Null))
         })
     })
 }
 
-fn permissions(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+fn permissions(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let found = widget.meta(&["ui", "permissions"])?;
         let good = found
             .as_object()
             .is_some_and(|all| all.values().all(Value::is_object));
         (!good).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the permissions of `{}` are not objects",
                 widget.uri
             ))
-            .seen(found)
+            .with_excerpt(found)
         })
     })
 }
 
-fn declared(seen: &Seen) -> Verdict {
+fn declared(seen: &ServerSurvey) -> RuleVerdict {
     if seen.widgets.is_empty() {
         return NO_WIDGETS;
     }
     let path = ["capabilities", "extensions", "io.modelcontextprotocol/ui"];
-    let missing = within(&seen.hello, &path).is_none();
-    Verdict::one(missing.then(|| {
-        Fault::new("the extension `io.modelcontextprotocol/ui` is not declared")
-            .seen(seen.hello.get("capabilities").unwrap_or(&Value::Null))
+    let missing = at_path(&seen.initialize_result, &path).is_none();
+    RuleVerdict::from_option(missing.then(|| {
+        RuleViolation::new("the extension `io.modelcontextprotocol/ui` is not declared")
+            .with_excerpt(
+                seen.initialize_result
+                    .get("capabilities")
+                    .unwrap_or(&Value::Null),
+            )
     }))
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn check(schema: &Value, value: &Value, expect: &[&str]) {
-    assert_eq!(misfits(value, schema), expect, "{value} in {schema}");
+    assert_eq!(validate_value(value, schema), expect, "{value} in {schema}");
 }
 
 #[test]
@@ -89,18 +89,18 @@ fn what_is_not_known_finds_no_fault() {
 #[test]
 fn loops_and_depths_end() {
     let looped = json!({"$ref": "#"});
-    assert_eq!(misfits(&json!(1), &looped), [""; 0]);
+    assert_eq!(validate_value(&json!(1), &looped), [""; 0]);
     let tree = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["x"]});
     let mut value = json!({});
     for _ in 0..100 {
         value = json!({"next": value});
     }
-    assert_eq!(misfits(&value, &tree).len(), MAX_FAULTS);
+    assert_eq!(validate_value(&value, &tree).len(), MAX_FAULTS);
 }
 
 #[test]
 fn schemas_that_are_none_are_named() {
-    let flawed = |schema: Value| flaws(&schema);
+    let flawed = |schema: Value| validate_schema(&schema);
     assert_eq!(
         flawed(json!({"type": "object", "properties": {"a": true, "b": {"type": "integer"}}})),
         [""; 0]

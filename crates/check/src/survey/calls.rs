@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Visit;
-use crate::exchange::Exchange;
-use crate::voice::Voice;
+use super::SurveySession;
+use crate::exchange::RecordedExchange;
+use crate::request_builder::McpRequestBuilder;
 
 /// The most ids that are fetched, and other tools that are called.
 const MAX_FETCHED: usize = 10;
@@ -20,7 +20,7 @@ const ESCAPE_ID: &str = "../../../../../../etc/passwd";
 
 /// Why a tool was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CallPurpose {
     /// `search` for anything, to learn what there is.
     Explore,
     /// `search` with the title of a document it returned.
@@ -43,7 +43,7 @@ pub(crate) enum Purpose {
     UnknownTool,
 }
 
-impl Purpose {
+impl CallPurpose {
     /// Questions that people ask.
     pub(crate) const ASKED: &[Self] = &[Self::Explore, Self::Title, Self::Again];
     /// Every search that should be answered.
@@ -90,14 +90,14 @@ impl Purpose {
 
 /// One tool call.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct SurveyedCall {
     pub tool: String,
-    pub purpose: Purpose,
+    pub purpose: CallPurpose,
     pub arguments: Value,
-    pub exchange: Arc<Exchange>,
+    pub exchange: Arc<RecordedExchange>,
 }
 
-impl Call {
+impl SurveyedCall {
     pub(crate) fn result(&self) -> Option<&Value> {
         self.exchange.result()
     }
@@ -124,11 +124,11 @@ impl Call {
     }
 
     /// The results of a search.
-    pub(crate) fn found(&self) -> Vec<Found> {
+    pub(crate) fn returned_results(&self) -> Vec<ReturnedResult> {
         let payload = self.payload().unwrap_or_default();
         let results = payload.get("results").and_then(Value::as_array);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let found = |result: &Value| Found {
+        let found = |result: &Value| ReturnedResult {
             id: text(result.get("id")),
             title: text(result.get("title")),
             url: text(result.get("url")),
@@ -140,31 +140,31 @@ impl Call {
 }
 
 /// One result of a search.
-pub(crate) struct Found {
+pub(crate) struct ReturnedResult {
     pub id: Option<String>,
     pub title: Option<String>,
     pub url: Option<String>,
 }
 
-pub(super) fn call(visit: &mut Visit) {
+pub(super) fn call_tools(visit: &mut SurveySession) {
     let Some(main) = visit.main.take() else {
         return;
     };
-    if takes_one(visit, "search", "query") {
+    if accepts_single_argument(visit, "search", "query") {
         search(visit, &main);
     }
-    if takes_one(visit, "fetch", "id") {
+    if accepts_single_argument(visit, "fetch", "id") {
         fetch(visit, &main);
     }
-    others(visit, &main);
-    tool(
+    call_other_tools(visit, &main);
+    call_tool(
         visit,
         &main,
-        ("docent_check_no_such_tool", Purpose::UnknownTool),
+        ("docent_check_no_such_tool", CallPurpose::UnknownTool),
         json!({}),
     );
     if let Some(other) = visit.other.take() {
-        in_the_other_era(visit, &other);
+        repeat_in_other_era(visit, &other);
         visit.other = Some(other);
     }
     if visit.options.open_urls {
@@ -174,8 +174,8 @@ pub(super) fn call(visit: &mut Visit) {
 }
 
 /// Whether a tool can be called with this one text, whatever else it may take, and may be called at all.
-fn takes_one(visit: &Visit, name: &str, argument: &str) -> bool {
-    let Some(tool) = visit.seen.tool(name) else {
+fn accepts_single_argument(visit: &SurveySession, name: &str, argument: &str) -> bool {
+    let Some(tool) = visit.survey.tool(name) else {
         return false;
     };
     let schema = tool.get("inputSchema").unwrap_or(&Value::Null);
@@ -195,34 +195,38 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
     tool.get("annotations")?.get(name)?.as_bool()
 }
 
-fn tool(
-    visit: &mut Visit,
-    voice: &Voice,
-    (name, purpose): (&str, Purpose),
+fn call_tool(
+    visit: &mut SurveySession,
+    voice: &McpRequestBuilder,
+    (name, purpose): (&str, CallPurpose),
     arguments: Value,
-) -> Call {
+) -> SurveyedCall {
     let params = json!({"name": name, "arguments": arguments});
     let exchange = visit.wire.send(voice.request("tools/call", params));
-    let call = Call {
+    let call = SurveyedCall {
         tool: name.to_owned(),
         purpose,
         arguments,
         exchange,
     };
-    visit.seen.calls.push(call.clone());
+    visit.survey.calls.push(call.clone());
     call
 }
 
-fn search(visit: &mut Visit, voice: &Voice) {
+fn search(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     let mut titles: Vec<String> = Vec::new();
-    for query in starters(visit) {
-        let call = tool(
+    for query in starter_queries(visit) {
+        let call = call_tool(
             visit,
             voice,
-            ("search", Purpose::Explore),
+            ("search", CallPurpose::Explore),
             json!({"query": query}),
         );
-        for title in call.found().into_iter().filter_map(|found| found.title) {
+        for title in call
+            .returned_results()
+            .into_iter()
+            .filter_map(|found| found.title)
+        {
             // A notice that comes with every answer counts once.
             if !titles.contains(&title) {
                 titles.push(title);
@@ -238,49 +242,49 @@ fn search(visit: &mut Visit, voice: &Voice) {
         .take(2)
     {
         let title: String = title.chars().take(200).collect();
-        tool(
+        call_tool(
             visit,
             voice,
-            ("search", Purpose::Title),
+            ("search", CallPurpose::Title),
             json!({"query": title}),
         );
-        tool(
+        call_tool(
             visit,
             voice,
-            ("search", Purpose::Again),
+            ("search", CallPurpose::Again),
             json!({"query": title}),
         );
     }
     for query in ["", "   "] {
-        tool(
+        call_tool(
             visit,
             voice,
-            ("search", Purpose::Empty),
+            ("search", CallPurpose::Empty),
             json!({"query": query}),
         );
     }
     for query in odd_queries() {
-        tool(
+        call_tool(
             visit,
             voice,
-            ("search", Purpose::Odd),
+            ("search", CallPurpose::Odd),
             json!({"query": query}),
         );
     }
-    tool(visit, voice, ("search", Purpose::NoArgument), json!({}));
+    call_tool(visit, voice, ("search", CallPurpose::NoArgument), json!({}));
 }
 
 /// What to search for when nothing is known: what the caller gave, then words that the server uses of
 /// itself, then words that most documents have.
-fn starters(visit: &Visit) -> Vec<String> {
+fn starter_queries(visit: &SurveySession) -> Vec<String> {
     let own = visit
-        .seen
-        .hello
+        .survey
+        .initialize_result
         .get("instructions")
         .and_then(Value::as_str)
         .unwrap_or_default();
     let search = visit
-        .seen
+        .survey
         .tool("search")
         .and_then(|tool| tool.get("description"));
     let described = search.and_then(Value::as_str).unwrap_or_default();
@@ -319,30 +323,39 @@ fn odd_queries() -> Vec<String> {
     odd
 }
 
-fn fetch(visit: &mut Visit, voice: &Voice) {
+fn fetch(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     let mut ids: Vec<String> = Vec::new();
-    for call in &visit.seen.calls {
-        for id in call.found().into_iter().filter_map(|found| found.id) {
+    for call in &visit.survey.calls {
+        for id in call
+            .returned_results()
+            .into_iter()
+            .filter_map(|found| found.id)
+        {
             if ids.len() < MAX_FETCHED && !ids.contains(&id) {
                 ids.push(id);
             }
         }
     }
     for id in ids {
-        tool(visit, voice, ("fetch", Purpose::Fetch), json!({"id": id}));
-    }
-    for id in [NO_SUCH_ID, "", ESCAPE_ID] {
-        tool(
+        call_tool(
             visit,
             voice,
-            ("fetch", Purpose::UnknownId),
+            ("fetch", CallPurpose::Fetch),
+            json!({"id": id}),
+        );
+    }
+    for id in [NO_SUCH_ID, "", ESCAPE_ID] {
+        call_tool(
+            visit,
+            voice,
+            ("fetch", CallPurpose::UnknownId),
             json!({"id": id}),
         );
     }
 }
 
 /// Tools that ask for nothing and only read; with leave, those that may write.
-fn others(visit: &mut Visit, voice: &Voice) {
+fn call_other_tools(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     let asks_for_nothing = |tool: &&Value| {
         let required = tool
             .get("inputSchema")
@@ -354,7 +367,7 @@ fn others(visit: &mut Visit, voice: &Voice) {
     let name = |tool: &Value| tool.get("name").and_then(Value::as_str).map(str::to_owned);
     let pair = ["search".to_owned(), "fetch".to_owned()];
     let names = visit
-        .seen
+        .survey
         .tools
         .iter()
         .filter(asks_for_nothing)
@@ -365,32 +378,45 @@ fn others(visit: &mut Visit, voice: &Voice) {
         .take(MAX_OTHERS)
         .collect();
     for name in names {
-        tool(visit, voice, (&name, Purpose::Other), json!({}));
+        call_tool(visit, voice, (&name, CallPurpose::Other), json!({}));
     }
 }
 
 /// The pair once more, as a client of the other era calls it.
-fn in_the_other_era(visit: &mut Visit, voice: &Voice) {
+fn repeat_in_other_era(visit: &mut SurveySession, voice: &McpRequestBuilder) {
     let known = visit
-        .seen
+        .survey
         .calls
         .iter()
-        .find(|call| call.purpose == Purpose::Title);
+        .find(|call| call.purpose == CallPurpose::Title);
     let Some(arguments) = known.map(|call| call.arguments.clone()) else {
         return;
     };
-    let call = tool(visit, voice, ("search", Purpose::Title), arguments);
-    let id = call.found().into_iter().find_map(|found| found.id);
-    if let Some(id) = id.filter(|_| takes_one(visit, "fetch", "id")) {
-        tool(visit, voice, ("fetch", Purpose::Fetch), json!({"id": id}));
+    let call = call_tool(visit, voice, ("search", CallPurpose::Title), arguments);
+    let id = call
+        .returned_results()
+        .into_iter()
+        .find_map(|found| found.id);
+    if let Some(id) = id.filter(|_| accepts_single_argument(visit, "fetch", "id")) {
+        call_tool(
+            visit,
+            voice,
+            ("fetch", CallPurpose::Fetch),
+            json!({"id": id}),
+        );
     }
 }
 
 /// The first few addresses that search gave, asked for as a browser would.
-fn open_urls(visit: &mut Visit) {
+fn open_urls(visit: &mut SurveySession) {
     const NAMES: [&str; 3] = ["url-1", "url-2", "url-3"];
     let mut urls: Vec<String> = Vec::new();
-    for found in visit.seen.calls.iter().flat_map(Call::found) {
+    for found in visit
+        .survey
+        .calls
+        .iter()
+        .flat_map(SurveyedCall::returned_results)
+    {
         if let Some(url) = found.url
             && url.starts_with("http")
             && !urls.contains(&url)
@@ -399,9 +425,9 @@ fn open_urls(visit: &mut Visit) {
         }
     }
     for (name, url) in NAMES.into_iter().zip(urls) {
-        let ask = crate::wire::Ask::get(&url)
+        let ask = crate::connection::OutgoingRequest::get(&url)
             .anonymous()
-            .within(Duration::from_secs(10));
-        visit.probe(name, ask.with("Accept", "text/html,*/*"));
+            .with_timeout(Duration::from_secs(10));
+        visit.probe(name, ask.with_header("Accept", "text/html,*/*"));
     }
 }

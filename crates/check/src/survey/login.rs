@@ -12,32 +12,32 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::signin::parameter;
-use super::{Visit, greeting};
-use crate::exchange::Exchange;
-use crate::voice::{LEGACY, Voice};
-use crate::wire::Ask;
+use super::auth_discovery::challenge_parameter;
+use super::{SurveySession, handshake};
+use crate::connection::OutgoingRequest;
+use crate::exchange::RecordedExchange;
+use crate::request_builder::{LEGACY_REVISIONS, McpRequestBuilder};
 
 /// How long the user has, and how many others may knock meanwhile.
-const PATIENCE: Duration = Duration::from_secs(300);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_VISITORS: usize = 20;
 /// The most bytes of a request to the page that the browser comes back to.
 const MAX_REQUEST: usize = 16 * 1024;
 /// Hosts give the token endpoint ten seconds.
-const STEP: Duration = Duration::from_secs(10);
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a login went: for each step that was reached, what was wrong with it.
 #[derive(Default)]
-pub(crate) struct Login {
-    pub steps: Vec<(Step, Option<String>)>,
+pub(crate) struct LoginFlow {
+    pub steps: Vec<(LoginStep, Option<String>)>,
     /// A request with the token, and one with a token that was tampered with.
-    pub accepted: Option<Arc<Exchange>>,
-    pub tampered: Option<Arc<Exchange>>,
+    pub accepted: Option<Arc<RecordedExchange>>,
+    pub tampered: Option<Arc<RecordedExchange>>,
 }
 
 /// The steps of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum LoginStep {
     Register,
     Return,
     Issuer,
@@ -45,9 +45,9 @@ pub(crate) enum Step {
     Refresh,
 }
 
-impl Login {
+impl LoginFlow {
     /// Notes a step; whether all is well with it.
-    fn note(&mut self, step: Step, fault: Option<String>) -> bool {
+    fn note(&mut self, step: LoginStep, fault: Option<String>) -> bool {
         let good = fault.is_none();
         self.steps.push((step, fault));
         good
@@ -55,7 +55,7 @@ impl Login {
 }
 
 /// What the metadata says that a login needs.
-struct Places {
+struct AuthEndpoints {
     issuer: String,
     authorize: String,
     token: String,
@@ -64,30 +64,30 @@ struct Places {
     scope: String,
 }
 
-pub(super) fn sign_in(visit: &mut Visit) {
-    let mut login = Login::default();
-    let token = places(visit).and_then(|places| walk(visit, &places, &mut login));
+pub(super) fn sign_in(visit: &mut SurveySession) {
+    let mut login = LoginFlow::default();
+    let token = auth_endpoints(visit).and_then(|places| run_flow(visit, &places, &mut login));
     if let (Some(token), Some(http)) = (token, visit.wire.as_http()) {
         http.sign_in(&token);
         (visit.progress)("greeting");
-        greeting::greet(visit);
-        let greeted = visit.seen.greetings.first();
+        handshake::negotiate(visit);
+        let greeted = visit.survey.greetings.first();
         login.accepted = greeted.map(|(_, exchange)| Arc::clone(exchange));
-        let voice = Voice::new(visit.identity, LEGACY[0]);
-        let ask = voice.initialize(LEGACY[0]).anonymous();
+        let voice = McpRequestBuilder::new(visit.identity, LEGACY_REVISIONS[0]);
+        let ask = voice.initialize(LEGACY_REVISIONS[0]).anonymous();
         let bearer = format!("Bearer {}", tampered(&token));
-        login.tampered = Some(visit.wire.send(ask.with("Authorization", &bearer)));
+        login.tampered = Some(visit.wire.send(ask.with_header("Authorization", &bearer)));
     }
-    visit.seen.login = Some(login);
+    visit.survey.login = Some(login);
 }
 
-fn places(visit: &Visit) -> Option<Places> {
-    let sign_in = visit.seen.sign_in.as_ref()?;
+fn auth_endpoints(visit: &SurveySession) -> Option<AuthEndpoints> {
+    let sign_in = visit.survey.sign_in.as_ref()?;
     let server = sign_in.server_json()?;
     let text = |key: &str| server.get(key).and_then(Value::as_str).map(str::to_owned);
     let asked = sign_in
         .header()
-        .and_then(|header| parameter(header, "scope"));
+        .and_then(|header| challenge_parameter(header, "scope"));
     let listed = sign_in
         .resource_json()
         .and_then(|resource| resource.get("scopes_supported"));
@@ -97,8 +97,8 @@ fn places(visit: &Visit) -> Option<Places> {
     });
     // Nobody is sent anywhere else, neither the user's browser nor the check.
     let http = visit.wire.as_http()?;
-    let address = |key: &str| text(key).filter(|url| http.may_ask(url));
-    Some(Places {
+    let address = |key: &str| text(key).filter(|url| http.may_request(url));
+    Some(AuthEndpoints {
         issuer: text("issuer")?,
         authorize: address("authorization_endpoint")?,
         token: address("token_endpoint")?,
@@ -110,7 +110,11 @@ fn places(visit: &Visit) -> Option<Places> {
 }
 
 /// Step by step up to the token; the first step that fails ends it.
-fn walk(visit: &Visit, places: &Places, login: &mut Login) -> Option<String> {
+fn run_flow(
+    visit: &SurveySession,
+    places: &AuthEndpoints,
+    login: &mut LoginFlow,
+) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").ok()?;
     let redirect = format!(
         "http://127.0.0.1:{}/callback",
@@ -120,9 +124,9 @@ fn walk(visit: &Visit, places: &Places, login: &mut Login) -> Option<String> {
         Some(client) => client.clone(),
         None => register(visit, places, &redirect, login)?,
     };
-    let (state, verifier) = (secret(), secret() + &secret());
+    let (state, verifier) = (random_secret(), random_secret() + &random_secret());
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    let resource = visit.seen.url.clone().unwrap_or_default();
+    let resource = visit.survey.url.clone().unwrap_or_default();
     let query = form(&[
         ("response_type", "code"),
         ("client_id", &client),
@@ -141,7 +145,7 @@ fn walk(visit: &Visit, places: &Places, login: &mut Login) -> Option<String> {
     (visit.progress)(&format!("sign in at {}{joint}{query}", places.authorize));
     let returned = wait_for_return(&listener);
     let code = judge_return(&returned, &state, places, login)?;
-    let answer = trade(
+    let answer = request_token(
         visit,
         places,
         &[
@@ -153,13 +157,13 @@ fn walk(visit: &Visit, places: &Places, login: &mut Login) -> Option<String> {
             ("resource", &resource),
         ],
     );
-    let token = taken(&answer, Step::Token, login)?;
+    let token = extract_token(&answer, LoginStep::Token, login)?;
     let refresh = answer
         .ok()
         .and_then(|answer| answer.get("refresh_token")?.as_str().map(str::to_owned));
     let Some(refresh) = refresh else {
         login.note(
-            Step::Refresh,
+            LoginStep::Refresh,
             Some("no refresh token was handed out".to_owned()),
         );
         return Some(token);
@@ -170,33 +174,40 @@ fn walk(visit: &Visit, places: &Places, login: &mut Login) -> Option<String> {
         ("client_id", &client),
         ("resource", &resource),
     ];
-    let answer = trade(visit, places, &again);
-    Some(taken(&answer, Step::Refresh, login).unwrap_or(token))
+    let answer = request_token(visit, places, &again);
+    Some(extract_token(&answer, LoginStep::Refresh, login).unwrap_or(token))
 }
 
-fn register(visit: &Visit, places: &Places, redirect: &str, login: &mut Login) -> Option<String> {
+fn register(
+    visit: &SurveySession,
+    places: &AuthEndpoints,
+    redirect: &str,
+    login: &mut LoginFlow,
+) -> Option<String> {
     let Some(url) = &places.register else {
         let what = "there is no `registration_endpoint`; give a client id";
-        login.note(Step::Register, Some(what.to_owned()));
+        login.note(LoginStep::Register, Some(what.to_owned()));
         return None;
     };
     let body = json!({
         "client_name": "docent check", "redirect_uris": [redirect], "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"], "token_endpoint_auth_method": "none",
     });
-    let ask = Ask {
+    let ask = OutgoingRequest {
         url: Some(url.clone()),
-        ..Ask::post(body.to_string())
+        ..OutgoingRequest::post(body.to_string())
     };
-    let exchange = visit.wire.send_secretly(ask.anonymous().within(STEP));
+    let exchange = visit
+        .wire
+        .send_unlogged(ask.anonymous().with_timeout(STEP_TIMEOUT));
     let client = exchange.received().and_then(|received| {
         let client = received.messages.first()?.get("client_id")?.as_str()?;
         received.is_ok().then(|| client.to_owned())
     });
     let fault = client
         .is_none()
-        .then(|| format!("`{url}` is answered with {}", brief(&exchange)));
-    login.note(Step::Register, fault);
+        .then(|| format!("`{url}` is answered with {}", status_summary(&exchange)));
+    login.note(LoginStep::Register, fault);
     client
 }
 
@@ -204,27 +215,30 @@ fn register(visit: &Visit, places: &Places, redirect: &str, login: &mut Login) -
 fn judge_return(
     returned: &Option<String>,
     state: &str,
-    places: &Places,
-    login: &mut Login,
+    places: &AuthEndpoints,
+    login: &mut LoginFlow,
 ) -> Option<String> {
     let Some(query) = returned else {
         login.note(
-            Step::Return,
+            LoginStep::Return,
             Some("nobody came back within five minutes".to_owned()),
         );
         return None;
     };
-    let fault = match (value(query, "code"), value(query, "state")) {
+    let fault = match (
+        query_parameter(query, "code"),
+        query_parameter(query, "state"),
+    ) {
         (None, _) => Some(format!(
             "no code came back, but `{}`",
-            value(query, "error").unwrap_or_default()
+            query_parameter(query, "error").unwrap_or_default()
         )),
         (_, Some(found)) if found == state => None,
         _ => Some("another `state` came back".to_owned()),
     };
-    let good = login.note(Step::Return, fault);
+    let good = login.note(LoginStep::Return, fault);
     if places.says_issuer {
-        let issuer = value(query, "iss");
+        let issuer = query_parameter(query, "iss");
         let fault = (issuer.as_deref() != Some(&places.issuer)).then(|| {
             format!(
                 "`iss` is `{}`, the issuer is `{}`",
@@ -232,28 +246,38 @@ fn judge_return(
                 places.issuer
             )
         });
-        login.note(Step::Issuer, fault);
+        login.note(LoginStep::Issuer, fault);
     }
-    value(query, "code").filter(|_| good)
+    query_parameter(query, "code").filter(|_| good)
 }
 
 /// One request to the token endpoint: what it says, or what was seen instead.
-fn trade(visit: &Visit, places: &Places, fields: &[(&str, &str)]) -> Result<Value, String> {
-    let ask = Ask {
+fn request_token(
+    visit: &SurveySession,
+    places: &AuthEndpoints,
+    fields: &[(&str, &str)],
+) -> Result<Value, String> {
+    let ask = OutgoingRequest {
         url: Some(places.token.clone()),
-        ..Ask::post(form(fields))
+        ..OutgoingRequest::post(form(fields))
     };
     let ask = ask
-        .with("Content-Type", "application/x-www-form-urlencoded")
-        .with("Accept", "application/json");
-    let exchange = visit.wire.send_secretly(ask.anonymous().within(STEP));
+        .with_header("Content-Type", "application/x-www-form-urlencoded")
+        .with_header("Accept", "application/json");
+    let exchange = visit
+        .wire
+        .send_unlogged(ask.anonymous().with_timeout(STEP_TIMEOUT));
     let received = exchange.received().filter(|received| received.is_ok());
     let answer = received.and_then(|received| received.messages.first());
-    answer.cloned().ok_or_else(|| brief(&exchange))
+    answer.cloned().ok_or_else(|| status_summary(&exchange))
 }
 
 /// The token in an answer of the token endpoint.
-fn taken(answer: &Result<Value, String>, step: Step, login: &mut Login) -> Option<String> {
+fn extract_token(
+    answer: &Result<Value, String>,
+    step: LoginStep,
+    login: &mut LoginFlow,
+) -> Option<String> {
     let text =
         |answer: &Value, key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
     let (token, fault) = match answer {
@@ -279,7 +303,7 @@ fn taken(answer: &Result<Value, String>, step: Step, login: &mut Login) -> Optio
 }
 
 /// Status and error of an answer, and nothing else of it: the rest may be secret.
-fn brief(exchange: &Exchange) -> String {
+fn status_summary(exchange: &RecordedExchange) -> String {
     match &exchange.outcome {
         Err(failure) => failure.to_string(),
         Ok(received) => {
@@ -295,13 +319,13 @@ fn brief(exchange: &Exchange) -> String {
 /// The query of the first request for the page that the browser is sent back to.
 fn wait_for_return(listener: &TcpListener) -> Option<String> {
     listener.set_nonblocking(true).ok()?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + LOGIN_TIMEOUT;
     let mut visitors = 0;
     while Instant::now() < end && visitors < MAX_VISITORS {
         match listener.accept() {
             Ok((stream, _)) => {
                 visitors += 1;
-                if let Some(query) = receive(stream) {
+                if let Some(query) = receive_callback(stream) {
                     return Some(query);
                 }
             }
@@ -311,7 +335,7 @@ fn wait_for_return(listener: &TcpListener) -> Option<String> {
     None
 }
 
-fn receive(mut stream: TcpStream) -> Option<String> {
+fn receive_callback(mut stream: TcpStream) -> Option<String> {
     stream.set_nonblocking(false).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     let mut request = Vec::new();
@@ -331,7 +355,7 @@ fn receive(mut stream: TcpStream) -> Option<String> {
 }
 
 /// A value in a query, decoded.
-fn value(query: &str, key: &str) -> Option<String> {
+fn query_parameter(query: &str, key: &str) -> Option<String> {
     let pair = query
         .split('&')
         .find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key))?;
@@ -365,7 +389,7 @@ fn form(fields: &[(&str, &str)]) -> String {
     fields.join("&")
 }
 
-fn secret() -> String {
+fn random_secret() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
@@ -388,9 +412,9 @@ mod tests {
     fn forms_are_written_and_read() {
         let written = form(&[("a", "x y&z=ü"), ("b", ""), ("c", "1")]);
         assert_eq!(written, "a=x%20y%26z%3D%C3%BC&c=1");
-        assert_eq!(value(&written, "a").as_deref(), Some("x y&z=ü"));
-        assert_eq!(value("a=%zz", "a"), None);
-        assert_eq!(value("a=1", "b"), None);
+        assert_eq!(query_parameter(&written, "a").as_deref(), Some("x y&z=ü"));
+        assert_eq!(query_parameter("a=%zz", "a"), None);
+        assert_eq!(query_parameter("a=1", "b"), None);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Visit;
-use crate::exchange::{Exchange, Failure, Received, Sent};
-use crate::voice::Voice;
-use crate::wire::Ask;
+use super::SurveySession;
+use crate::connection::OutgoingRequest;
+use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
+use crate::request_builder::McpRequestBuilder;
 
 /// What no server has handed out.
 const NO_SUCH_SESSION: &str = "00000000-0000-4000-8000-000000000000";
@@ -24,9 +24,9 @@ const DEEP: usize = 50_000;
 /// How often two requests are sent at once.
 const ROUNDS: usize = 5;
 /// The wait for what may rightly stay open.
-const BRIEF: Duration = Duration::from_secs(5);
+const BRIEF_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn probe(visit: &mut Visit) {
+pub(super) fn probe(visit: &mut SurveySession) {
     let Some(main) = visit.main.take() else {
         return;
     };
@@ -46,34 +46,37 @@ pub(super) fn probe(visit: &mut Visit) {
         hostile(visit, &main);
         if visit.options.slow {
             (visit.progress)("a slow request");
-            slow(visit);
+            slow_request(visit);
         }
     } else {
         visit.probe(
             "deep",
-            Ask {
+            OutgoingRequest {
                 id: Some(json!("deep")),
-                ..Ask::post(deep())
+                ..OutgoingRequest::post(deep())
             }
-            .within(BRIEF),
+            .with_timeout(BRIEF_TIMEOUT),
         );
         visit.probe("alive", main.request("tools/list", json!({})));
     }
     visit.main = Some(main);
 }
 
-fn list(voice: &Voice) -> Ask {
+fn list_tools(voice: &McpRequestBuilder) -> OutgoingRequest {
     voice.request("tools/list", json!({}))
 }
 
 /// The same question under other addresses and with other wishes for the answer.
-fn variants(visit: &mut Visit, main: &Voice) {
+fn variants(visit: &mut SurveySession, main: &McpRequestBuilder) {
     visit.probe(
         "accept-events",
-        list(main).with("Accept", "text/event-stream"),
+        list_tools(main).with_header("Accept", "text/event-stream"),
     );
-    visit.probe("accept-json", list(main).with("Accept", "application/json"));
-    visit.probe("accept-any", list(main).with("Accept", "*/*"));
+    visit.probe(
+        "accept-json",
+        list_tools(main).with_header("Accept", "application/json"),
+    );
+    visit.probe("accept-any", list_tools(main).with_header("Accept", "*/*"));
     let Some(http) = visit.wire.as_http() else {
         return;
     };
@@ -83,47 +86,53 @@ fn variants(visit: &mut Visit, main: &Voice) {
             Some(shorter) => format!("{origin}{shorter}"),
             None => format!("{origin}{path}/"),
         };
-        visit.probe("slash", at(list(main), other));
-        visit.probe("root", at(list(main), format!("{origin}/")));
+        visit.probe("slash", at_url(list_tools(main), other));
+        visit.probe("root", at_url(list_tools(main), format!("{origin}/")));
     }
     let challenge = format!("{origin}/.well-known/openai-apps-challenge");
-    visit.probe("apps-challenge", Ask::get(&challenge).anonymous());
+    visit.probe(
+        "apps-challenge",
+        OutgoingRequest::get(&challenge).anonymous(),
+    );
 }
 
-fn at(ask: Ask, url: String) -> Ask {
-    Ask {
+fn at_url(ask: OutgoingRequest, url: String) -> OutgoingRequest {
+    OutgoingRequest {
         url: Some(url),
         ..ask
     }
 }
 
 /// Headers and bodies of the newer revision that do not fit each other.
-fn headers_of_requests(visit: &mut Visit, modern: &Voice) {
+fn headers_of_requests(visit: &mut SurveySession, modern: &McpRequestBuilder) {
     visit.probe(
         "method-differs",
-        list(modern).with("Mcp-Method", "prompts/list"),
+        list_tools(modern).with_header("Mcp-Method", "prompts/list"),
     );
     visit.probe(
         "no-version-header",
-        list(modern).with("MCP-Protocol-Version", ""),
+        list_tools(modern).with_header("MCP-Protocol-Version", ""),
     );
     let bare = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-    let ask = Ask {
+    let ask = OutgoingRequest {
         id: Some(json!(1)),
-        ..Ask::post(bare.to_string())
+        ..OutgoingRequest::post(bare.to_string())
     };
-    visit.probe("no-meta", modern.headed(ask, "tools/list", None));
-    let later = Voice::new(visit.identity, "2099-01-01");
+    visit.probe(
+        "no-meta",
+        modern.with_protocol_headers(ask, "tools/list", None),
+    );
+    let later = McpRequestBuilder::new(visit.identity, "2099-01-01");
     let meta = later.meta();
     let body =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}});
-    let ask = Ask {
+    let ask = OutgoingRequest {
         id: Some(json!(2)),
-        ..Ask::post(body.to_string())
+        ..OutgoingRequest::post(body.to_string())
     };
     let ask = later
-        .headed(ask, "tools/list", None)
-        .with("Mcp-Method", "tools/list");
+        .with_protocol_headers(ask, "tools/list", None)
+        .with_header("Mcp-Method", "tools/list");
     visit.probe("later-version", ask);
     visit.probe(
         "modern-unknown-method",
@@ -132,39 +141,46 @@ fn headers_of_requests(visit: &mut Visit, modern: &Voice) {
 }
 
 /// What the older revisions say of sessions, streams and versions.
-fn sessions(visit: &mut Visit, legacy: &Voice) {
-    let get = Ask {
+fn sessions(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
+    let get = OutgoingRequest {
         verb: Some("GET"),
-        ..Ask::default()
+        ..OutgoingRequest::default()
     };
-    let get = get.with("Accept", "text/event-stream").within(BRIEF);
-    let mut get = get.with("MCP-Protocol-Version", &legacy.version);
+    let get = get
+        .with_header("Accept", "text/event-stream")
+        .with_timeout(BRIEF_TIMEOUT);
+    let mut get = get.with_header("MCP-Protocol-Version", &legacy.version);
     if let Some(session) = &legacy.session {
-        get = get.with("Mcp-Session-Id", session);
+        get = get.with_header("Mcp-Session-Id", session);
     }
     visit.probe("get", get);
     visit.probe(
         "old-version",
-        list(legacy).with("MCP-Protocol-Version", "1999-01-01"),
+        list_tools(legacy).with_header("MCP-Protocol-Version", "1999-01-01"),
     );
     if legacy.session.is_some() {
-        visit.probe("no-session", list(legacy).with("Mcp-Session-Id", ""));
+        visit.probe(
+            "no-session",
+            list_tools(legacy).with_header("Mcp-Session-Id", ""),
+        );
         visit.probe(
             "lost-session",
-            list(legacy).with("Mcp-Session-Id", NO_SUCH_SESSION),
+            list_tools(legacy).with_header("Mcp-Session-Id", NO_SUCH_SESSION),
         );
     }
 }
 
 /// Two requests with one id at the same time: each must get the answer to its own question. Which comes
 /// first is chance, so it is tried a few times.
-fn same_id(visit: &mut Visit, legacy: &Voice) {
+fn same_id(visit: &mut SurveySession, legacy: &McpRequestBuilder) {
     let wire = visit.wire;
     for _ in 0..ROUNDS {
         let list = legacy
             .request_as(json!(1), "tools/list", json!({}))
-            .within(BRIEF);
-        let ping = legacy.request_as(json!(1), "ping", json!({})).within(BRIEF);
+            .with_timeout(BRIEF_TIMEOUT);
+        let ping = legacy
+            .request_as(json!(1), "ping", json!({}))
+            .with_timeout(BRIEF_TIMEOUT);
         let both = std::thread::scope(|scope| {
             let first = scope.spawn(move || wire.send(list));
             let second = wire.send(ping);
@@ -174,8 +190,8 @@ fn same_id(visit: &mut Visit, legacy: &Voice) {
         let is_list =
             |result: Option<&Value>| result.is_some_and(|result| result.get("tools").is_some());
         let mixed = !is_list(list.result()) || ping.result().is_none() || is_list(ping.result());
-        visit.seen.probes.insert("same-id-list", list);
-        visit.seen.probes.insert("same-id-ping", ping);
+        visit.survey.probes.insert("same-id-list", list);
+        visit.survey.probes.insert("same-id-ping", ping);
         if mixed {
             return;
         }
@@ -183,13 +199,13 @@ fn same_id(visit: &mut Visit, legacy: &Voice) {
 }
 
 /// What is not quite a request, and who is not quite a client.
-fn edges(visit: &mut Visit, main: &Voice) {
+fn edges(visit: &mut SurveySession, main: &McpRequestBuilder) {
     let id = Some(json!("edge"));
-    let post = |body: &str| Ask {
+    let post = |body: &str| OutgoingRequest {
         id: id.clone(),
-        ..Ask::post(body)
+        ..OutgoingRequest::post(body)
     };
-    let headed = |ask: Ask| main.headed(ask, "tools/list", None);
+    let headed = |ask: OutgoingRequest| main.with_protocol_headers(ask, "tools/list", None);
     visit.probe(
         "broken-json",
         headed(post("{\"jsonrpc\": \"2.0\", \"id\": \"edge\", \"method\":")),
@@ -205,19 +221,25 @@ fn edges(visit: &mut Visit, main: &Voice) {
     }
     let shouted = json!({"jsonrpc": "2.0", "id": "edge", "METHOD": "tools/list", "params": params});
     visit.probe("shouted-method", headed(post(&shouted.to_string())));
-    visit.probe("text-plain", list(main).with("Content-Type", "text/plain"));
-    visit.probe("origin", list(main).with("Origin", STRANGER));
-    if visit.seen.is_local {
-        visit.probe("host", list(main).with("Host", "stranger.example"));
+    visit.probe(
+        "text-plain",
+        list_tools(main).with_header("Content-Type", "text/plain"),
+    );
+    visit.probe("origin", list_tools(main).with_header("Origin", STRANGER));
+    if visit.survey.is_local {
+        visit.probe(
+            "host",
+            list_tools(main).with_header("Host", "stranger.example"),
+        );
     }
-    let preflight = Ask {
+    let preflight = OutgoingRequest {
         verb: Some("OPTIONS"),
-        ..Ask::default()
+        ..OutgoingRequest::default()
     };
     let preflight = preflight
-        .with("Origin", STRANGER)
-        .with("Access-Control-Request-Method", "POST")
-        .with(
+        .with_header("Origin", STRANGER)
+        .with_header("Access-Control-Request-Method", "POST")
+        .with_header(
             "Access-Control-Request-Headers",
             "content-type,mcp-protocol-version",
         );
@@ -225,23 +247,23 @@ fn edges(visit: &mut Visit, main: &Voice) {
 }
 
 /// Bodies that attack, one of each, and the question whether anybody is still there.
-fn hostile(visit: &mut Visit, main: &Voice) {
+fn hostile(visit: &mut SurveySession, main: &McpRequestBuilder) {
     let id = Some(json!("deep"));
-    let ask = main.headed(
-        Ask {
+    let ask = main.with_protocol_headers(
+        OutgoingRequest {
             id,
-            ..Ask::post(deep())
+            ..OutgoingRequest::post(deep())
         },
         "tools/list",
         None,
     );
     visit.probe("deep", ask);
-    let mut large = list(main);
+    let mut large = list_tools(main);
     if let Some(body) = &mut large.body {
         body.push_str(&" ".repeat(LARGE));
     }
     visit.probe("large", large);
-    visit.probe("alive", list(main));
+    visit.probe("alive", list_tools(main));
 }
 
 fn deep() -> String {
@@ -252,7 +274,7 @@ fn deep() -> String {
 }
 
 /// Half a request, to see whether the server waits for the rest for ever.
-fn slow(visit: &mut Visit) {
+fn slow_request(visit: &mut SurveySession) {
     let Some(http) = visit.wire.as_http() else {
         return;
     };
@@ -267,40 +289,44 @@ fn slow(visit: &mut Visit) {
     let began = Instant::now();
     let wait = visit.options.slow_wait;
     let path = http.path();
-    let outcome = hold(
+    let outcome = send_partial_request(
         address,
         &format!("POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-"),
         wait,
     );
-    let exchange = Exchange {
-        sent: Sent {
+    let exchange = RecordedExchange {
+        sent: SentRequest {
             verb: "POST".to_owned(),
             url: format!("{} (half a header, then nothing)", http.url),
-            ..Sent::default()
+            ..SentRequest::default()
         },
         outcome,
         took: began.elapsed(),
     };
-    visit.seen.probes.insert("slow", Arc::new(exchange));
+    visit.survey.probes.insert("slow", Arc::new(exchange));
 }
 
-fn hold(address: SocketAddr, half: &str, wait: Duration) -> Result<Received, Failure> {
-    let unreachable = |error: std::io::Error| Failure::Unreachable(error.to_string());
-    let mut stream = TcpStream::connect_timeout(&address, BRIEF).map_err(unreachable)?;
+fn send_partial_request(
+    address: SocketAddr,
+    half: &str,
+    wait: Duration,
+) -> Result<ReceivedResponse, ExchangeError> {
+    let unreachable = |error: std::io::Error| ExchangeError::Unreachable(error.to_string());
+    let mut stream = TcpStream::connect_timeout(&address, BRIEF_TIMEOUT).map_err(unreachable)?;
     stream.set_read_timeout(Some(wait)).map_err(unreachable)?;
     stream.write_all(half.as_bytes()).map_err(unreachable)?;
     let mut answer = [0; 64];
     match stream.read(&mut answer) {
         Ok(length) => {
             let text = answer.get(..length).unwrap_or_default();
-            Ok(Received {
+            Ok(ReceivedResponse {
                 text: String::from_utf8_lossy(text).into_owned(),
-                ..Received::default()
+                ..ReceivedResponse::default()
             })
         }
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-            Ok(Received::default())
+            Ok(ReceivedResponse::default())
         }
-        Err(_) => Err(Failure::timed_out()),
+        Err(_) => Err(ExchangeError::timed_out()),
     }
 }

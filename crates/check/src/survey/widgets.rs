@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Visit;
-use crate::exchange::Exchange;
+use super::SurveySession;
+use crate::exchange::RecordedExchange;
 
 /// The most widgets that are read.
 const MAX_WIDGETS: usize = 10;
 
 /// One template.
-pub(crate) struct Widget {
+pub(crate) struct SurveyedWidget {
     pub uri: String,
     /// Its entry in the list of resources, where it has one.
     pub entry: Option<Value>,
     /// The tools that name it.
     pub tools: Vec<String>,
-    pub read: Arc<Exchange>,
+    pub read: Arc<RecordedExchange>,
 }
 
-impl Widget {
+impl SurveyedWidget {
     /// The item that was read.
     pub(crate) fn contents(&self) -> Option<&Value> {
         self.read.result()?.get("contents")?.get(0)
@@ -74,8 +74,11 @@ pub(crate) fn templates(tool: &Value) -> Vec<(&'static str, String)> {
     named.collect()
 }
 
-pub(super) fn read(visit: &mut Visit) {
-    let listed = visit.seen.probe("resources").and_then(Exchange::result);
+pub(super) fn read(visit: &mut SurveySession) {
+    let listed = visit
+        .survey
+        .probe("resources")
+        .and_then(RecordedExchange::result);
     let listed = listed
         .and_then(|result| result.get("resources"))
         .and_then(Value::as_array);
@@ -84,7 +87,7 @@ pub(super) fn read(visit: &mut Visit) {
         .unwrap_or_default();
     let uri_of = |entry: &Value| entry.get("uri").and_then(Value::as_str).map(str::to_owned);
     let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
-    for tool in visit.seen.tools.iter() {
+    for tool in visit.survey.tools.iter() {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         for (_, uri) in templates(tool) {
             match wanted.iter_mut().find(|(known, _)| *known == uri) {
@@ -116,7 +119,7 @@ pub(super) fn read(visit: &mut Visit) {
             .iter()
             .find(|entry| uri_of(entry).as_ref() == Some(&uri))
             .cloned();
-        visit.seen.widgets.push(Widget {
+        visit.survey.widgets.push(SurveyedWidget {
             uri,
             entry,
             tools,

@@ -15,19 +15,19 @@ pub(crate) use widgets::{browsed, greeting, mounted};
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_check::Options;
+use docent_check::CheckOptions;
 use serde_json::Value;
 
 use crate::good::{Kind, answer};
-use crate::server::{Call, Patience, Reply, Server, serve_at};
+use crate::server::{CannedReply, Patience, ReceivedCall, Server, serve_at};
 
-type Defect = Arc<dyn Fn(&str, &Call, Reply) -> Reply + Send + Sync>;
+type Defect = Arc<dyn Fn(&str, &ReceivedCall, CannedReply) -> CannedReply + Send + Sync>;
 
 /// A good server with something done to its replies, and how it is checked.
 #[derive(Clone)]
 pub(crate) struct Broken {
     pub kind: Kind,
-    pub options: Options,
+    pub options: CheckOptions,
     pub patience: Patience,
     defect: Defect,
 }
@@ -35,15 +35,15 @@ pub(crate) struct Broken {
 impl Broken {
     /// Does anything to any reply.
     pub(crate) fn reply(
-        defect: impl Fn(&str, &Call, Reply) -> Reply + Send + Sync + 'static,
+        defect: impl Fn(&str, &ReceivedCall, CannedReply) -> CannedReply + Send + Sync + 'static,
     ) -> Self {
         Self {
             kind: Kind::default(),
-            options: Options {
-                profiles: docent_check::Profile::ALL.to_vec(),
+            options: CheckOptions {
+                profiles: docent_check::CheckProfile::ALL.to_vec(),
                 call_timeout: Duration::from_secs(20),
                 slow_wait: Duration::from_secs(20),
-                ..Options::default()
+                ..CheckOptions::default()
             },
             patience: Patience {
                 headers: Some(Duration::from_millis(100)),
@@ -139,7 +139,7 @@ impl Broken {
     }
 
     /// Checked in another way.
-    pub(crate) fn checked(mut self, change: impl Fn(&mut Options)) -> Self {
+    pub(crate) fn checked(mut self, change: impl Fn(&mut CheckOptions)) -> Self {
         change(&mut self.options);
         self
     }
@@ -153,7 +153,7 @@ impl Broken {
 }
 
 /// A reply whose message was changed, in the form it had.
-pub(crate) fn edited(mut reply: Reply, change: impl Fn(&mut Value)) -> Reply {
+pub(crate) fn edited(mut reply: CannedReply, change: impl Fn(&mut Value)) -> CannedReply {
     let text = match reply.body.split_once("data: ") {
         Some((_, data)) => data.trim(),
         None => reply.body.as_str(),
@@ -180,8 +180,10 @@ pub(crate) fn edited(mut reply: Reply, change: impl Fn(&mut Value)) -> Reply {
 }
 
 /// A JSON-RPC answer to a call.
-pub(crate) fn result_of(call: &Call, result: &Value) -> Reply {
-    Reply::json(&serde_json::json!({"jsonrpc": "2.0", "id": call.body["id"], "result": result}))
+pub(crate) fn result_of(call: &ReceivedCall, result: &Value) -> CannedReply {
+    CannedReply::json(
+        &serde_json::json!({"jsonrpc": "2.0", "id": call.body["id"], "result": result}),
+    )
 }
 
 /// The server that breaks this rule.

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Severity, Target, check};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severity, check};
 use serde_json::{Value, json};
 
 use crate::broken::{Broken, result_of};
-use crate::server::{Call, Reply, serve};
+use crate::server::{CannedReply, ReceivedCall, serve};
 
-fn checked(url: &str, timeout: Duration) -> Report {
-    let options = Options {
-        profiles: Profile::ALL.to_vec(),
+fn checked(url: &str, timeout: Duration) -> CheckReport {
+    let options = CheckOptions {
+        profiles: CheckProfile::ALL.to_vec(),
         call_timeout: timeout,
-        ..Options::default()
+        ..CheckOptions::default()
     };
-    check(&Target::Url(url.to_owned()), &options, &|_| {})
+    check(&CheckTarget::Url(url.to_owned()), &options, &|_| {})
 }
 
 const LONG: Duration = Duration::from_secs(20);
 
 /// One finding that the server cannot be used, with these words.
-fn check_trouble(report: &Report, message: &str) {
+fn check_trouble(report: &CheckReport, message: &str) {
     let found = report
         .findings
         .iter()
@@ -65,11 +65,11 @@ fn requests_are_those_of_chatgpt() {
 #[test]
 fn only_claude_is_asked_about_as_claude() {
     let server = Broken::nothing().serve();
-    let options = Options {
-        profiles: vec![Profile::Claude],
-        ..Options::default()
+    let options = CheckOptions {
+        profiles: vec![CheckProfile::Claude],
+        ..CheckOptions::default()
     };
-    let _ = check(&Target::Url(server.url.clone()), &options, &|_| {});
+    let _ = check(&CheckTarget::Url(server.url.clone()), &options, &|_| {});
     assert_eq!(server.calls()[0].header("user-agent"), Some("Claude-User"));
 }
 
@@ -101,7 +101,11 @@ fn tools_that_may_write_are_called_with_leave_only() {
     let writing = || Broken::tools(|tools| tools[2]["annotations"]["readOnlyHint"] = json!(false));
     let called = |broken: Broken| {
         let server = broken.serve();
-        let _ = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+        let _ = check(
+            &CheckTarget::Url(server.url.clone()),
+            &broken.options,
+            &|_| {},
+        );
         server
             .calls()
             .iter()
@@ -118,7 +122,7 @@ fn tools_that_may_write_are_called_with_leave_only() {
 fn a_token_is_sent_and_never_shown() {
     let broken = Broken::reply(|_, call, reply| {
         if call.method() == "tools/list" {
-            Reply::status(500)
+            CannedReply::status(500)
         } else {
             reply
         }
@@ -127,7 +131,11 @@ fn a_token_is_sent_and_never_shown() {
         .sign_in()
         .checked(|options| options.token = Some("good-token".to_owned()));
     let server = broken.serve();
-    let report = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+    let report = check(
+        &CheckTarget::Url(server.url.clone()),
+        &broken.options,
+        &|_| {},
+    );
     assert!(!report.findings.is_empty());
     assert!(!format!("{report:?}").contains("good-token"));
     let listed = server
@@ -151,7 +159,7 @@ fn events_before_the_answer_are_passed_over_and_open_streams_left() {
         }
         let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
         let question = json!({"jsonrpc": "2.0", "id": call.body["id"], "method": "ping"});
-        Reply::events(&[progress, question, answer]).left_open()
+        CannedReply::events(&[progress, question, answer]).left_open()
     })
     .serve();
     assert_eq!(checked(&server.url, LONG).findings, []);
@@ -159,48 +167,51 @@ fn events_before_the_answer_are_passed_over_and_open_streams_left() {
 
 #[test]
 fn garbage_is_named() {
-    let check_reply = |reply: fn(&Call) -> Reply, message: &str| {
+    let check_reply = |reply: fn(&ReceivedCall) -> CannedReply, message: &str| {
         let server = serve(reply);
         check_trouble(&checked(&server.url, LONG), message);
     };
     let not_json = "the answer to `initialize` is not valid JSON";
-    check_reply(|_| Reply::raw("application/json", "{nonsense"), not_json);
     check_reply(
-        |_| Reply::raw("text/event-stream", "data: {nonsense\n\n"),
+        |_| CannedReply::raw("application/json", "{nonsense"),
         not_json,
     );
     check_reply(
-        |_| Reply::raw("application/json", &"[".repeat(100_000)),
+        |_| CannedReply::raw("text/event-stream", "data: {nonsense\n\n"),
         not_json,
     );
     check_reply(
-        |_| Reply::raw("text/html", "<p>hello"),
+        |_| CannedReply::raw("application/json", &"[".repeat(100_000)),
+        not_json,
+    );
+    check_reply(
+        |_| CannedReply::raw("text/html", "<p>hello"),
         "a web page answers `initialize`: `text/html`",
     );
     check_reply(
-        |_| Reply::raw("text/event-stream", ""),
+        |_| CannedReply::raw("text/event-stream", ""),
         "the event stream ends without an answer to `initialize`",
     );
     let not_an_answer = "the answer to `initialize` is JSON, but not a JSON-RPC answer to it";
     check_reply(
-        |_| Reply::json(&json!({"jsonrpc": "2.0", "id": 99, "result": {}})),
+        |_| CannedReply::json(&json!({"jsonrpc": "2.0", "id": 99, "result": {}})),
         not_an_answer,
     );
-    check_reply(|_| Reply::json(&json!([])), not_an_answer);
+    check_reply(|_| CannedReply::json(&json!([])), not_an_answer);
     check_reply(
-        |call| Reply::json(&json!({"jsonrpc": "2.0", "id": call.body["id"]})),
+        |call| CannedReply::json(&json!({"jsonrpc": "2.0", "id": call.body["id"]})),
         not_an_answer,
     );
     check_reply(
-        |_| Reply::status(500),
+        |_| CannedReply::status(500),
         "the server answers `initialize` with status 500 and an empty body",
     );
     check_reply(
-        |_| Reply::status(307).with("Location", "/x"),
+        |_| CannedReply::status(307).with("Location", "/x"),
         "the server answers `initialize` with status 307 and leads to `/x`",
     );
-    let refuse = |call: &Call| {
-        Reply::json(
+    let refuse = |call: &ReceivedCall| {
+        CannedReply::json(
             &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": -32000, "message": "no\u{1b}"}}),
         )
     };
@@ -213,7 +224,7 @@ fn garbage_is_named() {
 #[test]
 fn what_a_server_says_is_shown_safely() {
     let server = serve(|call| {
-        Reply::json(
+        CannedReply::json(
             &json!({"jsonrpc": "2.0", "id": call.body["id"], "error": {"code": 1, "message": "red\u{9b}31m"}}),
         )
     });
@@ -249,7 +260,7 @@ fn an_answer_ends_at_its_bound() {
     let endless = |kind: &'static str| {
         Broken::reply(move |_, call, reply| {
             if call.method() == "prompts/list" {
-                Reply::endless(kind)
+                CannedReply::endless(kind)
             } else {
                 reply
             }
@@ -310,8 +321,11 @@ fn a_list_ends_at_its_bounds() {
 fn a_silent_server_is_given_up() {
     let brief = Duration::from_millis(200);
     let silent = "the server did not answer in time";
-    check_trouble(&checked(&serve(|_| Reply::silence()).url, brief), silent);
-    let stalled = serve(|_| Reply::raw("text/event-stream", ": wait\n\n").left_open());
+    check_trouble(
+        &checked(&serve(|_| CannedReply::silence()).url, brief),
+        silent,
+    );
+    let stalled = serve(|_| CannedReply::raw("text/event-stream", ": wait\n\n").left_open());
     check_trouble(&checked(&stalled.url, brief), silent);
 }
 
@@ -342,16 +356,20 @@ fn only_web_addresses_are_checked() {
 
 #[test]
 fn a_large_server_is_not_asked_for_everything() {
-    let asked = |broken: Broken, fits: fn(&Call) -> bool| {
+    let asked = |broken: Broken, fits: fn(&ReceivedCall) -> bool| {
         let server = broken.serve();
-        let _ = check(&Target::Url(server.url.clone()), &broken.options, &|_| {});
+        let _ = check(
+            &CheckTarget::Url(server.url.clone()),
+            &broken.options,
+            &|_| {},
+        );
         server.calls().iter().filter(|call| fits(call)).count()
     };
     let results = Broken::payload("search", |payload| {
         let hit = |at: u64| json!({"id": format!("many-{at}"), "title": format!("Title {at}"), "url": ""});
         payload["results"] = (0..11).map(hit).collect();
     });
-    let fetched = |call: &Call| {
+    let fetched = |call: &ReceivedCall| {
         let id = call.body["params"]["arguments"]["id"].as_str();
         call.header("mcp-method").is_some() && id.is_some_and(|id| id.starts_with("many-"))
     };
@@ -363,7 +381,7 @@ fn a_large_server_is_not_asked_for_everything() {
             tools.push(more);
         }
     });
-    let called = |call: &Call| {
+    let called = |call: &ReceivedCall| {
         let name = call.body["params"]["name"].as_str();
         name.is_some_and(|name| name.starts_with("many_") || name == "show_status")
     };
@@ -398,7 +416,7 @@ fn a_redirect_on_the_same_host_is_followed_once() {
     let leading = |location: fn(&str) -> String| {
         Broken::reply(move |origin, call, reply| {
             if call.path == "/mcp" && call.verb == "POST" {
-                Reply::status(307).with("Location", &location(origin))
+                CannedReply::status(307).with("Location", &location(origin))
             } else {
                 reply
             }

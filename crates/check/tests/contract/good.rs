@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Call, Reply};
+use crate::server::{CannedReply, ReceivedCall};
 
 /// What a good server may be beyond answering.
 #[derive(Clone, Copy, Default)]
@@ -35,19 +35,21 @@ addEventListener('message', ({ source, data }) => {
 send({ id: 1, method: 'ui/initialize', params: { protocolVersion: '2026-01-26', appInfo: { name: 'a', version: '1' }, appCapabilities: {} } });
 </script></body></html>";
 
-fn is_modern(call: &Call) -> bool {
+fn is_modern(call: &ReceivedCall) -> bool {
     !call.body["params"]["_meta"][META_VERSION].is_null()
         || call.header("mcp-protocol-version") == Some(MODERN)
 }
 
-fn failure(status: u16, call: &Call, code: i64, message: &str) -> Reply {
+fn failure(status: u16, call: &ReceivedCall, code: i64, message: &str) -> CannedReply {
     let id = call.body.get("id").cloned().unwrap_or_default();
-    Reply::json(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}))
-        .coded(status)
+    CannedReply::json(
+        &json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
+    )
+    .coded(status)
 }
 
 /// Everything that comes before the message itself.
-pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
+pub(crate) fn answer(kind: Kind, origin: &str, call: &ReceivedCall) -> CannedReply {
     if call
         .header("host")
         .is_some_and(|host| !host.starts_with("127.0.0.1"))
@@ -55,7 +57,7 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
             .header("origin")
             .is_some_and(|from| call.verb != "OPTIONS" && from != origin)
     {
-        return Reply::status(403);
+        return CannedReply::status(403);
     }
     if let Some(path) = call.path.strip_prefix("/.well-known/") {
         return well_known(kind, origin, path);
@@ -65,8 +67,8 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
     }
     match call.verb.as_str() {
         // Sessions end when the server says so.
-        "GET" | "DELETE" => return Reply::status(405),
-        "OPTIONS" => return Reply::status(204),
+        "GET" | "DELETE" => return CannedReply::status(405),
+        "OPTIONS" => return CannedReply::status(204),
         _ => {}
     }
     if kind.sign_in && call.header("authorization") != Some("Bearer good-token") {
@@ -78,23 +80,23 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
         let header = format!(
             "Bearer {error}resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\""
         );
-        return Reply::status(401).with("WWW-Authenticate", &header);
+        return CannedReply::status(401).with("WWW-Authenticate", &header);
     }
     if call.header("content-type") != Some("application/json") {
-        return Reply::status(415);
+        return CannedReply::status(415);
     }
     if call.text.len() > 1_000_000 {
-        return Reply::status(413);
+        return CannedReply::status(413);
     }
     if let Value::Array(batch) = &call.body {
         let one = |message: &Value| {
-            let call = Call {
+            let call = ReceivedCall {
                 body: message.clone(),
                 ..call.clone()
             };
             json!({"jsonrpc": "2.0", "id": call.body["id"], "result": {}})
         };
-        return Reply::json(&Value::Array(batch.iter().map(one).collect()));
+        return CannedReply::json(&Value::Array(batch.iter().map(one).collect()));
     }
     if !call.body.is_object() {
         return failure(400, call, -32700, "not JSON");
@@ -103,7 +105,7 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
         return failure(400, call, -32600, "no method");
     }
     if call.body.get("id").is_none() {
-        return Reply::status(202);
+        return CannedReply::status(202);
     }
     if let Some(refused) = refuse(kind, call) {
         return refused;
@@ -121,9 +123,9 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
     };
     let wants = call.header("accept").unwrap_or_default();
     let reply = if wants.contains("event-stream") && !wants.contains("json") {
-        Reply::events(&[reply])
+        CannedReply::events(&[reply])
     } else {
-        Reply::json(&reply)
+        CannedReply::json(&reply)
     };
     if kind.sessions && call.method() == "initialize" {
         reply.with("Mcp-Session-Id", SESSION)
@@ -133,7 +135,7 @@ pub(crate) fn answer(kind: Kind, origin: &str, call: &Call) -> Reply {
 }
 
 /// Headers and sessions that do not fit.
-fn refuse(kind: Kind, call: &Call) -> Option<Reply> {
+fn refuse(kind: Kind, call: &ReceivedCall) -> Option<CannedReply> {
     let header = call.header("mcp-protocol-version");
     if kind.legacy_only && is_modern(call) && call.method() != "initialize" {
         return Some(failure(400, call, -32601, "unknown revision"));
@@ -151,7 +153,7 @@ fn refuse(kind: Kind, call: &Call) -> Option<Reply> {
             let data = json!({"supported": [MODERN], "requested": meta});
             let error = json!({"code": -32022, "message": "unsupported", "data": data});
             return Some(
-                Reply::json(&json!({"jsonrpc": "2.0", "id": id, "error": error})).coded(400),
+                CannedReply::json(&json!({"jsonrpc": "2.0", "id": id, "error": error})).coded(400),
             );
         }
         return None;
@@ -170,7 +172,7 @@ fn refuse(kind: Kind, call: &Call) -> Option<Reply> {
 }
 
 /// The authorization server: everybody may log in, and gets the one token there is.
-fn login(kind: Kind, origin: &str, call: &Call) -> Option<Reply> {
+fn login(kind: Kind, origin: &str, call: &ReceivedCall) -> Option<CannedReply> {
     let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
     let field = |text: &str, key: &str| {
         let pair = text
@@ -180,7 +182,7 @@ fn login(kind: Kind, origin: &str, call: &Call) -> Option<Reply> {
     };
     match path {
         "/register" if kind.sign_in => {
-            Some(Reply::json(&json!({"client_id": "client-1"})).coded(201))
+            Some(CannedReply::json(&json!({"client_id": "client-1"})).coded(201))
         }
         "/authorize" if kind.sign_in => {
             let back = field(query, "redirect_uri")
@@ -190,28 +192,28 @@ fn login(kind: Kind, origin: &str, call: &Call) -> Option<Reply> {
                 "{back}?code=abc&state={}&iss={origin}",
                 field(query, "state")
             );
-            Some(Reply::status(302).with("Location", &location))
+            Some(CannedReply::status(302).with("Location", &location))
         }
         "/token" if kind.sign_in => {
             let proven = field(&call.text, "grant_type") == "refresh_token"
                 || field(&call.text, "code_verifier").len() >= 43;
             let token = json!({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "refresh-1"});
             Some(if proven {
-                Reply::json(&token)
+                CannedReply::json(&token)
             } else {
-                Reply::json(&json!({"error": "invalid_grant"})).coded(400)
+                CannedReply::json(&json!({"error": "invalid_grant"})).coded(400)
             })
         }
         _ => None,
     }
 }
 
-fn well_known(kind: Kind, origin: &str, path: &str) -> Reply {
+fn well_known(kind: Kind, origin: &str, path: &str) -> CannedReply {
     let resource = |path: &str| json!({"resource": format!("{origin}{path}"), "authorization_servers": [origin], "scopes_supported": ["docs.read"]});
     match path {
-        "oauth-protected-resource/mcp" if kind.sign_in => Reply::json(&resource("/mcp")),
-        "oauth-protected-resource" if kind.sign_in => Reply::json(&resource("/")),
-        "oauth-authorization-server" if kind.sign_in => Reply::json(&json!({
+        "oauth-protected-resource/mcp" if kind.sign_in => CannedReply::json(&resource("/mcp")),
+        "oauth-protected-resource" if kind.sign_in => CannedReply::json(&resource("/")),
+        "oauth-authorization-server" if kind.sign_in => CannedReply::json(&json!({
             "issuer": origin,
             "authorization_endpoint": format!("{origin}/authorize"),
             "token_endpoint": format!("{origin}/token"),
@@ -222,14 +224,14 @@ fn well_known(kind: Kind, origin: &str, path: &str) -> Reply {
             "grant_types_supported": ["authorization_code", "refresh_token"],
             "authorization_response_iss_parameter_supported": true,
         })),
-        "openai-apps-challenge" => Reply::raw("text/plain", "token-1234"),
-        _ => Reply::json(&json!({"error": "not found"})).coded(404),
+        "openai-apps-challenge" => CannedReply::raw("text/plain", "token-1234"),
+        _ => CannedReply::json(&json!({"error": "not found"})).coded(404),
     }
 }
 
 type Answer = Result<Value, (i64, &'static str)>;
 
-fn result(kind: Kind, call: &Call) -> Answer {
+fn result(kind: Kind, call: &ReceivedCall) -> Answer {
     let modern = is_modern(call);
     let params = &call.body["params"];
     let mut result = match call.method() {

@@ -5,26 +5,26 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Severity, Target, check};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severity, check};
 use serde_json::json;
 
 use crate::broken::Broken;
-use crate::server::{Call, Reply, serve};
+use crate::server::{CannedReply, ReceivedCall, serve};
 
 const LONG: Duration = Duration::from_secs(20);
 const BRIEF: Duration = Duration::from_millis(300);
 
-fn checked(target: &Target, timeout: Duration) -> Report {
-    let options = Options {
-        profiles: Profile::ALL.to_vec(),
+fn checked(target: &CheckTarget, timeout: Duration) -> CheckReport {
+    let options = CheckOptions {
+        profiles: CheckProfile::ALL.to_vec(),
         call_timeout: timeout,
-        ..Options::default()
+        ..CheckOptions::default()
     };
     check(target, &options, &|_| {})
 }
 
 /// One finding, with this message and a hint with these words; everything else was not checked, and says why.
-fn check_root(report: &Report, message: &str, hint: &str) {
+fn check_root(report: &CheckReport, message: &str, hint: &str) {
     let found: Vec<_> = report
         .findings
         .iter()
@@ -45,11 +45,11 @@ fn check_root(report: &Report, message: &str, hint: &str) {
     assert!(report.passed.is_empty(), "{:?}", report.passed);
 }
 
-fn page(status: u16, html: &str) -> Reply {
-    Reply::raw("text/html; charset=utf-8", html).coded(status)
+fn page(status: u16, html: &str) -> CannedReply {
+    CannedReply::raw("text/html; charset=utf-8", html).coded(status)
 }
 
-type Case = (fn(&Call) -> Reply, &'static str, &'static str);
+type Case = (fn(&ReceivedCall) -> CannedReply, &'static str, &'static str);
 
 #[test]
 fn what_a_server_answers_is_named() {
@@ -60,42 +60,42 @@ fn what_a_server_answers_is_named() {
             "correct the path",
         ),
         (
-            |_| Reply::raw("text/plain", "hello"),
+            |_| CannedReply::raw("text/plain", "hello"),
             "the answer to `initialize` is neither JSON nor an event stream, but `text/plain`",
             "`Content-Type`",
         ),
         (
-            |_| Reply::status(200),
+            |_| CannedReply::status(200),
             "the server answers `initialize` with status 200 and an empty body",
             "in the answer to the same POST",
         ),
         (
-            |_| Reply::status(202),
+            |_| CannedReply::status(202),
             "the server answers `initialize` with status 202 and an empty body",
             "in the answer to the same POST",
         ),
         (
-            |_| Reply::raw("application/json", "{\"status\": \"ok\"}"),
+            |_| CannedReply::raw("application/json", "{\"status\": \"ok\"}"),
             "the answer to `initialize` is JSON, but not a JSON-RPC answer to it",
             "another service",
         ),
         (
-            |_| Reply::raw("application/json", "{nonsense"),
+            |_| CannedReply::raw("application/json", "{nonsense"),
             "the answer to `initialize` is not valid JSON",
             "one whole JSON-RPC message",
         ),
         (
-            |_| Reply::raw("text/event-stream", ": nothing\n\n"),
+            |_| CannedReply::raw("text/event-stream", ": nothing\n\n"),
             "the event stream ends without an answer to `initialize`",
             "before it ends",
         ),
         (
-            |_| Reply::status(302).with("Location", "https://login.example/?next=mcp"),
+            |_| CannedReply::status(302).with("Location", "https://login.example/?next=mcp"),
             "the server answers `initialize` with status 302 and leads to `https://login.example/?next=mcp`",
             "a login page",
         ),
         (
-            |_| Reply::status(400),
+            |_| CannedReply::status(400),
             "the server answers `initialize` with status 400 and an empty body",
             "look at what it says",
         ),
@@ -105,7 +105,7 @@ fn what_a_server_answers_is_named() {
             "bot protection",
         ),
         (
-            |_| Reply::raw("application/json", "{\"error\": \"forbidden\"}").coded(403),
+            |_| CannedReply::raw("application/json", "{\"error\": \"forbidden\"}").coded(403),
             "the server answers `initialize` with status 403 and `application/json`",
             "`Host`",
         ),
@@ -115,38 +115,38 @@ fn what_a_server_answers_is_named() {
             "MCP endpoints often end in `/mcp`",
         ),
         (
-            |_| Reply::status(405).with("Allow", "GET"),
+            |_| CannedReply::status(405).with("Allow", "GET"),
             "the server answers `initialize` with status 405 and an empty body",
             "streamable HTTP",
         ),
         (
-            |_| Reply::status(415),
+            |_| CannedReply::status(415),
             "the server answers `initialize` with status 415 and an empty body",
             "application/json",
         ),
         (
-            |_| Reply::status(429),
+            |_| CannedReply::status(429),
             "the server answers `initialize` with status 429 and an empty body",
             "limit of requests",
         ),
         (
-            |_| Reply::raw("text/plain", "boom").coded(500),
+            |_| CannedReply::raw("text/plain", "boom").coded(500),
             "the server answers `initialize` with status 500 and `text/plain`",
             "log",
         ),
         (
-            |_| Reply::status(502),
+            |_| CannedReply::status(502),
             "the server answers `initialize` with status 502 and an empty body",
             "behind the proxy",
         ),
         (
-            |_| Reply::status(504),
+            |_| CannedReply::status(504),
             "the server answers `initialize` with status 504 and an empty body",
             "gave up waiting",
         ),
         (
             |call| {
-                Reply::json(&json!({"jsonrpc": "2.0", "id": call.body["id"],
+                CannedReply::json(&json!({"jsonrpc": "2.0", "id": call.body["id"],
                     "error": {"code": -32600, "message": "no\nway"}}))
                 .coded(400)
             },
@@ -156,7 +156,7 @@ fn what_a_server_answers_is_named() {
     ];
     for (reply, message, hint) in cases {
         let server = serve(reply);
-        let report = checked(&Target::Url(server.url.clone()), LONG);
+        let report = checked(&CheckTarget::Url(server.url.clone()), LONG);
         check_root(&report, message, hint);
         // Nobody who does not answer is asked for more.
         assert!(server.calls().len() <= 2, "{message}");
@@ -181,7 +181,7 @@ fn raw(bytes: &'static [u8]) -> String {
 
 #[test]
 fn connections_that_fail_are_told_apart() {
-    let at = |url: String, timeout| checked(&Target::Url(url), timeout);
+    let at = |url: String, timeout| checked(&CheckTarget::Url(url), timeout);
     // Port 1 is reserved, so no other test can be listening there.
     check_root(
         &at("http://127.0.0.1:1/mcp".to_owned(), LONG),
@@ -193,7 +193,7 @@ fn connections_that_fail_are_told_apart() {
         "the host's name cannot be looked up",
         "DNS",
     );
-    let silent = serve(|_| Reply::silence());
+    let silent = serve(|_| CannedReply::silence());
     check_root(
         &at(silent.url, BRIEF),
         "the server did not answer in time",
@@ -224,7 +224,11 @@ fn a_refused_token_is_not_a_missing_one() {
         let broken = Broken::nothing().sign_in();
         let token = token.map(str::to_owned);
         let broken = broken.checked(|options| options.token.clone_from(&token));
-        check(&Target::Url(broken.serve().url), &broken.options, &|_| {})
+        check(
+            &CheckTarget::Url(broken.serve().url),
+            &broken.options,
+            &|_| {},
+        )
     };
     let report = locked(Some("stale"));
     let found: Vec<_> = report
@@ -244,19 +248,19 @@ fn a_refused_token_is_not_a_missing_one() {
 mod programs {
     use super::*;
 
-    fn shell(script: &str) -> Target {
-        Target::Program(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
+    fn shell(script: &str) -> CheckTarget {
+        CheckTarget::Program(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
     }
 
     #[test]
     fn how_a_program_fails_is_named() {
-        let nobody = Target::Program(vec!["/no/such/program".to_owned()]);
+        let nobody = CheckTarget::Program(vec!["/no/such/program".to_owned()]);
         check_root(
             &checked(&nobody, LONG),
             "`/no/such/program` cannot be started: No such file or directory (os error 2)",
             "PATH",
         );
-        let folder = Target::Program(vec!["/".to_owned()]);
+        let folder = CheckTarget::Program(vec!["/".to_owned()]);
         check_root(
             &checked(&folder, LONG),
             "`/` cannot be started: Permission denied (os error 13)",

@@ -5,19 +5,19 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Target, check, render};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, check, render};
 use serde_json::{Value, json};
 
 use crate::broken::{Broken, result_of};
-use crate::server::{Reply, serve, serve_at};
+use crate::server::{CannedReply, serve, serve_at};
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn checked(target: &Target, timeout: Duration) -> Report {
-    let options = Options {
-        profiles: Profile::ALL.to_vec(),
+fn checked(target: &CheckTarget, timeout: Duration) -> CheckReport {
+    let options = CheckOptions {
+        profiles: CheckProfile::ALL.to_vec(),
         call_timeout: timeout,
-        ..Options::default()
+        ..CheckOptions::default()
     };
     check(target, &options, &|_| {})
 }
@@ -36,12 +36,12 @@ fn metadata_leads_to_no_link_local_address() {
         if call.path.contains("oauth-protected-resource") {
             let document =
                 json!({"resource": format!("{origin}/mcp"), "authorization_servers": [away]});
-            return Reply::json(&document);
+            return CannedReply::json(&document);
         }
         reply
     });
     let server = broken.sign_in().serve();
-    let report = checked(&Target::Url(server.url), LONG);
+    let report = checked(&CheckTarget::Url(server.url), LONG);
     let metadata = report
         .findings
         .iter()
@@ -72,7 +72,7 @@ fn metadata_leads_to_no_other_scheme() {
             reply
         });
         let server = broken.sign_in().serve();
-        let report = checked(&Target::Url(server.url), LONG);
+        let report = checked(&CheckTarget::Url(server.url), LONG);
         assert!(
             !format!("{report:?}").contains(&format!("GET {away}")),
             "{away}"
@@ -89,7 +89,7 @@ fn the_json_of_an_answer_has_a_bound_of_memory() {
         }
         reply
     });
-    let report = checked(&Target::Url(broken.serve().url), LONG);
+    let report = checked(&CheckTarget::Url(broken.serve().url), LONG);
     let found = report
         .findings
         .iter()
@@ -116,7 +116,7 @@ fn all_answers_together_have_a_bound_of_memory() {
         result_of(call, &list)
     })
     .serve();
-    let report = checked(&Target::Url(server.url.clone()), LONG);
+    let report = checked(&CheckTarget::Url(server.url.clone()), LONG);
     assert!(
         (2..=4).contains(&report.tools.len()),
         "{}",
@@ -142,7 +142,7 @@ fn fifty_thousand_tools_are_a_thousand() {
             json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"});
         result_of(call, &list)
     });
-    let report = checked(&Target::Url(broken.serve().url), LONG);
+    let report = checked(&CheckTarget::Url(broken.serve().url), LONG);
     assert_eq!(report.tools.len(), 1_000);
     assert!(report.findings.len() <= 200, "{}", report.findings.len());
     for rule in docent_check::rules() {
@@ -150,7 +150,7 @@ fn fifty_thousand_tools_are_a_thousand() {
         assert!(of_rule.count() <= 10, "{}", rule.id);
     }
     let texts = [
-        render::terminal(&report, render::Ink::Plain),
+        render::terminal(&report, render::TerminalStyle::Plain),
         render::html(&report),
         render::markdown(&report),
         render::junit(&report),
@@ -194,7 +194,7 @@ fn headers_have_a_bound_in_bytes_and_time() {
         b"X-Flood: 0123456789012345678901234567890123456789\r\n",
         Duration::ZERO,
     );
-    let report = checked(&Target::Url(flood), LONG);
+    let report = checked(&CheckTarget::Url(flood), LONG);
     assert_eq!(report.findings.len(), 1);
     assert_eq!(report.findings[0].rule, "lifecycle/answers");
     assert_ne!(
@@ -202,13 +202,13 @@ fn headers_have_a_bound_in_bytes_and_time() {
         "the server did not answer in time"
     );
     let slow = dripping(b"x", Duration::from_millis(20));
-    let report = checked(&Target::Url(slow), Duration::from_millis(300));
+    let report = checked(&CheckTarget::Url(slow), Duration::from_millis(300));
     assert_eq!(
         report.findings[0].message,
         "the server did not answer in time"
     );
-    let comments = serve(|_| Reply::raw("text/event-stream", ": wait\n\n").left_open());
-    let report = checked(&Target::Url(comments.url), Duration::from_millis(300));
+    let comments = serve(|_| CannedReply::raw("text/event-stream", ": wait\n\n").left_open());
+    let report = checked(&CheckTarget::Url(comments.url), Duration::from_millis(300));
     assert_eq!(
         report.findings[0].message,
         "the server did not answer in time"
@@ -223,10 +223,10 @@ fn endless_answers_are_counted_against_the_check() {
         if is_known.contains(&call.method()) {
             return reply;
         }
-        Reply::endless("application/json")
+        CannedReply::endless("application/json")
     })
     .serve();
-    let report = checked(&Target::Url(server.url.clone()), LONG);
+    let report = checked(&CheckTarget::Url(server.url.clone()), LONG);
     assert!(!report.findings.is_empty());
     // Eight megabytes each, sixty-four in all.
     let endless = server
@@ -243,11 +243,11 @@ fn the_redirect_of_a_target_goes_to_the_same_machine() {
     let patience = crate::server::Patience { headers: None };
     let server = serve_at("/mcp", patience, |origin, call| {
         if call.path == "/mcp" {
-            return Reply::status(308).with("Location", &format!("{origin}/there"));
+            return CannedReply::status(308).with("Location", &format!("{origin}/there"));
         }
-        Reply::status(404)
+        CannedReply::status(404)
     });
-    let report = checked(&Target::Url(server.url.clone()), LONG);
+    let report = checked(&CheckTarget::Url(server.url.clone()), LONG);
     assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
     assert!(server.calls().iter().any(|call| call.path == "/there"));
 }
@@ -256,8 +256,8 @@ fn the_redirect_of_a_target_goes_to_the_same_machine() {
 mod programs {
     use super::*;
 
-    fn shell(script: &str) -> Target {
-        Target::Program(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
+    fn shell(script: &str) -> CheckTarget {
+        CheckTarget::Program(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
     }
 
     fn root(script: &str, timeout: Duration) -> String {

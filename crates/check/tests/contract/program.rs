@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Target, check};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, check};
 
 /// Answers by the method in each line; `extra` goes before its cases.
-fn script(extra: &str) -> Target {
+fn script(extra: &str) -> CheckTarget {
     let tools = r#"{"tools":[{"name":"now","title":"Now","description":"Use this when the user asks for the time.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}}]}"#;
     let hello = r#"{"protocolVersion":"%s","capabilities":{"tools":{}},"serverInfo":{"name":"clock","version":"1"}}"#;
     let script = format!(
@@ -29,14 +29,18 @@ fn script(extra: &str) -> Target {
   esac
 done"#
     );
-    Target::Program(vec!["sh".to_owned(), "-c".to_owned(), script])
+    CheckTarget::Program(vec!["sh".to_owned(), "-c".to_owned(), script])
 }
 
-fn checked(target: &Target, timeout: Duration) -> Report {
-    let options = Options {
-        profiles: vec![Profile::Protocol, Profile::ChatGpt, Profile::Claude],
+fn checked(target: &CheckTarget, timeout: Duration) -> CheckReport {
+    let options = CheckOptions {
+        profiles: vec![
+            CheckProfile::Protocol,
+            CheckProfile::ChatGpt,
+            CheckProfile::Claude,
+        ],
         call_timeout: timeout,
-        ..Options::default()
+        ..CheckOptions::default()
     };
     check(target, &options, &|_| {})
 }

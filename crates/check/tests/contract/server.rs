@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ReceivedCall {
     pub verb: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(crate) struct Call {
     pub body: Value,
 }
 
-impl Call {
+impl ReceivedCall {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
@@ -32,7 +32,7 @@ impl Call {
 
 /// What is sent back.
 #[derive(Clone)]
-pub(crate) struct Reply {
+pub(crate) struct CannedReply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: String,
@@ -51,7 +51,7 @@ pub(crate) enum Then {
     Silence,
 }
 
-impl Reply {
+impl CannedReply {
     pub(crate) fn json(message: &Value) -> Self {
         Self::raw("application/json; charset=utf-8", &message.to_string())
     }
@@ -135,11 +135,11 @@ impl Reply {
 /// A running server. It ends with the test's process.
 pub(crate) struct Server {
     pub url: String,
-    calls: Arc<Mutex<Vec<Call>>>,
+    calls: Arc<Mutex<Vec<ReceivedCall>>>,
 }
 
 impl Server {
-    pub(crate) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<ReceivedCall> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.clone()
     }
@@ -153,7 +153,9 @@ pub(crate) struct Patience {
 }
 
 /// Starts a server that answers every request with what `reply` makes of it.
-pub(crate) fn serve(reply: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Server {
+pub(crate) fn serve(
+    reply: impl Fn(&ReceivedCall) -> CannedReply + Send + Sync + 'static,
+) -> Server {
     let patience = Patience {
         headers: Some(Duration::from_millis(100)),
     };
@@ -164,7 +166,7 @@ pub(crate) fn serve(reply: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> S
 pub(crate) fn serve_at(
     path: &str,
     patience: Patience,
-    reply: impl Fn(&str, &Call) -> Reply + Send + Sync + 'static,
+    reply: impl Fn(&str, &ReceivedCall) -> CannedReply + Send + Sync + 'static,
 ) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -190,7 +192,7 @@ pub(crate) fn serve_at(
     Server { url, calls }
 }
 
-fn read_call(stream: &TcpStream, patience: Patience) -> Option<Call> {
+fn read_call(stream: &TcpStream, patience: Patience) -> Option<ReceivedCall> {
     stream.set_read_timeout(patience.headers).ok()?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -208,7 +210,7 @@ fn read_call(stream: &TcpStream, patience: Patience) -> Option<Call> {
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     stream.set_read_timeout(None).ok()?;
-    let mut call = Call {
+    let mut call = ReceivedCall {
         verb,
         path,
         headers,

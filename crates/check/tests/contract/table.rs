@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use docent_check::{Basis, Options, Profile, Report, Rule, Severity, Target, check, rules};
+use docent_check::{
+    CheckOptions, CheckProfile, CheckReport, CheckRule, CheckTarget, Severity, SourceBasis, check,
+    rules,
+};
 
 use crate::broken::{Broken, asking, broken, browsed, known_tools, opening, signing_in};
 
@@ -12,15 +15,15 @@ use crate::broken::{Broken, asking, broken, browsed, known_tools, opening, signi
 const TRIED_ELSEWHERE: [&str; 1] = ["security/https"];
 
 /// Whether a rule is tried here. Those on mounted widgets need a browser, which `./test` sees to.
-fn is_tried(rule: &Rule) -> bool {
+fn is_tried(rule: &CheckRule) -> bool {
     let needs_browser = rule.id.starts_with("widgets/mounted-");
     !TRIED_ELSEWHERE.contains(&rule.id)
         && (!needs_browser || docent_check::find_browser().is_some())
 }
 
-fn checked(broken: &Broken) -> Report {
+fn checked(broken: &Broken) -> CheckReport {
     let server = broken.serve();
-    check(&Target::Url(server.url), &broken.options, &|step| {
+    check(&CheckTarget::Url(server.url), &broken.options, &|step| {
         if let Some(url) = step.strip_prefix("sign in at ") {
             browse(url.to_owned());
         }
@@ -86,7 +89,7 @@ fn good() -> Vec<(&'static str, Broken)> {
 }
 
 /// What is wrong with one rule, if anything.
-fn missed(rule: &Rule) -> Option<String> {
+fn missed(rule: &CheckRule) -> Option<String> {
     let Some(broken) = broken(rule.id) else {
         return Some(format!("{} has no broken server", rule.id));
     };
@@ -110,9 +113,9 @@ fn missed(rule: &Rule) -> Option<String> {
 
 #[test]
 fn every_rule_finds_its_defect() {
-    let tried: Vec<&Rule> = rules().filter(|rule| is_tried(rule)).collect();
+    let tried: Vec<&CheckRule> = rules().filter(|rule| is_tried(rule)).collect();
     let missed: Vec<String> = std::thread::scope(|scope| {
-        let work = |part: Vec<&'static Rule>| {
+        let work = |part: Vec<&'static CheckRule>| {
             scope.spawn(move || part.into_iter().filter_map(missed).collect::<Vec<_>>())
         };
         let parts: Vec<_> = (0..4)
@@ -165,8 +168,12 @@ fn the_table_is_in_order() {
                     .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         };
         assert!(plain(group) && plain(name), "{}", rule.id);
-        assert!(!rule.weights.is_empty(), "{} is asked by nobody", rule.id);
-        for text in [rule.demand, rule.fix] {
+        assert!(
+            !rule.severities.is_empty(),
+            "{} is asked by nobody",
+            rule.id
+        );
+        for text in [rule.requirement, rule.fix] {
             assert!(
                 !text.is_empty() && !text.ends_with('.'),
                 "{}: {text}",
@@ -181,27 +188,28 @@ fn the_table_is_in_order() {
             rule.source.date
         );
         let worst = rule
-            .weights
+            .severities
             .iter()
             .map(|(_, severity)| *severity)
             .max()
             .unwrap();
         assert!(
-            !matches!(rule.source.basis, Basis::Report | Basis::Ours) || worst < Severity::Error,
+            !matches!(rule.source.basis, SourceBasis::Report | SourceBasis::Ours)
+                || worst < Severity::Error,
             "{} rests on one report and is an error",
             rule.id
         );
-        let profiles: BTreeSet<_> = rule.weights.iter().map(|(profile, _)| profile).collect();
+        let profiles: BTreeSet<_> = rule.severities.iter().map(|(profile, _)| profile).collect();
         assert_eq!(
             profiles.len(),
-            rule.weights.len(),
+            rule.severities.len(),
             "{} names a profile twice",
             rule.id
         );
     }
-    for profile in Profile::ALL {
+    for profile in CheckProfile::ALL {
         assert!(
-            rules().any(|rule| rule.weights.iter().any(|(asked, _)| *asked == profile)),
+            rules().any(|rule| rule.severities.iter().any(|(asked, _)| *asked == profile)),
             "{} asks for nothing",
             profile.name()
         );
@@ -225,13 +233,13 @@ fn without_profiles_those_are_taken_that_fit() {
         |broken: Broken| checked(&broken.checked(|options| options.profiles = Vec::new())).profiles;
     let all = report(Broken::nothing());
     assert!(
-        all.contains(&Profile::DeepResearch)
-            && all.contains(&Profile::Apps)
-            && !all.contains(&Profile::Submission)
+        all.contains(&CheckProfile::DeepResearch)
+            && all.contains(&CheckProfile::Apps)
+            && !all.contains(&CheckProfile::Submission)
     );
     let fewer = report(Broken::tools(|tools| drop(tools.drain(0..3))));
-    assert!(!fewer.contains(&Profile::DeepResearch), "{fewer:?}");
-    assert!(Options::default().profiles.is_empty());
+    assert!(!fewer.contains(&CheckProfile::DeepResearch), "{fewer:?}");
+    assert!(CheckOptions::default().profiles.is_empty());
 }
 
 #[test]

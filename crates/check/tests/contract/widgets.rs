@@ -1,6 +1,6 @@
 //! Widgets that only look as if they loaded something, and those that do.
 
-use docent_check::{Report, Severity, Target, check};
+use docent_check::{CheckReport, CheckTarget, Severity, check};
 
 use crate::broken::{Broken, greeting, mounted};
 
@@ -60,12 +60,16 @@ const DEFERRED: [&str; 5] = [
 const DEAD: &str =
     "<script>if (location.hash === '#never') fetch('https://dead.example/v1');</script></body>";
 
-fn checked(broken: &Broken) -> Report {
+fn checked(broken: &Broken) -> CheckReport {
     let server = broken.serve();
-    check(&Target::Url(server.url.clone()), &broken.options, &|_| {})
+    check(
+        &CheckTarget::Url(server.url.clone()),
+        &broken.options,
+        &|_| {},
+    )
 }
 
-fn found(report: &Report) -> Vec<(&'static str, Severity)> {
+fn found(report: &CheckReport) -> Vec<(&'static str, Severity)> {
     let found = report.findings.iter();
     found
         .map(|finding| (finding.rule, finding.severity))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Severity, Target, render};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severity, render};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -31,7 +31,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         list(&profiles, format)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options {
+    let options = CheckOptions {
         profiles,
         call_timeout: Duration::from_secs(check.timeout),
         queries: check.query.clone(),
@@ -43,7 +43,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
         slow: check.slow,
         browser: check.browser.as_ref().map(browser).transpose()?,
         baseline: check.baseline.as_deref().map(baseline).transpose()?,
-        ..Options::default()
+        ..CheckOptions::default()
     };
     let report = match target(check)? {
         Some(target) => {
@@ -55,7 +55,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
             // Settled here, so that a bad setting is said by this process and not by the one it starts.
             let desk = super::Desk::open(path, flags)?;
             let server = own::Server::start(&desk)?;
-            checked(&Target::Url(server.url.clone()), &options)
+            checked(&CheckTarget::Url(server.url.clone()), &options)
         }
     };
     if let Some(path) = &check.save_tools {
@@ -76,7 +76,7 @@ pub(super) fn run(check: &Check, flags: Overrides) -> Result<ExitCode, Problem> 
     })
 }
 
-pub(super) fn checked(target: &Target, options: &Options) -> Report {
+pub(super) fn checked(target: &CheckTarget, options: &CheckOptions) -> CheckReport {
     let mut steps = Steps::start("checking");
     let report = docent_check::check(target, options, &|step| {
         // The address of the login page must stand where it can be copied.
@@ -90,13 +90,13 @@ pub(super) fn checked(target: &Target, options: &Options) -> Report {
 }
 
 /// What was named on the command line; `None` for the folder's own server.
-fn target(check: &Check) -> Result<Option<Target>, Problem> {
+fn target(check: &Check) -> Result<Option<CheckTarget>, Problem> {
     if check.stdio {
         if check.command.is_empty() {
             return Err(Problem::usage("there is no program to check")
                 .hint("example: `docent check --stdio -- npx some-server`"));
         }
-        return Ok(Some(Target::Program(check.command.clone())));
+        return Ok(Some(CheckTarget::Program(check.command.clone())));
     }
     let Some(url) = &check.url else {
         return Ok(None);
@@ -108,7 +108,7 @@ fn target(check: &Check) -> Result<Option<Target>, Problem> {
                 .hint("example: `https://docs.example.org/mcp`"),
         );
     }
-    Ok(Some(Target::Url(url.clone())))
+    Ok(Some(CheckTarget::Url(url.clone())))
 }
 
 /// The browser that was named, or one of this machine. Looked for before anything is sent.
@@ -126,14 +126,14 @@ fn browser(named: &Option<PathBuf>) -> Result<PathBuf, Problem> {
     }
 }
 
-fn profiles(names: &[String]) -> Result<Vec<Profile>, Problem> {
+fn profiles(names: &[String]) -> Result<Vec<CheckProfile>, Problem> {
     let mut profiles = Vec::new();
     for name in names {
         if name == "all" {
-            return Ok(Profile::ALL.to_vec());
+            return Ok(CheckProfile::ALL.to_vec());
         }
-        let profile = Profile::named(name).ok_or_else(|| {
-            let known = Profile::ALL.map(Profile::name).join(", ");
+        let profile = CheckProfile::from_name(name).ok_or_else(|| {
+            let known = CheckProfile::ALL.map(CheckProfile::name).join(", ");
             Problem::usage(format!("there is no profile `{}`", shorten(name, 80)))
                 .hint(format!("one of {known}, all"))
         })?;
@@ -172,9 +172,9 @@ fn baseline(path: &Path) -> Result<Vec<Value>, Problem> {
     }
 }
 
-fn list(profiles: &[Profile], format: Format) -> Result<(), Problem> {
+fn list(profiles: &[CheckProfile], format: Format) -> Result<(), Problem> {
     let profiles = if profiles.is_empty() {
-        &Profile::ALL
+        &CheckProfile::ALL
     } else {
         profiles
     };
@@ -188,13 +188,13 @@ fn list(profiles: &[Profile], format: Format) -> Result<(), Problem> {
     }
 }
 
-pub(super) fn print(report: &Report, format: Format) -> Result<(), Problem> {
+pub(super) fn print(report: &CheckReport, format: Format) -> Result<(), Problem> {
     match format {
         Format::Text => {
             let ink = if output::Paint::for_data().is_on() {
-                render::Ink::Colour
+                render::TerminalStyle::Colour
             } else {
-                render::Ink::Plain
+                render::TerminalStyle::Plain
             };
             output::painted(&render::terminal(report, ink))
         }
@@ -216,8 +216,11 @@ mod tests {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             profiles(&names)
         };
-        assert_eq!(named(&["claude", "claude"]).unwrap(), [Profile::Claude]);
-        assert_eq!(named(&["claude", "all"]).unwrap(), Profile::ALL);
+        assert_eq!(
+            named(&["claude", "claude"]).unwrap(),
+            [CheckProfile::Claude]
+        );
+        assert_eq!(named(&["claude", "all"]).unwrap(), CheckProfile::ALL);
         assert_eq!(named(&[]).unwrap(), []);
         let problem = named(&["gemini"]).unwrap_err();
         assert_eq!(

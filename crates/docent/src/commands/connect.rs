@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use docent_check::{Met, Target, Unmet};
+use docent_check::{CheckTarget, ProbeError, ProbeSummary};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -225,10 +225,10 @@ fn changed(connect: &Connect, wish: &Wish, place: &Whereabouts) -> Result<Done, 
     })
 }
 
-fn tried(wish: &Wish) -> Result<Met, Unmet> {
+fn tried(wish: &Wish) -> Result<ProbeSummary, ProbeError> {
     let target = match &wish.way {
-        Way::Address(url) => Target::Url(url.to_string()),
-        Way::Program(command) => Target::Program(command.clone()),
+        Way::Address(url) => CheckTarget::Url(url.to_string()),
+        Way::Program(command) => CheckTarget::Program(command.clone()),
     };
     let token = wish
         .token_env
@@ -284,7 +284,7 @@ struct Shown<'a> {
     wish: &'a Wish,
     place: Option<&'a Whereabouts>,
     done: Option<&'a Done>,
-    tried: Option<&'a Result<Met, Unmet>>,
+    tried: Option<&'a Result<ProbeSummary, ProbeError>>,
     standing: &'a Standing,
 }
 
@@ -370,7 +370,7 @@ impl Shown<'_> {
     }
 }
 
-fn connection(tried: &Result<Met, Unmet>) -> Value {
+fn connection(tried: &Result<ProbeSummary, ProbeError>) -> Value {
     match tried {
         Ok(met) => {
             let search = met.search.as_ref().map(|search| match search {
@@ -385,7 +385,7 @@ fn connection(tried: &Result<Met, Unmet>) -> Value {
             })
         }
         Err(unmet) => {
-            json!({"ok": false, "error": unmet.to_string(), "sign_in": *unmet == Unmet::Locked})
+            json!({"ok": false, "error": unmet.to_string(), "sign_in": *unmet == ProbeError::SignInRequired})
         }
     }
 }

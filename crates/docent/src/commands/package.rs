@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use docent_check::{Options, Profile, Report, Severity, Target};
+use docent_check::{CheckOptions, CheckProfile, CheckReport, CheckTarget, Severity};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -26,11 +26,11 @@ pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Probl
     let work = work(package, &desk)?;
     let server = Server::start(&desk)?;
     let target = match &work.url {
-        Some(url) => Target::Url(url.to_string()),
-        None => Target::Url(server.url.clone()),
+        Some(url) => CheckTarget::Url(url.to_string()),
+        None => CheckTarget::Url(server.url.clone()),
     };
     let report = checked(&target, &options());
-    let cases = cases(&desk, &Target::Url(server.url.clone()))?;
+    let cases = cases(&desk, &CheckTarget::Url(server.url.clone()))?;
     drop(server);
     let out = &package.out;
     std::fs::create_dir_all(out).map_err(|error| Problem::io("make", out, error))?;
@@ -46,11 +46,11 @@ pub(super) fn run(package: &Package, flags: Overrides) -> Result<ExitCode, Probl
 }
 
 /// As reviewers look at a server; on this machine a server without a public address stands for the one to come.
-fn options() -> Options {
-    Options {
-        profiles: vec![Profile::Submission],
+fn options() -> CheckOptions {
+    CheckOptions {
+        profiles: vec![CheckProfile::Submission],
         call_timeout: Duration::from_secs(30),
-        ..Options::default()
+        ..CheckOptions::default()
     }
 }
 
@@ -92,7 +92,7 @@ fn work(package: &Package, desk: &Desk) -> Result<Work, Problem> {
 }
 
 /// Draws cases from the documents and keeps those that the server answers.
-fn cases(desk: &Desk, target: &Target) -> Result<Vec<Case>, Problem> {
+fn cases(desk: &Desk, target: &CheckTarget) -> Result<Vec<Case>, Problem> {
     let engine = search::engine(desk)?;
     super::runtime()?.block_on(cases::passed(target, engine.as_ref()))
 }
@@ -211,7 +211,7 @@ fn put(path: &Path, value: &Value) -> Result<(), Problem> {
 }
 
 /// What reviewers would find, and what only the owner can add.
-fn finish(work: &Work, report: &Report, cases: usize) -> Result<ExitCode, Problem> {
+fn finish(work: &Work, report: &CheckReport, cases: usize) -> Result<ExitCode, Problem> {
     check::print(report, Format::Text)?;
     let mut left = vec![
         "a square logo, screenshots, and the addresses of your website, support and terms"

@@ -1,6 +1,6 @@
 //! What a try came to, into plain words: what works, what is still missing and what to do about it.
 
-use docent_check::{Met, Unmet};
+use docent_check::{ProbeError, ProbeSummary};
 
 use super::steps::quoted;
 use super::{Reach, Way, Wish};
@@ -22,11 +22,11 @@ pub(crate) struct Standing {
 }
 
 /// What is to be said about a connection that was tried; `None` when it was not.
-pub(crate) fn standing(wish: &Wish, tried: Option<&Result<Met, Unmet>>) -> Standing {
+pub(crate) fn standing(wish: &Wish, tried: Option<&Result<ProbeSummary, ProbeError>>) -> Standing {
     let mut standing = Standing::default();
     match tried {
         Some(Ok(met)) => met_well(met, &mut standing),
-        Some(Err(Unmet::Locked)) => locked(wish, &mut standing),
+        Some(Err(ProbeError::SignInRequired)) => locked(wish, &mut standing),
         Some(Err(unmet)) => standing.missing.push(missed(wish, unmet)),
         None => {}
     }
@@ -36,7 +36,7 @@ pub(crate) fn standing(wish: &Wish, tried: Option<&Result<Met, Unmet>>) -> Stand
     standing
 }
 
-fn met_well(met: &Met, standing: &mut Standing) {
+fn met_well(met: &ProbeSummary, standing: &mut Standing) {
     let tools = met.tools.join(", ");
     standing.good.push(format!(
         "{} {} answers, with the tools {tools}",
@@ -82,11 +82,11 @@ fn locked(wish: &Wish, standing: &mut Standing) {
     }
 }
 
-fn missed(wish: &Wish, unmet: &Unmet) -> Missing {
+fn missed(wish: &Wish, unmet: &ProbeError) -> Missing {
     let serve = format!("docent serve {}", quoted(&wish.folder));
     let hint = match (&wish.way, unmet) {
         (Way::Program(_), _) => format!("see why with `{serve} --stdio`"),
-        (Way::Address(url), Unmet::Unreachable(_)) => {
+        (Way::Address(url), ProbeError::Unreachable(_)) => {
             let local = url
                 .host_str()
                 .is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host));
@@ -104,16 +104,16 @@ fn missed(wish: &Wish, unmet: &Unmet) -> Missing {
                 format!("start it with `{serve} --listen {listen}`")
             }
         }
-        (Way::Address(url), Unmet::Refused(_)) => {
+        (Way::Address(url), ProbeError::Refused(_)) => {
             format!(
                 "let it be called by that name: `{serve} --public-url {}`",
                 origin(url)
             )
         }
-        (_, Unmet::Moved(_)) => {
+        (_, ProbeError::Redirected(_)) => {
             "give the address that it leads to; some clients follow none".to_owned()
         }
-        (_, Unmet::Stranger(_)) => "the address usually ends in `/mcp`".to_owned(),
+        (_, ProbeError::NotMcp(_)) => "the address usually ends in `/mcp`".to_owned(),
         _ => "try again; look at it with `docent doctor`".to_owned(),
     };
     Missing {
@@ -143,7 +143,7 @@ fn origin(url: &url::Url) -> String {
 
 #[cfg(test)]
 mod tests {
-    use docent_check::Found;
+    use docent_check::ProbeSearch;
     use url::Url;
 
     use super::super::{Client, Scope};
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    fn hints(wish: &Wish, tried: &Result<Met, Unmet>) -> Vec<String> {
+    fn hints(wish: &Wish, tried: &Result<ProbeSummary, ProbeError>) -> Vec<String> {
         let standing = standing(wish, Some(tried));
         standing
             .missing
@@ -171,14 +171,14 @@ mod tests {
             .collect()
     }
 
-    fn met() -> Met {
-        Met {
+    fn met() -> ProbeSummary {
+        ProbeSummary {
             server: "Dam".to_owned(),
             name: "docent".to_owned(),
             version: "1".to_owned(),
             revision: "2025-11-25".to_owned(),
             tools: vec!["search".to_owned()],
-            search: Some(Ok(Found {
+            search: Some(Ok(ProbeSearch {
                 query: "Dam".to_owned(),
                 results: 2,
                 first: None,
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_running_is_started_with_what_is_said() {
-        let nobody = || Err(Unmet::Unreachable("refused".to_owned()));
+        let nobody = || Err(ProbeError::Unreachable("refused".to_owned()));
         let local = wish(Client::ClaudeCode, "http://127.0.0.1:8787/mcp");
         assert_eq!(
             hints(&local, &nobody()),
@@ -227,7 +227,7 @@ mod tests {
             .len(),
             0
         );
-        let refused = Err(Unmet::Refused("host".to_owned()));
+        let refused = Err(ProbeError::Refused("host".to_owned()));
         let hint = hints(&wish(Client::Chatgpt, "https://dam.example/mcp"), &refused);
         assert_eq!(
             hint,
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn sign_in_is_missing_only_where_nobody_can_do_it() {
-        let locked = || Err(Unmet::Locked);
+        let locked = || Err(ProbeError::SignInRequired);
         assert_eq!(
             hints(&wish(Client::Chatgpt, "https://dam.example/mcp"), &locked()).len(),
             0

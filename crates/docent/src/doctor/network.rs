@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, SystemTime};
 
-use docent_check::{Target, Unmet, get, probe};
+use docent_check::{CheckTarget, ProbeError, get, probe};
 use url::Url;
 
 use super::Finding;
@@ -43,7 +43,11 @@ fn taken(listen: SocketAddr, other: &str) -> Finding {
     if here.ip().is_unspecified() {
         here.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    match probe(&Target::Url(format!("http://{here}/mcp")), None, PATIENCE) {
+    match probe(
+        &CheckTarget::Url(format!("http://{here}/mcp")),
+        None,
+        PATIENCE,
+    ) {
         Ok(met) if met.name == "docent" => Finding::good(
             "port",
             format!(
@@ -59,7 +63,7 @@ fn taken(listen: SocketAddr, other: &str) -> Finding {
             ),
             other,
         ),
-        Err(Unmet::Locked) => Finding::good(
+        Err(ProbeError::SignInRequired) => Finding::good(
             "port",
             format!("an MCP server with sign-in serves at `{listen}`"),
         ),

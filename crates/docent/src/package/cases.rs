@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docent_check::{Answered, Target, call};
+use docent_check::{CheckTarget, ToolOutcome, call};
 use docent_search::{DocId, Engine, Reader};
 use serde_json::{Value, json};
 
@@ -29,7 +29,10 @@ pub(crate) struct Case {
 
 /// Asks the server for documents from all over the corpus until enough were found: `search` has them near the top
 /// by their names, and `fetch` gives their text. The same documents give the same cases.
-pub(crate) async fn passed(target: &Target, engine: &dyn Engine) -> Result<Vec<Case>, Problem> {
+pub(crate) async fn passed(
+    target: &CheckTarget,
+    engine: &dyn Engine,
+) -> Result<Vec<Case>, Problem> {
     let ids: Vec<DocId> = engine
         .inventory()
         .await?
@@ -58,7 +61,7 @@ pub(crate) async fn passed(target: &Target, engine: &dyn Engine) -> Result<Vec<C
 }
 
 /// The document, if the search found it and the fetch gave its text.
-fn found(answers: &[Answered], id: &str) -> Option<Case> {
+fn found(answers: &[ToolOutcome], id: &str) -> Option<Case> {
     let [Ok(found), Ok(fetched)] = answers else {
         return None;
     };

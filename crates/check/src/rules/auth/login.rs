@@ -1,69 +1,68 @@
 //! How a login went, step by step.
 
-use super::super::{Fault, Seen, Verdict};
-use crate::survey::{Login, Step};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
+use crate::survey::{LoginFlow, LoginStep};
 
-fn logged(seen: &Seen, judge: impl Fn(&Login) -> Verdict) -> Verdict {
+fn if_login_tried(seen: &ServerSurvey, judge: impl Fn(&LoginFlow) -> RuleVerdict) -> RuleVerdict {
     match &seen.login {
         Some(login) => judge(login),
-        None => {
-            Verdict::Skipped("a login is tried only with `--login`, where the server asks for one")
-        }
+        None => RuleVerdict::Skipped(
+            "a login is tried only with `--login`, where the server asks for one",
+        ),
     }
 }
 
 /// What was wrong with one step, if it was reached.
-fn step(seen: &Seen, wanted: Step) -> Verdict {
-    logged(seen, |login| {
+fn check_step(seen: &ServerSurvey, wanted: LoginStep) -> RuleVerdict {
+    if_login_tried(seen, |login| {
         match login.steps.iter().find(|(step, _)| *step == wanted) {
-            Some((_, fault)) => Verdict::one(fault.clone().map(Fault::new)),
-            None => Verdict::Skipped("the login did not come so far"),
+            Some((_, fault)) => RuleVerdict::from_option(fault.clone().map(RuleViolation::new)),
+            None => RuleVerdict::Skipped("the login did not come so far"),
         }
     })
 }
 
-pub(super) fn register(seen: &Seen) -> Verdict {
-    step(seen, Step::Register)
+pub(super) fn register(seen: &ServerSurvey) -> RuleVerdict {
+    check_step(seen, LoginStep::Register)
 }
 
-pub(super) fn returned(seen: &Seen) -> Verdict {
-    step(seen, Step::Return)
+pub(super) fn redirect_returned(seen: &ServerSurvey) -> RuleVerdict {
+    check_step(seen, LoginStep::Return)
 }
 
-pub(super) fn issuer(seen: &Seen) -> Verdict {
-    step(seen, Step::Issuer)
+pub(super) fn issuer(seen: &ServerSurvey) -> RuleVerdict {
+    check_step(seen, LoginStep::Issuer)
 }
 
-pub(super) fn token(seen: &Seen) -> Verdict {
-    step(seen, Step::Token)
+pub(super) fn token(seen: &ServerSurvey) -> RuleVerdict {
+    check_step(seen, LoginStep::Token)
 }
 
-pub(super) fn refresh(seen: &Seen) -> Verdict {
-    step(seen, Step::Refresh)
+pub(super) fn refresh(seen: &ServerSurvey) -> RuleVerdict {
+    check_step(seen, LoginStep::Refresh)
 }
 
-pub(super) fn accepted(seen: &Seen) -> Verdict {
-    logged(seen, |login| match &login.accepted {
+pub(super) fn accepted(seen: &ServerSurvey) -> RuleVerdict {
+    if_login_tried(seen, |login| match &login.accepted {
         Some(exchange) => {
             let refused = exchange.result().is_none();
-            Verdict::one(
-                refused.then(|| Fault::new("the token of a fresh login is refused").from(exchange)),
-            )
+            RuleVerdict::from_option(refused.then(|| {
+                RuleViolation::new("the token of a fresh login is refused").with_exchange(exchange)
+            }))
         }
-        None => Verdict::Skipped("the login did not come so far"),
+        None => RuleVerdict::Skipped("the login did not come so far"),
     })
 }
 
-pub(super) fn tampered(seen: &Seen) -> Verdict {
-    logged(seen, |login| match &login.tampered {
+pub(super) fn tampered(seen: &ServerSurvey) -> RuleVerdict {
+    if_login_tried(seen, |login| match &login.tampered {
         Some(exchange) => {
             let taken = exchange.result().is_some();
-            Verdict::one(
-                taken.then(|| {
-                    Fault::new("a token that was tampered with is accepted").from(exchange)
-                }),
-            )
+            RuleVerdict::from_option(taken.then(|| {
+                RuleViolation::new("a token that was tampered with is accepted")
+                    .with_exchange(exchange)
+            }))
         }
-        None => Verdict::Skipped("the login did not come so far"),
+        None => RuleVerdict::Skipped("the login did not come so far"),
     })
 }

@@ -2,76 +2,78 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, Warning, text};
-use super::{is_address, offered, server};
-use crate::survey::{Document, SignIn};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, Warning, text};
+use super::{if_sign_in_offered, is_address, server};
+use crate::survey::{MetadataDocument, SignInSurvey};
 
-pub(super) fn server_metadata(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+pub(super) fn server_metadata(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         if sign_in.issuer().is_none() && sign_in.server_json().is_none() {
-            return Verdict::Skipped("no authorization server is named");
+            return RuleVerdict::Skipped("no authorization server is named");
         }
         if sign_in.server_json().is_some() {
-            return Verdict::Judged(Vec::new());
+            return RuleVerdict::Evaluated(Vec::new());
         }
         let tried: Vec<String> = sign_in
             .server
             .iter()
             .map(|document| format!("{}: {}", document.url, document.exchange.received_line()))
             .collect();
-        Verdict::one(Some(
-            Fault::new("the metadata of the authorization server is nowhere")
-                .seen(&tried.join(" | ")),
+        RuleVerdict::from_option(Some(
+            RuleViolation::new("the metadata of the authorization server is nowhere")
+                .with_excerpt(&tried.join(" | ")),
         ))
     })
 }
 
-pub(super) fn server_alias(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+pub(super) fn server_alias(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         if sign_in.server_json().is_none() {
-            return Verdict::Skipped("the metadata of the authorization server was not found");
+            return RuleVerdict::Skipped("the metadata of the authorization server was not found");
         }
         let complete = |found: &Value| {
             !text(found, "issuer").is_empty() && !text(found, "token_endpoint").is_empty()
         };
-        let half = |document: &&Document| {
+        let half = |document: &&MetadataDocument| {
             document.status() == Some(200) && !document.json().is_some_and(complete)
         };
         let found = sign_in.server.iter().find(half);
-        Verdict::one(found.map(|document| {
-            Fault::new(format!(
+        RuleVerdict::from_option(found.map(|document| {
+            RuleViolation::new(format!(
                 "`{}` answers with something else than metadata",
                 document.url
             ))
-            .from(&document.exchange)
+            .with_exchange(&document.exchange)
         }))
     })
 }
 
-pub(super) fn issuer_equal(seen: &Seen) -> Verdict {
-    offered(seen, |sign_in| {
+pub(super) fn issuer_equal(seen: &ServerSurvey) -> RuleVerdict {
+    if_sign_in_offered(seen, |sign_in| {
         let (Some(issuer), Some(found)) = (sign_in.issuer(), sign_in.server_json()) else {
-            return Verdict::Skipped("the metadata of the authorization server was not found");
+            return RuleVerdict::Skipped("the metadata of the authorization server was not found");
         };
         let named = text(found, "issuer");
-        Verdict::one((named != issuer).then(|| {
-            let fault = Fault::new(format!(
+        RuleVerdict::from_option((named != issuer).then(|| {
+            let fault = RuleViolation::new(format!(
                 "`issuer` is `{named}`, the resource names `{issuer}`"
             ))
-            .seen(found);
+            .with_excerpt(found);
             let slash = named.trim_end_matches('/') == issuer.trim_end_matches('/');
             if slash { fault.at_most(Warning) } else { fault }
         }))
     })
 }
 
-pub(super) fn endpoints(seen: &Seen) -> Verdict {
-    server(seen, |found| {
+pub(super) fn endpoints(seen: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(seen, |found| {
         let keys = ["authorization_endpoint", "token_endpoint"];
         let missing = keys
             .into_iter()
             .find(|key| !found.get(key).is_some_and(|url| is_address(seen, url)))?;
-        Some(Fault::new(format!("`{missing}` is no https address")))
+        Some(RuleViolation::new(format!(
+            "`{missing}` is no https address"
+        )))
     })
 }
 
@@ -83,10 +85,11 @@ fn lists(found: &Value, key: &str, value: &str) -> bool {
         .is_some_and(|all| all.iter().any(|one| one == value))
 }
 
-pub(super) fn s256(seen: &Seen) -> Verdict {
-    server(seen, |found| {
+pub(super) fn s256(seen: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(seen, |found| {
         let good = lists(found, "code_challenge_methods_supported", "S256");
-        (!good).then(|| Fault::new("`code_challenge_methods_supported` does not list `S256`"))
+        (!good)
+            .then(|| RuleViolation::new("`code_challenge_methods_supported` does not list `S256`"))
     })
 }
 
@@ -94,42 +97,48 @@ fn by_document(found: &Value) -> bool {
     found.get("client_id_metadata_document_supported") == Some(&Value::Bool(true))
 }
 
-pub(super) fn registration(seen: &Seen) -> Verdict {
-    server(seen, |found| {
+pub(super) fn registration(seen: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(seen, |found| {
         let good = by_document(found) || !text(found, "registration_endpoint").is_empty();
         (!good).then(|| {
-            Fault::new("clients can register neither by a metadata document nor dynamically")
+            RuleViolation::new(
+                "clients can register neither by a metadata document nor dynamically",
+            )
         })
     })
 }
 
-pub(super) fn metadata_clients(seen: &Seen) -> Verdict {
+pub(super) fn metadata_clients(seen: &ServerSurvey) -> RuleVerdict {
     let knows = seen
         .sign_in
         .as_ref()
-        .and_then(SignIn::server_json)
+        .and_then(SignInSurvey::server_json)
         .is_some_and(by_document);
     if !knows {
-        return Verdict::Skipped("clients are not known by metadata documents");
+        return RuleVerdict::Skipped("clients are not known by metadata documents");
     }
-    server(seen, |found| {
+    check_server_metadata(seen, |found| {
         let good = lists(found, "token_endpoint_auth_methods_supported", "none");
-        (!good).then(|| Fault::new("`token_endpoint_auth_methods_supported` does not list `none`"))
+        (!good).then(|| {
+            RuleViolation::new("`token_endpoint_auth_methods_supported` does not list `none`")
+        })
     })
 }
 
-pub(super) fn iss(seen: &Seen) -> Verdict {
-    server(seen, |found| {
+pub(super) fn iss(seen: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(seen, |found| {
         let good =
             found.get("authorization_response_iss_parameter_supported") == Some(&Value::Bool(true));
-        (!good).then(|| Fault::new("`authorization_response_iss_parameter_supported` is not true"))
+        (!good).then(|| {
+            RuleViolation::new("`authorization_response_iss_parameter_supported` is not true")
+        })
     })
 }
 
-pub(super) fn refresh(seen: &Seen) -> Verdict {
-    server(seen, |found| {
+pub(super) fn refresh(seen: &ServerSurvey) -> RuleVerdict {
+    check_server_metadata(seen, |found| {
         // Left out, the list means authorization code and implicit.
         let good = lists(found, "grant_types_supported", "refresh_token");
-        (!good).then(|| Fault::new("`grant_types_supported` does not list `refresh_token`"))
+        (!good).then(|| RuleViolation::new("`grant_types_supported` does not list `refresh_token`"))
     })
 }

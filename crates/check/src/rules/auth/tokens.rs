@@ -2,38 +2,40 @@
 
 use serde_json::Value;
 
-use super::super::{Call, Fault, Seen, Verdict, Warning};
-use super::asked;
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, SurveyedCall, Warning};
+use super::if_challenged;
 
-pub(super) fn forged_tokens(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
+pub(super) fn forged_tokens(seen: &ServerSurvey) -> RuleVerdict {
+    if_challenged(seen, |sign_in| {
         let wrong = sign_in
             .forged
             .iter()
-            .filter(|(_, exchange)| !exchange.is_unsent() && exchange.status() != Some(401));
-        let fault = |(what, exchange): &(&str, std::sync::Arc<crate::exchange::Exchange>)| {
-            let status = exchange
-                .status()
-                .map_or("nothing".to_owned(), |status| format!("status {status}"));
-            let fault =
-                Fault::new(format!("{what} is answered with {status}, not 401")).from(exchange);
-            // Refused in another way, it is refused all the same.
-            let let_in = exchange
-                .received()
-                .is_some_and(crate::exchange::Received::is_ok);
-            if let_in {
-                fault
-            } else {
-                fault.at_most(Warning)
-            }
-        };
-        Verdict::Judged(wrong.map(fault).collect())
+            .filter(|(_, exchange)| !exchange.was_not_sent() && exchange.status() != Some(401));
+        let fault =
+            |(what, exchange): &(&str, std::sync::Arc<crate::exchange::RecordedExchange>)| {
+                let status = exchange
+                    .status()
+                    .map_or("nothing".to_owned(), |status| format!("status {status}"));
+                let fault =
+                    RuleViolation::new(format!("{what} is answered with {status}, not 401"))
+                        .with_exchange(exchange);
+                // Refused in another way, it is refused all the same.
+                let let_in = exchange
+                    .received()
+                    .is_some_and(crate::exchange::ReceivedResponse::is_ok);
+                if let_in {
+                    fault
+                } else {
+                    fault.at_most(Warning)
+                }
+            };
+        RuleVerdict::Evaluated(wrong.map(fault).collect())
     })
 }
 
-pub(super) fn invalid_token(seen: &Seen) -> Verdict {
-    asked(seen, |sign_in| {
-        let header = |exchange: &crate::exchange::Exchange| {
+pub(super) fn invalid_token(seen: &ServerSurvey) -> RuleVerdict {
+    if_challenged(seen, |sign_in| {
+        let header = |exchange: &crate::exchange::RecordedExchange| {
             let received = exchange
                 .received()
                 .filter(|received| received.status == 401);
@@ -47,13 +49,14 @@ pub(super) fn invalid_token(seen: &Seen) -> Verdict {
         let silent = sign_in.forged.iter().find(|(_, exchange)| {
             header(exchange).is_some_and(|header| !header.contains("invalid_token"))
         });
-        Verdict::one(silent.map(|(what, exchange)| {
-            Fault::new(format!("{what} is refused without `invalid_token`")).from(exchange)
+        RuleVerdict::from_option(silent.map(|(what, exchange)| {
+            RuleViolation::new(format!("{what} is refused without `invalid_token`"))
+                .with_exchange(exchange)
         }))
     })
 }
 
-pub(super) fn tool_challenge(seen: &Seen) -> Verdict {
+pub(super) fn tool_challenge(seen: &ServerSurvey) -> RuleVerdict {
     let challenged: Vec<_> = seen
         .calls
         .iter()
@@ -63,19 +66,19 @@ pub(super) fn tool_challenge(seen: &Seen) -> Verdict {
         })
         .collect();
     if challenged.is_empty() {
-        return Verdict::Skipped("no tool asks for sign-in");
+        return RuleVerdict::Skipped("no tool asks for sign-in");
     }
-    let fault = |(call, meta): (&Call, &Value)| {
+    let fault = |(call, meta): (&SurveyedCall, &Value)| {
         let words = meta.to_string();
         let good =
             words.contains("error=") && words.contains("error_description=") && call.is_error();
         (!good).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the challenge of `{}` lacks `error`, `error_description` or `isError`",
                 call.tool
             ))
-            .seen(meta)
+            .with_excerpt(meta)
         })
     };
-    Verdict::Judged(challenged.into_iter().filter_map(fault).collect())
+    RuleVerdict::Evaluated(challenged.into_iter().filter_map(fault).collect())
 }

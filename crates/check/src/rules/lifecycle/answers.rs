@@ -1,64 +1,66 @@
 //! A greeting that failed, into what really came back and what to do about exactly that.
 
-use super::super::{Fault, Seen, Verdict};
-use crate::exchange::{Exchange, Failure, ProgramOutput, Received};
-use crate::text::shown;
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
+use crate::exchange::{ExchangeError, ProgramOutput, ReceivedResponse, RecordedExchange};
+use crate::text::printable;
 
 /// The most characters of an address or a message in a finding.
 const MAX_SHOWN: usize = 120;
 
-pub(super) fn answers(seen: &Seen) -> Verdict {
-    if seen.is_open || (seen.is_locked && !seen.has_token) {
-        return Verdict::Judged(Vec::new());
+pub(super) fn answers(seen: &ServerSurvey) -> RuleVerdict {
+    if seen.is_connected || (seen.requires_sign_in && !seen.has_token) {
+        return RuleVerdict::Evaluated(Vec::new());
     }
     let Some((_, greeted)) = seen.greetings.first() else {
         let url = seen.url.as_deref().unwrap_or_default();
-        let fault = Fault::new(format!("`{url}` is not an http or https address"));
+        let fault = RuleViolation::new(format!("`{url}` is not an http or https address"));
         let fault = fault.fix("give an address such as `https://docs.example.org/mcp`");
-        return Verdict::one(Some(fault));
+        return RuleVerdict::from_option(Some(fault));
     };
     let (what, fix) = match &greeted.outcome {
-        Err(failure) => failed(failure, seen),
+        Err(failure) => explain_failure(failure, seen),
         Ok(received) if seen.is_http() => received_over_http(greeted, received, seen),
         Ok(received) => received_from_program(greeted, received),
     };
-    Verdict::one(Some(Fault::new(what).from(greeted).fix(fix)))
+    RuleVerdict::from_option(Some(
+        RuleViolation::new(what).with_exchange(greeted).fix(fix),
+    ))
 }
 
 /// What a failure means, and its cure.
-fn failed(failure: &Failure, seen: &Seen) -> (String, &'static str) {
+fn explain_failure(failure: &ExchangeError, seen: &ServerSurvey) -> (String, &'static str) {
     let fix = match failure {
-        Failure::ConnectionRefused => {
+        ExchangeError::ConnectionRefused => {
             "start the server, or correct the port: nothing listens at this one"
         }
-        Failure::NoSuchHost => "correct the host's name, or publish it in DNS",
-        Failure::Tls(why) if why.contains("certificate") => {
+        ExchangeError::NoSuchHost => "correct the host's name, or publish it in DNS",
+        ExchangeError::Tls(why) if why.contains("certificate") => {
             "install a certificate for this very name that public authorities vouch for, with its whole chain"
         }
-        Failure::Tls(_) => "serve TLS at this port, or give the address with `http://`",
-        Failure::NotHttp(_) if seen.is_https => "serve HTTP at this port",
-        Failure::NotHttp(_) => "serve HTTP at this port, or give the address with `https://`",
-        Failure::TimedOut(_) if seen.is_http() => {
+        ExchangeError::Tls(_) => "serve TLS at this port, or give the address with `http://`",
+        ExchangeError::NotHttp(_) if seen.is_https => "serve HTTP at this port",
+        ExchangeError::NotHttp(_) => "serve HTTP at this port, or give the address with `https://`",
+        ExchangeError::TimedOut(_) if seen.is_http() => {
             "answer within seconds; look for a firewall that drops packets, or raise `--timeout`"
         }
-        Failure::TimedOut(output) => return silent(output),
-        Failure::TooLarge(_) | Failure::TooMuchJson(_) | Failure::Flooded(_) => {
-            "answer `initialize` with a short message of its own"
-        }
-        Failure::NotStarted {
+        ExchangeError::TimedOut(output) => return explain_silence(output),
+        ExchangeError::TooLarge(_)
+        | ExchangeError::TooMuchJson(_)
+        | ExchangeError::TooManyLines(_) => "answer `initialize` with a short message of its own",
+        ExchangeError::NotStarted {
             is_missing: true, ..
         } => "correct the command, or install it; it is looked for in the folders of PATH",
-        Failure::NotStarted { .. } => "make the file executable, and name the program itself",
-        Failure::Ended(output) => return ended(output),
-        Failure::Unreachable(_) | Failure::OutOfReach => {
+        ExchangeError::NotStarted { .. } => "make the file executable, and name the program itself",
+        ExchangeError::Ended(output) => return explain_exit(output),
+        ExchangeError::Unreachable(_) | ExchangeError::OutOfReach => {
             "check host and port, and the network in between"
         }
-        Failure::Spent => "check again; the check had no time left",
+        ExchangeError::BudgetSpent => "check again; the check had no time left",
     };
     (failure.to_string(), fix)
 }
 
-fn ended(output: &ProgramOutput) -> (String, &'static str) {
+fn explain_exit(output: &ProgramOutput) -> (String, &'static str) {
     let status = output.status.as_deref();
     let status = status.map_or_else(String::new, |status| format!(" with {status}"));
     let what = format!("the program ended{status} before it answered `initialize`");
@@ -72,7 +74,7 @@ fn ended(output: &ProgramOutput) -> (String, &'static str) {
     (what, fix)
 }
 
-fn silent(output: &ProgramOutput) -> (String, &'static str) {
+fn explain_silence(output: &ProgramOutput) -> (String, &'static str) {
     if output.stray.is_some() {
         let what = "the program writes something other than JSON to stdout, and no answer";
         let fix = "write logs to stderr; answer each line on stdin with one line of JSON on stdout";
@@ -83,8 +85,11 @@ fn silent(output: &ProgramOutput) -> (String, &'static str) {
     (what.to_owned(), fix)
 }
 
-fn received_from_program(greeted: &Exchange, _: &Received) -> (String, &'static str) {
-    refused(greeted).unwrap_or_else(|| {
+fn received_from_program(
+    greeted: &RecordedExchange,
+    _: &ReceivedResponse,
+) -> (String, &'static str) {
+    json_rpc_refusal(greeted).unwrap_or_else(|| {
         (
             "the answer to `initialize` is not a JSON-RPC answer to it".to_owned(),
             "answer with `jsonrpc`, the same `id`, and `result`",
@@ -93,11 +98,11 @@ fn received_from_program(greeted: &Exchange, _: &Received) -> (String, &'static 
 }
 
 /// A refusal in the words of JSON-RPC.
-fn refused(greeted: &Exchange) -> Option<(String, &'static str)> {
+fn json_rpc_refusal(greeted: &RecordedExchange) -> Option<(String, &'static str)> {
     let error = greeted.error()?;
     let said = error.get("message").and_then(serde_json::Value::as_str);
-    let said = shown(said.unwrap_or("no message"), MAX_SHOWN);
-    let code = greeted.code().unwrap_or_default();
+    let said = printable(said.unwrap_or("no message"), MAX_SHOWN);
+    let code = greeted.error_code().unwrap_or_default();
     Some((
         format!("the server refuses `initialize` with code {code}: {said}"),
         "answer `initialize` in a revision from 2024-11-05 on, or `server/discover` in 2026-07-28",
@@ -105,14 +110,14 @@ fn refused(greeted: &Exchange) -> Option<(String, &'static str)> {
 }
 
 fn received_over_http(
-    greeted: &Exchange,
-    received: &Received,
-    seen: &Seen,
+    greeted: &RecordedExchange,
+    received: &ReceivedResponse,
+    seen: &ServerSurvey,
 ) -> (String, &'static str) {
     let status = received.status;
     if let 300..=399 = status {
         let location = received.header("location").unwrap_or("nowhere");
-        let location = shown(location, MAX_SHOWN);
+        let location = printable(location, MAX_SHOWN);
         return (
             format!(
                 "the server answers `initialize` with status {status} and leads to `{location}`"
@@ -127,23 +132,23 @@ fn received_over_http(
         );
     }
     if status < 300 {
-        return answered(greeted, received);
+        return explain_success_status(greeted, received);
     }
-    let body = body(received);
-    if let Some((said, _)) = refused(greeted) {
+    let body = describe_body(received);
+    if let Some((said, _)) = json_rpc_refusal(greeted) {
         return (
             format!("{said} (status {status})"),
-            refusal(status, received),
+            status_fix(status, received),
         );
     }
     (
         format!("the server answers `initialize` with status {status} and {body}"),
-        refusal(status, received),
+        status_fix(status, received),
     )
 }
 
 /// The cure for a status that refuses.
-fn refusal(status: u16, received: &Received) -> &'static str {
+fn status_fix(status: u16, received: &ReceivedResponse) -> &'static str {
     let is_page = is_page(received);
     match status {
         400 => "look at what it says: the request is the one that ChatGPT sends",
@@ -170,8 +175,11 @@ fn refusal(status: u16, received: &Received) -> &'static str {
 }
 
 /// A success that is no answer.
-fn answered(greeted: &Exchange, received: &Received) -> (String, &'static str) {
-    if let Some(refused) = refused(greeted) {
+fn explain_success_status(
+    greeted: &RecordedExchange,
+    received: &ReceivedResponse,
+) -> (String, &'static str) {
+    if let Some(refused) = json_rpc_refusal(greeted) {
         return refused;
     }
     let status = received.status;
@@ -197,20 +205,23 @@ fn answered(greeted: &Exchange, received: &Received) -> (String, &'static str) {
             "send the answer as an event of the stream before it ends",
         ),
         _ if is_page(received) => (
-            format!("a web page answers `initialize`: {}", body(received)),
+            format!(
+                "a web page answers `initialize`: {}",
+                describe_body(received)
+            ),
             "correct the path; this is where people go, and MCP endpoints often end in `/mcp`",
         ),
         _ => (
             format!(
                 "the answer to `initialize` is neither JSON nor an event stream, but {}",
-                body(received)
+                describe_body(received)
             ),
             "set the `Content-Type` of answers to `application/json` or `text/event-stream`",
         ),
     }
 }
 
-fn is_page(received: &Received) -> bool {
+fn is_page(received: &ReceivedResponse) -> bool {
     let start: String = received.text.trim_start().chars().take(15).collect();
     let start = start.to_ascii_lowercase();
     received.kind == "text/html"
@@ -219,13 +230,13 @@ fn is_page(received: &Received) -> bool {
 }
 
 /// What the body is, in words.
-fn body(received: &Received) -> String {
+fn describe_body(received: &ReceivedResponse) -> String {
     if received.bytes == 0 {
         return "an empty body".to_owned();
     }
     let kind = match received.kind.as_str() {
         "" => "a body without a content type".to_owned(),
-        kind => format!("`{}`", shown(kind, MAX_SHOWN)),
+        kind => format!("`{}`", printable(kind, MAX_SHOWN)),
     };
     match title(received) {
         Some(title) => format!("{kind}, a page called `{title}`"),
@@ -234,10 +245,10 @@ fn body(received: &Received) -> String {
 }
 
 /// The title of a page.
-fn title(received: &Received) -> Option<String> {
+fn title(received: &ReceivedResponse) -> Option<String> {
     let lower = received.text.to_ascii_lowercase();
     let from = lower.find("<title>")? + "<title>".len();
     let to = lower.get(from..)?.find("</title>")?;
     let title = received.text.get(from..from + to)?.trim();
-    (!title.is_empty()).then(|| shown(title, MAX_SHOWN))
+    (!title.is_empty()).then(|| printable(title, MAX_SHOWN))
 }

@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, text, within};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, at_path, text};
 
 const LISTS: [(&str, &str, &str); 2] = [
     ("resources", "resources/list", "resources"),
     ("prompts", "prompts/list", "prompts"),
 ];
 
-pub(super) fn declared(seen: &Seen) -> Verdict {
-    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
+pub(super) fn declared(seen: &ServerSurvey) -> RuleVerdict {
+    let is_declared =
+        |name: &str| at_path(&seen.initialize_result, &["capabilities", name]).is_some();
     let declared = LISTS.into_iter().filter(|(name, ..)| is_declared(name));
     let fault = |(probe, method, key): (&str, &str, &str)| {
         let listed = seen.probe(probe)?;
@@ -19,27 +20,28 @@ pub(super) fn declared(seen: &Seen) -> Verdict {
             .and_then(|result| result.get(key))
             .is_some_and(Value::is_array);
         (!good).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{key}` are declared, but `{method}` returns no list"
             ))
-            .from(listed)
+            .with_exchange(listed)
         })
     };
     let declared: Vec<_> = declared.collect();
     if declared.is_empty() {
-        return Verdict::Skipped("neither resources nor prompts are declared");
+        return RuleVerdict::Skipped("neither resources nor prompts are declared");
     }
-    Verdict::Judged(declared.into_iter().filter_map(fault).collect())
+    RuleVerdict::Evaluated(declared.into_iter().filter_map(fault).collect())
 }
 
-pub(super) fn undeclared(seen: &Seen) -> Verdict {
-    let is_declared = |name: &str| within(&seen.hello, &["capabilities", name]).is_some();
+pub(super) fn undeclared(seen: &ServerSurvey) -> RuleVerdict {
+    let is_declared =
+        |name: &str| at_path(&seen.initialize_result, &["capabilities", name]).is_some();
     let undeclared: Vec<_> = LISTS
         .into_iter()
         .filter(|(name, ..)| !is_declared(name))
         .collect();
     if undeclared.is_empty() {
-        return Verdict::Skipped("resources and prompts are declared");
+        return RuleVerdict::Skipped("resources and prompts are declared");
     }
     let fault = |(probe, method, key): (&str, &str, &str)| {
         let listed = seen.probe(probe)?;
@@ -49,17 +51,17 @@ pub(super) fn undeclared(seen: &Seen) -> Verdict {
             .is_some_and(Value::is_array);
         let refused = listed.error().is_some();
         (!empty && !refused).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{method}` is neither answered nor refused cleanly"
             ))
-            .from(listed)
+            .with_exchange(listed)
         })
     };
-    Verdict::Judged(undeclared.into_iter().filter_map(fault).collect())
+    RuleVerdict::Evaluated(undeclared.into_iter().filter_map(fault).collect())
 }
 
 /// What is wrong with the first entry that lacks something.
-pub(super) fn entries(seen: &Seen) -> Verdict {
+pub(super) fn entries(seen: &ServerSurvey) -> RuleVerdict {
     let listed = |(probe, _, key): (&'static str, &str, &str)| {
         let exchange = seen.probe(probe)?;
         let all = exchange.result()?.get(key)?.as_array()?;
@@ -67,7 +69,7 @@ pub(super) fn entries(seen: &Seen) -> Verdict {
     };
     let lists: Vec<_> = LISTS.into_iter().filter_map(listed).collect();
     if lists.is_empty() {
-        return Verdict::Skipped("there are neither resources nor prompts");
+        return RuleVerdict::Skipped("there are neither resources nor prompts");
     }
     let faults = lists.into_iter().filter_map(|(key, exchange, all)| {
         let wanted: &[&str] = if key == "resources" {
@@ -81,9 +83,9 @@ pub(super) fn entries(seen: &Seen) -> Verdict {
             "an entry of `{key}` lacks its `{}`",
             wanted.join("` or its `")
         );
-        let mut fault = Fault::new(what).seen(bad);
+        let mut fault = RuleViolation::new(what).with_excerpt(bad);
         fault.sent = exchange.sent_line();
         Some(fault)
     });
-    Verdict::Judged(faults.collect())
+    RuleVerdict::Evaluated(faults.collect())
 }

@@ -2,40 +2,40 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey};
 use super::is_scope;
-use crate::exchange::Exchange;
+use crate::exchange::RecordedExchange;
 
-pub(super) fn ping(seen: &Seen) -> Verdict {
+pub(super) fn ping(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.legacy {
-        return Verdict::Skipped("the server does not know `initialize`");
+        return RuleVerdict::Skipped("the server does not know `initialize`");
     }
     match seen.probe("ping") {
         Some(ping) => {
             let good = ping.result().is_some_and(Value::is_object);
-            Verdict::one(
-                (!good).then(|| Fault::new("`ping` is not answered with an object").from(ping)),
-            )
+            RuleVerdict::from_option((!good).then(|| {
+                RuleViolation::new("`ping` is not answered with an object").with_exchange(ping)
+            }))
         }
-        None => Verdict::Skipped("it was not asked"),
+        None => RuleVerdict::Skipped("it was not asked"),
     }
 }
 
-pub(super) fn unknown_method(seen: &Seen) -> Verdict {
+pub(super) fn unknown_method(seen: &ServerSurvey) -> RuleVerdict {
     let Some(asked) = seen.probe("unknown-method") else {
-        return Verdict::Skipped("it was not asked");
+        return RuleVerdict::Skipped("it was not asked");
     };
-    let what = match (asked.code(), asked.result()) {
-        (Some(-32601), _) => return Verdict::Judged(Vec::new()),
+    let what = match (asked.error_code(), asked.result()) {
+        (Some(-32601), _) => return RuleVerdict::Evaluated(Vec::new()),
         (Some(code), _) => format!("a method that does not exist is refused with code {code}"),
         (None, Some(_)) => "a method that does not exist gets a result".to_owned(),
         (None, None) => "a method that does not exist gets no JSON-RPC error".to_owned(),
     };
-    Verdict::one(Some(Fault::new(what).from(asked)))
+    RuleVerdict::from_option(Some(RuleViolation::new(what).with_exchange(asked)))
 }
 
-pub(super) fn ids_repeated(seen: &Seen) -> Verdict {
-    let wrong = |exchange: &&std::sync::Arc<Exchange>| {
+pub(super) fn ids_repeated(seen: &ServerSurvey) -> RuleVerdict {
+    let wrong = |exchange: &&std::sync::Arc<RecordedExchange>| {
         let Some(id) = &exchange.sent.id else {
             return false;
         };
@@ -54,15 +54,16 @@ pub(super) fn ids_repeated(seen: &Seen) -> Verdict {
                 .find(is_result)
                 .is_some_and(foreign)
     };
-    let fault = |exchange: &std::sync::Arc<Exchange>| {
-        Fault::new("an answer does not repeat the id of its request").from(exchange)
+    let fault = |exchange: &std::sync::Arc<RecordedExchange>| {
+        RuleViolation::new("an answer does not repeat the id of its request")
+            .with_exchange(exchange)
     };
-    Verdict::Judged(seen.log.iter().filter(wrong).take(3).map(fault).collect())
+    RuleVerdict::Evaluated(seen.log.iter().filter(wrong).take(3).map(fault).collect())
 }
 
 /// The results that came back in the newer revision.
-fn modern_results(seen: &Seen) -> impl Iterator<Item = (&Exchange, &Value)> {
-    let is_modern = |exchange: &&std::sync::Arc<Exchange>| {
+fn modern_results(seen: &ServerSurvey) -> impl Iterator<Item = (&RecordedExchange, &Value)> {
+    let is_modern = |exchange: &&std::sync::Arc<RecordedExchange>| {
         exchange
             .sent
             .body
@@ -72,16 +73,17 @@ fn modern_results(seen: &Seen) -> impl Iterator<Item = (&Exchange, &Value)> {
     log.filter_map(|exchange| Some((exchange.as_ref(), exchange.result()?)))
 }
 
-pub(super) fn result_type(seen: &Seen) -> Verdict {
+pub(super) fn result_type(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.modern {
-        return Verdict::Skipped("the server does not speak 2026-07-28");
+        return RuleVerdict::Skipped("the server does not speak 2026-07-28");
     }
-    let lacks =
-        |(_, result): &(&Exchange, &Value)| !result.get("resultType").is_some_and(Value::is_string);
-    let fault = |(exchange, _): (&Exchange, &Value)| {
-        Fault::new("a result of 2026-07-28 has no `resultType`").from(exchange)
+    let lacks = |(_, result): &(&RecordedExchange, &Value)| {
+        !result.get("resultType").is_some_and(Value::is_string)
     };
-    Verdict::Judged(
+    let fault = |(exchange, _): (&RecordedExchange, &Value)| {
+        RuleViolation::new("a result of 2026-07-28 has no `resultType`").with_exchange(exchange)
+    };
+    RuleVerdict::Evaluated(
         modern_results(seen)
             .filter(lacks)
             .take(3)
@@ -90,9 +92,9 @@ pub(super) fn result_type(seen: &Seen) -> Verdict {
     )
 }
 
-pub(super) fn cache_hints(seen: &Seen) -> Verdict {
+pub(super) fn cache_hints(seen: &ServerSurvey) -> RuleVerdict {
     if !seen.modern {
-        return Verdict::Skipped("the server does not speak 2026-07-28");
+        return RuleVerdict::Skipped("the server does not speak 2026-07-28");
     }
     let methods = [
         "tools/list",
@@ -101,7 +103,7 @@ pub(super) fn cache_hints(seen: &Seen) -> Verdict {
         "resources/templates/list",
         "resources/read",
     ];
-    let is_list = |(exchange, _): &(&Exchange, &Value)| {
+    let is_list = |(exchange, _): &(&RecordedExchange, &Value)| {
         methods.iter().any(|method| {
             exchange
                 .sent
@@ -109,14 +111,15 @@ pub(super) fn cache_hints(seen: &Seen) -> Verdict {
                 .contains(&format!("\"method\":\"{method}\""))
         })
     };
-    let lacks = |(_, result): &(&Exchange, &Value)| {
+    let lacks = |(_, result): &(&RecordedExchange, &Value)| {
         !result.get("ttlMs").is_some_and(Value::is_u64)
             || !result.get("cacheScope").is_some_and(is_scope)
     };
-    let fault = |(exchange, _): (&Exchange, &Value)| {
-        Fault::new("a list of 2026-07-28 has no proper `ttlMs` and `cacheScope`").from(exchange)
+    let fault = |(exchange, _): (&RecordedExchange, &Value)| {
+        RuleViolation::new("a list of 2026-07-28 has no proper `ttlMs` and `cacheScope`")
+            .with_exchange(exchange)
     };
-    Verdict::Judged(
+    RuleVerdict::Evaluated(
         modern_results(seen)
             .filter(is_list)
             .filter(lacks)
@@ -126,7 +129,7 @@ pub(super) fn cache_hints(seen: &Seen) -> Verdict {
     )
 }
 
-pub(super) fn json_output(seen: &Seen) -> Verdict {
+pub(super) fn json_output(seen: &ServerSurvey) -> RuleVerdict {
     let garbled = seen
         .log
         .iter()
@@ -136,5 +139,7 @@ pub(super) fn json_output(seen: &Seen) -> Verdict {
     } else {
         "the program prints something to stdout that is not JSON"
     };
-    Verdict::one(garbled.map(|exchange| Fault::new(what).from(exchange)))
+    RuleVerdict::from_option(
+        garbled.map(|exchange| RuleViolation::new(what).with_exchange(exchange)),
+    )
 }

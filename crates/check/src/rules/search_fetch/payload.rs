@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::{Call, Fault, Purpose, Seen, Verdict, of_calls};
+use super::super::{
+    CallPurpose, RuleVerdict, RuleViolation, ServerSurvey, SurveyedCall, for_calls,
+};
 use crate::report::Severity::Warning;
 
 /// One fault for each tool is enough: the same mistake stands in every answer.
-pub(super) fn once(verdict: Verdict) -> Verdict {
-    let Verdict::Judged(faults) = verdict else {
+pub(super) fn dedupe_violations(verdict: RuleVerdict) -> RuleVerdict {
+    let RuleVerdict::Evaluated(faults) = verdict else {
         return verdict;
     };
-    let mut kept: Vec<Fault> = Vec::new();
+    let mut kept: Vec<RuleViolation> = Vec::new();
     for fault in faults {
         if !kept.iter().any(|known| known.message == fault.message) {
             kept.push(fault);
         }
     }
-    Verdict::Judged(kept)
+    RuleVerdict::Evaluated(kept)
 }
 
 fn texts(result: &Value) -> Vec<&str> {
@@ -32,8 +34,8 @@ fn texts(result: &Value) -> Vec<&str> {
         .collect()
 }
 
-pub(super) fn one_text(seen: &Seen) -> Verdict {
-    once(of_calls(seen, Purpose::PAIR, |call| {
+pub(super) fn one_text(seen: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(seen, CallPurpose::PAIR, |call| {
         let result = call.success()?;
         let items = result
             .get("content")
@@ -44,33 +46,36 @@ pub(super) fn one_text(seen: &Seen) -> Verdict {
         match texts.as_slice() {
             [text] if items == 1 => match serde_json::from_str::<Value>(text) {
                 Ok(value) if value.is_object() => None,
-                Ok(_) => Some(Fault::new(format!(
+                Ok(_) => Some(RuleViolation::new(format!(
                     "the text of `{tool}` is JSON, but not an object"
                 ))),
-                Err(_) => Some(Fault::new(format!("the text of `{tool}` is not JSON"))),
+                Err(_) => Some(RuleViolation::new(format!(
+                    "the text of `{tool}` is not JSON"
+                ))),
             },
-            _ => Some(Fault::new(format!(
+            _ => Some(RuleViolation::new(format!(
                 "`{tool}` returns {items} items of content, not one text"
             ))),
         }
     }))
 }
 
-pub(super) fn structured(seen: &Seen) -> Verdict {
-    once(of_calls(seen, Purpose::PAIR, |call| {
+pub(super) fn structured(seen: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(seen, CallPurpose::PAIR, |call| {
         let result = call.success()?;
         let tool = &call.tool;
         let Some(structured) = result.get("structuredContent") else {
             // Older samples of OpenAI's have the text alone, and work.
             return Some(
-                Fault::new(format!("`{tool}` returns no `structuredContent`")).at_most(Warning),
+                RuleViolation::new(format!("`{tool}` returns no `structuredContent`"))
+                    .at_most(Warning),
             );
         };
         let text = texts(result)
             .first()
             .and_then(|text| serde_json::from_str::<Value>(text).ok())?;
         (text != *structured).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the text of `{tool}` is not its `structuredContent`"
             ))
         })
@@ -78,15 +83,15 @@ pub(super) fn structured(seen: &Seen) -> Verdict {
 }
 
 /// The payload of a search that succeeded.
-fn payload(call: &Call) -> Option<Value> {
+fn payload(call: &SurveyedCall) -> Option<Value> {
     call.success().map(|_| call.payload().unwrap_or_default())
 }
 
-pub(super) fn results_form(seen: &Seen) -> Verdict {
-    once(of_calls(seen, Purpose::SEARCHES, |call| {
+pub(super) fn results_form(seen: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(seen, CallPurpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let Some(results) = payload.get("results").and_then(Value::as_array) else {
-            return Some(Fault::new("`search` returns no list `results`"));
+            return Some(RuleViolation::new("`search` returns no list `results`"));
         };
         let wrong = |result: &Value| {
             ["id", "title", "url"]
@@ -94,55 +99,59 @@ pub(super) fn results_form(seen: &Seen) -> Verdict {
                 .find(|key| !result.get(key).is_some_and(Value::is_string))
         };
         let key = results.iter().find_map(wrong)?;
-        Some(Fault::new(format!(
+        Some(RuleViolation::new(format!(
             "a result of `search` has no text `{key}`"
         )))
     }))
 }
 
-pub(super) fn results_alone(seen: &Seen) -> Verdict {
-    once(of_calls(seen, Purpose::SEARCHES, |call| {
+pub(super) fn results_alone(seen: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(seen, CallPurpose::SEARCHES, |call| {
         let payload = payload(call)?;
         let members = payload.as_object()?;
         let other = members.keys().find(|key| *key != "results")?;
         members
             .contains_key("results")
-            .then(|| Fault::new(format!("`search` returns `{other}` beside `results`")))
+            .then(|| RuleViolation::new(format!("`search` returns `{other}` beside `results`")))
     }))
 }
 
-pub(super) fn document_form(seen: &Seen) -> Verdict {
-    once(of_calls(seen, &[Purpose::Fetch], |call| {
+pub(super) fn document_form(seen: &ServerSurvey) -> RuleVerdict {
+    dedupe_violations(for_calls(seen, &[CallPurpose::Fetch], |call| {
         let document = payload(call)?;
         let missing = ["id", "title", "text", "url"]
             .into_iter()
             .find(|key| !document.get(key).is_some_and(Value::is_string));
         if let Some(key) = missing {
-            return Some(Fault::new(format!("`fetch` returns no text `{key}`")));
+            return Some(RuleViolation::new(format!(
+                "`fetch` returns no text `{key}`"
+            )));
         }
         let good = match document.get("metadata") {
             None => true,
             Some(Value::Object(metadata)) => metadata.values().all(Value::is_string),
             Some(_) => false,
         };
-        (!good).then(|| Fault::new("`metadata` of `fetch` is no object of texts").at_most(Warning))
+        (!good).then(|| {
+            RuleViolation::new("`metadata` of `fetch` is no object of texts").at_most(Warning)
+        })
     }))
 }
 
 /// Every url that was returned, with its call.
-fn urls(seen: &Seen) -> Vec<(&Call, String)> {
+fn urls(seen: &ServerSurvey) -> Vec<(&SurveyedCall, String)> {
     let mut urls = Vec::new();
     for call in seen
         .calls
         .iter()
-        .filter(|call| Purpose::PAIR.contains(&call.purpose))
+        .filter(|call| CallPurpose::PAIR.contains(&call.purpose))
     {
         urls.extend(
-            call.found()
+            call.returned_results()
                 .into_iter()
                 .filter_map(|found| Some((call, found.url?))),
         );
-        if call.purpose == Purpose::Fetch {
+        if call.purpose == CallPurpose::Fetch {
             let url = call
                 .payload()
                 .and_then(|document| document.get("url")?.as_str().map(str::to_owned));
@@ -152,9 +161,9 @@ fn urls(seen: &Seen) -> Vec<(&Call, String)> {
     urls
 }
 
-const NO_RESULTS: Verdict = Verdict::Skipped("`search` returned nothing");
+const NO_RESULTS: RuleVerdict = RuleVerdict::Skipped("`search` returned nothing");
 
-pub(super) fn url_absolute(seen: &Seen) -> Verdict {
+pub(super) fn url_absolute(seen: &ServerSurvey) -> RuleVerdict {
     let urls = urls(seen);
     if urls.is_empty() {
         return NO_RESULTS;
@@ -169,21 +178,22 @@ pub(super) fn url_absolute(seen: &Seen) -> Verdict {
             })
     };
     let wrong = urls.iter().find(|(_, url)| !good(url));
-    Verdict::one(wrong.map(|(call, url)| {
-        Fault::new(format!("`{}` returns the url `{url}`", call.tool)).from(&call.exchange)
+    RuleVerdict::from_option(wrong.map(|(call, url)| {
+        RuleViolation::new(format!("`{}` returns the url `{url}`", call.tool))
+            .with_exchange(&call.exchange)
     }))
 }
 
-pub(super) fn url_cites(seen: &Seen) -> Verdict {
+pub(super) fn url_cites(seen: &ServerSurvey) -> RuleVerdict {
     // Answers to questions that nobody asks may hold a notice, which is no document; and a notice that
     // comes with every answer is one result among many.
-    let mut urls: BTreeMap<String, (String, &Call)> = BTreeMap::new();
+    let mut urls: BTreeMap<String, (String, &SurveyedCall)> = BTreeMap::new();
     for call in seen
         .calls
         .iter()
-        .filter(|call| Purpose::ASKED.contains(&call.purpose))
+        .filter(|call| CallPurpose::ASKED.contains(&call.purpose))
     {
-        for found in call.found() {
+        for found in call.returned_results() {
             if let (Some(id), Some(url)) = (found.id, found.url) {
                 urls.entry(id).or_insert((url, call));
             }
@@ -192,14 +202,14 @@ pub(super) fn url_cites(seen: &Seen) -> Verdict {
     if urls.is_empty() {
         return NO_RESULTS;
     }
-    let empty: Vec<&Call> = urls
+    let empty: Vec<&SurveyedCall> = urls
         .values()
         .filter(|(url, _)| url.is_empty())
         .map(|(_, call)| *call)
         .collect();
     let first = empty.first().filter(|_| empty.len() * 2 > urls.len());
-    Verdict::one(first.map(|call| {
+    RuleVerdict::from_option(first.map(|call| {
         let what = format!("{} of {} results have no url", empty.len(), urls.len());
-        Fault::new(what).from(&call.exchange)
+        RuleViolation::new(what).with_exchange(&call.exchange)
     }))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, name, of_tools, text};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, for_each_tool, name, text};
 
 const HINTS: [&str; 3] = ["readOnlyHint", "destructiveHint", "openWorldHint"];
 
@@ -10,8 +10,8 @@ fn hint(tool: &Value, hint: &str) -> Option<bool> {
     tool.get("annotations")?.get(hint)?.as_bool()
 }
 
-pub(super) fn hints_explicit(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+pub(super) fn hints_explicit(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let missing: Vec<_> = HINTS
             .into_iter()
             .filter(|found| hint(tool, found).is_none())
@@ -24,13 +24,13 @@ pub(super) fn hints_explicit(seen: &Seen) -> Verdict {
                 name(tool),
                 missing.join(", ")
             );
-            Fault::new(what).seen(annotations)
+            RuleViolation::new(what).with_excerpt(annotations)
         })
     })
 }
 
-pub(super) fn hints_either(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+pub(super) fn hints_either(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let says =
             hint(tool, "readOnlyHint") == Some(true) || hint(tool, "destructiveHint").is_some();
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
@@ -39,31 +39,31 @@ pub(super) fn hints_either(seen: &Seen) -> Verdict {
                 "the tool `{}` does not say whether it reads or destroys",
                 name(tool)
             );
-            Fault::new(what).seen(annotations)
+            RuleViolation::new(what).with_excerpt(annotations)
         })
     })
 }
 
-pub(super) fn hints_agree(seen: &Seen) -> Verdict {
-    of_tools(seen, |tool| {
+pub(super) fn hints_agree(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let both =
             hint(tool, "readOnlyHint") == Some(true) && hint(tool, "destructiveHint") == Some(true);
         both.then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the tool `{}` only reads and is destructive",
                 name(tool)
             ))
-            .seen(tool.get("annotations").unwrap_or(&Value::Null))
+            .with_excerpt(tool.get("annotations").unwrap_or(&Value::Null))
         })
     })
 }
 
-pub(super) fn hints_honest(seen: &Seen) -> Verdict {
+pub(super) fn hints_honest(seen: &ServerSurvey) -> RuleVerdict {
     const CHANGES: [&str; 12] = [
         "delete", "remove", "update", "create", "write", "send", "insert", "drop", "purge",
         "rename", "upload", "publish",
     ];
-    of_tools(seen, |tool| {
+    for_each_tool(seen, |tool| {
         let first = text(tool, "name")
             .split(['_', '-', '.'])
             .next()
@@ -71,8 +71,8 @@ pub(super) fn hints_honest(seen: &Seen) -> Verdict {
             .to_ascii_lowercase();
         let wrong = hint(tool, "readOnlyHint") == Some(true) && CHANGES.contains(&first.as_str());
         wrong.then(|| {
-            Fault::new(format!("the tool `{}` claims to only read", name(tool)))
-                .seen(tool.get("annotations").unwrap_or(&Value::Null))
+            RuleViolation::new(format!("the tool `{}` claims to only read", name(tool)))
+                .with_excerpt(tool.get("annotations").unwrap_or(&Value::Null))
         })
     })
 }

@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, name, of_tools, within};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, at_path, for_each_tool, name};
 use crate::report::Severity::Warning;
 
 /// Judges the tools that have such a thing.
-fn having(
-    seen: &Seen,
+fn for_tools_having(
+    seen: &ServerSurvey,
     has: impl Fn(&Value) -> bool,
-    judge: impl Fn(&Value) -> Option<Fault>,
-) -> Verdict {
+    judge: impl Fn(&Value) -> Option<RuleViolation>,
+) -> RuleVerdict {
     if !seen.tools.is_empty() && !seen.tools.iter().any(has) {
-        return Verdict::Skipped("no tool has any");
+        return RuleVerdict::Skipped("no tool has any");
     }
-    of_tools(seen, judge)
+    for_each_tool(seen, judge)
 }
 
 fn meta<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
-    within(tool, &["_meta", key])
+    at_path(tool, &["_meta", key])
 }
 
 const STATUS: [&str; 2] = [
@@ -26,9 +26,9 @@ const STATUS: [&str; 2] = [
     "openai/toolInvocation/invoked",
 ];
 
-pub(super) fn status_texts(seen: &Seen) -> Verdict {
+pub(super) fn status_texts(seen: &ServerSurvey) -> RuleVerdict {
     let has = |tool: &Value| STATUS.iter().any(|key| meta(tool, key).is_some());
-    having(seen, has, |tool| {
+    for_tools_having(seen, has, |tool| {
         let wrong = |key: &&str| {
             let value = meta(tool, key);
             value.is_some_and(|value| value.as_str().is_none_or(|text| text.chars().count() > 64))
@@ -38,12 +38,12 @@ pub(super) fn status_texts(seen: &Seen) -> Verdict {
             "`{key}` of `{}` is no text of up to 64 characters",
             name(tool)
         );
-        Some(Fault::new(what).seen(meta(tool, key)?))
+        Some(RuleViolation::new(what).with_excerpt(meta(tool, key)?))
     })
 }
 
-pub(super) fn icons(seen: &Seen) -> Verdict {
-    having(
+pub(super) fn icons(seen: &ServerSurvey) -> RuleVerdict {
+    for_tools_having(
         seen,
         |tool| tool.get("icons").is_some(),
         |tool| {
@@ -54,21 +54,21 @@ pub(super) fn icons(seen: &Seen) -> Verdict {
             };
             let all = icons.as_array().is_some_and(|icons| icons.iter().all(good));
             (!all).then(|| {
-                Fault::new(format!(
+                RuleViolation::new(format!(
                     "an icon of `{}` has no https or data address",
                     name(tool)
                 ))
-                .seen(icons)
+                .with_excerpt(icons)
             })
         },
     )
 }
 
-pub(super) fn security_schemes(seen: &Seen) -> Verdict {
+pub(super) fn security_schemes(seen: &ServerSurvey) -> RuleVerdict {
     let has = |tool: &Value| {
         tool.get("securitySchemes").is_some() || meta(tool, "securitySchemes").is_some()
     };
-    having(seen, has, |tool| {
+    for_tools_having(seen, has, |tool| {
         let (top, mirror) = (tool.get("securitySchemes"), meta(tool, "securitySchemes"));
         let found = top.or(mirror)?;
         let good = |scheme: &Value| match scheme.get("type").and_then(Value::as_str) {
@@ -85,11 +85,11 @@ pub(super) fn security_schemes(seen: &Seen) -> Verdict {
             .is_some_and(|schemes| !schemes.is_empty() && schemes.iter().all(good));
         if !proper {
             return Some(
-                Fault::new(format!(
+                RuleViolation::new(format!(
                     "the security schemes of `{}` are not of the two kinds",
                     name(tool)
                 ))
-                .seen(found),
+                .with_excerpt(found),
             );
         }
         (top != mirror).then(|| {
@@ -97,52 +97,54 @@ pub(super) fn security_schemes(seen: &Seen) -> Verdict {
                 "the security schemes of `{}` stand in one of the two places only",
                 name(tool)
             );
-            Fault::new(what).seen(found).at_most(Warning)
+            RuleViolation::new(what)
+                .with_excerpt(found)
+                .at_most(Warning)
         })
     })
 }
 
-pub(super) fn file_params(seen: &Seen) -> Verdict {
-    having(
+pub(super) fn file_params(seen: &ServerSurvey) -> RuleVerdict {
+    for_tools_having(
         seen,
         |tool| meta(tool, "openai/fileParams").is_some(),
         |tool| {
             let listed = meta(tool, "openai/fileParams")?;
             let known = |name: &Value| {
                 let name = name.as_str().unwrap_or_default();
-                within(tool, &["inputSchema", "properties", name]).is_some()
+                at_path(tool, &["inputSchema", "properties", name]).is_some()
             };
             let good = listed
                 .as_array()
                 .is_some_and(|names| names.iter().all(known));
             (!good).then(|| {
-                Fault::new(format!(
+                RuleViolation::new(format!(
                     "`openai/fileParams` of `{}` names what is no property",
                     name(tool)
                 ))
-                .seen(listed)
+                .with_excerpt(listed)
             })
         },
     )
 }
 
-pub(super) fn retired_keys(seen: &Seen) -> Verdict {
+pub(super) fn retired_keys(seen: &ServerSurvey) -> RuleVerdict {
     const RETIRED: [&str; 2] = ["openai/visibility", "openai/resultCanProduceWidget"];
-    of_tools(seen, |tool| {
+    for_each_tool(seen, |tool| {
         let key = RETIRED.into_iter().find(|key| meta(tool, key).is_some())?;
         // The new key beside the old one serves hosts of both years.
         let replaced =
-            key == "openai/visibility" && within(tool, &["_meta", "ui", "visibility"]).is_some();
+            key == "openai/visibility" && at_path(tool, &["_meta", "ui", "visibility"]).is_some();
         (!replaced).then(|| {
-            Fault::new(format!("the tool `{}` uses `{key}`", name(tool)))
-                .seen(tool.get("_meta").unwrap_or(&Value::Null))
+            RuleViolation::new(format!("the tool `{}` uses `{key}`", name(tool)))
+                .with_excerpt(tool.get("_meta").unwrap_or(&Value::Null))
         })
     })
 }
 
-pub(super) fn result_size_key(seen: &Seen) -> Verdict {
+pub(super) fn result_size_key(seen: &ServerSurvey) -> RuleVerdict {
     const KEY: &str = "anthropic/maxResultSizeChars";
-    having(
+    for_tools_having(
         seen,
         |tool| meta(tool, KEY).is_some(),
         |tool| {
@@ -151,28 +153,29 @@ pub(super) fn result_size_key(seen: &Seen) -> Verdict {
                 .as_u64()
                 .is_some_and(|size| (1..=500_000).contains(&size));
             (!good).then(|| {
-                Fault::new(format!("`{KEY}` of `{}` is out of range", name(tool))).seen(found)
+                RuleViolation::new(format!("`{KEY}` of `{}` is out of range", name(tool)))
+                    .with_excerpt(found)
             })
         },
     )
 }
 
-pub(super) fn visibility(seen: &Seen) -> Verdict {
-    having(
+pub(super) fn visibility(seen: &ServerSurvey) -> RuleVerdict {
+    for_tools_having(
         seen,
-        |tool| within(tool, &["_meta", "ui", "visibility"]).is_some(),
+        |tool| at_path(tool, &["_meta", "ui", "visibility"]).is_some(),
         |tool| {
-            let found = within(tool, &["_meta", "ui", "visibility"])?;
+            let found = at_path(tool, &["_meta", "ui", "visibility"])?;
             let known = |one: &Value| one == "model" || one == "app";
             let good = found
                 .as_array()
                 .is_some_and(|all| !all.is_empty() && all.iter().all(known));
             (!good).then(|| {
-                Fault::new(format!(
+                RuleViolation::new(format!(
                     "the visibility of `{}` is not of `model` and `app`",
                     name(tool)
                 ))
-                .seen(found)
+                .with_excerpt(found)
             })
         },
     )

@@ -1,22 +1,22 @@
 //! Sessions that are lost or left out, and requests that share an id.
 
-use super::super::{Fault, NOT_HTTP, Note, Seen, Verdict, Warning, of_probe};
-use crate::exchange::Exchange;
+use super::super::{NOT_HTTP, Note, RuleVerdict, RuleViolation, ServerSurvey, Warning, for_probe};
+use crate::exchange::RecordedExchange;
 
-const NO_SESSIONS: Verdict = Verdict::Skipped("the server keeps no sessions");
+const NO_SESSIONS: RuleVerdict = RuleVerdict::Skipped("the server keeps no sessions");
 
-pub(super) fn lost_session(seen: &Seen) -> Verdict {
+pub(super) fn lost_session(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.has_session {
         return NO_SESSIONS;
     }
-    of_probe(seen, "lost-session", |exchange| {
+    for_probe(seen, "lost-session", |exchange| {
         let status = exchange.status();
         if status == Some(404) {
             return None;
         }
         let what = status.map_or("nothing".to_owned(), |status| format!("status {status}"));
         // A server that answers all the same loses nobody.
-        let fault = Fault::new(format!(
+        let fault = RuleViolation::new(format!(
             "a session that does not exist is answered with {what}, not 404"
         ));
         Some(
@@ -32,11 +32,11 @@ pub(super) fn lost_session(seen: &Seen) -> Verdict {
     })
 }
 
-pub(super) fn no_session(seen: &Seen) -> Verdict {
+pub(super) fn no_session(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.has_session {
         return NO_SESSIONS;
     }
-    of_probe(seen, "no-session", |exchange| {
+    for_probe(seen, "no-session", |exchange| {
         let works = exchange.result().is_some();
         let refused = exchange.status() == Some(400);
         if works || refused {
@@ -45,18 +45,18 @@ pub(super) fn no_session(seen: &Seen) -> Verdict {
         let what = exchange
             .status()
             .map_or("nothing".to_owned(), |status| format!("status {status}"));
-        Some(Fault::new(format!(
+        Some(RuleViolation::new(format!(
             "a request without its session id is answered with {what}, not 400"
         )))
     })
 }
 
-pub(super) fn session_end(seen: &Seen) -> Verdict {
+pub(super) fn session_end(seen: &ServerSurvey) -> RuleVerdict {
     if seen.is_http() && !seen.has_session {
         return NO_SESSIONS;
     }
     let after = seen.probe("session-ended");
-    of_probe(seen, "session-end", |end| {
+    for_probe(seen, "session-end", |end| {
         let received = end.received()?;
         if matches!(received.status, 404 | 405) {
             return None;
@@ -66,17 +66,17 @@ pub(super) fn session_end(seen: &Seen) -> Verdict {
                 "ending a session is answered with status {}",
                 received.status
             );
-            return Some(Fault::new(what).at_most(Warning));
+            return Some(RuleViolation::new(what).at_most(Warning));
         }
         let after = after?;
         (after.status() != Some(404)).then(|| {
             let what = after
                 .status()
                 .map_or("nothing".to_owned(), |status| format!("status {status}"));
-            let fault = Fault::new(format!(
+            let fault = RuleViolation::new(format!(
                 "a request in a session that was ended is answered with {what}, not 404"
             ))
-            .from(after);
+            .with_exchange(after);
             // A server that answers all the same loses nobody.
             if after.result().is_some() {
                 fault.at_most(Note)
@@ -87,15 +87,15 @@ pub(super) fn session_end(seen: &Seen) -> Verdict {
     })
 }
 
-pub(super) fn same_id(seen: &Seen) -> Verdict {
+pub(super) fn same_id(seen: &ServerSurvey) -> RuleVerdict {
     let (Some(list), Some(ping)) = (seen.probe("same-id-list"), seen.probe("same-id-ping")) else {
         return if seen.is_http() {
-            Verdict::Skipped("the server speaks 2026-07-28 only")
+            RuleVerdict::Skipped("the server speaks 2026-07-28 only")
         } else {
             NOT_HTTP
         };
     };
-    let tools = |exchange: &Exchange| {
+    let tools = |exchange: &RecordedExchange| {
         exchange
             .result()
             .is_some_and(|result| result.get("tools").is_some())
@@ -105,12 +105,12 @@ pub(super) fn same_id(seen: &Seen) -> Verdict {
     } else if list.answer().is_none() || ping.answer().is_none() {
         "one of two requests with the same id got no answer"
     } else {
-        return Verdict::Judged(Vec::new());
+        return RuleVerdict::Evaluated(Vec::new());
     };
     let worse = if list.answer().is_none() || !tools(list) {
         list
     } else {
         ping
     };
-    Verdict::one(Some(Fault::new(what).from(worse)))
+    RuleVerdict::from_option(Some(RuleViolation::new(what).with_exchange(worse)))
 }

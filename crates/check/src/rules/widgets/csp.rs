@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, within};
-use super::of_widgets;
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, at_path};
+use super::for_each_widget;
 
 const STANDARD: [&str; 4] = [
     "connectDomains",
@@ -18,8 +18,8 @@ const OPENAI: [&str; 4] = [
     "redirect_domains",
 ];
 
-pub(super) fn csp_form(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+pub(super) fn csp_form(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         for (path, known) in [
             (&["ui", "csp"][..], STANDARD),
             (&["openai/widgetCSP"][..], OPENAI),
@@ -35,12 +35,12 @@ pub(super) fn csp_form(seen: &Seen) -> Verdict {
             if members.is_none() || strange.is_some() {
                 let key = strange.map(|(key, _)| key.as_str()).unwrap_or_default();
                 return Some(
-                    Fault::new(format!(
+                    RuleViolation::new(format!(
                         "`{}` of `{}`: `{key}` is not a list of origins under a known name",
                         path.join("."),
                         widget.uri
                     ))
-                    .seen(csp),
+                    .with_excerpt(csp),
                 );
             }
         }
@@ -61,8 +61,8 @@ fn is_origins(value: &Value) -> bool {
         .is_some_and(|all| all.iter().all(is_origin))
 }
 
-pub(super) fn csp_both_keys(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, contents| {
+pub(super) fn csp_both_keys(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, contents| {
         let (standard, openai) = (
             widget.meta(&["ui", "csp"]),
             widget.meta(&["openai/widgetCSP"]),
@@ -78,35 +78,35 @@ pub(super) fn csp_both_keys(seen: &Seen) -> Verdict {
         };
         let matters = standard.or(openai).is_some_and(has_domains);
         (one && matters).then(|| {
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "the CSP of `{}` stands in one key only",
                 widget.uri
             ))
-            .seen(contents.get("_meta").unwrap_or(&Value::Null))
+            .with_excerpt(contents.get("_meta").unwrap_or(&Value::Null))
         })
     })
 }
 
-pub(super) fn meta_on_contents(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, contents| {
+pub(super) fn meta_on_contents(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, contents| {
         let entry = widget.entry.as_ref()?;
         let keys: [&[&str]; 2] = [&["_meta", "ui", "csp"], &["_meta", "openai/widgetCSP"]];
         let lost = keys
             .into_iter()
-            .find(|path| within(entry, path).is_some() && within(contents, path).is_none())?;
+            .find(|path| at_path(entry, path).is_some() && at_path(contents, path).is_none())?;
         Some(
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{}` of `{}` stands on the list only",
                 lost.join("."),
                 widget.uri
             ))
-            .from(&widget.read),
+            .with_exchange(&widget.read),
         )
     })
 }
 
-pub(super) fn frames(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+pub(super) fn frames(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let keys: [&[&str]; 2] = [
             &["ui", "csp", "frameDomains"],
             &["openai/widgetCSP", "frame_domains"],
@@ -115,7 +115,7 @@ pub(super) fn frames(seen: &Seen) -> Verdict {
             .into_iter()
             .filter_map(|path| widget.meta(path))
             .find(|list| list.as_array().is_some_and(|all| !all.is_empty()))?;
-        Some(Fault::new(format!("`{}` embeds other pages", widget.uri)).seen(named))
+        Some(RuleViolation::new(format!("`{}` embeds other pages", widget.uri)).with_excerpt(named))
     })
 }
 

@@ -2,32 +2,33 @@
 
 use serde_json::Value;
 
-use super::super::{Error, Fault, Note, Seen, Severity, Verdict, Warning};
-use super::of_widgets;
-use crate::loads::{DocumentScan, Load, LoadKind, LoadTrigger, ScriptCall};
-use crate::survey::Widget;
+use super::super::{Error, Note, RuleVerdict, RuleViolation, ServerSurvey, Severity, Warning};
+use super::for_each_widget;
+use crate::static_analysis::{DocumentScan, LoadKind, LoadTrigger, ResourceLoad, ScriptCall};
+use crate::survey::SurveyedWidget;
 
 /// The most characters of a template, in bytes; see the rule.
 const MAX_SIZE: usize = 1024 * 1024;
 
-pub(super) fn inline(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+pub(super) fn inline(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
-        let is_code =
-            |load: &&Load| load.kind == LoadKind::Code && load.trigger == LoadTrigger::Document;
+        let is_code = |load: &&ResourceLoad| {
+            load.kind == LoadKind::Code && load.trigger == LoadTrigger::Document
+        };
         let load = scan.loads.iter().find(is_code)?;
         Some(
-            Fault::new(format!(
+            RuleViolation::new(format!(
                 "`{}` loads code or styles from elsewhere",
                 widget.uri
             ))
-            .seen(&load.address),
+            .with_excerpt(&load.address),
         )
     })
 }
 
 /// Every origin that the CSP of a widget allows.
-fn allowed(widget: &Widget) -> Vec<String> {
+fn allowed(widget: &SurveyedWidget) -> Vec<String> {
     let keys: [&[&str]; 6] = [
         &["ui", "csp", "resourceDomains"],
         &["ui", "csp", "connectDomains"],
@@ -66,15 +67,16 @@ fn covers(allowed: &str, origin: &str) -> bool {
     is_scheme && is_host
 }
 
-pub(super) fn csp_covers(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+pub(super) fn csp_covers(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let allowed = allowed(widget);
         let scan = DocumentScan::of(&widget.html()?);
-        let is_blocked = |load: &&Load| !allowed.iter().any(|one| covers(one, &load.origin));
+        let is_blocked =
+            |load: &&ResourceLoad| !allowed.iter().any(|one| covers(one, &load.origin));
         let blocked = || scan.loads.iter().filter(is_blocked);
         let weighed = blocked().map(|load| {
             (
-                weight(load, was_asked_for(seen, widget, &load.origin)),
+                weight(load, was_requested(seen, widget, &load.origin)),
                 load,
             )
         });
@@ -86,11 +88,11 @@ pub(super) fn csp_covers(seen: &Seen) -> Verdict {
         } else {
             "may load"
         };
-        let fault = Fault::new(format!(
+        let fault = RuleViolation::new(format!(
             "`{}` {verb} from `{}`, which its CSP does not list",
             widget.uri, load.origin
         ))
-        .seen(&load.address);
+        .with_excerpt(&load.address);
         Some(if severity == Error {
             fault
         } else {
@@ -101,7 +103,7 @@ pub(super) fn csp_covers(seen: &Seen) -> Verdict {
 
 /// What a load that the CSP does not allow weighs: by what the browser asked for where one looked, else by how certain
 /// the text makes it.
-fn weight(load: &Load, was_asked_for: Option<bool>) -> Severity {
+fn weight(load: &ResourceLoad, was_asked_for: Option<bool>) -> Severity {
     match (was_asked_for, load.trigger) {
         (Some(true), _) => Error,
         (Some(false), _) => Note,
@@ -112,19 +114,19 @@ fn weight(load: &Load, was_asked_for: Option<bool>) -> Severity {
 }
 
 /// Whether a browser that showed the widget asked for anything of this origin; `None` where nobody looked.
-fn was_asked_for(seen: &Seen, widget: &Widget, origin: &str) -> Option<bool> {
+fn was_requested(seen: &ServerSurvey, widget: &SurveyedWidget, origin: &str) -> Option<bool> {
     let mounts = seen.mounts.as_ref()?.as_ref().ok()?;
     let mut shown = mounts
         .iter()
-        .filter(|mount| mount.uri == widget.uri && mount.has_heard("loaded"))
+        .filter(|mount| mount.uri == widget.uri && mount.has_received("loaded"))
         .peekable();
     shown.peek()?;
-    Some(shown.any(|mount| mount.has_asked_for(origin)))
+    Some(shown.any(|mount| mount.has_requested(origin)))
 }
 
-pub(super) fn eval(seen: &Seen) -> Verdict {
+pub(super) fn eval(seen: &ServerSurvey) -> RuleVerdict {
     const RUN: [&str; 4] = ["eval(", "new Function(", "setTimeout(\"", "setInterval(\""];
-    of_widgets(seen, |widget, _| {
+    for_each_widget(seen, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
         // A call in a `try` asks whether the host allows it, as zod and pdf.js do.
         let is_run = |call: &&ScriptCall| RUN.contains(&call.name) && !call.is_tried;
@@ -136,7 +138,8 @@ pub(super) fn eval(seen: &Seen) -> Verdict {
         } else {
             "may call"
         };
-        let fault = Fault::new(format!("`{}` {verb} `{found}…)`", widget.uri)).seen(&found);
+        let fault =
+            RuleViolation::new(format!("`{}` {verb} `{found}…)`", widget.uri)).with_excerpt(&found);
         Some(if certain.is_some() {
             fault
         } else {
@@ -145,23 +148,24 @@ pub(super) fn eval(seen: &Seen) -> Verdict {
     })
 }
 
-pub(super) fn sandbox(seen: &Seen) -> Verdict {
+pub(super) fn sandbox(seen: &ServerSurvey) -> RuleVerdict {
     const FORBIDDEN: [&str; 4] = ["alert(", "confirm(", "prompt(", "localStorage."];
-    of_widgets(seen, |widget, _| {
+    for_each_widget(seen, |widget, _| {
         let scan = DocumentScan::of(&widget.html()?);
         // Storage that is asked for in a `try` may be missing: the widget goes on without it.
         let is_probe = |call: &ScriptCall| call.name == "localStorage." && call.is_tried;
         let is_forbidden = |call: &&ScriptCall| FORBIDDEN.contains(&call.name) && !is_probe(call);
         let found = scan.calls.iter().find(is_forbidden)?.name;
-        Some(Fault::new(format!("`{}` uses `{found}`", widget.uri)).seen(&found))
+        Some(RuleViolation::new(format!("`{}` uses `{found}`", widget.uri)).with_excerpt(&found))
     })
 }
 
-pub(super) fn size(seen: &Seen) -> Verdict {
-    of_widgets(seen, |widget, _| {
+pub(super) fn size(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_widget(seen, |widget, _| {
         let length = widget.html()?.len();
-        (length > MAX_SIZE)
-            .then(|| Fault::new(format!("`{}` has {length} bytes", widget.uri)).seen(&length))
+        (length > MAX_SIZE).then(|| {
+            RuleViolation::new(format!("`{}` has {length} bytes", widget.uri)).with_excerpt(&length)
+        })
     })
 }
 

@@ -1,49 +1,53 @@
 //! What happened when a browser showed the widgets.
 
-use super::super::{Fault, Note, Seen, Verdict};
-use crate::browser::{Host, Mount};
+use super::super::{Note, RuleVerdict, RuleViolation, ServerSurvey};
+use crate::browser::{WidgetHost, WidgetMount};
 
 /// What is wrong with each mount of each widget.
-fn of_mounts(seen: &Seen, judge: impl Fn(&Mount) -> Option<Fault>) -> Verdict {
+fn for_each_mount(
+    seen: &ServerSurvey,
+    judge: impl Fn(&WidgetMount) -> Option<RuleViolation>,
+) -> RuleVerdict {
     if seen.widgets.is_empty() {
         return super::NO_WIDGETS;
     }
     match &seen.mounts {
-        None => Verdict::Skipped("widgets are mounted with `--browser` only"),
-        Some(Err(_)) => Verdict::Skipped("the browser did not work"),
-        Some(Ok(mounts)) if mounts.is_empty() => Verdict::Skipped("no widget could be read"),
-        Some(Ok(mounts)) => Verdict::Judged(mounts.iter().filter_map(judge).collect()),
+        None => RuleVerdict::Skipped("widgets are mounted with `--browser` only"),
+        Some(Err(_)) => RuleVerdict::Skipped("the browser did not work"),
+        Some(Ok(mounts)) if mounts.is_empty() => RuleVerdict::Skipped("no widget could be read"),
+        Some(Ok(mounts)) => RuleVerdict::Evaluated(mounts.iter().filter_map(judge).collect()),
     }
 }
 
-fn place(mount: &Mount) -> String {
+fn mount_label(mount: &WidgetMount) -> String {
     format!("`{}`, mounted as in {},", mount.uri, mount.host)
 }
 
-pub(super) fn csp(seen: &Seen) -> Verdict {
-    of_mounts(seen, |mount| {
+pub(super) fn csp(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(seen, |mount| {
         let first = mount.violations.first()?;
-        let what = format!("{} breaks its policy: {first}", place(mount));
-        let mut fault = Fault::new(what).seen(&mount.violations.join("; "));
+        let what = format!("{} breaks its policy: {first}", mount_label(mount));
+        let mut fault = RuleViolation::new(what).with_excerpt(&mount.violations.join("; "));
         fault.sent = mount.policy.clone();
         Some(fault)
     })
 }
 
-pub(super) fn handshake(seen: &Seen) -> Verdict {
-    of_mounts(seen, |mount| {
+pub(super) fn handshake(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(seen, |mount| {
         // ChatGPT also has its older way, which needs no greeting.
-        let older = mount.host == Host::ChatGpt.name() && mount.has_heard("window.openai");
-        let what = if !mount.has_heard("loaded") {
+        let older = mount.host == WidgetHost::ChatGpt.name() && mount.has_received("window.openai");
+        let what = if !mount.has_received("loaded") {
             "never finishes loading"
-        } else if older || mount.has_heard("ui/notifications/initialized") {
+        } else if older || mount.has_received("ui/notifications/initialized") {
             return None;
-        } else if mount.has_heard("ui/initialize") {
+        } else if mount.has_received("ui/initialize") {
             "asks `ui/initialize` and never sends `ui/notifications/initialized`"
         } else {
             "never asks `ui/initialize`"
         };
-        let fault = Fault::new(format!("{} {what}", place(mount))).seen(&mount.heard.join(", "));
+        let fault = RuleViolation::new(format!("{} {what}", mount_label(mount)))
+            .with_excerpt(&mount.host_messages.join(", "));
         // Nothing is loaded from elsewhere during a check, so what is missing may be there.
         Some(if mount.requests.is_empty() {
             fault
@@ -53,11 +57,11 @@ pub(super) fn handshake(seen: &Seen) -> Verdict {
     })
 }
 
-pub(super) fn errors(seen: &Seen) -> Verdict {
-    of_mounts(seen, |mount| {
+pub(super) fn errors(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(seen, |mount| {
         let first = mount.errors.first()?;
-        let what = format!("{} reports an error: {first}", place(mount));
-        let fault = Fault::new(what).seen(&mount.errors.join("; "));
+        let what = format!("{} reports an error: {first}", mount_label(mount));
+        let fault = RuleViolation::new(what).with_excerpt(&mount.errors.join("; "));
         Some(if mount.requests.is_empty() && !mount.lacks_data() {
             fault
         } else {
@@ -66,10 +70,10 @@ pub(super) fn errors(seen: &Seen) -> Verdict {
     })
 }
 
-pub(super) fn network(seen: &Seen) -> Verdict {
-    of_mounts(seen, |mount| {
+pub(super) fn network(seen: &ServerSurvey) -> RuleVerdict {
+    for_each_mount(seen, |mount| {
         let first = mount.requests.first()?;
-        let what = format!("{} asks for `{first}`", place(mount));
-        Some(Fault::new(what).seen(&mount.requests.join(" ")))
+        let what = format!("{} asks for `{first}`", mount_label(mount));
+        Some(RuleViolation::new(what).with_excerpt(&mount.requests.join(" ")))
     })
 }

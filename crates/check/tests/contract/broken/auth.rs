@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Broken, edited};
-use crate::server::Reply;
+use crate::server::CannedReply;
 
 /// Changes the metadata at paths that hold this word.
 fn metadata(word: &'static str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
@@ -45,7 +45,10 @@ pub(crate) fn asking(words: &'static str) -> Broken {
 
 /// A server with sign-in that is checked with a login.
 pub(crate) fn signing_in(
-    defect: impl Fn(&str, &crate::server::Call, Reply) -> Reply + Send + Sync + 'static,
+    defect: impl Fn(&str, &crate::server::ReceivedCall, CannedReply) -> CannedReply
+    + Send
+    + Sync
+    + 'static,
 ) -> Broken {
     Broken::reply(defect)
         .sign_in()
@@ -56,7 +59,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
     Some(match name {
         "absent-404" => Broken::reply(|_, call, reply| {
             if call.path.contains("oauth") {
-                Reply::status(400)
+                CannedReply::status(400)
             } else {
                 reply
             }
@@ -64,7 +67,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         "challenge" => challenge(|_| "Basic realm=x".to_owned()),
         "resource-metadata" => Broken::reply(|_, call, reply| {
             if call.path.contains(RESOURCE) {
-                Reply::raw("text/html", "<p>")
+                CannedReply::raw("text/html", "<p>")
             } else {
                 reply
             }
@@ -72,7 +75,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         .sign_in(),
         "resource-metadata-both" => Broken::reply(|_, call, reply| {
             if call.path.ends_with(RESOURCE) {
-                Reply::status(404)
+                CannedReply::status(404)
             } else {
                 reply
             }
@@ -89,7 +92,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         }),
         "server-metadata" => Broken::reply(|_, call, reply| {
             if call.path.contains(SERVER) {
-                Reply::status(404)
+                CannedReply::status(404)
             } else {
                 reply
             }
@@ -97,7 +100,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         .sign_in(),
         "server-alias" => Broken::reply(|_, call, reply| {
             if call.path.contains("openid") {
-                Reply::json(&json!({"jwks": []}))
+                CannedReply::json(&json!({"jwks": []}))
             } else {
                 reply
             }
@@ -138,7 +141,7 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         "invalid-token" => challenge(|header| header.replace("error=\"invalid_token\", ", "")),
         "login-register" => signing_in(|_, call, reply| {
             if call.path == "/register" {
-                Reply::status(403)
+                CannedReply::status(403)
             } else {
                 reply
             }
@@ -165,21 +168,21 @@ pub(super) fn auth(name: &str) -> Option<Broken> {
         }),
         "login-token" => signing_in(|_, call, reply| {
             if call.path == "/token" {
-                Reply::status(400)
+                CannedReply::status(400)
             } else {
                 reply
             }
         }),
         "login-refresh" => signing_in(|_, call, reply| {
             if call.path == "/token" && call.text.contains("grant_type=refresh_token") {
-                Reply::status(400)
+                CannedReply::status(400)
             } else {
                 reply
             }
         }),
         "login-accepted" => signing_in(|_, call, reply| {
             if call.method() == "initialize" {
-                Reply::status(401)
+                CannedReply::status(401)
             } else {
                 reply
             }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Broken, edited, result_of};
-use crate::server::{Patience, Reply};
+use crate::server::{CannedReply, Patience};
 
 pub(super) fn lifecycle(name: &str) -> Option<Broken> {
     Some(match name {
-        "answers" => Broken::reply(|_, _, _| Reply::raw("text/html", "<p>hello")),
+        "answers" => Broken::reply(|_, _, _| CannedReply::raw("text/html", "<p>hello")),
         "discover-probe" => Broken::reply(|_, call, reply| {
             if call.method() == "server/discover" {
-                Reply::status(500)
+                CannedReply::status(500)
             } else {
                 reply
             }
@@ -23,7 +23,11 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
         }
         "discover-kept" => Broken::reply(|_, call, reply| {
             let modern = call.header("mcp-method") == Some("tools/list");
-            if modern { Reply::status(400) } else { reply }
+            if modern {
+                CannedReply::status(400)
+            } else {
+                reply
+            }
         }),
         "initialize-result" => Broken::result("initialize", |result| {
             result["serverInfo"] = json!({"name": "x"})
@@ -49,7 +53,7 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
         }),
         "declared-lists" => Broken::reply(|_, call, reply| {
             if call.method() == "resources/list" {
-                Reply::status(500)
+                CannedReply::status(500)
             } else {
                 reply
             }
@@ -59,14 +63,14 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
         }),
         "undeclared-lists" => Broken::reply(|_, call, reply| {
             if call.method() == "prompts/list" {
-                Reply::status(500)
+                CannedReply::status(500)
             } else {
                 reply
             }
         }),
         "ping" => Broken::reply(|_, call, reply| {
             if call.method() == "ping" {
-                Reply::status(404)
+                CannedReply::status(404)
             } else {
                 reply
             }
@@ -99,7 +103,7 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
         }),
         "json-output" => Broken::reply(|_, call, reply| {
             if call.method() == "resources/templates/list" {
-                Reply::raw("application/json", "{oops")
+                CannedReply::raw("application/json", "{oops")
             } else {
                 reply
             }
@@ -118,7 +122,7 @@ pub(super) fn lifecycle(name: &str) -> Option<Broken> {
 }
 
 /// Answers to a request with this header are made by `reply`.
-fn when(header: &'static str, value: &'static str, reply: fn() -> Reply) -> Broken {
+fn when(header: &'static str, value: &'static str, reply: fn() -> CannedReply) -> Broken {
     Broken::reply(move |_, call, good| {
         if call.header(header) == Some(value) {
             reply()
@@ -129,7 +133,7 @@ fn when(header: &'static str, value: &'static str, reply: fn() -> Reply) -> Brok
 }
 
 /// Answers what was refused, as a server that does not look would.
-fn lenient(fits: fn(&crate::server::Call) -> bool) -> Broken {
+fn lenient(fits: fn(&crate::server::ReceivedCall) -> bool) -> Broken {
     Broken::reply(move |_, call, reply| {
         if fits(call) {
             result_of(
@@ -146,7 +150,7 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
     Some(match name {
         "no-redirect" => Broken::reply(|origin, call, reply| {
             if call.verb == "POST" && call.path == "/mcp" {
-                Reply::status(307).with("Location", &format!("{origin}/mcp/"))
+                CannedReply::status(307).with("Location", &format!("{origin}/mcp/"))
             } else {
                 reply
             }
@@ -159,7 +163,7 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
         }),
         "notification-accepted" => Broken::reply(|_, call, reply| {
             if call.method().starts_with("notifications/") {
-                Reply::json(&json!({}))
+                CannedReply::json(&json!({}))
             } else {
                 reply
             }
@@ -173,24 +177,24 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
                 reply
             }
         }),
-        "accept-any" => when("accept", "*/*", || Reply::status(500)),
+        "accept-any" => when("accept", "*/*", || CannedReply::status(500)),
         "get" => Broken::reply(|_, call, reply| {
             if call.verb == "GET" && call.path == "/mcp" {
-                Reply::raw("text/html", "hello")
+                CannedReply::raw("text/html", "hello")
             } else {
                 reply
             }
         }),
         "slash" => Broken::reply(|_, call, reply| {
             if call.path == "/mcp/" {
-                Reply::status(307)
+                CannedReply::status(307)
             } else {
                 reply
             }
         }),
         "root" => Broken::reply(|_, call, reply| {
             if call.path == "/" {
-                Reply::status(404)
+                CannedReply::status(404)
             } else {
                 reply
             }
@@ -199,13 +203,17 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
             let lost = call
                 .header("mcp-session-id")
                 .is_some_and(|id| id != "a-session");
-            if lost { Reply::status(400) } else { reply }
+            if lost {
+                CannedReply::status(400)
+            } else {
+                reply
+            }
         })
         .sessions(),
         "no-session" => Broken::reply(|_, call, reply| {
             let legacy = call.method() == "tools/list" && call.header("mcp-method").is_none();
             if legacy && call.header("mcp-session-id").is_none() {
-                Reply::status(503)
+                CannedReply::status(503)
             } else {
                 reply
             }
@@ -213,7 +221,7 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
         .sessions(),
         "session-end" => Broken::reply(|_, call, reply| {
             if call.verb == "DELETE" {
-                Reply::status(200)
+                CannedReply::status(200)
             } else {
                 reply
             }
@@ -229,14 +237,14 @@ pub(super) fn transport(name: &str) -> Option<Broken> {
         }),
         "batch" => Broken::reply(|_, call, reply| {
             if call.body.is_array() {
-                Reply::status(400)
+                CannedReply::status(400)
             } else {
                 reply
             }
         }),
         "broken-json" => Broken::reply(|_, call, reply| {
             if call.body.is_null() && call.text.len() < 1_000 && !call.text.is_empty() {
-                Reply::status(500)
+                CannedReply::status(500)
             } else {
                 reply
             }
@@ -292,7 +300,7 @@ pub(super) fn security(name: &str) -> Option<Broken> {
             Broken::reply(move |_, call, reply| {
                 dead.fetch_or(call.text.contains("[[[["), Ordering::Relaxed);
                 if dead.load(Ordering::Relaxed) {
-                    Reply::status(500)
+                    CannedReply::status(500)
                 } else {
                     reply
                 }
@@ -329,7 +337,7 @@ pub(super) fn security(name: &str) -> Option<Broken> {
         "internal-ids" => Broken::payload("search", |payload| payload["requestId"] = json!("7f3a")),
         "apps-challenge" => Broken::reply(|_, call, reply| {
             if call.path.ends_with("openai-apps-challenge") {
-                Reply::json(&json!({"token": "x"}))
+                CannedReply::json(&json!({"token": "x"}))
             } else {
                 reply
             }

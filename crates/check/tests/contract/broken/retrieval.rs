@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Broken, edited};
-use crate::server::Reply;
+use crate::server::CannedReply;
 
 /// Changes every result of a search.
 fn results(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
@@ -18,7 +18,7 @@ fn results(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Broken {
 }
 
 /// Answers searches for what fits as told.
-fn query(fits: fn(&str) -> bool, reply: fn() -> Reply) -> Broken {
+fn query(fits: fn(&str) -> bool, reply: fn() -> CannedReply) -> Broken {
     Broken::reply(move |_, call, good| {
         let asked = call.body["params"]["arguments"]["query"].as_str();
         if asked.is_some_and(fits) {
@@ -69,8 +69,11 @@ pub(super) fn search_fetch(name: &str) -> Option<Broken> {
                 }
             })
         }
-        "empty-query" => query(str::is_empty, || Reply::status(500)),
-        "odd-queries" => query(|query| query.starts_with("((("), || Reply::status(500)),
+        "empty-query" => query(str::is_empty, || CannedReply::status(500)),
+        "odd-queries" => query(
+            |query| query.starts_with("((("),
+            || CannedReply::status(500),
+        ),
         "missing-argument" => Broken::call("search", |arguments, result| {
             if arguments["query"].is_null() {
                 *result = json!({"content": [], "resultType": "complete"});
@@ -89,7 +92,7 @@ pub(super) fn search_fetch(name: &str) -> Option<Broken> {
 pub(crate) fn opening(status: u16) -> Broken {
     let broken = Broken::reply(move |origin, call, reply| {
         if call.path.starts_with("/d/") {
-            return Reply::raw("text/html", "a document").coded(status);
+            return CannedReply::raw("text/html", "a document").coded(status);
         }
         edited(reply, |message| {
             let results = message.pointer("/result/structuredContent/results");
@@ -129,14 +132,14 @@ pub(super) fn limits(name: &str) -> Option<Broken> {
         "result-tokens" => long(151_000),
         "answer-bytes" => Broken::reply(|_, call, reply| {
             if call.method() == "resources/templates/list" {
-                Reply::endless("application/json")
+                CannedReply::endless("application/json")
             } else {
                 reply
             }
         }),
         "latency" => Broken::reply(|_, call, reply| {
             let slow = call.body["params"]["arguments"]["id"] == "doc-2";
-            if slow { Reply::silence() } else { reply }
+            if slow { CannedReply::silence() } else { reply }
         })
         .checked(|options| options.call_timeout = Duration::from_millis(700)),
         _ => return None,

@@ -116,7 +116,7 @@ pub(super) fn tools(name: &str) -> Option<Broken> {
 /// What a host saw when the server was good.
 pub(crate) fn known_tools() -> Vec<Value> {
     let server = Broken::nothing().serve();
-    let target = docent_check::Target::Url(server.url);
+    let target = docent_check::CheckTarget::Url(server.url);
     docent_check::check(&target, &Broken::nothing().options, &|_| {}).tools
 }
 

@@ -9,7 +9,7 @@ mod lexer;
 mod scopes;
 
 use functions::{CallGraph, Site};
-use lexer::{Lexer, Token};
+use lexer::{JsLexer, JsToken};
 
 use super::{DocumentScan, LoadKind, LoadTrigger, origin};
 
@@ -65,7 +65,7 @@ struct FoundPlaces {
 
 pub(super) fn scan(script: &str, start: ScriptStart, found: &mut DocumentScan) {
     let mut places = FoundPlaces::default();
-    let mut lexer = Lexer::new(script);
+    let mut lexer = JsLexer::new(script);
     while let Some(token) = lexer.next_token() {
         places.take(token, &mut lexer);
     }
@@ -92,21 +92,21 @@ pub(super) fn scan(script: &str, start: ScriptStart, found: &mut DocumentScan) {
 
 impl FoundPlaces {
     /// Looks at the token that was just read.
-    fn take(&mut self, token: Token, lexer: &mut Lexer) {
+    fn take(&mut self, token: JsToken, lexer: &mut JsLexer) {
         match token {
-            Token::Text { value, is_open } => self.take_text(value, is_open, lexer),
-            Token::Mark(b')') => self.end_call(lexer),
+            JsToken::Text { value, is_open } => self.take_text(value, is_open, lexer),
+            JsToken::Mark(b')') => self.end_call(lexer),
             _ => {}
         }
-        if let Some(name) = forbidden(lexer.before(), token) {
-            let depth = (token == Token::Mark(b'(')).then(|| lexer.depth());
+        if let Some(name) = forbidden_call(lexer.before(), token) {
+            let depth = (token == JsToken::Mark(b'(')).then(|| lexer.depth());
             self.add_call(name, lexer.site(), depth);
         }
     }
 
-    fn take_text(&mut self, value: &str, is_open: bool, lexer: &mut Lexer) {
+    fn take_text(&mut self, value: &str, is_open: bool, lexer: &mut JsLexer) {
         let is_open = is_open || lexer.is_joined();
-        if let Some((kind, trigger)) = loading(lexer.before()) {
+        if let Some((kind, trigger)) = load_position(lexer.before()) {
             let address: String = value.chars().take(MAX_ADDRESS).collect();
             let address = address.replace("\\/", "/");
             if self.addresses.len() < MAX_PLACES && origin(address.trim(), is_open).is_some() {
@@ -120,8 +120,8 @@ impl FoundPlaces {
             }
         }
         let name = match lexer.before() {
-            [.., Token::Word("setTimeout"), Token::Mark(b'(')] => "setTimeout(\"",
-            [.., Token::Word("setInterval"), Token::Mark(b'(')] => "setInterval(\"",
+            [.., JsToken::Word("setTimeout"), JsToken::Mark(b'(')] => "setTimeout(\"",
+            [.., JsToken::Word("setInterval"), JsToken::Mark(b'(')] => "setInterval(\"",
             _ => return,
         };
         self.add_call(name, lexer.site(), None);
@@ -139,7 +139,7 @@ impl FoundPlaces {
     }
 
     /// A parenthesis was closed. What stands before one that a body follows was no call: `class { prompt(x) {} }`.
-    fn end_call(&mut self, lexer: &mut Lexer) {
+    fn end_call(&mut self, lexer: &mut JsLexer) {
         let is_ended =
             |call: &&mut FoundCall| call.depth.is_some_and(|depth| depth > lexer.depth());
         let Some(call) = self.calls.last_mut().filter(is_ended) else {
@@ -151,8 +151,8 @@ impl FoundPlaces {
 }
 
 /// What a text is loaded as, by the tokens before it.
-fn loading(before: &[Token]) -> Option<(LoadKind, LoadTrigger)> {
-    use Token::{Mark, Text, Word};
+fn load_position(before: &[JsToken]) -> Option<(LoadKind, LoadTrigger)> {
+    use JsToken::{Mark, Text, Word};
     let call = |kind| Some((kind, LoadTrigger::Call));
     match before {
         [.., Word("import" | "from")] if !is_member(before, 1) => {
@@ -162,10 +162,10 @@ fn loading(before: &[Token]) -> Option<(LoadKind, LoadTrigger)> {
         [.., Word("import"), Mark(b'(')] if !is_member(before, 2) => call(LoadKind::Code),
         [.., Word("importScripts"), Mark(b'(')] if is_global(before, 2) => call(LoadKind::Code),
         [.., Mark(b'.'), Word("sendBeacon"), Mark(b'(')] => call(LoadKind::Connection),
-        [.., Word("WebSocket" | "EventSource"), Mark(b'(')] if is_made(before) => {
+        [.., Word("WebSocket" | "EventSource"), Mark(b'(')] if is_constructed(before) => {
             call(LoadKind::Connection)
         }
-        [.., Word("Worker" | "SharedWorker"), Mark(b'(')] if is_made(before) => {
+        [.., Word("Worker" | "SharedWorker"), Mark(b'(')] if is_constructed(before) => {
             call(LoadKind::Code)
         }
         [
@@ -196,47 +196,49 @@ fn is_http_method(text: &str) -> bool {
 }
 
 /// The token that stands `back` tokens and one more before the end.
-fn earlier<'a>(before: &[Token<'a>], back: usize) -> Option<Token<'a>> {
+fn earlier<'a>(before: &[JsToken<'a>], back: usize) -> Option<JsToken<'a>> {
     let at = before.len().checked_sub(back + 1)?;
     before.get(at).copied()
 }
 
 /// Whether the word `back` tokens before the end is a member of something.
-fn is_member(before: &[Token], back: usize) -> bool {
-    earlier(before, back) == Some(Token::Mark(b'.'))
+fn is_member(before: &[JsToken], back: usize) -> bool {
+    earlier(before, back) == Some(JsToken::Mark(b'.'))
 }
 
 /// Whether that word is a global: by itself, or a member of an object that holds the globals. A name after
 /// `function` is a declaration.
-fn is_global(before: &[Token], back: usize) -> bool {
+fn is_global(before: &[JsToken], back: usize) -> bool {
     if is_member(before, back) {
         let owner = earlier(before, back + 1);
-        return matches!(owner, Some(Token::Word(owner)) if GLOBALS.contains(&owner))
+        return matches!(owner, Some(JsToken::Word(owner)) if GLOBALS.contains(&owner))
             && !is_member(before, back + 2);
     }
-    earlier(before, back) != Some(Token::Word("function"))
+    earlier(before, back) != Some(JsToken::Word("function"))
 }
 
 /// Whether the constructor before the parenthesis at the end is called with `new`.
-fn is_made(before: &[Token]) -> bool {
+fn is_constructed(before: &[JsToken]) -> bool {
     let back = if is_member(before, 2) { 4 } else { 2 };
-    is_global(before, 2) && earlier(before, back) == Some(Token::Word("new"))
+    is_global(before, 2) && earlier(before, back) == Some(JsToken::Word("new"))
 }
 
 /// A call or an access that ends with this token and that hosts forbid.
-fn forbidden(before: &[Token], token: Token) -> Option<&'static str> {
-    let Some(Token::Word(word)) = before.last().copied() else {
+fn forbidden_call(before: &[JsToken], token: JsToken) -> Option<&'static str> {
+    let Some(JsToken::Word(word)) = before.last().copied() else {
         return None;
     };
     match (word, token) {
-        ("eval", Token::Mark(b'(')) if is_global(before, 1) => Some("eval("),
-        ("Function", Token::Mark(b'(')) if earlier(before, 1) == Some(Token::Word("new")) => {
+        ("eval", JsToken::Mark(b'(')) if is_global(before, 1) => Some("eval("),
+        ("Function", JsToken::Mark(b'(')) if earlier(before, 1) == Some(JsToken::Word("new")) => {
             Some("new Function(")
         }
-        ("alert", Token::Mark(b'(')) if is_global(before, 1) => Some("alert("),
-        ("confirm", Token::Mark(b'(')) if is_global(before, 1) => Some("confirm("),
-        ("prompt", Token::Mark(b'(')) if is_global(before, 1) => Some("prompt("),
-        ("localStorage", Token::Mark(b'.' | b'[')) if is_global(before, 1) => Some("localStorage."),
+        ("alert", JsToken::Mark(b'(')) if is_global(before, 1) => Some("alert("),
+        ("confirm", JsToken::Mark(b'(')) if is_global(before, 1) => Some("confirm("),
+        ("prompt", JsToken::Mark(b'(')) if is_global(before, 1) => Some("prompt("),
+        ("localStorage", JsToken::Mark(b'.' | b'[')) if is_global(before, 1) => {
+            Some("localStorage.")
+        }
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! A message into an exchange, over HTTP or over the pipes of a program; counts what was spent.
 
+mod bounded_json;
 mod budget;
 pub(crate) mod http;
-mod json;
 mod network;
 pub(crate) mod stdio;
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::exchange::{Exchange, Failure, Received, Sent};
+use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
 use budget::CheckBudget;
-use http::Http;
-use stdio::Program;
+use http::HttpTarget;
+use stdio::ProgramTarget;
 
 /// The most requests of one check.
 const MAX_EXCHANGES: usize = 400;
@@ -24,7 +24,7 @@ const MAX_TIME: Duration = Duration::from_secs(300);
 
 /// Something to send.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ask {
+pub(crate) struct OutgoingRequest {
     pub verb: Option<&'static str>,
     /// Another address than the one that is checked.
     pub url: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Ask {
     pub anonymous: bool,
 }
 
-impl Ask {
+impl OutgoingRequest {
     /// A plain GET of another address.
     pub(crate) fn get(url: &str) -> Self {
         Self {
@@ -55,14 +55,14 @@ impl Ask {
         }
     }
 
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers
             .retain(|(key, _)| !key.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub(crate) fn within(mut self, timeout: Duration) -> Self {
+    pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
@@ -74,28 +74,28 @@ impl Ask {
 }
 
 /// The way to a server.
-pub(crate) struct Wire {
-    way: Way,
-    log: Mutex<Vec<Arc<Exchange>>>,
+pub(crate) struct TargetConnection {
+    way: TargetTransport,
+    log: Mutex<Vec<Arc<RecordedExchange>>>,
     sent: AtomicUsize,
     began: Instant,
 }
 
-enum Way {
-    Http(Http),
-    Program(Program),
+enum TargetTransport {
+    Http(HttpTarget),
+    Program(ProgramTarget),
 }
 
-impl Wire {
-    pub(crate) fn http(http: Http) -> Self {
-        Self::new(Way::Http(http))
+impl TargetConnection {
+    pub(crate) fn http(http: HttpTarget) -> Self {
+        Self::new(TargetTransport::Http(http))
     }
 
-    pub(crate) fn program(program: Program) -> Self {
-        Self::new(Way::Program(program))
+    pub(crate) fn program(program: ProgramTarget) -> Self {
+        Self::new(TargetTransport::Program(program))
     }
 
-    fn new(way: Way) -> Self {
+    fn new(way: TargetTransport) -> Self {
         Self {
             way,
             log: Mutex::default(),
@@ -105,22 +105,22 @@ impl Wire {
     }
 
     /// The HTTP client; `None` for a program.
-    pub(crate) fn as_http(&self) -> Option<&Http> {
+    pub(crate) fn as_http(&self) -> Option<&HttpTarget> {
         match &self.way {
-            Way::Http(http) => Some(http),
-            Way::Program(_) => None,
+            TargetTransport::Http(http) => Some(http),
+            TargetTransport::Program(_) => None,
         }
     }
 
     /// Starts the program anew, so that it can be greeted again. HTTP needs no such thing.
     pub(crate) fn restart(&self) {
-        if let Way::Program(program) = &self.way {
+        if let TargetTransport::Program(program) = &self.way {
             program.restart();
         }
     }
 
     /// Sends and waits.
-    pub(crate) fn send(&self, ask: Ask) -> Arc<Exchange> {
+    pub(crate) fn send(&self, ask: OutgoingRequest) -> Arc<RecordedExchange> {
         let exchange = Arc::new(self.exchange(ask));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(Arc::clone(&exchange));
@@ -128,43 +128,43 @@ impl Wire {
     }
 
     /// Sends what holds secrets: nobody keeps the exchange but the caller.
-    pub(crate) fn send_secretly(&self, ask: Ask) -> Exchange {
+    pub(crate) fn send_unlogged(&self, ask: OutgoingRequest) -> RecordedExchange {
         self.exchange(ask)
     }
 
     /// Everything that was sent and received so far.
-    pub(crate) fn log(&self) -> Vec<Arc<Exchange>> {
+    pub(crate) fn log(&self) -> Vec<Arc<RecordedExchange>> {
         self.log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn exchange(&self, ask: Ask) -> Exchange {
+    fn exchange(&self, ask: OutgoingRequest) -> RecordedExchange {
         let sent = self.sent.fetch_add(1, Ordering::Relaxed);
         if sent >= MAX_EXCHANGES || self.budget().is_spent() || self.began.elapsed() > MAX_TIME {
-            return Exchange {
-                sent: Sent {
+            return RecordedExchange {
+                sent: SentRequest {
                     id: ask.id,
-                    ..Sent::default()
+                    ..SentRequest::default()
                 },
-                outcome: Err(Failure::Spent),
+                outcome: Err(ExchangeError::BudgetSpent),
                 took: Duration::ZERO,
             };
         }
         let exchange = match &self.way {
-            Way::Http(http) => http.send(ask),
-            Way::Program(program) => program.send(ask),
+            TargetTransport::Http(http) => http.send(ask),
+            TargetTransport::Program(program) => program.send(ask),
         };
-        let shown = exchange.received().map_or(0, Received::shown_bytes);
+        let shown = exchange.received().map_or(0, ReceivedResponse::shown_bytes);
         self.budget().count_kept(shown);
         exchange
     }
 
     fn budget(&self) -> &CheckBudget {
         match &self.way {
-            Way::Http(http) => http.budget(),
-            Way::Program(program) => program.budget(),
+            TargetTransport::Http(http) => http.budget(),
+            TargetTransport::Program(program) => program.budget(),
         }
     }
 }
@@ -174,13 +174,13 @@ mod tests {
     use super::*;
 
     /// Nobody listens on port 1, so every request fails at once.
-    fn wire() -> Wire {
-        let http = Http::new("http://127.0.0.1:1/", Duration::from_secs(5), "x", None);
-        Wire::http(http.ok().unwrap())
+    fn wire() -> TargetConnection {
+        let http = HttpTarget::new("http://127.0.0.1:1/", Duration::from_secs(5), "x", None);
+        TargetConnection::http(http.ok().unwrap())
     }
 
-    fn is_spent(wire: &Wire) -> bool {
-        wire.send(Ask::post("")).is_unsent()
+    fn is_spent(wire: &TargetConnection) -> bool {
+        wire.send(OutgoingRequest::post("")).was_not_sent()
     }
 
     #[test]

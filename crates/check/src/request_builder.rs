@@ -7,23 +7,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::wire::Ask;
+use crate::connection::OutgoingRequest;
 
 /// The revision without a handshake.
-pub(crate) const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN_REVISION: &str = "2026-07-28";
 /// The revisions that begin with `initialize`, newest first.
-pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub(crate) const LEGACY_REVISIONS: [&str; 4] =
+    ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Whom a server is told that it talks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
+pub(crate) enum ClientIdentity {
     ChatGpt,
     Claude,
 }
 
-impl Identity {
+impl ClientIdentity {
     pub(crate) fn user_agent(self) -> &'static str {
         match self {
             Self::ChatGpt => "openai-mcp/1.0.0",
@@ -52,16 +53,16 @@ impl Identity {
 
 /// One side of a conversation.
 #[derive(Debug)]
-pub(crate) struct Voice {
-    pub identity: Identity,
+pub(crate) struct McpRequestBuilder {
+    pub identity: ClientIdentity,
     /// The revision it speaks.
     pub version: String,
     pub session: Option<String>,
     last_id: AtomicU64,
 }
 
-impl Voice {
-    pub(crate) fn new(identity: Identity, version: &str) -> Self {
+impl McpRequestBuilder {
+    pub(crate) fn new(identity: ClientIdentity, version: &str) -> Self {
         Self {
             identity,
             version: version.to_owned(),
@@ -71,48 +72,48 @@ impl Voice {
     }
 
     pub(crate) fn is_modern(&self) -> bool {
-        self.version == MODERN
+        self.version == MODERN_REVISION
     }
 
     /// A request with the next id.
-    pub(crate) fn request(&self, method: &str, params: Value) -> Ask {
+    pub(crate) fn request(&self, method: &str, params: Value) -> OutgoingRequest {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         self.request_as(json!(id), method, params)
     }
 
     /// A request with this id.
-    pub(crate) fn request_as(&self, id: Value, method: &str, mut params: Value) -> Ask {
+    pub(crate) fn request_as(&self, id: Value, method: &str, mut params: Value) -> OutgoingRequest {
         if self.is_modern()
             && let Some(params) = params.as_object_mut()
         {
             params.insert("_meta".to_owned(), self.meta());
         }
-        let name = named(method, &params);
+        let name = mcp_name_header(method, &params);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let ask = Ask {
+        let ask = OutgoingRequest {
             id: Some(id),
-            ..Ask::post(message.to_string())
+            ..OutgoingRequest::post(message.to_string())
         };
-        self.headed(ask, method, name.as_deref())
+        self.with_protocol_headers(ask, method, name.as_deref())
     }
 
     /// A notification.
-    pub(crate) fn notice(&self, method: &str) -> Ask {
+    pub(crate) fn notification(&self, method: &str) -> OutgoingRequest {
         let message = json!({"jsonrpc": "2.0", "method": method});
-        self.headed(Ask::post(message.to_string()), method, None)
+        self.with_protocol_headers(OutgoingRequest::post(message.to_string()), method, None)
     }
 
     /// The greeting of the older revisions.
-    pub(crate) fn initialize(&self, version: &str) -> Ask {
+    pub(crate) fn initialize(&self, version: &str) -> OutgoingRequest {
         let params = json!({
             "protocolVersion": version,
             "capabilities": self.identity.capabilities(),
             "clientInfo": self.identity.client(),
         });
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        Ask {
+        OutgoingRequest {
             id: Some(json!(0)),
-            ..Ask::post(message.to_string())
+            ..OutgoingRequest::post(message.to_string())
         }
     }
 
@@ -126,23 +127,28 @@ impl Voice {
     }
 
     /// The headers of the revision and of the session.
-    pub(crate) fn headed(&self, ask: Ask, method: &str, name: Option<&str>) -> Ask {
-        let mut ask = ask.with("MCP-Protocol-Version", &self.version);
+    pub(crate) fn with_protocol_headers(
+        &self,
+        ask: OutgoingRequest,
+        method: &str,
+        name: Option<&str>,
+    ) -> OutgoingRequest {
+        let mut ask = ask.with_header("MCP-Protocol-Version", &self.version);
         if self.is_modern() {
-            ask = ask.with("Mcp-Method", method);
+            ask = ask.with_header("Mcp-Method", method);
         }
         if let Some(name) = name.filter(|_| self.is_modern()) {
-            ask = ask.with("Mcp-Name", name);
+            ask = ask.with_header("Mcp-Name", name);
         }
         match &self.session {
-            Some(session) => ask.with("Mcp-Session-Id", session),
+            Some(session) => ask.with_header("Mcp-Session-Id", session),
             None => ask,
         }
     }
 }
 
 /// What the header `Mcp-Name` repeats of the body.
-fn named(method: &str, params: &Value) -> Option<String> {
+fn mcp_name_header(method: &str, params: &Value) -> Option<String> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{KINDS, Path, Walk};
+use super::{KINDS, SchemaPath, SchemaWalker};
 
-impl<'a> Walk<'a> {
-    pub(super) fn schema(&mut self, schema: &'a Value, path: &Path) {
-        if !self.goes_on(path) {
+impl<'a> SchemaWalker<'a> {
+    pub(super) fn schema(&mut self, schema: &'a Value, path: &SchemaPath) {
+        if !self.is_within_limits(path) {
             return;
         }
         let Value::Object(schema) = schema else {
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The keywords whose values have one form only.
-    fn keywords(&mut self, schema: &Map<String, Value>, path: &Path) {
+    fn keywords(&mut self, schema: &Map<String, Value>, path: &SchemaPath) {
         let is_kind = |kind: &Value| kind.as_str().is_some_and(|kind| KINDS.contains(&kind));
         let is_texts = |list: &Value| {
             let list = list.as_array();

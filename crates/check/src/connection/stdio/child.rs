@@ -7,17 +7,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Gone;
-use crate::exchange::Failure;
-use crate::text::shown;
-use crate::wire::http::MAX_ANSWER;
+use super::ProgramFailure;
+use crate::connection::http::MAX_ANSWER;
+use crate::exchange::ExchangeError;
+use crate::text::printable;
 
 /// Lines that wait to be read; a program that writes more waits. Each may be as long as an answer.
 const MAX_WAITING: usize = 1;
 /// How long a program may take to end once its input is closed.
-const FAREWELL: Duration = Duration::from_secs(3);
+const EXIT_GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// How long is waited for the status and the last words of a program that closed its output.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
 /// How long a program that ended may be silent: what it started may hold its output open, and may even answer.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 /// How often is looked whether a silent program is still there.
@@ -28,7 +28,7 @@ const MAX_STDERR_LINES: usize = 5;
 const MAX_STDERR_CHARS: usize = 100;
 const MAX_STDERR_BYTES: u64 = 4 * 1024;
 
-pub(super) enum Line {
+pub(super) enum OutputLine {
     Text(String),
     TooLong,
 }
@@ -39,7 +39,7 @@ pub(super) struct RunningChild {
     /// `None` once its input is to be closed.
     input: Option<SyncSender<String>>,
     written: Receiver<bool>,
-    lines: Receiver<Line>,
+    lines: Receiver<OutputLine>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     stderr_end: Receiver<()>,
     /// Whether it has been waited for in vain, so that nobody waits for its end.
@@ -47,9 +47,9 @@ pub(super) struct RunningChild {
 }
 
 impl RunningChild {
-    pub(super) fn start(command: &[String]) -> Result<Self, Failure> {
-        let not_started = |program: &str, why: &str, is_missing: bool| Failure::NotStarted {
-            program: shown(program, MAX_STDERR_CHARS),
+    pub(super) fn start(command: &[String]) -> Result<Self, ExchangeError> {
+        let not_started = |program: &str, why: &str, is_missing: bool| ExchangeError::NotStarted {
+            program: printable(program, MAX_STDERR_CHARS),
             why: why.to_owned(),
             is_missing,
         };
@@ -78,7 +78,7 @@ impl RunningChild {
         if let Some(output) = child.stderr.take() {
             let kept = Arc::clone(&stderr);
             std::thread::spawn(move || {
-                keep_last(output, &kept);
+                keep_last_lines(output, &kept);
                 let _ = end.try_send(());
             });
         }
@@ -99,24 +99,24 @@ impl RunningChild {
     }
 
     /// Writes one line, and waits until the pipe has taken it.
-    pub(super) fn write(&self, line: &str, end: Instant) -> Result<(), Gone> {
-        let input = self.input.as_ref().ok_or(Gone::Ended)?;
+    pub(super) fn write(&self, line: &str, end: Instant) -> Result<(), ProgramFailure> {
+        let input = self.input.as_ref().ok_or(ProgramFailure::Ended)?;
         match input.try_send(format!("{line}\n")) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(Gone::Stuck),
-            Err(TrySendError::Disconnected(_)) => return Err(Gone::Ended),
+            Err(TrySendError::Full(_)) => return Err(ProgramFailure::Stuck),
+            Err(TrySendError::Disconnected(_)) => return Err(ProgramFailure::Ended),
         }
         let left = end.saturating_duration_since(Instant::now());
         match self.written.recv_timeout(left) {
             Ok(true) => Ok(()),
-            Ok(false) | Err(RecvTimeoutError::Disconnected) => Err(Gone::Ended),
-            Err(RecvTimeoutError::Timeout) => Err(Gone::Stuck),
+            Ok(false) | Err(RecvTimeoutError::Disconnected) => Err(ProgramFailure::Ended),
+            Err(RecvTimeoutError::Timeout) => Err(ProgramFailure::Stuck),
         }
     }
 
     /// The next line of its output. A program that ended has none, though a process that it left behind may hold its
     /// output open.
-    pub(super) fn line(&mut self, end: Instant) -> Result<Line, RecvTimeoutError> {
+    pub(super) fn line(&mut self, end: Instant) -> Result<OutputLine, RecvTimeoutError> {
         let mut silent_end = None;
         loop {
             let now = Instant::now();
@@ -138,7 +138,7 @@ impl RunningChild {
 
     /// How the process ended, where it has.
     pub(super) fn exit_status(&mut self) -> Option<String> {
-        let end = Instant::now() + LAST_WORDS;
+        let end = Instant::now() + EXIT_STATUS_WAIT;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status.to_string());
@@ -153,7 +153,7 @@ impl RunningChild {
     /// The last lines that it wrote to stderr; of a process that ended, all that it wrote is waited for.
     pub(super) fn stderr(&mut self) -> Vec<String> {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
-            let _ = self.stderr_end.recv_timeout(LAST_WORDS);
+            let _ = self.stderr_end.recv_timeout(EXIT_STATUS_WAIT);
         }
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().cloned().collect()
@@ -164,7 +164,7 @@ impl Drop for RunningChild {
     fn drop(&mut self) {
         // Closing its input asks the program to end; one that does not is ended.
         drop(self.input.take());
-        let end = Instant::now() + FAREWELL;
+        let end = Instant::now() + EXIT_GRACE_PERIOD;
         while !self.is_late && Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             // What it still writes must not keep it from ending.
             while self.lines.try_recv().is_ok() {}
@@ -200,7 +200,7 @@ fn write_lines(mut pipe: ChildStdin, messages: &Receiver<String>, written: &Sync
     }
 }
 
-fn read_lines(output: impl Read, sender: &SyncSender<Line>) {
+fn read_lines(output: impl Read, sender: &SyncSender<OutputLine>) {
     let mut reader = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -210,10 +210,10 @@ fn read_lines(output: impl Read, sender: &SyncSender<Line>) {
             .read_until(b'\n', &mut line);
         let line = match read {
             Ok(0) | Err(_) => return,
-            Ok(length) if length as u64 > MAX_ANSWER => Line::TooLong,
-            Ok(_) => Line::Text(String::from_utf8_lossy(&line).trim_end().to_owned()),
+            Ok(length) if length as u64 > MAX_ANSWER => OutputLine::TooLong,
+            Ok(_) => OutputLine::Text(String::from_utf8_lossy(&line).trim_end().to_owned()),
         };
-        let is_end = matches!(line, Line::TooLong);
+        let is_end = matches!(line, OutputLine::TooLong);
         if sender.send(line).is_err() || is_end {
             return;
         }
@@ -221,7 +221,7 @@ fn read_lines(output: impl Read, sender: &SyncSender<Line>) {
 }
 
 /// Reads everything and keeps the last lines, safe to print. Nobody waits for this pipe, so it never fills.
-fn keep_last(output: impl Read, kept: &Mutex<VecDeque<String>>) {
+fn keep_last_lines(output: impl Read, kept: &Mutex<VecDeque<String>>) {
     let mut reader = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -232,7 +232,7 @@ fn keep_last(output: impl Read, kept: &Mutex<VecDeque<String>>) {
         if !matches!(read, Ok(length) if length > 0) {
             return;
         }
-        let line = shown(String::from_utf8_lossy(&line).trim(), MAX_STDERR_CHARS);
+        let line = printable(String::from_utf8_lossy(&line).trim(), MAX_STDERR_CHARS);
         if line.is_empty() {
             continue;
         }
@@ -254,13 +254,13 @@ mod tests {
             .map(|n| format!("line {n}\n\n"))
             .collect();
         let kept = Mutex::new(VecDeque::new());
-        keep_last(text.as_bytes(), &kept);
+        keep_last_lines(text.as_bytes(), &kept);
         let lines = kept.into_inner().unwrap();
         assert_eq!(lines.len(), MAX_STDERR_LINES);
         assert_eq!(lines.front().map(String::as_str), Some("line 1"));
         let kept = Mutex::new(VecDeque::new());
         let long = format!("\u{1b}[31m{}", "x".repeat(100_000));
-        keep_last(long.as_bytes(), &kept);
+        keep_last_lines(long.as_bytes(), &kept);
         let lines = kept.into_inner().unwrap();
         assert_eq!(lines.len(), MAX_STDERR_LINES);
         assert!(
@@ -293,7 +293,7 @@ mod tests {
         let command = ["sh", "-c", "(sleep 0.2; echo late) & exit 0"].map(str::to_owned);
         let mut child = RunningChild::start(&command).ok().unwrap();
         let end = Instant::now() + Duration::from_secs(15);
-        assert!(matches!(child.line(end), Ok(Line::Text(line)) if line == "late"));
+        assert!(matches!(child.line(end), Ok(OutputLine::Text(line)) if line == "late"));
         assert!(matches!(
             child.line(end),
             Err(RecvTimeoutError::Disconnected)
@@ -311,7 +311,7 @@ mod tests {
         let end = Instant::now() + Duration::from_millis(100);
         assert!(matches!(
             child.write(&more_than_a_pipe, end),
-            Err(Gone::Stuck)
+            Err(ProgramFailure::Stuck)
         ));
     }
 }

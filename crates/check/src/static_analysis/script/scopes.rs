@@ -1,7 +1,7 @@
 //! The parentheses, brackets and braces that are open at a place in a script, and the functions that they make.
 
 use super::functions::{FunctionId, FunctionTable, Site};
-use super::lexer::{BEFORE_EXPRESSION, Token};
+use super::lexer::{BEFORE_EXPRESSION, JsToken};
 
 /// Words whose parentheses are followed by a statement.
 const CONTROL: [&str; 5] = ["if", "while", "for", "with", "switch"];
@@ -100,22 +100,22 @@ impl<'a> Scopes<'a> {
         self.ended = None;
     }
 
-    pub(super) fn open_parenthesis(&mut self, before: &[Token<'a>]) {
+    pub(super) fn open_parenthesis(&mut self, before: &[JsToken<'a>]) {
         let (opener, name) = opener(before);
         self.open(Scope::Parenthesis(opener), name);
     }
 
-    pub(super) fn open_brace(&mut self, before: &[Token<'a>]) {
+    pub(super) fn open_brace(&mut self, before: &[JsToken<'a>]) {
         let scope = self.brace(before);
         let name = match before {
-            [.., Token::Mark(b'='), Token::Mark(b'>')] => self.arrow_name(before),
+            [.., JsToken::Mark(b'='), JsToken::Mark(b'>')] => self.arrow_name(before),
             _ => self.closed.and_then(|(_, name)| name),
         };
         self.open(scope, name);
     }
 
     /// An arrow whose body is no block.
-    pub(super) fn open_arrow(&mut self, before: &[Token<'a>]) {
+    pub(super) fn open_arrow(&mut self, before: &[JsToken<'a>]) {
         let name = self.arrow_name(before);
         self.open(Scope::Arrow, name);
     }
@@ -186,8 +186,8 @@ impl<'a> Scopes<'a> {
     }
 
     /// What a brace begins here.
-    fn brace(&self, before: &[Token]) -> Scope {
-        use Token::{Mark, Word};
+    fn brace(&self, before: &[JsToken]) -> Scope {
+        use JsToken::{Mark, Word};
         match before {
             [.., Mark(b'.'), Word(_)] => Scope::Object,
             [.., Word("try")] => Scope::Try,
@@ -211,16 +211,19 @@ impl<'a> Scopes<'a> {
     }
 
     /// What an arrow is called, by the tokens up to it.
-    fn arrow_name(&self, before: &[Token<'a>]) -> Option<&'a str> {
+    fn arrow_name(&self, before: &[JsToken<'a>]) -> Option<&'a str> {
         match before {
-            [.., Token::Mark(b')'), Token::Mark(b'='), Token::Mark(b'>')] => {
-                self.closed.and_then(|(_, name)| name)
-            }
+            [
+                ..,
+                JsToken::Mark(b')'),
+                JsToken::Mark(b'='),
+                JsToken::Mark(b'>'),
+            ] => self.closed.and_then(|(_, name)| name),
             [
                 rest @ ..,
-                Token::Word(_),
-                Token::Mark(b'='),
-                Token::Mark(b'>'),
+                JsToken::Word(_),
+                JsToken::Mark(b'='),
+                JsToken::Mark(b'>'),
             ] => assigned(rest),
             _ => None,
         }
@@ -228,9 +231,9 @@ impl<'a> Scopes<'a> {
 }
 
 /// What a parenthesis stands behind, and what a function is called whose parameters it holds.
-fn opener<'a>(before: &[Token<'a>]) -> (Opener, Option<&'a str>) {
-    use Token::{Mark, Word};
-    let function = |rest: &[Token], name| {
+fn opener<'a>(before: &[JsToken<'a>]) -> (Opener, Option<&'a str>) {
+    use JsToken::{Mark, Word};
+    let function = |rest: &[JsToken], name| {
         let is_expression = is_operator(without_async(rest));
         (Opener::Function { is_expression }, name)
     };
@@ -251,19 +254,19 @@ fn opener<'a>(before: &[Token<'a>]) -> (Opener, Option<&'a str>) {
     }
 }
 
-fn without_async<'a, 'b>(tokens: &'b [Token<'a>]) -> &'b [Token<'a>] {
+fn without_async<'a, 'b>(tokens: &'b [JsToken<'a>]) -> &'b [JsToken<'a>] {
     match tokens {
-        [rest @ .., Token::Word("async")] => rest,
+        [rest @ .., JsToken::Word("async")] => rest,
         all => all,
     }
 }
 
 /// Whether the keyword `function` after these tokens begins an expression rather than a declaration.
-fn is_operator(before: &[Token]) -> bool {
+fn is_operator(before: &[JsToken]) -> bool {
     match before.last() {
         None => false,
-        Some(Token::Mark(mark)) => !matches!(mark, b';' | b'{' | b'}' | b')'),
-        Some(Token::Word(word)) => {
+        Some(JsToken::Mark(mark)) => !matches!(mark, b';' | b'{' | b'}' | b')'),
+        Some(JsToken::Word(word)) => {
             BEFORE_EXPRESSION.contains(word) && !matches!(*word, "default" | "else" | "do")
         }
         Some(_) => false,
@@ -271,10 +274,15 @@ fn is_operator(before: &[Token]) -> bool {
 }
 
 /// The variable to which what follows is assigned.
-fn assigned<'a>(before: &[Token<'a>]) -> Option<&'a str> {
+fn assigned<'a>(before: &[JsToken<'a>]) -> Option<&'a str> {
     match without_async(before) {
-        [.., Token::Mark(b'.'), Token::Word(_), Token::Mark(b'=')] => None,
-        [.., Token::Word(name), Token::Mark(b'=')] => Some(name),
+        [
+            ..,
+            JsToken::Mark(b'.'),
+            JsToken::Word(_),
+            JsToken::Mark(b'='),
+        ] => None,
+        [.., JsToken::Word(name), JsToken::Mark(b'=')] => Some(name),
         _ => None,
     }
 }

@@ -12,30 +12,32 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::child::{Line, RunningChild};
-use super::Ask;
+use self::child::{OutputLine, RunningChild};
+use super::OutgoingRequest;
 use super::budget::CheckBudget;
 use super::http::MAX_ANSWER;
-use crate::exchange::{Exchange, Failure, ProgramOutput, Received, Sent};
-use crate::text::shown;
+use crate::exchange::{
+    ExchangeError, ProgramOutput, ReceivedResponse, RecordedExchange, SentRequest,
+};
+use crate::text::printable;
 
 /// The most lines before an answer, messages or not.
 const MAX_LINES: usize = 1_000;
 /// How long a notification is given to be answered, which it must not be.
-const QUIET: Duration = Duration::from_millis(300);
+const NOTIFICATION_WAIT: Duration = Duration::from_millis(300);
 /// The most characters of an answer and of a stray line that are kept for showing.
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_STRAY: usize = 200;
 
 /// A program that speaks MCP on its pipes.
-pub(crate) struct Program {
+pub(crate) struct ProgramTarget {
     command: Vec<String>,
     timeout: Duration,
     running: Mutex<Option<RunningChild>>,
     budget: CheckBudget,
 }
 
-impl Program {
+impl ProgramTarget {
     pub(crate) fn new(command: Vec<String>, timeout: Duration) -> Self {
         Self {
             command,
@@ -54,18 +56,18 @@ impl Program {
         &self.budget
     }
 
-    pub(super) fn send(&self, ask: Ask) -> Exchange {
+    pub(super) fn send(&self, ask: OutgoingRequest) -> RecordedExchange {
         let body = ask.body.unwrap_or_default();
         let began = Instant::now();
         let timeout = ask.timeout.unwrap_or(self.timeout);
         let outcome = self.outcome(&body, ask.id.as_ref(), timeout);
-        Exchange {
-            sent: Sent {
+        RecordedExchange {
+            sent: SentRequest {
                 verb: "stdin".to_owned(),
                 url: "←".to_owned(),
                 body: body.chars().take(2_000).collect(),
                 id: ask.id,
-                ..Sent::default()
+                ..SentRequest::default()
             },
             outcome,
             took: began.elapsed(),
@@ -77,12 +79,12 @@ impl Program {
         body: &str,
         id: Option<&Value>,
         timeout: Duration,
-    ) -> Result<Received, Failure> {
+    ) -> Result<ReceivedResponse, ExchangeError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
             *running = Some(RunningChild::start(&self.command)?);
         }
-        let program = running.as_mut().ok_or(Failure::Spent)?;
+        let program = running.as_mut().ok_or(ExchangeError::BudgetSpent)?;
         let end = Instant::now() + timeout;
         let mut output = ProgramOutput::default();
         let outcome = match program.write(body, end) {
@@ -90,13 +92,13 @@ impl Program {
                 let end = if id.is_some() {
                     end
                 } else {
-                    Instant::now() + QUIET
+                    Instant::now() + NOTIFICATION_WAIT
                 };
                 self.read(program, (id, end), &mut output)
             }
             // What it said before it went says why.
-            Err(Gone::Ended) => match self.read(program, (id, end), &mut output) {
-                Err(Gone::Late) => Err(Gone::Ended),
+            Err(ProgramFailure::Ended) => match self.read(program, (id, end), &mut output) {
+                Err(ProgramFailure::Late) => Err(ProgramFailure::Ended),
                 other => other,
             },
             Err(gone) => Err(gone),
@@ -108,19 +110,19 @@ impl Program {
             }
             Err(gone) => gone,
         };
-        if matches!(gone, Gone::Ended) {
+        if matches!(gone, ProgramFailure::Ended) {
             output.status = program.exit_status();
         }
         output.stderr = program.stderr();
-        program.is_late = matches!(gone, Gone::Late | Gone::Stuck);
-        if !matches!(gone, Gone::Late) {
+        program.is_late = matches!(gone, ProgramFailure::Late | ProgramFailure::Stuck);
+        if !matches!(gone, ProgramFailure::Late) {
             // The next message gets a new program, as a host would start one.
             *running = None;
         }
         Err(match gone {
-            Gone::Failed(failure) => failure,
-            Gone::Ended => Failure::Ended(output),
-            Gone::Late | Gone::Stuck => Failure::TimedOut(output),
+            ProgramFailure::Failed(failure) => failure,
+            ProgramFailure::Ended => ExchangeError::Ended(output),
+            ProgramFailure::Late | ProgramFailure::Stuck => ExchangeError::TimedOut(output),
         })
     }
 
@@ -130,35 +132,41 @@ impl Program {
         program: &mut RunningChild,
         (id, end): (Option<&Value>, Instant),
         output: &mut ProgramOutput,
-    ) -> Result<Received, Gone> {
-        let mut received = Received {
+    ) -> Result<ReceivedResponse, ProgramFailure> {
+        let mut received = ReceivedResponse {
             kind: "application/json".to_owned(),
-            ..Received::default()
+            ..ReceivedResponse::default()
         };
         let mut lines = 0;
         loop {
             if lines == MAX_LINES {
-                return Err(Gone::Failed(Failure::Flooded(MAX_LINES)));
+                return Err(ProgramFailure::Failed(ExchangeError::TooManyLines(
+                    MAX_LINES,
+                )));
             }
             lines += 1;
             let line = match program.line(end) {
-                Ok(Line::Text(line)) => line,
-                Ok(Line::TooLong) => return Err(Gone::Failed(Failure::TooLarge(MAX_ANSWER))),
-                Err(RecvTimeoutError::Disconnected) => return Err(Gone::Ended),
+                Ok(OutputLine::Text(line)) => line,
+                Ok(OutputLine::TooLong) => {
+                    return Err(ProgramFailure::Failed(ExchangeError::TooLarge(MAX_ANSWER)));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(ProgramFailure::Ended),
                 Err(RecvTimeoutError::Timeout) if id.is_none() => return Ok(received),
-                Err(RecvTimeoutError::Timeout) => return Err(Gone::Late),
+                Err(RecvTimeoutError::Timeout) => return Err(ProgramFailure::Late),
             };
             received.bytes += line.len();
             self.budget.count_read(line.len());
             if received.bytes as u64 > MAX_ANSWER {
-                return Err(Gone::Failed(Failure::TooLarge(MAX_ANSWER)));
+                return Err(ProgramFailure::Failed(ExchangeError::TooLarge(MAX_ANSWER)));
             }
             received.text = line.chars().take(MAX_TEXT).collect();
             let is_json = received.take(line.as_bytes(), &self.budget);
-            if !is_json.map_err(Gone::Failed)? {
+            if !is_json.map_err(ProgramFailure::Failed)? {
                 if !line.trim().is_empty() {
                     received.garbled = true;
-                    output.stray.get_or_insert_with(|| shown(&line, MAX_STRAY));
+                    output
+                        .stray
+                        .get_or_insert_with(|| printable(&line, MAX_STRAY));
                 }
                 continue;
             }
@@ -170,12 +178,12 @@ impl Program {
 }
 
 /// Why the conversation with a program stopped.
-enum Gone {
+enum ProgramFailure {
     /// It closed its output.
     Ended,
     /// It has not answered in time.
     Late,
     /// It has not even read what was sent.
     Stuck,
-    Failed(Failure),
+    Failed(ExchangeError),
 }

@@ -10,11 +10,11 @@ use ureq::http::{Request, Response, Uri};
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body};
 
-use super::Ask;
+use super::OutgoingRequest;
+use super::bounded_json;
 use super::budget::CheckBudget;
-use super::json;
 use super::network::{GuardedResolver, OutOfReach, TargetHost, TargetResolver};
-use crate::exchange::{Exchange, Failure, Received, Sent};
+use crate::exchange::{ExchangeError, ReceivedResponse, RecordedExchange, SentRequest};
 use crate::sse::next_data;
 
 /// The most bytes of one answer; the most that a host is known to take.
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A client of one address.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub(crate) struct HttpTarget {
     pub url: String,
     pub is_local: bool,
     host: Arc<TargetHost>,
@@ -48,7 +48,7 @@ pub(crate) struct Http {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadUrl;
 
-impl Http {
+impl HttpTarget {
     pub(crate) fn new(
         url: &str,
         call_timeout: Duration,
@@ -96,7 +96,7 @@ impl Http {
     }
 
     /// The same server at another of its addresses: what is known of its name and its token stays.
-    pub(crate) fn at(&self, url: &str) -> Self {
+    pub(crate) fn with_url(&self, url: &str) -> Self {
         Self {
             url: url.to_owned(),
             ..self.clone()
@@ -122,7 +122,7 @@ impl Http {
 
     /// Whether an address that the server names is asked at all: only under encryption, except on the server itself
     /// and, for a server of this machine, on this machine.
-    pub(crate) fn may_ask(&self, url: &str) -> bool {
+    pub(crate) fn may_request(&self, url: &str) -> bool {
         // It is shown to the user as well, so nothing in it may move a cursor.
         let is_plain = url.bytes().all(|byte| (0x21..0x7f).contains(&byte));
         let Ok(uri) = url.parse::<Uri>() else {
@@ -167,7 +167,7 @@ impl Http {
         self.url.starts_with("https://")
     }
 
-    pub(super) fn send(&self, ask: Ask) -> Exchange {
+    pub(super) fn send(&self, ask: OutgoingRequest) -> RecordedExchange {
         if !self.is_local {
             std::thread::sleep(PAUSE);
         }
@@ -184,13 +184,13 @@ impl Http {
         let quiet = ["authorization", "user-agent", "x-docent-check"];
         let shown =
             |(name, _): &(String, String)| !quiet.contains(&name.to_ascii_lowercase().as_str());
-        Exchange {
+        RecordedExchange {
             took: began.elapsed(),
-            sent: Sent {
+            sent: SentRequest {
                 verb: verb.to_owned(),
                 url,
                 headers: headers.into_iter().filter(shown).collect(),
-                body: clipped(&ask.body.unwrap_or_default()),
+                body: truncate_text(&ask.body.unwrap_or_default()),
                 id: ask.id,
             },
             outcome,
@@ -198,7 +198,7 @@ impl Http {
     }
 
     /// The usual headers, with those of the request in their place.
-    fn headers(&self, ask: &Ask, is_own: bool) -> Vec<(String, String)> {
+    fn headers(&self, ask: &OutgoingRequest, is_own: bool) -> Vec<(String, String)> {
         let mut headers = vec![
             ("User-Agent".to_owned(), self.user_agent.to_owned()),
             // The identity is that of a host, so who really asks is said here.
@@ -232,7 +232,7 @@ impl Http {
         headers: &[(String, String)],
         body: Option<&str>,
         (timeout, id): (Option<Duration>, Option<&Value>),
-    ) -> Result<Received, Failure> {
+    ) -> Result<ReceivedResponse, ExchangeError> {
         let mut request = Request::builder().method(verb).uri(url);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -242,7 +242,7 @@ impl Http {
         } else {
             &self.guarded
         };
-        let unbuilt = |error: ureq::http::Error| Failure::Unreachable(error.to_string());
+        let unbuilt = |error: ureq::http::Error| ExchangeError::Unreachable(error.to_string());
         let response = match body {
             Some(body) => {
                 let request = request.body(body.to_owned()).map_err(unbuilt)?;
@@ -255,7 +255,7 @@ impl Http {
                 agent.run(timed(request, timeout))
             }
         };
-        let response = response.map_err(|error| failed(&error))?;
+        let response = response.map_err(|error| exchange_error(&error))?;
         read(response, id, &self.budget)
     }
 }
@@ -290,7 +290,7 @@ fn read(
     response: Response<Body>,
     id: Option<&Value>,
     budget: &CheckBudget,
-) -> Result<Received, Failure> {
+) -> Result<ReceivedResponse, ExchangeError> {
     let headers: Vec<(String, String)> = response
         .headers()
         .iter()
@@ -300,10 +300,10 @@ fn read(
             (name.to_string(), value)
         })
         .collect();
-    let mut received = Received {
+    let mut received = ReceivedResponse {
         status: response.status().as_u16(),
         headers,
-        ..Received::default()
+        ..ReceivedResponse::default()
     };
     let kind = received.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -319,10 +319,10 @@ fn read(
         "text/event-stream" => {}
         kind if kind == "application/json" || kind.ends_with("+json") => {
             let mut bytes = Vec::new();
-            body.read_to_end(&mut bytes).map_err(broken)?;
+            body.read_to_end(&mut bytes).map_err(read_error)?;
             within_limit(&body)?;
             received.bytes = bytes.len();
-            received.text = clipped(&String::from_utf8_lossy(&bytes));
+            received.text = truncate_text(&String::from_utf8_lossy(&bytes));
             received.garbled = !bytes.is_empty() && !received.take(&bytes, budget)?;
         }
         _ => {
@@ -338,16 +338,16 @@ fn read(
 
 fn read_events<R: Read>(
     body: &mut BufReader<io::Take<R>>,
-    received: &mut Received,
+    received: &mut ReceivedResponse,
     (id, budget): (Option<&Value>, &CheckBudget),
-) -> Result<(), Failure> {
+) -> Result<(), ExchangeError> {
     while received.messages.len() < MAX_MESSAGES {
-        let data = next_data(body).map_err(broken)?;
+        let data = next_data(body).map_err(read_error)?;
         within_limit(body)?;
         let Some(data) = data else { break };
         received.bytes += data.len();
         if received.text.len() < data.len().max(MAX_OTHER as usize) {
-            received.text = clipped(&data);
+            received.text = truncate_text(&data);
         }
         // A first event without data is how newer SDKs prime a stream.
         if data.trim().is_empty() {
@@ -361,20 +361,24 @@ fn read_events<R: Read>(
     Ok(())
 }
 
-fn within_limit<R: Read>(body: &BufReader<io::Take<R>>) -> Result<(), Failure> {
+fn within_limit<R: Read>(body: &BufReader<io::Take<R>>) -> Result<(), ExchangeError> {
     if body.get_ref().limit() == 0 {
-        return Err(Failure::TooLarge(MAX_ANSWER));
+        return Err(ExchangeError::TooLarge(MAX_ANSWER));
     }
     Ok(())
 }
 
-impl Received {
+impl ReceivedResponse {
     /// Takes the messages of a text; false where it is no JSON. What would take too much memory is never parsed.
-    pub(super) fn take(&mut self, text: &[u8], budget: &CheckBudget) -> Result<bool, Failure> {
-        let bytes = json::memory(text);
+    pub(super) fn take(
+        &mut self,
+        text: &[u8],
+        budget: &CheckBudget,
+    ) -> Result<bool, ExchangeError> {
+        let bytes = bounded_json::memory(text);
         let sum = self.parsed_bytes.saturating_add(bytes);
-        if sum > json::MAX_PARSED {
-            return Err(Failure::TooMuchJson(json::MAX_PARSED));
+        if sum > bounded_json::MAX_PARSED {
+            return Err(ExchangeError::TooMuchJson(bounded_json::MAX_PARSED));
         }
         budget.reserve(bytes)?;
         let Ok(value) = serde_json::from_slice(text) else {
@@ -402,7 +406,7 @@ impl Received {
     }
 }
 
-fn clipped(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let most = MAX_OTHER as usize;
     match text.char_indices().find(|(at, _)| *at >= most) {
         Some((at, _)) => text.get(..at).unwrap_or_default().to_owned(),
@@ -410,26 +414,26 @@ fn clipped(text: &str) -> String {
     }
 }
 
-fn failed(error: &ureq::Error) -> Failure {
+fn exchange_error(error: &ureq::Error) -> ExchangeError {
     match error {
-        ureq::Error::Timeout(_) => Failure::timed_out(),
-        ureq::Error::HostNotFound => Failure::NoSuchHost,
-        ureq::Error::Other(inner) if inner.is::<OutOfReach>() => Failure::OutOfReach,
+        ureq::Error::Timeout(_) => ExchangeError::timed_out(),
+        ureq::Error::HostNotFound => ExchangeError::NoSuchHost,
+        ureq::Error::Other(inner) if inner.is::<OutOfReach>() => ExchangeError::OutOfReach,
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            Failure::ConnectionRefused
+            ExchangeError::ConnectionRefused
         }
         // TLS says of everything that it cannot use, certificates included, that the data is invalid.
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Failure::Tls(error.to_string())
+            ExchangeError::Tls(error.to_string())
         }
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => Failure::Tls(error.to_string()),
-        ureq::Error::Protocol(error) => Failure::NotHttp(error.to_string()),
-        other => Failure::Unreachable(other.to_string()),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => ExchangeError::Tls(error.to_string()),
+        ureq::Error::Protocol(error) => ExchangeError::NotHttp(error.to_string()),
+        other => ExchangeError::Unreachable(other.to_string()),
     }
 }
 
-fn broken(error: io::Error) -> Failure {
-    failed(&ureq::Error::from(error))
+fn read_error(error: io::Error) -> ExchangeError {
+    exchange_error(&ureq::Error::from(error))
 }
 
 #[cfg(test)]
@@ -438,7 +442,7 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_apart() {
-        let http = |url: &str| Http::new(url, Duration::from_secs(1), "x", None);
+        let http = |url: &str| HttpTarget::new(url, Duration::from_secs(1), "x", None);
         let found = http("https://a.example:8443/mcp/x?y=1").ok().unwrap();
         assert_eq!(found.origin(), "https://a.example:8443");
         assert_eq!(found.path(), "/mcp/x");
@@ -463,19 +467,19 @@ mod tests {
         let budget = CheckBudget::default();
         let list = |bytes: usize| {
             let item = br#"{"a":0},"#;
-            let count = bytes / (json::memory(item) + 150);
+            let count = bytes / (bounded_json::memory(item) + 150);
             let mut text = b"[".to_vec();
             text.extend(item.repeat(count));
             text.extend(b"0]");
             text
         };
-        let mut received = Received::default();
+        let mut received = ReceivedResponse::default();
         assert_eq!(received.take(b"{", &budget), Ok(false));
-        let large = list(2 * json::MAX_PARSED);
-        let refused = Err(Failure::TooMuchJson(json::MAX_PARSED));
+        let large = list(2 * bounded_json::MAX_PARSED);
+        let refused = Err(ExchangeError::TooMuchJson(bounded_json::MAX_PARSED));
         assert_eq!(received.take(&large, &budget), refused);
         // The messages of one answer count together, and so do all answers.
-        let half = list(json::MAX_PARSED / 2);
+        let half = list(bounded_json::MAX_PARSED / 2);
         let mut taken = 0;
         while received.take(&half, &budget) == Ok(true) {
             taken += 1;
@@ -483,18 +487,18 @@ mod tests {
         assert!((1..4).contains(&taken), "{taken}");
         assert_eq!(received.take(&half, &budget), refused);
         let answers = (0..20).take_while(|_| {
-            let mut received = Received::default();
+            let mut received = ReceivedResponse::default();
             received.take(&half, &budget) == Ok(true)
         });
         assert!(answers.count() < 6);
-        let spent = Received::default().take(&half, &budget);
-        assert_eq!(spent, Err(Failure::Spent));
-        assert_eq!(Received::default().take(b"{}", &budget), Ok(true));
+        let spent = ReceivedResponse::default().take(&half, &budget);
+        assert_eq!(spent, Err(ExchangeError::BudgetSpent));
+        assert_eq!(ReceivedResponse::default().take(b"{}", &budget), Ok(true));
     }
 
     #[test]
     fn only_the_same_origin_is_the_servers_own() {
-        let http = Http::new("https://a.example/mcp", Duration::from_secs(1), "x", None);
+        let http = HttpTarget::new("https://a.example/mcp", Duration::from_secs(1), "x", None);
         let http = http.ok().unwrap();
         for own in [
             "https://a.example/x",
@@ -518,7 +522,7 @@ mod tests {
     #[test]
     fn only_encrypted_addresses_of_others_are_asked() {
         let http = |url: &str| {
-            Http::new(url, Duration::from_secs(1), "x", None)
+            HttpTarget::new(url, Duration::from_secs(1), "x", None)
                 .ok()
                 .unwrap()
         };
@@ -536,18 +540,18 @@ mod tests {
             ("https://", false, false),
             ("", false, false),
         ] {
-            assert_eq!(public.may_ask(url), by_public, "{url}");
-            assert_eq!(local.may_ask(url), by_local, "{url}");
+            assert_eq!(public.may_request(url), by_public, "{url}");
+            assert_eq!(local.may_request(url), by_local, "{url}");
         }
     }
 
     #[test]
     fn a_token_goes_to_its_server_alone() {
         let token = Some("secret".to_owned());
-        let http = Http::new("https://a.example/mcp", Duration::from_secs(1), "x", token);
+        let http = HttpTarget::new("https://a.example/mcp", Duration::from_secs(1), "x", token);
         let http = http.ok().unwrap();
         let has_token = |is_own: bool| {
-            let headers = http.headers(&Ask::post("{}"), is_own);
+            let headers = http.headers(&OutgoingRequest::post("{}"), is_own);
             headers.iter().any(|(name, _)| name == "Authorization")
         };
         assert!(has_token(true) && !has_token(false));

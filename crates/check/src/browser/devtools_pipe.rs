@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Trouble;
-use crate::text::shown;
+use super::BrowserError;
+use crate::text::printable;
 
 /// Messages that wait to be read; a browser that says more waits.
 const MAX_WAITING: usize = 16;
@@ -22,9 +22,9 @@ const MAX_KEPT: usize = 2_000;
 /// The longest message in bytes.
 const MAX_MESSAGE: u64 = 16 * 1024 * 1024;
 /// How long a command may take to be answered; the first one has to wait until the browser is up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the browser may take to end when it is asked to.
-const FAREWELL: Duration = Duration::from_secs(3);
+const EXIT_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// What keeps the browser to itself: no network, no services of its own, a profile that is thrown away.
 const FLAGS: [&str; 17] = [
@@ -49,7 +49,7 @@ const FLAGS: [&str; 17] = [
 ];
 
 /// A running browser. It ends with this value, and so does its profile.
-pub(super) struct Pipe {
+pub(super) struct DevtoolsPipe {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Option<Value>>,
@@ -58,10 +58,10 @@ pub(super) struct Pipe {
     folder: PathBuf,
 }
 
-impl Pipe {
-    pub(super) fn start(program: &Path) -> Result<Self, Trouble> {
-        let folder = profile()?;
-        let said = File::create(folder.join("said.txt")).map_err(Trouble::Folder);
+impl DevtoolsPipe {
+    pub(super) fn start(program: &Path) -> Result<Self, BrowserError> {
+        let folder = create_profile()?;
+        let said = File::create(folder.join("said.txt")).map_err(BrowserError::Folder);
         let started = said.and_then(|said| spawn(program, &folder, said));
         let mut child = match started {
             Ok(child) => child,
@@ -90,11 +90,11 @@ impl Pipe {
         session: Option<&str>,
         method: &str,
         params: Value,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, BrowserError> {
         let id = self.send(session, method, params)?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + COMMAND_TIMEOUT;
         loop {
-            let message = self.read(end)?.ok_or(Trouble::Silent)?;
+            let message = self.read(end)?.ok_or(BrowserError::Silent)?;
             if message.get("id").and_then(Value::as_u64) != Some(id) {
                 if self.kept.len() < MAX_KEPT && message.get("method").is_some() {
                     self.kept.push_back(message);
@@ -102,9 +102,9 @@ impl Pipe {
                 continue;
             }
             if let Some(error) = message.get("error") {
-                return Err(Trouble::Refused(
+                return Err(BrowserError::Refused(
                     method.to_owned(),
-                    shown(&error.to_string(), 200),
+                    printable(&error.to_string(), 200),
                 ));
             }
             return Ok(message.get("result").cloned().unwrap_or_default());
@@ -117,22 +117,22 @@ impl Pipe {
         session: Option<&str>,
         method: &str,
         params: Value,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, BrowserError> {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method});
         if let Some(members) = message.as_object_mut() {
             members.insert("params".to_owned(), params);
             members.extend(session.map(|session| ("sessionId".to_owned(), session.into())));
         }
-        let input = self.input.as_mut().ok_or(Trouble::Silent)?;
+        let input = self.input.as_mut().ok_or(BrowserError::Silent)?;
         let written = write!(input, "{message}\0").and_then(|()| input.flush());
-        written.map_err(|_| self.ended())?;
+        written.map_err(|_| self.exit_error())?;
         Ok(self.last)
     }
 
     /// The next event; `None` when there is none until then. A browser that never stops talking has none after the
     /// end either.
-    pub(super) fn event(&mut self, end: Instant) -> Result<Option<Value>, Trouble> {
+    pub(super) fn event(&mut self, end: Instant) -> Result<Option<Value>, BrowserError> {
         if Instant::now() >= end {
             return Ok(None);
         }
@@ -152,33 +152,33 @@ impl Pipe {
         self.kept.clear();
     }
 
-    fn read(&self, end: Instant) -> Result<Option<Value>, Trouble> {
+    fn read(&self, end: Instant) -> Result<Option<Value>, BrowserError> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(None);
         }
         match self.messages.recv_timeout(left) {
             Ok(Some(message)) => Ok(Some(message)),
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(self.exit_error()),
             Err(RecvTimeoutError::Timeout) => Ok(None),
         }
     }
 
     /// The browser ended: with what it last said.
-    fn ended(&self) -> Trouble {
+    fn exit_error(&self) -> BrowserError {
         let said = std::fs::read(self.folder.join("said.txt")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
         let tail = lines.iter().rev().take(3).rev().copied();
-        Trouble::Ended(shown(&tail.collect::<Vec<_>>().join(" / "), 400))
+        BrowserError::Ended(printable(&tail.collect::<Vec<_>>().join(" / "), 400))
     }
 }
 
-impl Drop for Pipe {
+impl Drop for DevtoolsPipe {
     fn drop(&mut self) {
         let _ = self.send(None, "Browser.close", json!({}));
         drop(self.input.take());
-        let end = Instant::now() + FAREWELL;
+        let end = Instant::now() + EXIT_GRACE_PERIOD;
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -191,18 +191,18 @@ impl Drop for Pipe {
 }
 
 /// A folder for the profile that only this user can read.
-fn profile() -> Result<PathBuf, Trouble> {
+fn create_profile() -> Result<PathBuf, BrowserError> {
     let name = format!("docent-check-{}", uuid::Uuid::new_v4());
     let folder = std::env::temp_dir().join(name);
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder).map_err(Trouble::Folder)?;
+    builder.create(&folder).map_err(BrowserError::Folder)?;
     Ok(folder)
 }
 
 #[cfg(unix)]
-fn spawn(program: &Path, folder: &Path, said: File) -> Result<Child, Trouble> {
+fn spawn(program: &Path, folder: &Path, said: File) -> Result<Child, BrowserError> {
     use std::os::unix::process::CommandExt as _;
     // The browser reads commands from its file 3 and answers on its file 4, which only a shell can arrange.
     const ARRANGED: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
@@ -218,12 +218,12 @@ fn spawn(program: &Path, folder: &Path, said: File) -> Result<Child, Trouble> {
     command.stderr(said).process_group(0);
     command
         .spawn()
-        .map_err(|error| Trouble::Start(program.to_owned(), error))
+        .map_err(|error| BrowserError::Start(program.to_owned(), error))
 }
 
 #[cfg(not(unix))]
-fn spawn(_: &Path, _: &Path, _: File) -> Result<Child, Trouble> {
-    Err(Trouble::System)
+fn spawn(_: &Path, _: &Path, _: File) -> Result<Child, BrowserError> {
+    Err(BrowserError::System)
 }
 
 #[cfg(unix)]

@@ -2,29 +2,31 @@
 
 use serde_json::Value;
 
-use super::super::{Fault, Seen, Verdict, name, of_tools, text};
+use super::super::{RuleVerdict, RuleViolation, ServerSurvey, for_each_tool, name, text};
 use crate::text::is_hidden;
 
 /// Every text of a value, with the keys of objects.
-fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>, depth: usize) {
+fn collect_texts<'a>(value: &'a Value, found: &mut Vec<&'a str>, depth: usize) {
     if depth > 32 || found.len() > 10_000 {
         return;
     }
     match value {
         Value::String(text) => found.push(text),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found, depth + 1)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_texts(item, found, depth + 1)),
         Value::Object(members) => {
             for (key, member) in members {
                 found.push(key);
-                texts(member, found, depth + 1);
+                collect_texts(member, found, depth + 1);
             }
         }
         _ => {}
     }
 }
 
-pub(super) fn hidden(seen: &Seen) -> Verdict {
-    let instructions = Value::from(text(&seen.hello, "instructions"));
+pub(super) fn hidden(seen: &ServerSurvey) -> RuleVerdict {
+    let instructions = Value::from(text(&seen.initialize_result, "instructions"));
     let named = seen
         .tools
         .iter()
@@ -32,7 +34,7 @@ pub(super) fn hidden(seen: &Seen) -> Verdict {
     let all = named.chain([("`instructions`".to_owned(), &instructions)]);
     let faults = all.filter_map(|(where_, value)| {
         let mut found = Vec::new();
-        texts(value, &mut found, 0);
+        collect_texts(value, &mut found, 0);
         let (text, c) = found
             .into_iter()
             .find_map(|text| Some((text, text.chars().find(|c| is_hidden(*c))?)))?;
@@ -40,9 +42,9 @@ pub(super) fn hidden(seen: &Seen) -> Verdict {
             "{where_} holds the invisible character U+{:04X}",
             u32::from(c)
         );
-        Some(Fault::new(what).seen(&text))
+        Some(RuleViolation::new(what).with_excerpt(&text))
     });
-    Verdict::Judged(faults.collect())
+    RuleVerdict::Evaluated(faults.collect())
 }
 
 /// Orders that give a model another tool's work, or take it away.
@@ -61,8 +63,8 @@ const STEERING: [&str; 12] = [
     "never use other tools",
 ];
 
-pub(super) fn steering(seen: &Seen) -> Verdict {
-    described(seen, &STEERING, |tool, words| {
+pub(super) fn steering(seen: &ServerSurvey) -> RuleVerdict {
+    for_descriptions_containing(seen, &STEERING, |tool, words| {
         format!("the description of `{tool}` says `{words}`")
     })
 }
@@ -83,15 +85,19 @@ const INJECTION: [&str; 12] = [
     "you must always call this tool",
 ];
 
-pub(super) fn injection(seen: &Seen) -> Verdict {
-    described(seen, &INJECTION, |tool, words| {
+pub(super) fn injection(seen: &ServerSurvey) -> RuleVerdict {
+    for_descriptions_containing(seen, &INJECTION, |tool, words| {
         format!("the description of `{tool}` holds `{words}`")
     })
 }
 
 /// Descriptions of a tool and of its parameters that hold one of these words.
-fn described(seen: &Seen, words: &[&str], what: impl Fn(&str, &str) -> String) -> Verdict {
-    of_tools(seen, |tool| {
+fn for_descriptions_containing(
+    seen: &ServerSurvey,
+    words: &[&str],
+    what: impl Fn(&str, &str) -> String,
+) -> RuleVerdict {
+    for_each_tool(seen, |tool| {
         let mut found = Vec::new();
         descriptions(tool, &mut found, 0);
         let lower: Vec<String> = found.iter().map(|text| text.to_lowercase()).collect();
@@ -99,7 +105,7 @@ fn described(seen: &Seen, words: &[&str], what: impl Fn(&str, &str) -> String) -
             .iter()
             .enumerate()
             .find_map(|(at, text)| Some((at, words.iter().find(|word| text.contains(**word))?)))?;
-        Some(Fault::new(what(&name(tool), word)).seen(found.get(at)?))
+        Some(RuleViolation::new(what(&name(tool), word)).with_excerpt(found.get(at)?))
     })
 }
 

@@ -8,35 +8,35 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::Visit;
-use crate::exchange::Exchange;
-use crate::voice::{LEGACY, Voice};
-use crate::wire::Ask;
+use super::SurveySession;
+use crate::connection::OutgoingRequest;
+use crate::exchange::RecordedExchange;
+use crate::request_builder::{LEGACY_REVISIONS, McpRequestBuilder};
 
 /// Hosts give each step of discovery ten seconds.
-const STEP: Duration = Duration::from_secs(10);
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What was seen of sign-in.
 #[derive(Default)]
-pub(crate) struct SignIn {
+pub(crate) struct SignInSurvey {
     /// A request without a token.
-    pub challenge: Option<Arc<Exchange>>,
+    pub challenge: Option<Arc<RecordedExchange>>,
     /// Metadata of the resource: where it was looked for, in the order of hosts.
-    pub resource: Vec<Document>,
+    pub resource: Vec<MetadataDocument>,
     /// Metadata of the first authorization server: where it was looked for.
-    pub server: Vec<Document>,
+    pub server: Vec<MetadataDocument>,
     /// Requests with tokens that are none.
-    pub forged: Vec<(&'static str, Arc<Exchange>)>,
+    pub forged: Vec<(&'static str, Arc<RecordedExchange>)>,
 }
 
 /// One place where metadata may be.
-pub(crate) struct Document {
+pub(crate) struct MetadataDocument {
     pub url: String,
     pub place: &'static str,
-    pub exchange: Arc<Exchange>,
+    pub exchange: Arc<RecordedExchange>,
 }
 
-impl Document {
+impl MetadataDocument {
     /// The document, where there is one.
     pub(crate) fn json(&self) -> Option<&Value> {
         let received = self.exchange.received()?;
@@ -49,7 +49,7 @@ impl Document {
     }
 }
 
-impl SignIn {
+impl SignInSurvey {
     /// Whether the server asks for a token at the door.
     pub(crate) fn is_asked(&self) -> bool {
         self.challenge
@@ -60,12 +60,12 @@ impl SignIn {
 
     /// The metadata of the resource that a host would use.
     pub(crate) fn resource_json(&self) -> Option<&Value> {
-        self.resource.iter().find_map(Document::json)
+        self.resource.iter().find_map(MetadataDocument::json)
     }
 
     /// The metadata of the authorization server that a host would use.
     pub(crate) fn server_json(&self) -> Option<&Value> {
-        self.server.iter().find_map(Document::json)
+        self.server.iter().find_map(MetadataDocument::json)
     }
 
     /// The issuer that the resource names first.
@@ -84,7 +84,7 @@ impl SignIn {
 }
 
 /// A parameter of a challenge, such as `resource_metadata`.
-pub(crate) fn parameter(header: &str, name: &str) -> Option<String> {
+pub(crate) fn challenge_parameter(header: &str, name: &str) -> Option<String> {
     let at = header.match_indices(name).find(|(at, _)| {
         let before = header.get(..*at).and_then(|text| text.chars().last());
         before.is_none_or(|c| c == ' ' || c == ',')
@@ -100,23 +100,27 @@ pub(crate) fn parameter(header: &str, name: &str) -> Option<String> {
     }
 }
 
-pub(super) fn look(visit: &mut Visit) {
+pub(super) fn discover(visit: &mut SurveySession) {
     let Some(http) = visit.wire.as_http() else {
         return;
     };
     let (origin, path) = (http.origin(), http.path());
-    let voice = Voice::new(visit.identity, LEGACY[0]);
-    let mut sign_in = SignIn {
-        challenge: Some(visit.wire.send(voice.initialize(LEGACY[0]).anonymous())),
-        ..SignIn::default()
+    let voice = McpRequestBuilder::new(visit.identity, LEGACY_REVISIONS[0]);
+    let mut sign_in = SignInSurvey {
+        challenge: Some(
+            visit
+                .wire
+                .send(voice.initialize(LEGACY_REVISIONS[0]).anonymous()),
+        ),
+        ..SignInSurvey::default()
     };
     let named = sign_in
         .header()
-        .and_then(|header| parameter(header, "resource_metadata"));
+        .and_then(|header| challenge_parameter(header, "resource_metadata"));
     let well_known = format!("{origin}/.well-known/oauth-protected-resource");
     let suffixed = format!("{well_known}{}", path.trim_end_matches('/'));
     if let Some(named) = named.filter(|named| *named != suffixed && *named != well_known) {
-        find(
+        fetch_metadata(
             visit,
             &mut sign_in.resource,
             "named by the challenge",
@@ -124,42 +128,55 @@ pub(super) fn look(visit: &mut Visit) {
         );
     }
     if suffixed != well_known {
-        find(
+        fetch_metadata(
             visit,
             &mut sign_in.resource,
             "with the path of the endpoint",
             suffixed,
         );
     }
-    find(visit, &mut sign_in.resource, "at the root", well_known);
+    fetch_metadata(visit, &mut sign_in.resource, "at the root", well_known);
     match sign_in.issuer().map(str::to_owned) {
         Some(issuer) => {
-            for (place, url) in places_of_server(&issuer) {
-                find(visit, &mut sign_in.server, place, url);
+            for (place, url) in server_metadata_urls(&issuer) {
+                fetch_metadata(visit, &mut sign_in.server, place, url);
             }
         }
         None => {
             let url = format!("{origin}/.well-known/oauth-authorization-server");
-            find(visit, &mut sign_in.server, "at the root", url);
+            fetch_metadata(visit, &mut sign_in.server, "at the root", url);
         }
     }
     if sign_in.is_asked() {
-        let url = visit.seen.url.clone().unwrap_or_default();
-        for (what, token) in forged(&url, sign_in.issuer().unwrap_or(&origin)) {
-            let ask = voice.initialize(LEGACY[0]).anonymous();
-            let ask = ask.with("Authorization", &format!("Bearer {token}"));
+        let url = visit.survey.url.clone().unwrap_or_default();
+        for (what, token) in forged_tokens(&url, sign_in.issuer().unwrap_or(&origin)) {
+            let ask = voice.initialize(LEGACY_REVISIONS[0]).anonymous();
+            let ask = ask.with_header("Authorization", &format!("Bearer {token}"));
             sign_in.forged.push((what, visit.wire.send(ask)));
         }
     }
-    visit.seen.sign_in = Some(sign_in);
+    visit.survey.sign_in = Some(sign_in);
 }
 
 /// Asks for one document. What a server names may be anywhere, so the wire decides whether it is asked.
-fn find(visit: &Visit, documents: &mut Vec<Document>, place: &'static str, url: String) {
-    if visit.wire.as_http().is_some_and(|http| http.may_ask(&url)) {
-        let ask = Ask::get(&url).anonymous().within(STEP);
-        let exchange = visit.wire.send(ask.with("Accept", "application/json"));
-        documents.push(Document {
+fn fetch_metadata(
+    visit: &SurveySession,
+    documents: &mut Vec<MetadataDocument>,
+    place: &'static str,
+    url: String,
+) {
+    if visit
+        .wire
+        .as_http()
+        .is_some_and(|http| http.may_request(&url))
+    {
+        let ask = OutgoingRequest::get(&url)
+            .anonymous()
+            .with_timeout(STEP_TIMEOUT);
+        let exchange = visit
+            .wire
+            .send(ask.with_header("Accept", "application/json"));
+        documents.push(MetadataDocument {
             url,
             place,
             exchange,
@@ -168,7 +185,7 @@ fn find(visit: &Visit, documents: &mut Vec<Document>, place: &'static str, url: 
 }
 
 /// Where hosts look for the metadata of an authorization server, in their order.
-fn places_of_server(issuer: &str) -> Vec<(&'static str, String)> {
+fn server_metadata_urls(issuer: &str) -> Vec<(&'static str, String)> {
     let issuer = issuer.trim_end_matches('/');
     let after_scheme = issuer.find("://").map_or(0, |at| at + 3);
     let path_at = issuer.get(after_scheme..).and_then(|rest| rest.find('/'));
@@ -194,7 +211,7 @@ fn places_of_server(issuer: &str) -> Vec<(&'static str, String)> {
 }
 
 /// Tokens that only a server accepts which does not look: each says what is right about it otherwise.
-fn forged(url: &str, issuer: &str) -> Vec<(&'static str, String)> {
+fn forged_tokens(url: &str, issuer: &str) -> Vec<(&'static str, String)> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
@@ -241,17 +258,20 @@ mod tests {
         let header =
             "Bearer error=\"invalid_token\", resource_metadata=\"https://a/x\", scope=read";
         assert_eq!(
-            parameter(header, "resource_metadata").as_deref(),
+            challenge_parameter(header, "resource_metadata").as_deref(),
             Some("https://a/x")
         );
-        assert_eq!(parameter(header, "scope").as_deref(), Some("read"));
-        assert_eq!(parameter(header, "metadata"), None);
-        assert_eq!(parameter("", "scope"), None);
+        assert_eq!(
+            challenge_parameter(header, "scope").as_deref(),
+            Some("read")
+        );
+        assert_eq!(challenge_parameter(header, "metadata"), None);
+        assert_eq!(challenge_parameter("", "scope"), None);
     }
 
     #[test]
     fn metadata_is_looked_for_where_hosts_look() {
-        let urls: Vec<_> = places_of_server("https://a.example/t/1/")
+        let urls: Vec<_> = server_metadata_urls("https://a.example/t/1/")
             .into_iter()
             .map(|(_, url)| url)
             .collect();
@@ -263,6 +283,6 @@ mod tests {
                 "https://a.example/t/1/.well-known/openid-configuration",
             ]
         );
-        assert_eq!(places_of_server("https://a.example").len(), 2);
+        assert_eq!(server_metadata_urls("https://a.example").len(), 2);
     }
 }

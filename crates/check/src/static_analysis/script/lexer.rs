@@ -25,7 +25,7 @@ pub(super) const BEFORE_EXPRESSION: [&str; 15] = [
 const MAX_RECENT: usize = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(super) enum JsToken<'a> {
     /// An identifier or a keyword.
     Word(&'a str),
     /// A string, or a template literal up to its first placeholder, as it stands in the source.
@@ -40,12 +40,12 @@ pub(super) enum Token<'a> {
     Mark(u8),
 }
 
-pub(super) struct Lexer<'a> {
+pub(super) struct JsLexer<'a> {
     source: &'a str,
     at: usize,
     scopes: Scopes<'a>,
     /// The last tokens, the latest at the end.
-    recent: Vec<Token<'a>>,
+    recent: Vec<JsToken<'a>>,
     /// Whether the two last marks stand side by side, as in `++`.
     is_adjacent: bool,
     /// Whether the last token begins a line.
@@ -54,7 +54,7 @@ pub(super) struct Lexer<'a> {
     no_regex_until: usize,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> JsLexer<'a> {
     pub(super) fn new(source: &'a str) -> Self {
         Self {
             source,
@@ -87,7 +87,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The tokens before the last one, the latest at the end.
-    pub(super) fn before(&self) -> &[Token<'a>] {
+    pub(super) fn before(&self) -> &[JsToken<'a>] {
         let end = self.recent.len().saturating_sub(1);
         self.recent.get(..end).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ impl<'a> Lexer<'a> {
     /// Whether the last token begins a statement that runs whenever its function does: no branch, no loop, no part of
     /// another expression. `false` in doubt.
     pub(super) fn begins_plain_statement(&self) -> bool {
-        use Token::{Mark, Word};
+        use JsToken::{Mark, Word};
         if !self.scopes.is_plain() {
             return false;
         }
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
                 Word("await"),
             ] => true,
             [.., Mark(b')')] => self.begins_line && !is_control,
-            [.., Mark(b']') | Token::Text { .. } | Token::Number] => self.begins_line,
+            [.., Mark(b']') | JsToken::Text { .. } | JsToken::Number] => self.begins_line,
             _ => false,
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
         self.rest().starts_with(['+', '.'])
     }
 
-    pub(super) fn next_token(&mut self) -> Option<Token<'a>> {
+    pub(super) fn next_token(&mut self) -> Option<JsToken<'a>> {
         let started = self.at;
         self.skip_blanks();
         let byte = self.byte(0)?;
@@ -146,16 +146,16 @@ impl<'a> Lexer<'a> {
             b'`' => {
                 self.at += 1;
                 let (value, is_open) = self.template();
-                Token::Text { value, is_open }
+                JsToken::Text { value, is_open }
             }
             b'0'..=b'9' => self.number(),
-            b'/' if self.begins_regex() && self.regex() => Token::Regex,
+            b'/' if self.begins_regex() && self.regex() => JsToken::Regex,
             b'}' if self.scopes.is_in_placeholder() => {
                 self.at += 1;
                 self.scopes.close("");
                 self.template();
                 // The literal as a whole is a value, so that what follows it is an operator.
-                Token::Number
+                JsToken::Number
             }
             _ if is_word(byte) => self.word(),
             _ => self.mark(byte),
@@ -178,8 +178,8 @@ impl<'a> Lexer<'a> {
             // Lines end statements, unless what follows can go on with the expression.
             _ if self.begins_line && (is_word(byte) || matches!(byte, b'"' | b'\'')) => {
                 match self.recent.last() {
-                    Some(Token::Word(word)) => !BEFORE_EXPRESSION.contains(word),
-                    Some(Token::Mark(mark)) => matches!(mark, b')' | b']' | b'}'),
+                    Some(JsToken::Word(word)) => !BEFORE_EXPRESSION.contains(word),
+                    Some(JsToken::Mark(mark)) => matches!(mark, b')' | b']' | b'}'),
                     Some(_) => true,
                     None => false,
                 }
@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The token that many before the latest.
-    fn back(&self, count: usize) -> Option<Token<'a>> {
+    fn back(&self, count: usize) -> Option<JsToken<'a>> {
         let at = self.recent.len().checked_sub(count + 1)?;
         self.recent.get(at).copied()
     }
@@ -219,7 +219,7 @@ impl<'a> Lexer<'a> {
         self.source.get(from..to).unwrap_or_default()
     }
 
-    fn string(&mut self, quote: u8) -> Token<'a> {
+    fn string(&mut self, quote: u8) -> JsToken<'a> {
         self.at += 1;
         let from = self.at;
         while let Some(byte) = self.byte(0) {
@@ -231,7 +231,7 @@ impl<'a> Lexer<'a> {
         }
         let value = self.slice(from, self.at.min(self.source.len()));
         self.at += 1;
-        Token::Text {
+        JsToken::Text {
             value,
             is_open: false,
         }
@@ -259,27 +259,27 @@ impl<'a> Lexer<'a> {
         (self.slice(from, self.source.len()), true)
     }
 
-    fn number(&mut self) -> Token<'a> {
+    fn number(&mut self) -> JsToken<'a> {
         while self
             .byte(0)
             .is_some_and(|byte| is_word(byte) || byte == b'.')
         {
             self.at += 1;
         }
-        Token::Number
+        JsToken::Number
     }
 
-    fn word(&mut self) -> Token<'a> {
+    fn word(&mut self) -> JsToken<'a> {
         let from = self.at;
         while self.byte(0).is_some_and(is_word) {
             self.at += 1;
         }
-        Token::Word(self.slice(from, self.at))
+        JsToken::Word(self.slice(from, self.at))
     }
 
-    fn mark(&mut self, byte: u8) -> Token<'a> {
+    fn mark(&mut self, byte: u8) -> JsToken<'a> {
         let is_arrow = byte == b'>'
-            && self.back(0) == Some(Token::Mark(b'='))
+            && self.back(0) == Some(JsToken::Mark(b'='))
             && self.slice(self.at.saturating_sub(1), self.at) == "=";
         match byte {
             b'(' => self.scopes.open_parenthesis(&self.recent),
@@ -295,12 +295,12 @@ impl<'a> Lexer<'a> {
             }
             b'>' if is_arrow && !self.rest().starts_with('{') => {
                 let mut before = self.recent.clone();
-                before.push(Token::Mark(byte));
+                before.push(JsToken::Mark(byte));
                 self.scopes.open_arrow(&before);
             }
             _ => {}
         }
-        Token::Mark(byte)
+        JsToken::Mark(byte)
     }
 
     /// Whether a `/` here begins a regular expression rather than divides.
@@ -309,19 +309,19 @@ impl<'a> Lexer<'a> {
             return true;
         };
         match last {
-            Token::Word(word) => {
-                BEFORE_EXPRESSION.contains(&word) && self.back(1) != Some(Token::Mark(b'.'))
+            JsToken::Word(word) => {
+                BEFORE_EXPRESSION.contains(&word) && self.back(1) != Some(JsToken::Mark(b'.'))
             }
-            Token::Number | Token::Regex | Token::Text { .. } | Token::Mark(b']') => false,
-            Token::Mark(b')') => matches!(
+            JsToken::Number | JsToken::Regex | JsToken::Text { .. } | JsToken::Mark(b']') => false,
+            JsToken::Mark(b')') => matches!(
                 self.scopes.closed(),
                 Some(Scope::Parenthesis(Opener::Control))
             ),
-            Token::Mark(b'}') => self.scopes.closed() != Some(Scope::Object),
-            Token::Mark(mark @ (b'+' | b'-')) => {
-                !(self.is_adjacent && self.back(1) == Some(Token::Mark(mark)))
+            JsToken::Mark(b'}') => self.scopes.closed() != Some(Scope::Object),
+            JsToken::Mark(mark @ (b'+' | b'-')) => {
+                !(self.is_adjacent && self.back(1) == Some(JsToken::Mark(mark)))
             }
-            Token::Mark(_) => true,
+            JsToken::Mark(_) => true,
         }
     }
 

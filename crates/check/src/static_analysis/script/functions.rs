@@ -4,7 +4,7 @@
 //! certain to run: it is called where it stands, or by its name in a plain statement that is certain to run. A name
 //! counts only where it can mean one thing: the script declares it once and does nothing else with it but call it.
 
-use super::lexer::{Lexer, Token};
+use super::lexer::{JsLexer, JsToken};
 
 /// The most functions of a script that are told apart.
 const MAX_FUNCTIONS: usize = 100_000;
@@ -172,9 +172,9 @@ impl<'a> CallGraph<'a> {
 }
 
 fn collect<'a>(script: &'a str, names: &mut [(&'a str, NameUses)]) {
-    let mut lexer = Lexer::new(script);
+    let mut lexer = JsLexer::new(script);
     while let Some(token) = lexer.next_token() {
-        let Token::Word(word) = token else { continue };
+        let JsToken::Word(word) = token else { continue };
         let Some((_, uses)) = names.iter_mut().find(|(name, _)| *name == word) else {
             continue;
         };
@@ -186,9 +186,10 @@ fn collect<'a>(script: &'a str, names: &mut [(&'a str, NameUses)]) {
         let is_assigned =
             rest.starts_with('=') && !rest.starts_with("==") && !rest.starts_with("=>");
         match lexer.before() {
-            [.., Token::Mark(b'.')] => {}
-            [.., Token::Mark(b'{' | b',')] if rest.starts_with(':') => {}
-            [.., Token::Word("function")] | [.., Token::Word("function"), Token::Mark(b'*')] => {
+            [.., JsToken::Mark(b'.')] => {}
+            [.., JsToken::Mark(b'{' | b',')] if rest.starts_with(':') => {}
+            [.., JsToken::Word("function")]
+            | [.., JsToken::Word("function"), JsToken::Mark(b'*')] => {
                 uses.declarations += 1;
             }
             _ if is_assigned => uses.declarations += 1,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Seen, text, within};
-use crate::text::{shown, tokens};
-use crate::voice::LEGACY;
+use super::{ServerSurvey, at_path, text};
+use crate::request_builder::LEGACY_REVISIONS;
+use crate::text::{estimate_tokens, printable};
 
 /// The facts, in the order in which they are shown.
-pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
+pub(crate) fn measured_facts(seen: &ServerSurvey) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    if !seen.is_open {
+    if !seen.is_connected {
         return facts;
     }
     let places: [&[&str]; 2] = [
@@ -20,9 +20,9 @@ pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
     ];
     if let Some(info) = places
         .into_iter()
-        .find_map(|path| within(&seen.hello, path))
+        .find_map(|path| at_path(&seen.initialize_result, path))
     {
-        let name = shown(
+        let name = printable(
             &format!("{} {}", text(info, "name"), text(info, "version")),
             100,
         );
@@ -33,7 +33,7 @@ pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
         let total: usize = seen
             .tools
             .iter()
-            .map(|tool| tokens(&tool.to_string()))
+            .map(|tool| estimate_tokens(&tool.to_string()))
             .sum();
         facts.push((
             "tools",
@@ -61,14 +61,14 @@ pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
         facts.push(("calls", times));
         let largest = calls.iter().filter_map(|call| {
             Some((
-                tokens(&call.result()?.get("content")?.to_string()),
+                estimate_tokens(&call.result()?.get("content")?.to_string()),
                 &call.tool,
             ))
         });
         if let Some((size, tool)) = largest.max() {
             facts.push((
                 "largest result",
-                format!("about {size} tokens, of `{}`", shown(tool, 60)),
+                format!("about {size} tokens, of `{}`", printable(tool, 60)),
             ));
         }
     }
@@ -78,7 +78,7 @@ pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
     if seen
         .sign_in
         .as_ref()
-        .is_some_and(crate::survey::SignIn::is_asked)
+        .is_some_and(crate::survey::SignInSurvey::is_asked)
     {
         facts.push(("sign-in", "asked for".to_owned()));
     }
@@ -86,21 +86,24 @@ pub(crate) fn facts(seen: &Seen) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn revisions(seen: &Seen) -> Vec<&str> {
-    let modern = seen.modern.then_some(crate::voice::MODERN);
+fn revisions(seen: &ServerSurvey) -> Vec<&str> {
+    let modern = seen
+        .modern
+        .then_some(crate::request_builder::MODERN_REVISION);
     let greeted = |version: &&str| {
-        let fits = |(asked, exchange): &(String, std::sync::Arc<crate::exchange::Exchange>)| {
-            let answered = exchange
-                .result()
-                .and_then(|result| result.get("protocolVersion"))
-                .and_then(Value::as_str);
-            asked == version && answered == Some(version)
-        };
+        let fits =
+            |(asked, exchange): &(String, std::sync::Arc<crate::exchange::RecordedExchange>)| {
+                let answered = exchange
+                    .result()
+                    .and_then(|result| result.get("protocolVersion"))
+                    .and_then(Value::as_str);
+                asked == version && answered == Some(version)
+            };
         seen.greetings.iter().any(fits)
     };
     modern
         .into_iter()
-        .chain(LEGACY.into_iter().filter(greeted))
+        .chain(LEGACY_REVISIONS.into_iter().filter(greeted))
         .collect()
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exchange::Failure;
+use crate::exchange::ExchangeError;
 
 /// The most bytes that are read, of answers that were finished and of those that were not.
 const MAX_READ: usize = 64 * 1024 * 1024;
@@ -33,12 +33,12 @@ impl CheckBudget {
     }
 
     /// Takes room before something is built. What has no room is a matter of the check, not of the server.
-    pub(super) fn reserve(&self, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn reserve(&self, bytes: usize) -> Result<(), ExchangeError> {
         let add = |kept: usize| kept.checked_add(bytes).filter(|sum| *sum <= MAX_KEPT);
         let taken = self
             .kept
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        taken.map(drop).map_err(|_| Failure::Spent)
+        taken.map(drop).map_err(|_| ExchangeError::BudgetSpent)
     }
 
     pub(super) fn release(&self, bytes: usize) {
@@ -54,10 +54,10 @@ mod tests {
     fn what_has_no_room_is_refused() {
         let budget = CheckBudget::default();
         assert_eq!(budget.reserve(MAX_KEPT - 1), Ok(()));
-        assert_eq!(budget.reserve(2), Err(Failure::Spent));
+        assert_eq!(budget.reserve(2), Err(ExchangeError::BudgetSpent));
         assert_eq!(budget.reserve(1), Ok(()));
         assert!(!budget.is_spent());
-        assert_eq!(budget.reserve(usize::MAX), Err(Failure::Spent));
+        assert_eq!(budget.reserve(usize::MAX), Err(ExchangeError::BudgetSpent));
         budget.release(1);
         assert_eq!(budget.reserve(1), Ok(()));
         budget.count_kept(1);

@@ -113,7 +113,7 @@ impl TargetHost {
 }
 
 /// The addresses of a host, as the system knows them.
-fn looked_up(
+fn resolve_host(
     uri: &Uri,
     config: &Config,
     timeout: NextTimeout,
@@ -141,13 +141,13 @@ impl Resolver for TargetResolver {
             .host()
             .is_some_and(|host| host.eq_ignore_ascii_case(&self.0.host));
         if !is_target {
-            return looked_up(uri, config, timeout);
+            return resolve_host(uri, config, timeout);
         }
         let mut known = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.as_ref() {
             return Ok(found.clone());
         }
-        let found = looked_up(uri, config, timeout)?;
+        let found = resolve_host(uri, config, timeout)?;
         *known = Some(found.clone());
         Ok(found)
     }
@@ -170,7 +170,7 @@ impl Resolver for GuardedResolver {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
         let least = self.0.scope();
-        let found = looked_up(uri, config, timeout)?;
+        let found = resolve_host(uri, config, timeout)?;
         let is_allowed =
             |at: &SocketAddr| NetworkScope::of(at.ip()).is_some_and(|scope| scope >= least);
         if found.iter().all(is_allowed) {

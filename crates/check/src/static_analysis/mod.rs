@@ -40,7 +40,7 @@ pub(crate) enum LoadTrigger {
 
 /// One address that a document loads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct ResourceLoad {
     pub kind: LoadKind,
     pub trigger: LoadTrigger,
     pub address: String,
@@ -50,7 +50,7 @@ pub(crate) struct Load {
 /// What was found in one document.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentScan {
-    pub loads: Vec<Load>,
+    pub loads: Vec<ResourceLoad>,
     pub calls: Vec<ScriptCall>,
 }
 
@@ -67,7 +67,7 @@ impl DocumentScan {
         let Some(origin) = origin(text.trim(), is_open) else {
             return;
         };
-        let load = Load {
+        let load = ResourceLoad {
             kind,
             trigger,
             address: text.trim().chars().take(300).collect(),

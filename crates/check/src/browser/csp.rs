@@ -3,19 +3,19 @@
 
 use serde_json::Value;
 
-use crate::survey::Widget;
+use crate::survey::SurveyedWidget;
 
 /// The most origins of one list that count.
 const MAX_ORIGINS: usize = 50;
 
 /// Whose frame a widget is mounted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Host {
+pub(crate) enum WidgetHost {
     ChatGpt,
     Claude,
 }
 
-impl Host {
+impl WidgetHost {
     pub(crate) const BOTH: [Self; 2] = [Self::ChatGpt, Self::Claude];
 
     pub(crate) fn name(self) -> &'static str {
@@ -27,12 +27,12 @@ impl Host {
 }
 
 /// The policy for a widget: the standard key counts, and ChatGPT also reads its own.
-pub(super) fn policy(widget: &Widget, host: Host) -> String {
+pub(super) fn content_security_policy(widget: &SurveyedWidget, host: WidgetHost) -> String {
     let standard = widget.meta(&["ui", "csp"]);
     let openai = widget.meta(&["openai/widgetCSP"]);
     let declared = match host {
-        Host::ChatGpt => standard.or(openai),
-        Host::Claude => standard,
+        WidgetHost::ChatGpt => standard.or(openai),
+        WidgetHost::Claude => standard,
     };
     let Some(csp) = declared else {
         return "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
@@ -43,8 +43,8 @@ pub(super) fn policy(widget: &Widget, host: Host) -> String {
     let connect = origins(csp, "connectDomains", "connect_domains");
     // Claude restricts frames, whatever a widget declares.
     let frame = match host {
-        Host::ChatGpt => origins(csp, "frameDomains", "frame_domains"),
-        Host::Claude => String::new(),
+        WidgetHost::ChatGpt => origins(csp, "frameDomains", "frame_domains"),
+        WidgetHost::Claude => String::new(),
     };
     let base = origins(csp, "baseUriDomains", "base_uri_domains");
     let or = |list: String, otherwise: &str| {
@@ -84,16 +84,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::exchange::{Exchange, Failure, Sent};
+    use crate::exchange::{ExchangeError, RecordedExchange, SentRequest};
 
-    fn widget(meta: &Value) -> Widget {
-        Widget {
+    fn widget(meta: &Value) -> SurveyedWidget {
+        SurveyedWidget {
             uri: String::new(),
             entry: Some(json!({"_meta": meta})),
             tools: Vec::new(),
-            read: Arc::new(Exchange {
-                sent: Sent::default(),
-                outcome: Err(Failure::Spent),
+            read: Arc::new(RecordedExchange {
+                sent: SentRequest::default(),
+                outcome: Err(ExchangeError::BudgetSpent),
                 took: std::time::Duration::ZERO,
             }),
         }
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn a_policy_names_what_was_declared_and_nothing_else() {
-        let none = policy(&widget(&json!({})), Host::ChatGpt);
+        let none = content_security_policy(&widget(&json!({})), WidgetHost::ChatGpt);
         assert!(none.ends_with("connect-src 'none'"), "{none}");
         let csp = json!({"ui": {"csp": {
             "connectDomains": ["https://api.example", "https://a.example; script-src *", "'unsafe-eval'", 5],
             "frameDomains": ["https://frame.example"],
         }}});
-        let chatgpt = policy(&widget(&csp), Host::ChatGpt);
+        let chatgpt = content_security_policy(&widget(&csp), WidgetHost::ChatGpt);
         assert!(
             chatgpt.contains("connect-src 'self' https://api.example;"),
             "{chatgpt}"
@@ -117,15 +117,21 @@ mod tests {
             "{chatgpt}"
         );
         assert!(chatgpt.ends_with("base-uri 'self'"), "{chatgpt}");
-        let claude = policy(&widget(&csp), Host::Claude);
+        let claude = content_security_policy(&widget(&csp), WidgetHost::Claude);
         assert!(claude.contains("frame-src 'none';"), "{claude}");
     }
 
     #[test]
     fn only_chatgpt_reads_its_own_key() {
         let csp = json!({"openai/widgetCSP": {"resource_domains": ["https://cdn.example"]}});
-        assert!(policy(&widget(&csp), Host::ChatGpt).contains("https://cdn.example"));
-        assert!(!policy(&widget(&csp), Host::Claude).contains("https://cdn.example"));
+        assert!(
+            content_security_policy(&widget(&csp), WidgetHost::ChatGpt)
+                .contains("https://cdn.example")
+        );
+        assert!(
+            !content_security_policy(&widget(&csp), WidgetHost::Claude)
+                .contains("https://cdn.example")
+        );
     }
 
     #[test]
@@ -134,7 +140,7 @@ mod tests {
             .map(|n| format!("https://h{n}.example"))
             .collect();
         let csp = json!({"ui": {"csp": {"connectDomains": all}}});
-        let policy = policy(&widget(&csp), Host::Claude);
+        let policy = content_security_policy(&widget(&csp), WidgetHost::Claude);
         assert!(policy.contains(&format!("h{}.example", MAX_ORIGINS - 1)));
         assert!(!policy.contains(&format!("h{MAX_ORIGINS}.example")));
     }
