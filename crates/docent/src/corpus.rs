@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_ingest::{
-    Choice, Entry, Limits, ReaderField, Sandbox, Skipped, Source, Warning, Workers, id_in,
+    Choice, Entry, Limits, ReaderField, Sandbox, Skipped, Source, Warning, Workers, qualified_id,
 };
 use docent_search::{DocId, Document, Engine, Status};
 
@@ -116,14 +116,14 @@ pub async fn sync(
     let (workers, limits) = (workers()?, &shape.limits);
     let source = open(folder, limits.clone())?
         .with_options(shape.options.clone())
-        .parsed_by(workers.clone());
+        .with_workers(workers.clone());
     // Every name that was left out must be known here, or documents below a folder that could not
     // be read would be taken for removed ones.
     let all = Limits {
         max_reported: usize::MAX,
         ..limits.clone()
     };
-    let listing = open(folder, all)?.choosing(choice).list();
+    let listing = open(folder, all)?.with_filter(choice).list();
     let entries: Arc<[Entry]> = listing.entries.into();
     if let Some((documents, problems)) = seen.untouched(&entries) {
         return Ok(report_untouched(
@@ -172,8 +172,8 @@ pub async fn sync(
 pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<Source, Problem> {
     let source = open(folder, settings.ingest.clone())?
         .with_options(settings.formats.clone())
-        .choosing(settings.files.choice());
-    Ok(source.parsed_by(workers()?))
+        .with_filter(settings.files.choice());
+    Ok(source.with_workers(workers()?))
 }
 
 /// What the file of a document says about its readers, read once more; nothing where the file or the document
@@ -221,7 +221,7 @@ pub(crate) fn said_by_files(
             continue;
         };
         for one in reading.documents {
-            let renamed = id_in(&one.source, one.id.as_str());
+            let renamed = qualified_id(&one.source, one.id.as_str());
             // An id that two files have stays with the first, and in the other the file's name comes before it.
             let id = renamed.filter(|id| ids.contains(id));
             let id = id.unwrap_or_else(|| one.id.clone());
@@ -259,7 +259,10 @@ fn report_untouched(
     let mut skipped: Vec<_> = listed.into_iter().chain(all_skipped.cloned()).collect();
     let all_warnings = problems.iter().flat_map(|problems| &problems.warnings);
     let mut warnings: Vec<_> = all_warnings.cloned().collect();
-    let lost = skipped.iter().map(|skipped| skipped.reason.lost()).sum();
+    let lost = skipped
+        .iter()
+        .map(|skipped| skipped.reason.lost_items())
+        .sum();
     let unlisted = skipped.len().saturating_sub(most) + warnings.len().saturating_sub(most);
     skipped.truncate(most);
     warnings.truncate(most);

@@ -37,7 +37,10 @@ pub(crate) struct Loss {
 impl Losses {
     /// What a report tells about losses.
     pub(crate) fn of(report: &Report) -> Self {
-        let lost = report.skipped.iter().filter(|one| one.reason.lost() > 0);
+        let lost = report
+            .skipped
+            .iter()
+            .filter(|one| one.reason.lost_items() > 0);
         let listed = lost.take(MOST_LISTED).map(|one| Loss {
             path: one.path.clone(),
             line: one.line,

@@ -10,8 +10,8 @@ mod path;
 use std::fmt::Write as _;
 
 use docent_ingest::{
-    Limits, Options, ParsedDocument, ReaderFault, ReaderField, ReaderName, Reason, TEXT_RULES,
-    comparable_name, is_or_is_nested_in,
+    CLEANING_VERSION, Limits, Options, ParsedDocument, ReaderFault, ReaderField, ReaderName,
+    Reason, comparable_name, is_or_is_nested_in,
 };
 use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Readers, Value};
 use sha2::{Digest as _, Sha256};
@@ -140,7 +140,7 @@ impl Shape {
         let told = told.chain(&self.bounds).chain(&readers);
         let mut wanted: String = told.map(String::as_str).collect();
         // Texts that were cleaned by other rules are other texts.
-        let _ = write!(wanted, "text {TEXT_RULES}");
+        let _ = write!(wanted, "text {CLEANING_VERSION}");
         let digest = Sha256::digest(wanted.as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let digits = digits.get(..DIGITS).unwrap_or_default();
@@ -270,7 +270,7 @@ fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
 /// Why nobody may read the document with this hash, where its own field is the reason.
 pub(crate) fn fault_of(hash: &str) -> Option<ReaderFault> {
     let (_, code) = hash.split_once(FAULT)?;
-    ReaderFault::of_code(code)
+    ReaderFault::from_code(code)
 }
 
 /// The hash of a document's content, whatever else was wanted of it.

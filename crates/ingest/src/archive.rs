@@ -17,7 +17,7 @@ use crate::format::{Format, Input, Parsed};
 pub(crate) const TAR: Format = Format {
     name: "tar",
     extensions: &["tar"],
-    begins: is_tar,
+    has_signature: is_tar,
     parse: |input| open(input, Kind::Tar),
 };
 
@@ -25,7 +25,7 @@ pub(crate) const TAR: Format = Format {
 pub(crate) const GZIP: Format = Format {
     name: "gzip",
     extensions: &["gz", "tgz"],
-    begins: |head| head.starts_with(b"\x1F\x8B"),
+    has_signature: |head| head.starts_with(b"\x1F\x8B"),
     parse: |input| open(input, Kind::Gzip),
 };
 
@@ -63,10 +63,10 @@ fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
-fn kind(bytes: &[u8]) -> Option<Kind> {
+fn detect_archive_kind(bytes: &[u8]) -> Option<Kind> {
     if is_tar(bytes) {
         Some(Kind::Tar)
-    } else if (GZIP.begins)(bytes) {
+    } else if (GZIP.has_signature)(bytes) {
         Some(Kind::Gzip)
     } else {
         is_plain_zip(bytes).then_some(Kind::Zip)
@@ -75,7 +75,7 @@ fn kind(bytes: &[u8]) -> Option<Kind> {
 
 fn open(input: &Input<'_>, kind: Kind) -> Result<Parsed, Reason> {
     let mut unpack = Unpack::new(input);
-    let opened = unpack.archive(&name::At::of(input), input.bytes, kind, 0);
+    let opened = unpack.archive(&name::At::from_input(input), input.bytes, kind, 0);
     unpack.finish(input, opened)
 }
 

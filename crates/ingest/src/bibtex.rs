@@ -6,19 +6,19 @@ mod latex;
 use serde_json::Value as Raw;
 
 use crate::digest::sha256;
-use crate::elsewhere::reference::{Work, file_name, split, turned};
+use crate::elsewhere::reference::{Work, file_name, given_name_first, split_list};
 use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::reader_field;
-use crate::record_ids::twice;
+use crate::record_ids::two_pass;
 use crate::records::{Place, Records};
-use crate::text::characters;
-use latex::plain;
+use crate::text::decode_text;
+use latex::latex_to_text;
 
 pub(crate) const FORMAT: Format = Format {
     name: "bibtex",
     extensions: &["bib", "bibtex"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
@@ -35,8 +35,8 @@ const MONTHS: [&str; 12] = [
 ];
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let text = characters(input.bytes)?;
-    twice(input, |input| entries(input, &text))
+    let text = decode_text(input.bytes)?;
+    two_pass(input, |input| entries(input, &text))
 }
 
 fn entries(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
@@ -52,9 +52,13 @@ fn entries(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
             Ok(mut entry) => {
                 let hash = sha256(entry.source.as_bytes());
                 let readers = entry.take_readers(records.reader_keys());
-                let mut keys = entry.work().into_keys();
+                let mut keys = entry.into_bibliographic_record().into_keys();
                 for (name, value) in readers {
-                    reader_field::put(&mut keys, &name, Raw::String(plain(&value)));
+                    reader_field::insert_keeping_duplicates(
+                        &mut keys,
+                        &name,
+                        Raw::String(latex_to_text(&value)),
+                    );
                 }
                 records.add(place, keys, Some(hash));
             }
@@ -115,7 +119,7 @@ impl<'t> Reader<'t> {
             self.at = end + 1;
             match kind.as_str() {
                 "comment" | "preamble" => {}
-                "string" => self.shorthand(inside),
+                "string" => self.define_string(inside),
                 _ => {
                     let mut entry = self.entry(inside);
                     entry.kind = kind;
@@ -158,9 +162,9 @@ impl<'t> Reader<'t> {
                 b'}' => depth = depth.saturating_sub(1),
                 b')' if is_round && depth == 0 => return Ok(at),
                 // The next entry begins: this one was never closed.
-                b'@' if begins_line(bytes, at) => {
+                b'@' if starts_entry_line(bytes, at) => {
                     self.at = at;
-                    return Err(unclosed());
+                    return Err(unclosed_entry());
                 }
                 _ => {}
             }
@@ -169,10 +173,10 @@ impl<'t> Reader<'t> {
             }
         }
         self.at = bytes.len();
-        Err(unclosed())
+        Err(unclosed_entry())
     }
 
-    fn shorthand(&mut self, inside: &str) {
+    fn define_string(&mut self, inside: &str) {
         let mut fields = self.fields(inside);
         if let Some((name, value)) = fields.pop().filter(|_| self.strings.len() < MAX_STRINGS)
             && value.len() <= MAX_STRING_BYTES
@@ -219,7 +223,7 @@ impl<'t> Reader<'t> {
                 _ => {
                     let end = rest.find([',', '#']).unwrap_or(rest.len());
                     let (word, after) = rest.split_at(end);
-                    (self.word(word.trim()), after)
+                    (self.expand_string(word.trim()), after)
                 }
             };
             if value.len() + part.len() <= self.most {
@@ -237,7 +241,7 @@ impl<'t> Reader<'t> {
     }
 
     /// What a shorthand stands for; a number stands for itself.
-    fn word(&self, word: &str) -> String {
+    fn expand_string(&self, word: &str) -> String {
         let known = self
             .strings
             .iter()
@@ -247,14 +251,14 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn unclosed() -> Reason {
+fn unclosed_entry() -> Reason {
     Reason::Damaged {
         what: "an entry is never closed".into(),
     }
 }
 
 /// Whether a word begins a line with the mark at `at`.
-fn begins_line(bytes: &[u8], at: usize) -> bool {
+fn starts_entry_line(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| bytes.get(before));
     before == Some(&b'\n') && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic)
 }
@@ -282,12 +286,12 @@ impl Entry<'_> {
     /// Takes the fields out that say who may read the entry.
     fn take_readers(&mut self, readers: &reader_field::ReaderKeys) -> Vec<(String, String)> {
         let all = std::mem::take(&mut self.fields).into_iter();
-        let (taken, others) = all.partition(|(name, _)| readers.concern(name));
+        let (taken, others) = all.partition(|(name, _)| readers.covers_key(name));
         self.fields = others;
         taken
     }
 
-    fn work(self) -> Work {
+    fn into_bibliographic_record(self) -> Work {
         let mut work = Work {
             id: (!self.key.is_empty()).then_some(Raw::String(self.key)),
             kind: Some(self.kind),
@@ -295,14 +299,14 @@ impl Entry<'_> {
         };
         let (mut year, mut month) = (None, None);
         for (name, value) in self.fields {
-            let words = plain(&value);
+            let words = latex_to_text(&value);
             if words.is_empty() {
                 continue;
             }
             match name.as_str() {
                 "title" => work.title = Some(words),
-                "author" => work.authors = people(&value),
-                "editor" => work.editors = people(&value),
+                "author" => work.authors = person_names(&value),
+                "editor" => work.editors = person_names(&value),
                 "abstract" => work.summary = Some(words),
                 "date" => work.date = Some(words),
                 "year" => year = Some(words),
@@ -310,8 +314,8 @@ impl Entry<'_> {
                 "journal" | "journaltitle" | "booktitle" => work.publication = Some(words),
                 "doi" => work.doi = Some(words),
                 "url" => work.url = Some(words),
-                "keywords" => work.tags = split(&words, &[',', ';']),
-                "file" => work.attachments = files(&value),
+                "keywords" => work.tags = split_list(&words, &[',', ';']),
+                "file" => work.attachments = attachment_names(&value),
                 _ => work.rest.push((name, Raw::String(words))),
             }
         }
@@ -331,17 +335,17 @@ fn month_number(word: &str) -> Option<usize> {
 }
 
 /// `Reis, Ana and {Tide Office}`.
-fn people(value: &str) -> Vec<String> {
+fn person_names(value: &str) -> Vec<String> {
     let names = value.split(" and ").map(|name| {
         let whole = name.trim().starts_with('{') && name.trim().ends_with('}');
-        let name = plain(name);
-        if whole { name } else { turned(&name) }
+        let name = latex_to_text(name);
+        if whole { name } else { given_name_first(&name) }
     });
     names.filter(|name| !name.is_empty()).take(256).collect()
 }
 
 /// `Full Text:files/12/tides.pdf:application/pdf`, several of them with semicolons between.
-fn files(value: &str) -> Vec<String> {
+fn attachment_names(value: &str) -> Vec<String> {
     let files = value.replace("\\;", " ").replace("\\:", ":");
     let path = |file: &str| {
         let parts: Vec<&str> = file.split(':').collect();
@@ -431,7 +435,8 @@ mod tests {
 
     #[test]
     fn files_have_names() {
-        let names = files("Full Text:files/12/tides.pdf:application/pdf;C\\:\\\\lib\\\\b.pdf");
+        let names =
+            attachment_names("Full Text:files/12/tides.pdf:application/pdf;C\\:\\\\lib\\\\b.pdf");
         assert_eq!(names, ["tides.pdf", "b.pdf"]);
     }
 }

@@ -57,7 +57,7 @@ impl Choice {
     }
 
     /// The names of a folder's ignore files that count.
-    fn files(&self) -> &'static [&'static str] {
+    fn ignore_file_names(&self) -> &'static [&'static str] {
         let [_, own] = &IGNORE_FILES;
         if self.gitignore {
             &IGNORE_FILES
@@ -107,10 +107,11 @@ impl<'c> Rules<'c> {
     /// Enters a folder. The ignore files that cannot be used are named with the reason.
     pub(crate) fn enter(&mut self, dir: &Dir, relative: &Path) -> Vec<(&'static str, Reason)> {
         let (mut rules, mut bad) = (Vec::new(), Vec::new());
-        for name in self.choice.files() {
-            match read(dir, name)
-                .and_then(|text| text.map(|text| parse(&text, relative)).transpose())
-            {
+        for name in self.choice.ignore_file_names() {
+            match read_ignore_file(dir, name).and_then(|text| {
+                text.map(|text| parse_ignore_file(&text, relative))
+                    .transpose()
+            }) {
                 Ok(found) => rules.extend(found),
                 Err(reason) => bad.push((*name, reason)),
             }
@@ -124,7 +125,7 @@ impl<'c> Rules<'c> {
     }
 
     /// Whether a path is not wanted. The nearest rule that knows it decides.
-    pub(crate) fn leave_out(&self, path: &Path, is_dir: bool) -> bool {
+    pub(crate) fn is_excluded(&self, path: &Path, is_dir: bool) -> bool {
         if self.choice.excludes(path, is_dir) {
             return true;
         }
@@ -142,7 +143,7 @@ impl<'c> Rules<'c> {
 }
 
 /// The text of an ignore file, if the folder has one.
-fn read(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
+fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
     // A link could lead out of the folder, and a pipe would never end.
     if !dir
         .symlink_metadata(name)
@@ -150,7 +151,7 @@ fn read(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
     {
         return Ok(None);
     }
-    let failed = |error: std::io::Error| crate::walk::unreadable(&error);
+    let failed = |error: std::io::Error| crate::walk::from_io_error(&error);
     let file = dir.open(name).map_err(failed)?;
     let mut text = Vec::new();
     let size = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);
@@ -161,7 +162,7 @@ fn read(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
 }
 
 /// The patterns of an ignore file. Lines that are none are passed over, as git does.
-fn parse(text: &str, relative: &Path) -> Result<Gitignore, Reason> {
+fn parse_ignore_file(text: &str, relative: &Path) -> Result<Gitignore, Reason> {
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
     if lines().nth(MAX_PATTERNS).is_some() {
         return Err(Reason::IgnoreFileTooLong);
@@ -200,7 +201,7 @@ mod tests {
             let is_dir = !path.contains('.');
             let rules = Rules::new(&choice);
             assert_eq!(
-                rules.leave_out(Path::new(path), is_dir),
+                rules.is_excluded(Path::new(path), is_dir),
                 out,
                 "{path} {exclude:?}"
             );
@@ -220,15 +221,15 @@ mod tests {
     #[test]
     fn ignore_files_end_at_their_bounds() {
         let lines = |count: usize| "a\n".repeat(count);
-        assert!(parse(&lines(MAX_PATTERNS), Path::new("")).is_ok());
+        assert!(parse_ignore_file(&lines(MAX_PATTERNS), Path::new("")).is_ok());
         assert_eq!(
-            parse(&lines(MAX_PATTERNS + 1), Path::new(""))
+            parse_ignore_file(&lines(MAX_PATTERNS + 1), Path::new(""))
                 .unwrap_err()
                 .code(),
             "ignore-file-too-long"
         );
         // A line that is no pattern costs only itself.
-        let rules = parse("[z-a]\n*.log\n", Path::new("x")).unwrap();
+        let rules = parse_ignore_file("[z-a]\n*.log\n", Path::new("x")).unwrap();
         assert!(rules.matched("x/y/a.log", false).is_ignore());
     }
 }

@@ -5,7 +5,7 @@
 
 /// The version of these rules. It is part of what a document is compared by, so that an index made by older rules is
 /// read again.
-pub const TEXT_RULES: u32 = 2;
+pub const CLEANING_VERSION: u32 = 2;
 
 /// Removes what cannot be seen and makes every line end `\n`.
 pub fn clean(text: &str) -> String {
@@ -47,7 +47,7 @@ pub fn clean_line(text: &str) -> String {
 }
 
 /// Cuts a text after `limit` characters; true when something was cut.
-pub(crate) fn cut(text: &mut String, limit: usize) -> bool {
+pub(crate) fn truncate_chars(text: &mut String, limit: usize) -> bool {
     match text.char_indices().nth(limit) {
         Some((end, _)) => {
             text.truncate(end);
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn cutting_counts_characters() {
         let mut exact = "äöü".to_owned();
-        assert!(!cut(&mut exact, 3));
+        assert!(!truncate_chars(&mut exact, 3));
         assert_eq!(exact, "äöü");
         let mut longer = "äöüx".to_owned();
-        assert!(cut(&mut longer, 3));
+        assert!(truncate_chars(&mut longer, 3));
         assert_eq!(longer, "äöü");
     }
 

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use docent_search::{Document, Readers, Value};
 
-use crate::clean::cut;
+use crate::clean::truncate_chars;
 use crate::entry::stem_and_extension;
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
 use crate::front_matter::{unread_in_code, unread_in_data};
 use crate::notebook::fence_for;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
-use crate::text::{decode, file_id};
+use crate::text::{decode_clean, file_id};
 
 pub(crate) const FORMAT: Format = Format {
     name: "code",
     extensions: EXTENSIONS,
-    begins: has_shebang,
+    has_signature: has_shebang,
     parse,
 };
 
@@ -100,15 +100,15 @@ fn has_shebang(head: &[u8]) -> bool {
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     refuse_lock_file(input)?;
-    let code = decode(input.bytes, input.limits.max_text_chars)?;
+    let code = decode_clean(input.bytes, input.limits.max_text_chars)?;
     if code.trim().is_empty() {
         return Err(Reason::Empty);
     }
     refuse_generated(input.path, &code)?;
     let language = language(input.path, &code);
     let readers = match DATA.contains(&language.as_str()) {
-        true => unread_in_data(&code, &ReaderKeys::of(input)),
-        false => unread_in_code(&code, &ReaderKeys::of(input)),
+        true => unread_in_data(&code, &ReaderKeys::for_input(input)),
+        false => unread_in_code(&code, &ReaderKeys::for_input(input)),
     };
     // In a fence a comment is not mistaken for a heading.
     let fence = fence_for(&code);
@@ -119,13 +119,13 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     }
     let field = |name: &str, value: &str| {
         let mut value = value.to_owned();
-        cut(&mut value, input.limits.max_value_chars);
+        truncate_chars(&mut value, input.limits.max_value_chars);
         (name.to_owned(), Value::Text(value))
     };
     let fields = [field("path", input.path), field("language", &language)];
     let named = |(name, _): &(String, Value)| name.chars().count() <= input.limits.max_name_chars;
     let mut title = input.path.to_owned();
-    cut(&mut title, input.limits.max_title_chars);
+    truncate_chars(&mut title, input.limits.max_title_chars);
     let document = Document {
         id: file_id(input)?,
         title,
@@ -200,7 +200,7 @@ fn interpreter(code: &str) -> Option<String> {
         first
     };
     let mut name = name.to_lowercase();
-    cut(&mut name, 32);
+    truncate_chars(&mut name, 32);
     let plain = name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "+-#.".contains(c));

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean_line, cut};
+use crate::clean::{clean_line, truncate_chars};
 use crate::dates::{self, Order};
 use crate::lists::Lists;
 use crate::numbers::{self, Style};
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// The columns of a table by its first rows, and whether the very first names them.
-pub(crate) fn of_table(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>, bool) {
+pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>, bool) {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let column = |at: usize, skip: usize| -> Vec<&str> {
         let cells = rows.iter().skip(skip).filter_map(|row| row.get(at));
@@ -51,12 +51,16 @@ pub(crate) fn of_table(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>
         .map(|row| row.iter().map(|cell| cell.trim()).collect())
         .unwrap_or_default();
     let body_is_typed = || {
-        (0..head.len())
-            .any(|at| !matches!(Kind::of("", &column(at, 1)), Kind::Text | Kind::List(_)))
+        (0..head.len()).any(|at| {
+            !matches!(
+                Kind::infer_type("", &column(at, 1)),
+                Kind::Text | Kind::List(_)
+            )
+        })
     };
     // A row that names the readers' field is a header, whatever else it looks like: were it not, nobody would
     // know who may read the rows below it.
-    let has_header = head.iter().any(|name| readers.concern(name))
+    let has_header = head.iter().any(|name| readers.covers_key(name))
         || (rows.len() > 1 && is_header(&head, body_is_typed));
     // Only what the header names is a column; wider rows are dealt with row by row.
     let (width, skip) = if has_header {
@@ -73,14 +77,14 @@ pub(crate) fn of_table(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>
             .map(|cell| clean_line(cell));
         let name = name.filter(|name| !name.is_empty());
         let mut name = name.unwrap_or_else(|| format!("column {}", at + 1));
-        if has_header && readers.concern(&name) {
+        if has_header && readers.covers_key(&name) {
             let kind = Kind::Readers;
             columns.push(Column { name, kind });
             continue;
         }
-        cut(&mut name, MAX_NAME_CHARS);
-        let name = taken.free(&name);
-        let kind = Kind::of(&name, &column(at, skip));
+        truncate_chars(&mut name, MAX_NAME_CHARS);
+        let name = taken.make_unique(&name);
+        let kind = Kind::infer_type(&name, &column(at, skip));
         columns.push(Column { name, kind });
     }
     (columns, has_header)
@@ -97,7 +101,7 @@ pub(crate) struct UniqueNames {
 
 impl UniqueNames {
     /// The name, or with the first free number behind it.
-    pub(crate) fn free(&mut self, name: &str) -> String {
+    pub(crate) fn make_unique(&mut self, name: &str) -> String {
         let times = self.times.entry(name.to_owned()).or_default();
         loop {
             *times += 1;
@@ -116,7 +120,7 @@ impl UniqueNames {
 /// Whether a cell is a number, a day or yes-or-no, and so no name.
 pub(crate) fn is_value(cell: &str) -> bool {
     let cell = cell.trim();
-    !cell.is_empty() && !matches!(Kind::of("", &[cell]), Kind::Text | Kind::List(_))
+    !cell.is_empty() && !matches!(Kind::infer_type("", &[cell]), Kind::Text | Kind::List(_))
 }
 
 /// A header names things. A row with numbers or days in it is a record, unless the numbers are years in
@@ -165,22 +169,26 @@ impl Column {
     pub(crate) fn put(&self, cell: &str, keys: &mut Map<String, Raw>) {
         let cell = cell.trim();
         if self.names_readers() {
-            return reader_field::put(keys, &self.name, Raw::String(cell.to_owned()));
+            return reader_field::insert_keeping_duplicates(
+                keys,
+                &self.name,
+                Raw::String(cell.to_owned()),
+            );
         }
         if cell.is_empty() || (self.kind != Kind::Text && is_missing(cell)) {
             return;
         }
         let value = match self.kind {
             Kind::Text | Kind::Readers => None,
-            Kind::Number(style) => numbers::read(cell, style).map(Raw::Number),
+            Kind::Number(style) => numbers::parse_number(cell, style).map(Raw::Number),
             Kind::Bool => as_bool(cell).map(Raw::Bool),
             Kind::Day(order) => {
-                if let Some(moment) = dates::read(cell, order) {
-                    return put_moment(keys, &self.name, moment);
+                if let Some(moment) = dates::parse_in_order(cell, order) {
+                    return put_date_and_time(keys, &self.name, moment);
                 }
                 None
             }
-            Kind::List(lists) => lists.read(cell),
+            Kind::List(lists) => lists.parse_list(cell),
         };
         let value = value.unwrap_or_else(|| Raw::String(cell.to_owned()));
         keys.insert(self.name.clone(), value);
@@ -188,7 +196,7 @@ impl Column {
 }
 
 /// A day and a time of day become two fields, so that the day can be compared and nothing is lost.
-pub(crate) fn put_moment(keys: &mut Map<String, Raw>, name: &str, moment: dates::Moment) {
+pub(crate) fn put_date_and_time(keys: &mut Map<String, Raw>, name: &str, moment: dates::Moment) {
     keys.insert(name.to_owned(), Raw::String(moment.day));
     if let Some(time) = moment.time {
         keys.entry(format!("{name}.time"))
@@ -198,27 +206,27 @@ pub(crate) fn put_moment(keys: &mut Map<String, Raw>, name: &str, moment: dates:
 
 impl Kind {
     /// What all these cells are; none of them is empty.
-    fn of(name: &str, cells: &[&str]) -> Self {
+    fn infer_type(name: &str, cells: &[&str]) -> Self {
         let cells: Vec<&str> = cells
             .iter()
             .copied()
             .filter(|cell| !is_missing(cell))
             .collect();
-        if cells.is_empty() || is_kept_as_written(name) {
+        if cells.is_empty() || stays_text(name) {
             return Self::Text;
         }
-        if cells.iter().all(|cell| as_bool(cell).is_some()) && is_yes_or_no(&cells) {
+        if cells.iter().all(|cell| as_bool(cell).is_some()) && is_boolean_column(&cells) {
             return Self::Bool;
         }
-        if let Some(order) = Order::of(&cells) {
+        if let Some(order) = Order::infer_order(&cells) {
             return Self::Day(order);
         }
-        if !is_code(name)
-            && let Some(style) = Style::of(&cells)
+        if !is_identifier_column(name)
+            && let Some(style) = Style::infer_format(&cells)
         {
             return Self::Number(style);
         }
-        Lists::of(name, &cells).map_or(Self::Text, Self::List)
+        Lists::infer_syntax(name, &cells).map_or(Self::Text, Self::List)
     }
 }
 
@@ -230,14 +238,14 @@ fn is_missing(cell: &str) -> bool {
 }
 
 /// Ids, titles, texts and addresses are not for counting.
-fn is_kept_as_written(name: &str) -> bool {
+fn stays_text(name: &str) -> bool {
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
     let mut keys = KEYS.title.iter().chain(KEYS.text).chain(KEYS.url);
     name.eq_ignore_ascii_case("id") || keys.any(is)
 }
 
 /// Columns of digits that name something: nobody adds them up, and leading zeros count.
-fn is_code(name: &str) -> bool {
+fn is_identifier_column(name: &str) -> bool {
     const CODES: &[&str] = &[
         "phone",
         "telephone",
@@ -274,7 +282,7 @@ fn as_bool(cell: &str) -> Option<bool> {
 }
 
 /// `NO` alone is a country as well; `yes` beside it says what is meant.
-fn is_yes_or_no(cells: &[&str]) -> bool {
+fn is_boolean_column(cells: &[&str]) -> bool {
     let has = |word: &str| cells.iter().any(|cell| cell.eq_ignore_ascii_case(word));
     let words = has("yes") || has("no");
     if words { has("yes") && has("no") } else { true }
@@ -288,7 +296,7 @@ mod tests {
     fn check(name: &str, cells: &[&str], expect: &[&str]) {
         let mut rows = vec![vec![name, "other"]];
         rows.extend(cells.iter().map(|cell| vec![*cell, "words"]));
-        let (columns, has_header) = of_table(&rows, &ReaderKeys::default());
+        let (columns, has_header) = infer_columns(&rows, &ReaderKeys::default());
         assert!(has_header, "{name}: {cells:?}");
         let show = |cell: &&str| {
             let mut keys = Map::new();
@@ -355,7 +363,7 @@ mod tests {
     #[test]
     fn a_cell_of_another_kind_stays_text() {
         let rows = vec![vec!["n", "m"], vec!["1", "x"], vec!["2", "y"]];
-        let (columns, _) = of_table(&rows, &ReaderKeys::default());
+        let (columns, _) = infer_columns(&rows, &ReaderKeys::default());
         let mut keys = Map::new();
         columns[0].put("two", &mut keys);
         assert_eq!(Raw::Object(keys).to_string(), r#"{"n":"two"}"#);
@@ -363,7 +371,7 @@ mod tests {
 
     fn check_header(rows: &[&str], expect: Option<&[&str]>) {
         let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(',').collect()).collect();
-        let (columns, has_header) = of_table(&rows, &ReaderKeys::default());
+        let (columns, has_header) = infer_columns(&rows, &ReaderKeys::default());
         let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
         match expect {
             Some(expect) => assert_eq!((names.as_slice(), has_header), (expect, true), "{rows:?}"),

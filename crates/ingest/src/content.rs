@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
 use crate::error::Reason;
-use crate::walk::unreadable;
+use crate::walk::from_io_error;
 
 /// One file that is read from front to back.
 pub(crate) struct Content {
@@ -33,14 +33,14 @@ impl Content {
     /// Begins anew with the first byte.
     pub(crate) fn rewind(&mut self) -> Result<(), Reason> {
         let begun = self.file.seek(SeekFrom::Start(0));
-        begun.map_err(|error| unreadable(&error))?;
+        begun.map_err(|error| from_io_error(&error))?;
         self.hash = Sha256::new();
         self.bytes = 0;
         Ok(())
     }
 
     /// Why reading failed, when it did.
-    pub(crate) fn failed(&self) -> Option<&Reason> {
+    pub(crate) fn failure(&self) -> Option<&Reason> {
         self.failed.as_ref()
     }
 
@@ -49,7 +49,7 @@ impl Content {
         let read = io::copy(&mut self, &mut io::sink());
         match (self.failed, read) {
             (Some(reason), _) => Err(reason),
-            (None, Err(error)) => Err(unreadable(&error)),
+            (None, Err(error)) => Err(from_io_error(&error)),
             (None, Ok(_)) => Ok((self.bytes, hex(&self.hash.finalize()))),
         }
     }
@@ -70,7 +70,7 @@ impl Read for Content {
         let count = match self.file.read(buffer) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
-            Err(error) => return Err(self.fail(unreadable(&error))),
+            Err(error) => return Err(self.fail(from_io_error(&error))),
         };
         self.bytes += count as u64;
         if self.bytes > self.limit {
@@ -109,7 +109,7 @@ mod tests {
     fn a_file_ends_at_its_bound() {
         let mut file = content(b"0123456789", 9);
         assert!(file.read_to_end(&mut Vec::new()).is_err());
-        assert_eq!(file.failed().map(Reason::code), Some("too-large"));
+        assert_eq!(file.failure().map(Reason::code), Some("too-large"));
         assert_eq!(file.finish().unwrap_err().code(), "too-large");
     }
 }

@@ -13,15 +13,15 @@ use self::delimiter::{separator_line, sniff};
 use self::header::Head;
 use self::rows::{Cells, Row, Rows};
 use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, begins_with_anything};
-use crate::record_ids::twice;
+use crate::format::{Format, Input, Parsed, no_signature};
+use crate::record_ids::two_pass;
 use crate::records::{Place, Records};
 use crate::stream::Stream;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
     extensions: &["csv", "tsv", "tab", "psv"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
@@ -38,19 +38,19 @@ const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
 const SAMPLE_BYTES: usize = 256 * 1024;
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    twice(input, |input| stream(input, &mut &*input.bytes))
+    two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a table that is read while it comes.
 pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
     let mut records = Records::new(input);
     let mut rows = Rows::new(Stream::text(from), input.limits.max_line_bytes);
-    let (head, is_cut) = rows.head(SAMPLE_BYTES)?;
+    let (head, is_cut) = rows.peek_start(SAMPLE_BYTES)?;
     let (delimiter, bytes) = match separator_line(head) {
         Some((delimiter, bytes)) => (delimiter, Some(bytes)),
         None => (sniff(head, is_cut, records.reader_keys())?, None),
     };
-    rows.cut_at(delimiter);
+    rows.set_delimiter(delimiter);
     if let Some(bytes) = bytes {
         rows.skip_line(bytes);
     }
@@ -64,7 +64,7 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
             None => rows.next()?,
         };
         let Some(row) = row else { break };
-        if !add(&mut records, row, &head, input) {
+        if !add_row(&mut records, row, &head, input) {
             break;
         }
     }
@@ -72,7 +72,7 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
 }
 
 /// Adds one row; false when no more fit.
-fn add(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) -> bool {
+fn add_row(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) -> bool {
     let place = Place::Line(row.line);
     let is_blank = |cells: &Cells| cells.iter().all(|cell| cell.trim_ascii().is_empty());
     if row.cells.as_ref().is_ok_and(is_blank) {

@@ -25,8 +25,12 @@ pub(crate) struct Moment {
 impl Order {
     /// The one order in which every cell is a day. `03/04/2024` is a day in two orders, so some cell must
     /// prove which; points are only ever written after the day.
-    pub(crate) fn of(cells: &[&str]) -> Option<Self> {
-        let all = |order| cells.iter().all(|cell| read(cell, order).is_some());
+    pub(crate) fn infer_order(cells: &[&str]) -> Option<Self> {
+        let all = |order| {
+            cells
+                .iter()
+                .all(|cell| parse_in_order(cell, order).is_some())
+        };
         if all(Self::YearFirst) {
             return Some(Self::YearFirst);
         }
@@ -41,7 +45,7 @@ impl Order {
 }
 
 /// A cell as a day, with the time that follows it.
-pub(crate) fn read(cell: &str, order: Order) -> Option<Moment> {
+pub(crate) fn parse_in_order(cell: &str, order: Order) -> Option<Moment> {
     /// No day and time is longer than this.
     const MOST_BYTES: usize = 48;
     if cell.len() > MOST_BYTES || !cell.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -57,20 +61,20 @@ pub(crate) fn read(cell: &str, order: Order) -> Option<Moment> {
         None => (cell, None),
     };
     let day = match order {
-        Order::Named => named(date.trim().trim_end_matches(','))?,
-        _ => numbered(date.trim(), order)?,
+        Order::Named => parse_month_name_date(date.trim().trim_end_matches(','))?,
+        _ => parse_numeric_date(date.trim(), order)?,
     };
     match time {
         None => Some(Moment { day, time: None }),
         Some(time) => Some(Moment {
             day,
-            time: clock(time)?,
+            time: parse_time_of_day(time)?,
         }),
     }
 }
 
 /// The time of day as it was written, nothing where it is midnight; no value where it is no time.
-fn clock(time: &str) -> Option<Option<String>> {
+fn parse_time_of_day(time: &str) -> Option<Option<String>> {
     let mut parts = time.splitn(3, ':');
     let two = |part: Option<&str>| -> Option<u32> { part?.get(..2).or(part)?.parse().ok() };
     let (hour, minute) = (two(parts.next())?, two(parts.next())?);
@@ -86,7 +90,7 @@ fn clock(time: &str) -> Option<Option<String>> {
     Some((!midnight).then(|| clean_line(time)))
 }
 
-fn numbered(date: &str, order: Order) -> Option<String> {
+fn parse_numeric_date(date: &str, order: Order) -> Option<String> {
     let mark = date.chars().find(|c| "-/.".contains(*c))?;
     let parts: Vec<&str> = date.split(mark).collect();
     let [a, b, c] = parts.as_slice() else {
@@ -98,7 +102,7 @@ fn numbered(date: &str, order: Order) -> Option<String> {
         Order::MonthFirst => (c, a, b),
         Order::Named => return None,
     };
-    of_parts(year, number(month)?, day)
+    format_iso_date(year, number(month)?, day)
 }
 
 /// The months as they are written out, in lower case.
@@ -118,7 +122,7 @@ pub(crate) const MONTHS: [&str; 12] = [
 ];
 
 /// The parts of a day with the month as a word, in either order, years last.
-fn named(date: &str) -> Option<String> {
+fn parse_month_name_date(date: &str) -> Option<String> {
     let parts: Vec<&str> = date
         .split([' ', '-', ',', '.'])
         .filter(|part| !part.is_empty())
@@ -135,13 +139,14 @@ fn named(date: &str) -> Option<String> {
     let is =
         |name: &&str| word == **name || (name.starts_with(&word) && (3..=4).contains(&word.len()));
     let month = (1..).zip(MONTHS).find(|(_, name)| is(name))?.0;
-    of_parts(year, month, day)
+    format_iso_date(year, month, day)
 }
 
-fn of_parts(year: &str, month: u32, day: &str) -> Option<String> {
+fn format_iso_date(year: &str, month: u32, day: &str) -> Option<String> {
     let (full, short) = (year.len() == 4, (1..=2).contains(&day.len()));
     let (year, day) = (number(year)?, number(day)?);
-    (full && short && exists(year, month, day)).then(|| format!("{year:04}-{month:02}-{day:02}"))
+    (full && short && is_calendar_date(year, month, day))
+        .then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
 fn number(digits: &str) -> Option<u32> {
@@ -150,7 +155,7 @@ fn number(digits: &str) -> Option<u32> {
 }
 
 /// The day that lies so many days after 1 January 1970.
-pub(crate) fn from_days(days: i64) -> Option<String> {
+pub(crate) fn date_from_epoch_days(days: i64) -> Option<String> {
     // The calendar repeats every 400 years, which are this many days.
     const CYCLE: i64 = 146_097;
     // Counted from 1 March of the year 0, so that a leap day is the last of its year.
@@ -168,9 +173,9 @@ pub(crate) fn from_days(days: i64) -> Option<String> {
 }
 
 /// The moment so many milliseconds after the start of 1970, the time to the second.
-pub(crate) fn from_millis(millis: i64) -> Option<Moment> {
+pub(crate) fn from_epoch_millis(millis: i64) -> Option<Moment> {
     const DAY: i64 = 86_400_000;
-    let day = from_days(millis.div_euclid(DAY))?;
+    let day = date_from_epoch_days(millis.div_euclid(DAY))?;
     let seconds = millis.rem_euclid(DAY) / 1_000;
     let time = (seconds > 0).then(|| {
         format!(
@@ -184,14 +189,14 @@ pub(crate) fn from_millis(millis: i64) -> Option<Moment> {
 }
 
 /// The text itself when it is a day that exists, such as `2024-02-29`.
-pub(crate) fn day(text: &str) -> Option<&str> {
-    let (found, rest) = leading(text)?;
+pub(crate) fn iso_date(text: &str) -> Option<&str> {
+    let (found, rest) = split_leading_date(text)?;
     rest.is_empty().then_some(found)
 }
 
 /// The day of a day or of a moment such as `2024-03-12T10:30:00+02:00`, as it was written there.
-pub(crate) fn day_of_moment(text: &str) -> Option<&str> {
-    let (found, rest) = leading(text.trim())?;
+pub(crate) fn date_part(text: &str) -> Option<&str> {
+    let (found, rest) = split_leading_date(text.trim())?;
     let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
         return rest.is_empty().then_some(found);
     };
@@ -205,28 +210,28 @@ pub(crate) fn day_of_moment(text: &str) -> Option<&str> {
 
 /// The day that a text stands for in any of the ways in which days are written, as `YYYY-MM-DD`. A day
 /// such as `03/04/2024`, which is another one elsewhere, is none.
-pub fn read_day(text: &str) -> Option<String> {
+pub fn parse_date(text: &str) -> Option<String> {
     let cell = clean_line(text);
-    let plain = || day_of_moment(&cell).map(str::to_owned);
-    let written = || Some(read(&cell, Order::of(&[&cell])?)?.day);
+    let plain = || date_part(&cell).map(str::to_owned);
+    let written = || Some(parse_in_order(&cell, Order::infer_order(&[&cell])?)?.day);
     plain().or_else(written)
 }
 
 /// A day at the start of a name, and what follows it.
-pub(crate) fn leading_day(text: &str) -> Option<(&str, &str)> {
-    leading(text).filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()))
+pub(crate) fn leading_date(text: &str) -> Option<(&str, &str)> {
+    split_leading_date(text).filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn leading(text: &str) -> Option<(&str, &str)> {
+fn split_leading_date(text: &str) -> Option<(&str, &str)> {
     let (found, rest) = text.split_at_checked(10)?;
     let (year, month, day) = (found.get(..4)?, found.get(5..7)?, found.get(8..)?);
     if found.get(4..5)? != "-" || found.get(7..8)? != "-" {
         return None;
     }
-    exists(number(year)?, number(month)?, number(day)?).then_some((found, rest))
+    is_calendar_date(number(year)?, number(month)?, number(day)?).then_some((found, rest))
 }
 
-fn exists(year: u32, month: u32, day: u32) -> bool {
+fn is_calendar_date(year: u32, month: u32, day: u32) -> bool {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let last = match month {
         2 if leap => 29,
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn only_days_that_exist_are_days() {
         for text in ["2024-02-29", "2000-02-29", "0001-01-01", "2024-12-31"] {
-            assert_eq!(day(text), Some(text));
+            assert_eq!(iso_date(text), Some(text));
         }
         for text in [
             "2023-02-29",
@@ -262,7 +267,7 @@ mod tests {
             "",
             "20240401",
         ] {
-            assert_eq!(day(text), None, "{text}");
+            assert_eq!(iso_date(text), None, "{text}");
         }
     }
 
@@ -275,7 +280,7 @@ mod tests {
             "2024-03-12T23:59:59.5-11:00",
             " 2024-03-12 ",
         ] {
-            assert_eq!(day_of_moment(text), Some("2024-03-12"), "{text}");
+            assert_eq!(date_part(text), Some("2024-03-12"), "{text}");
         }
         for text in [
             "2024-03-12Z",
@@ -285,14 +290,14 @@ mod tests {
             "2024-03-12 to 2024-03-14",
             "2024-03-12T99:00",
         ] {
-            assert_eq!(day_of_moment(text), None, "{text}");
+            assert_eq!(date_part(text), None, "{text}");
         }
     }
 
     fn check(cells: &[&str], expect: Option<&[&str]>) {
-        let found = Order::of(cells).map(|order| {
+        let found = Order::infer_order(cells).map(|order| {
             let show = |cell: &&str| {
-                let moment = read(cell, order).unwrap();
+                let moment = parse_in_order(cell, order).unwrap();
                 [Some(moment.day), moment.time]
                     .into_iter()
                     .flatten()
@@ -370,25 +375,25 @@ mod tests {
             (2_932_896, "9999-12-31"),
             (-719_162, "0001-01-01"),
         ] {
-            assert_eq!(from_days(days).as_deref(), Some(text), "{days}");
+            assert_eq!(date_from_epoch_days(days).as_deref(), Some(text), "{days}");
         }
         for days in [2_932_897, -719_163, i64::MAX, i64::MIN] {
-            assert_eq!(from_days(days), None, "{days}");
+            assert_eq!(date_from_epoch_days(days), None, "{days}");
         }
-        let moment = from_millis(1_710_239_405_999).unwrap();
+        let moment = from_epoch_millis(1_710_239_405_999).unwrap();
         assert_eq!(
             (moment.day.as_str(), moment.time.as_deref()),
             ("2024-03-12", Some("10:30:05"))
         );
-        assert_eq!(from_millis(-1).unwrap().day, "1969-12-31");
+        assert_eq!(from_epoch_millis(-1).unwrap().day, "1969-12-31");
     }
 
     #[test]
     fn names_may_start_with_a_day() {
         assert_eq!(
-            leading_day("2024-03-12-rail"),
+            leading_date("2024-03-12-rail"),
             Some(("2024-03-12", "-rail"))
         );
-        assert_eq!(leading_day("2024-03-123"), None);
+        assert_eq!(leading_date("2024-03-123"), None);
     }
 }

@@ -4,14 +4,14 @@ mod numbering;
 mod styles;
 
 use crate::error::Reason;
-use crate::fields::facts;
+use crate::fields::extract_metadata;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::{Main, properties, relations};
-use crate::package::{Parts, beside};
+use crate::ooxml::{Main, properties, relationships};
+use crate::package::{Parts, optional_part};
 use crate::reader_field::ReaderKeys;
-use crate::whole::document;
+use crate::whole::build_document;
 use crate::xml::{Piece, Tag, Xml};
 
 use numbering::Numbering;
@@ -25,31 +25,33 @@ pub(crate) fn parse(
     parts: &mut Parts<'_>,
     main: &Main,
 ) -> Result<Parsed, Reason> {
-    let relations = relations(parts, &main.path)?;
+    let relations = relationships(parts, &main.path)?;
     let mut part = |kind: &str| -> Result<String, Reason> {
         let relation = relations.iter().find(|relation| relation.kind == kind);
-        let text = relation.map_or(Ok(None), |relation| beside(parts.text(&relation.path)))?;
+        let text = relation.map_or(Ok(None), |relation| {
+            optional_part(parts.text(&relation.path))
+        })?;
         Ok(text.unwrap_or_default())
     };
     let mut body = Body {
-        styles: beside(Styles::read(&part("styles")?))?,
-        numbering: beside(Numbering::read(&part("numbering")?))?,
+        styles: optional_part(Styles::read(&part("styles")?))?,
+        numbering: optional_part(Numbering::read(&part("numbering")?))?,
         max_bytes: input.limits.max_text_chars.saturating_mul(4),
         ..Body::default()
     };
     let (footnotes, endnotes) = (part("footnotes")?, part("endnotes")?);
-    body.read(&parts.needed(&main.path)?, "")?;
-    beside(body.read(&footnotes, ""))?;
-    beside(body.read(&endnotes, "end-"))?;
-    let readers = ReaderKeys::of(input);
+    body.read(&parts.required_text(&main.path)?, "")?;
+    optional_part(body.read(&footnotes, ""))?;
+    optional_part(body.read(&endnotes, "end-"))?;
+    let readers = ReaderKeys::for_input(input);
     let said = properties(parts, main, &readers);
     let is_damaged = said.is_err();
-    let mut facts = facts(beside(said)?, &KEYS, input);
+    let mut facts = extract_metadata(optional_part(said)?, &KEYS, input);
     if is_damaged {
-        facts.doubt(&readers);
+        facts.mark_readers_malformed(&readers);
     }
     facts.title = facts.title.or(body.title(input.limits.max_title_chars));
-    document(input, body.layout.finish(), facts)
+    build_document(input, body.layout.finish(), facts)
 }
 
 /// What has been read so far, and where in the document that was.
@@ -140,7 +142,7 @@ impl Body {
             "t" => self.in_text = !self.in_properties,
             "r" => self.hidden_run = false,
             "vanish" => self.hidden_run = is_on(tag),
-            "rStyle" => self.hidden_run |= self.styles.hides(&value(tag)),
+            "rStyle" => self.hidden_run |= self.styles.hides(&val_attribute(tag)),
             "tbl" => {
                 self.layout.set_list_depth(0);
                 self.layout.end_block();
@@ -151,8 +153,8 @@ impl Body {
             "tab" | "ptab" => self.write(" "),
             "noBreakHyphen" => self.write("-"),
             "br" | "cr" => self.layout.line_break(),
-            "footnoteReference" => self.refer(tag, ""),
-            "endnoteReference" => self.refer(tag, "end-"),
+            "footnoteReference" => self.write_note_reference(tag, ""),
+            "endnoteReference" => self.write_note_reference(tag, "end-"),
             _ => {}
         }
         Ok(())
@@ -195,10 +197,10 @@ impl Body {
         };
         let list = paragraph.list.get_or_insert_default();
         match name {
-            "pStyle" => paragraph.style = value(tag),
-            "outlineLvl" => paragraph.outline = value(tag).parse().ok(),
-            "ilvl" => list.1 = numbering::level(&value(tag)),
-            "numId" => list.0 = value(tag),
+            "pStyle" => paragraph.style = val_attribute(tag),
+            "outlineLvl" => paragraph.outline = val_attribute(tag).parse().ok(),
+            "ilvl" => list.1 = numbering::parse_level(&val_attribute(tag)),
+            "numId" => list.0 = val_attribute(tag),
             _ => {}
         }
     }
@@ -233,7 +235,7 @@ impl Body {
         }
     }
 
-    fn refer(&mut self, tag: &Tag<'_>, prefix: &str) {
+    fn write_note_reference(&mut self, tag: &Tag<'_>, prefix: &str) {
         let id = tag.get("id").unwrap_or_default();
         self.write(&format!("[^{prefix}{id}]"));
     }
@@ -272,13 +274,13 @@ impl Body {
             .into_iter()
             .map(|title| crate::clean::clean_line(title));
         let mut title = titles.find(|title| !title.is_empty())?;
-        crate::clean::cut(&mut title, max_chars);
+        crate::clean::truncate_chars(&mut title, max_chars);
         Some(title)
     }
 }
 
 /// The attribute in which most elements of Word keep what they say.
-fn value(tag: &Tag<'_>) -> String {
+fn val_attribute(tag: &Tag<'_>) -> String {
     tag.get("val").unwrap_or_default()
 }
 

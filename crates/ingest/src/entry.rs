@@ -20,7 +20,7 @@ pub struct Entry {
     /// When the file was last written, where the system knows it.
     pub modified: Option<SystemTime>,
     /// What the folder around it tells.
-    pub(crate) around: Around,
+    pub(crate) folder_context: Around,
 }
 
 impl Entry {
@@ -32,7 +32,7 @@ impl Entry {
 
     /// The path inside the source, parts separated by `/`, safe to print.
     pub fn path(&self) -> &str {
-        &self.place.shown
+        &self.place.printable
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Place {
     /// For opening.
     pub relative: PathBuf,
     /// For people.
-    pub shown: String,
+    pub printable: String,
     /// For machines.
     pub id: String,
 }
@@ -63,8 +63,8 @@ impl Place {
         let parts = || relative.iter();
         Self {
             relative: relative.to_path_buf(),
-            shown: join(parts().map(printable)),
-            id: shorten(join(
+            printable: join(parts().map(printable)),
+            id: truncate_id(join(
                 parts().map(|part| percent_encode(part.as_encoded_bytes())),
             )),
         }
@@ -98,15 +98,15 @@ pub(crate) fn percent_encode(name: &[u8]) -> String {
 
 /// The id of a document of `source` whose own id another file has: its file's, and behind it its own.
 /// Nothing where that is no id.
-pub fn id_in(source: &str, id: &str) -> Option<DocId> {
+pub fn qualified_id(source: &str, id: &str) -> Option<DocId> {
     let parts = source
         .split('/')
         .map(|part| percent_encode(part.as_bytes()));
     let file = join(parts);
-    DocId::parse(&shorten(format!("{file}#id={id}"))).ok()
+    DocId::parse(&truncate_id(format!("{file}#id={id}"))).ok()
 }
 
-pub(crate) fn shorten(mut id: String) -> String {
+pub(crate) fn truncate_id(mut id: String) -> String {
     if id.len() <= MAX_ID_BYTES {
         return id;
     }
@@ -143,7 +143,7 @@ mod tests {
 
     fn check(path: &Path, shown: &str, id: &str) {
         let place = Place::new(path);
-        assert_eq!((place.shown.as_str(), place.id.as_str()), (shown, id));
+        assert_eq!((place.printable.as_str(), place.id.as_str()), (shown, id));
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn shared_ids_follow_their_file() {
-        let id = |source: &str, id: &str| id_in(source, id).map(|id| id.to_string());
+        let id = |source: &str, id: &str| qualified_id(source, id).map(|id| id.to_string());
         assert_eq!(id("a b/x.csv", "7").as_deref(), Some("a%20b/x.csv#id=7"));
         let long = id("x.csv", &"é".repeat(256)).unwrap();
         assert!(long.len() <= MAX_ID_BYTES, "{long}");

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value as Raw};
 
 use crate::error::Reason;
-use crate::fields::facts;
+use crate::fields::extract_metadata;
 use crate::format::{Input, Parsed};
 use crate::html::{self, KEYS};
-use crate::ooxml::in_order;
+use crate::ooxml::ordered_properties;
 use crate::package::{Parts, resolve};
 use crate::reader_field::{self, ReaderKeys};
-use crate::whole::document;
+use crate::whole::build_document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most files of a book that are known, and chapters that are read.
@@ -23,9 +23,9 @@ const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 const MAX_VALUES: usize = 64;
 
 pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
-    let protected = protected(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
-    let path = root(&parts.needed("META-INF/container.xml")?)?;
-    let book = Book::read(&parts.needed(&path)?)?;
+    let protected = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
+    let path = package_document_path(&parts.required_text("META-INF/container.xml")?)?;
+    let book = Book::read(&parts.required_text(&path)?)?;
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
     for chapter in book.chapters() {
@@ -46,16 +46,16 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
             return Err(Reason::TextTooLong { limit });
         }
     }
-    let readers = ReaderKeys::of(input);
-    let mut keys = in_order(book.said);
-    for key in book.empty.iter().filter(|key| readers.concern(key)) {
-        reader_field::put(&mut keys, key, Raw::Null);
+    let readers = ReaderKeys::for_input(input);
+    let mut keys = ordered_properties(book.metadata);
+    for key in book.empty.iter().filter(|key| readers.covers_key(key)) {
+        reader_field::insert_keeping_duplicates(&mut keys, key, Raw::Null);
     }
-    document(input, text, facts(keys, &KEYS, input))
+    build_document(input, text, extract_metadata(keys, &KEYS, input))
 }
 
 /// The parts that are encrypted.
-fn protected(text: &str) -> Result<HashSet<String>, Reason> {
+fn encrypted_parts(text: &str) -> Result<HashSet<String>, Reason> {
     let mut xml = Xml::new(text);
     let mut found = HashSet::new();
     while let Some(piece) = xml.next()? {
@@ -63,14 +63,17 @@ fn protected(text: &str) -> Result<HashSet<String>, Reason> {
             && tag.name == "CipherReference"
             && found.len() < MAX_ITEMS
         {
-            found.insert(resolve("", &decoded(&tag.get("URI").unwrap_or_default())));
+            found.insert(resolve(
+                "",
+                &percent_decode(&tag.get("URI").unwrap_or_default()),
+            ));
         }
     }
     Ok(found)
 }
 
 /// Where the book's own list of parts is.
-fn root(container: &str) -> Result<String, Reason> {
+fn package_document_path(container: &str) -> Result<String, Reason> {
     let mut xml = Xml::new(container);
     while let Some(piece) = xml.next()? {
         if let Piece::Open(tag) = piece
@@ -91,7 +94,7 @@ struct Book {
     items: HashMap<String, String>,
     /// The ids of the chapters, in reading order.
     spine: Vec<String>,
-    said: Map<String, Raw>,
+    metadata: Map<String, Raw>,
     /// What is said without a word.
     empty: HashSet<String>,
 }
@@ -107,8 +110,8 @@ impl Book {
                 "itemref" if book.spine.len() < MAX_ITEMS => {
                     book.spine.push(tag.get("idref").unwrap_or_default());
                 }
-                "title" => book.say("title", &xml.words(MAX_PROPERTY_BYTES)?),
-                "creator" => book.say("author", &xml.words(MAX_PROPERTY_BYTES)?),
+                "title" => book.add_metadata("title", &xml.text_content(MAX_PROPERTY_BYTES)?),
+                "creator" => book.add_metadata("author", &xml.text_content(MAX_PROPERTY_BYTES)?),
                 "date" => {
                     let event = tag.get("event").unwrap_or_default();
                     let key = if event == "modification" {
@@ -116,15 +119,21 @@ impl Book {
                     } else {
                         "date"
                     };
-                    book.say(key, &xml.words(MAX_PROPERTY_BYTES)?);
+                    book.add_metadata(key, &xml.text_content(MAX_PROPERTY_BYTES)?);
                 }
-                "language" => book.say("language", &xml.words(MAX_PROPERTY_BYTES)?),
-                "identifier" => book.say("identifier", &xml.words(MAX_PROPERTY_BYTES)?),
-                "publisher" => book.say("publisher", &xml.words(MAX_PROPERTY_BYTES)?),
-                "description" => book.say("description", &xml.words(MAX_PROPERTY_BYTES)?),
-                "subject" => book.say("subject", &xml.words(MAX_PROPERTY_BYTES)?),
+                "language" => book.add_metadata("language", &xml.text_content(MAX_PROPERTY_BYTES)?),
+                "identifier" => {
+                    book.add_metadata("identifier", &xml.text_content(MAX_PROPERTY_BYTES)?)
+                }
+                "publisher" => {
+                    book.add_metadata("publisher", &xml.text_content(MAX_PROPERTY_BYTES)?)
+                }
+                "description" => {
+                    book.add_metadata("description", &xml.text_content(MAX_PROPERTY_BYTES)?)
+                }
+                "subject" => book.add_metadata("subject", &xml.text_content(MAX_PROPERTY_BYTES)?),
                 "meta" if tag.get("property").as_deref() == Some("dcterms:modified") => {
-                    book.say("modified", &xml.words(MAX_PROPERTY_BYTES)?);
+                    book.add_metadata("modified", &xml.text_content(MAX_PROPERTY_BYTES)?);
                 }
                 _ => {}
             }
@@ -138,21 +147,21 @@ impl Book {
         let is_page = kind.contains("html") || kind.is_empty();
         let is_contents = properties.split_whitespace().any(|word| word == "nav");
         if is_page && !is_contents {
-            let href = decoded(&tag.get("href").unwrap_or_default());
+            let href = percent_decode(&tag.get("href").unwrap_or_default());
             self.items.insert(tag.get("id").unwrap_or_default(), href);
         }
     }
 
     /// Several values of one kind become a list, except those of which a document has only one.
-    fn say(&mut self, key: &str, words: &str) {
+    fn add_metadata(&mut self, key: &str, words: &str) {
         let words = words.trim();
         if words.is_empty() {
             self.empty.insert(key.to_owned());
             return;
         }
         let new = Raw::String(words.to_owned());
-        let Some(known) = self.said.get_mut(key) else {
-            self.said.insert(key.to_owned(), new);
+        let Some(known) = self.metadata.get_mut(key) else {
+            self.metadata.insert(key.to_owned(), new);
             return;
         };
         match known {
@@ -171,7 +180,7 @@ impl Book {
 }
 
 /// An address without its `%20`.
-fn decoded(address: &str) -> String {
+fn percent_decode(address: &str) -> String {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -208,7 +217,7 @@ mod tests {
         .unwrap();
         assert_eq!(book.chapters(), ["a b.xhtml"]);
         assert_eq!(
-            Raw::Object(book.said).to_string(),
+            Raw::Object(book.metadata).to_string(),
             r#"{"title":"Tides","author":["A","B"],"language":"en","date":"1901"}"#
         );
     }
@@ -222,7 +231,7 @@ mod tests {
             ("%zz%4", "%zz%4"),
             ("", ""),
         ] {
-            assert_eq!(decoded(address), expect);
+            assert_eq!(percent_decode(address), expect);
         }
     }
 
@@ -234,7 +243,7 @@ mod tests {
         let book = Book::read(&format!("<a>{items}{authors}</a>")).unwrap();
         assert_eq!(book.chapters().len(), MAX_ITEMS);
         assert_eq!(
-            book.said["author"].as_array().map(Vec::len),
+            book.metadata["author"].as_array().map(Vec::len),
             Some(MAX_VALUES)
         );
     }

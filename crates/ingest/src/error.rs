@@ -376,7 +376,7 @@ impl Reason {
     /// How many rows or files are lost where something is skipped for this reason: one, or none where it was
     /// left out by its kind or by choice. A bound that cuts off the rest of a file counts once, since nobody
     /// knows how much there was.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_items(&self) -> u64 {
         match self {
             Self::More { lost, .. } => *lost,
             Self::Link

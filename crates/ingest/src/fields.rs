@@ -4,7 +4,7 @@
 use docent_search::Value;
 use serde_json::{Map, Number, Value as Raw};
 
-use crate::clean::{clean, clean_line, cut};
+use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::error::Reason;
 use crate::format::Input;
@@ -32,16 +32,20 @@ pub(crate) struct Facts {
 }
 
 /// Sorts the keys of one document into facts, the field that names its readers apart from the others.
-pub(crate) fn facts(mut map: Map<String, Raw>, keys: &Keys, input: &Input<'_>) -> Facts {
-    let readers = ReaderKeys::of(input).take(&mut map);
+pub(crate) fn extract_metadata(mut map: Map<String, Raw>, keys: &Keys, input: &Input<'_>) -> Facts {
+    let readers = ReaderKeys::for_input(input).take(&mut map);
     Facts {
         readers,
-        ..facts_of_others(map, keys, input.limits)
+        ..extract_metadata_without_readers(map, keys, input.limits)
     }
 }
 
 /// The same where nothing names readers any more.
-pub(crate) fn facts_of_others(mut map: Map<String, Raw>, keys: &Keys, limits: &Limits) -> Facts {
+pub(crate) fn extract_metadata_without_readers(
+    mut map: Map<String, Raw>,
+    keys: &Keys,
+    limits: &Limits,
+) -> Facts {
     let mut facts = Facts {
         title: take(&mut map, keys.title, as_title),
         text: take(&mut map, keys.text, as_text),
@@ -50,7 +54,7 @@ pub(crate) fn facts_of_others(mut map: Map<String, Raw>, keys: &Keys, limits: &L
         ..Facts::default()
     };
     if let Some(title) = &mut facts.title
-        && cut(title, limits.max_title_chars)
+        && truncate_chars(title, limits.max_title_chars)
     {
         facts.warn(Reason::Cut {
             name: "title".to_owned(),
@@ -94,14 +98,14 @@ pub(crate) fn find<T>(
 
 impl Facts {
     /// Whether nothing was said at all.
-    pub(crate) fn are_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let texts = [&self.title, &self.text, &self.url, &self.date];
         texts.iter().all(|text| text.is_none()) && self.fields.is_empty()
     }
 
     /// What should say who may read the document could not be read, where anybody asks.
-    pub(crate) fn doubt(&mut self, readers: &ReaderKeys) {
-        if readers.are_set() {
+    pub(crate) fn mark_readers_malformed(&mut self, readers: &ReaderKeys) {
+        if readers.is_configured() {
             self.readers = ReaderField::Malformed(ReaderFault::FrontMatter);
         }
     }
@@ -146,8 +150,8 @@ impl Facts {
             Raw::Bool(flag) => Some(Value::Bool(flag)),
             Raw::Number(number) => Some(as_number(&number)),
             Raw::String(text) => {
-                let text = self.shortened(name, clean(&text).trim(), limits)?;
-                let is_day = dates::day(&text).is_some();
+                let text = self.truncate_value(name, clean(&text).trim(), limits)?;
+                let is_day = dates::iso_date(&text).is_some();
                 Some(if is_day {
                     Value::Date(text)
                 } else {
@@ -160,16 +164,16 @@ impl Facts {
                 }
                 let values = values.into_iter().take(limits.max_list_values);
                 let list: Vec<_> = values
-                    .filter_map(|raw| self.shortened(name, &as_list_value(raw), limits))
+                    .filter_map(|raw| self.truncate_value(name, &as_list_value(raw), limits))
                     .collect();
                 (!list.is_empty()).then_some(Value::List(list))
             }
         }
     }
 
-    fn shortened(&mut self, name: &str, text: &str, limits: &Limits) -> Option<String> {
+    fn truncate_value(&mut self, name: &str, text: &str, limits: &Limits) -> Option<String> {
         let mut text = text.to_owned();
-        if cut(&mut text, limits.max_value_chars) {
+        if truncate_chars(&mut text, limits.max_value_chars) {
             self.warn_cut(name, limits.max_value_chars, limits);
         }
         (!text.is_empty()).then_some(text)
@@ -177,7 +181,7 @@ impl Facts {
 
     fn warn_cut(&mut self, name: &str, limit: usize, limits: &Limits) {
         let mut name = name.to_owned();
-        cut(&mut name, limits.max_name_chars);
+        truncate_chars(&mut name, limits.max_name_chars);
         self.warn(Reason::Cut { name, limit });
     }
 
@@ -206,9 +210,7 @@ fn as_text(raw: &Raw) -> Option<String> {
 }
 
 fn as_day(raw: &Raw) -> Option<String> {
-    raw.as_str()
-        .and_then(dates::day_of_moment)
-        .map(str::to_owned)
+    raw.as_str().and_then(dates::date_part).map(str::to_owned)
 }
 
 /// An absolute web address. One with a user name in it can pose as another site, so it is none.
@@ -261,7 +263,7 @@ mod tests {
         let Raw::Object(map) = raw else {
             panic!("not an object")
         };
-        facts_of_others(map, &KEYS, limits)
+        extract_metadata_without_readers(map, &KEYS, limits)
     }
 
     fn check_fields(raw: Raw, expect: &[(&str, Value)]) {
@@ -430,6 +432,11 @@ mod tests {
             ..Limits::default()
         };
         let map: Map<_, _> = (0..60).map(|n| (format!("f{n}"), json!("xx"))).collect();
-        assert_eq!(facts_of_others(map, &KEYS, &limits).warnings.len(), 8);
+        assert_eq!(
+            extract_metadata_without_readers(map, &KEYS, &limits)
+                .warnings
+                .len(),
+            8
+        );
     }
 }

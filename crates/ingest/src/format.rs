@@ -42,13 +42,13 @@ const FORMATS: &[Format] = &[
 
 /// Formats that are read in the server itself: our own code, bounded in all it does. Every other one is read
 /// in a child process.
-const OWN: &[&str] = &["markdown", "jsonl", "text"];
+const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
 
 /// Reads a file while it comes.
 pub(crate) type Stream = fn(&Input<'_>, &mut dyn Read) -> Result<Parsed, Reason>;
 
 /// Formats that are read while they come, a piece at a time, so that a file may be of any length.
-const STREAMED: &[(&str, Stream)] = &[
+const STREAM_PARSERS: &[(&str, Stream)] = &[
     ("jsonl", jsonl::stream),
     ("csv", csv::stream),
     ("json", json::stream),
@@ -65,7 +65,7 @@ pub(crate) struct Format {
     /// They decide for texts, where no beginning gave the format away.
     pub extensions: &'static [&'static str],
     /// Whether the first [`HEAD_BYTES`] of a file give it away, whatever its name is.
-    pub begins: fn(&[u8]) -> bool,
+    pub has_signature: fn(&[u8]) -> bool,
     /// Reads a whole file. It gets bytes and gives documents and touches nothing else, so that it can
     /// move into a child process as it is.
     pub parse: fn(&Input<'_>) -> Result<Parsed, Reason>,
@@ -88,9 +88,9 @@ pub(crate) struct Input<'a> {
     /// What the owner asked for, format by format.
     pub options: &'a Options,
     /// What the folder around it tells.
-    pub around: &'a Around,
+    pub folder_context: &'a Around,
     /// Who takes documents as they are made; nobody where they are wanted all together.
-    pub out: Option<&'a dyn Out>,
+    pub sink: Option<&'a dyn Out>,
     /// What is done about the ids of records.
     pub ids: IdPass,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Parsed {
 
 impl Parsed {
     /// Puts what a scan of the same file told before everything else.
-    pub(crate) fn prepend(&mut self, scan: Result<Self, Reason>) {
+    pub(crate) fn prepend_warnings(&mut self, scan: Result<Self, Reason>) {
         let told = scan.map(|scan| scan.warnings).unwrap_or_default();
         self.warnings.splice(0..0, told);
     }
@@ -115,13 +115,13 @@ impl Parsed {
 
 impl Format {
     /// Whether it may be read outside a child process.
-    pub(crate) fn is_own(&self) -> bool {
-        OWN.contains(&self.name)
+    pub(crate) fn is_trusted(&self) -> bool {
+        TRUSTED_FORMATS.contains(&self.name)
     }
 
     /// How to read it while it comes, where that can be done.
-    pub(crate) fn stream(&self) -> Option<Stream> {
-        let found = STREAMED.iter().find(|(name, _)| *name == self.name);
+    pub(crate) fn stream_parser(&self) -> Option<Stream> {
+        let found = STREAM_PARSERS.iter().find(|(name, _)| *name == self.name);
         found.map(|(_, stream)| *stream)
     }
 }
@@ -138,12 +138,12 @@ pub(crate) fn by_extension(extension: &str) -> Option<&'static Format> {
 }
 
 /// For formats that are plain text inside, which begin with anything.
-pub(crate) fn begins_with_anything(_head: &[u8]) -> bool {
+pub(crate) fn no_signature(_head: &[u8]) -> bool {
     false
 }
 
 /// Starts of files that are no text, or text for machines, and are not read so far.
-const FOREIGN: &[(&[u8], &str)] = &[
+const UNSUPPORTED_SIGNATURES: &[(&[u8], &str)] = &[
     (b"{\\rtf", "rtf"),
     (b"\x28\xB5\x2F\xFD", "zstd"),
     (b"\xFD7zXZ", "xz"),
@@ -155,10 +155,13 @@ const FOREIGN: &[(&[u8], &str)] = &[
 
 /// The format of a file that starts with `head` and whose name ends in `extension`.
 pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Reason> {
-    if let Some(format) = FORMATS.iter().find(|format| (format.begins)(head)) {
+    if let Some(format) = FORMATS.iter().find(|format| (format.has_signature)(head)) {
         return Ok(format);
     }
-    if let Some((_, kind)) = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)) {
+    if let Some((_, kind)) = UNSUPPORTED_SIGNATURES
+        .iter()
+        .find(|(magic, _)| head.starts_with(magic))
+    {
         return Err(Reason::Unsupported {
             kind: (*kind).to_owned(),
         });
@@ -192,8 +195,8 @@ pub(crate) mod tests {
             sha256: "",
             limits,
             options: &Options::default(),
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: IdPass::Own,
         })
     }
@@ -251,11 +254,11 @@ pub(crate) mod tests {
     fn only_our_own_parsers_stay_in_the_server() {
         let own: Vec<_> = FORMATS
             .iter()
-            .filter(|format| format.is_own())
+            .filter(|format| format.is_trusted())
             .map(|format| format.name)
             .collect();
-        assert_eq!(own, OWN);
-        assert!(by_name("package").is_some_and(|format| !format.is_own()));
+        assert_eq!(own, TRUSTED_FORMATS);
+        assert!(by_name("package").is_some_and(|format| !format.is_trusted()));
         assert!(by_name("nothing").is_none());
     }
 

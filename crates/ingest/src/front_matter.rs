@@ -13,13 +13,13 @@ pub(crate) use unread::{is_said, unread, unread_behind, unread_in_code, unread_i
 /// What a text starts with.
 pub(crate) enum Start<'a> {
     /// No front matter.
-    Plain,
+    Absent,
     /// Front matter, and the text after it.
-    Keys(Map<String, Raw>, &'a str),
+    Present(Map<String, Raw>, &'a str),
     /// The same, where a key is written twice and somebody asks who may read the document.
-    Doubtful(Map<String, Raw>, &'a str, Reason),
+    DuplicateKeys(Map<String, Raw>, &'a str, Reason),
     /// Something that was meant as front matter and cannot be read.
-    Broken(Reason),
+    Malformed(Reason),
 }
 
 /// Reads the front matter of a cleaned text.
@@ -36,14 +36,14 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
             continue;
         }
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
-            let meant = looks_like_keys(after) || readers.are_named_in(beginning(after, limit));
+            let meant = looks_like_keys(after) || readers.appears_in(prefix_within(after, limit));
             if meant {
-                return Start::Broken(Reason::FrontMatterTooLong { limit });
+                return Start::Malformed(Reason::FrontMatterTooLong { limit });
             }
             break;
         };
         // Two rules with prose between them are no front matter.
-        if !block.trim().is_empty() && !looks_like_keys(block) && !readers.are_named_in(block) {
+        if !block.trim().is_empty() && !looks_like_keys(block) && !readers.appears_in(block) {
             break;
         }
         let broken = |line: Option<u64>| Reason::FrontMatter {
@@ -58,41 +58,43 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
         };
         let body = body.trim_start_matches('\n');
         return match keys {
-            Ok(keys) if readers.are_set() && language == "YAML" => {
+            Ok(keys) if readers.is_configured() && language == "YAML" => {
                 match yaml(block, OnRepeat::Refuse) {
-                    Ok(_) => Start::Keys(keys, body),
-                    Err(line) => Start::Doubtful(keys, body, broken(line)),
+                    Ok(_) => Start::Present(keys, body),
+                    Err(line) => Start::DuplicateKeys(keys, body, broken(line)),
                 }
             }
-            Ok(keys) => Start::Keys(keys, body),
-            Err(line) => Start::Broken(broken(line)),
+            Ok(keys) => Start::Present(keys, body),
+            Err(line) => Start::Malformed(broken(line)),
         };
     }
     match unread(text, readers) {
-        ReaderField::Absent => Start::Plain,
-        _ => Start::Broken(Reason::FrontMatterPlace),
+        ReaderField::Absent => Start::Absent,
+        _ => Start::Malformed(Reason::FrontMatterPlace),
     }
 }
 
 /// What front matter says about the readers of a text that is no document of its own, such as the first cell of a
 /// notebook.
 pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> ReaderField {
-    if !readers.are_set() {
+    if !readers.is_configured() {
         return ReaderField::Absent;
     }
     match read(text, limits, readers) {
-        Start::Plain => ReaderField::Absent,
-        Start::Keys(mut keys, body) => match take_readers(&mut keys, readers) {
+        Start::Absent => ReaderField::Absent,
+        Start::Present(mut keys, body) => match take_readers(&mut keys, readers) {
             ReaderField::Absent => unread_behind(body, readers),
             said => said,
         },
-        Start::Doubtful(..) | Start::Broken(_) => ReaderField::Malformed(ReaderFault::FrontMatter),
+        Start::DuplicateKeys(..) | Start::Malformed(_) => {
+            ReaderField::Malformed(ReaderFault::FrontMatter)
+        }
     }
 }
 
 /// Takes the field out of front matter. Inside of another key it is not read.
 pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) -> ReaderField {
-    if readers.are_set() {
+    if readers.is_configured() {
         let json = serde_json::to_string(keys).unwrap_or_default();
         readers.mark_unread(&json, keys);
     }
@@ -100,7 +102,7 @@ pub(crate) fn take_readers(keys: &mut Map<String, Raw>, readers: &ReaderKeys) ->
 }
 
 /// As many characters from the start of a text as fit into so many bytes.
-fn beginning(text: &str, bytes: usize) -> &str {
+fn prefix_within(text: &str, bytes: usize) -> &str {
     let end = text.floor_char_boundary(bytes);
     text.get(..end).unwrap_or(text)
 }
@@ -204,9 +206,9 @@ mod tests {
 
     fn show(text: &str, limits: &Limits) -> String {
         match read(text, limits, &ReaderKeys::default()) {
-            Start::Plain => "plain".to_owned(),
-            Start::Keys(keys, body) => format!("{} | {body}", Raw::Object(keys)),
-            Start::Doubtful(_, _, reason) | Start::Broken(reason) => {
+            Start::Absent => "plain".to_owned(),
+            Start::Present(keys, body) => format!("{} | {body}", Raw::Object(keys)),
+            Start::DuplicateKeys(_, _, reason) | Start::Malformed(reason) => {
                 format!("{}: {reason}", reason.code())
             }
         }

@@ -16,11 +16,11 @@ mod wiki;
 use html5gum::Tokenizer;
 
 use crate::error::Reason;
-use crate::fields::{Keys, facts};
+use crate::fields::{Keys, extract_metadata};
 use crate::format::{Format, Input, Parsed};
 use crate::front_matter;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
-use crate::whole::document;
+use crate::whole::build_document;
 
 pub(crate) use charset::decode;
 pub(crate) use page::Read;
@@ -28,7 +28,7 @@ pub(crate) use page::Read;
 pub(crate) const FORMAT: Format = Format {
     name: "html",
     extensions: &["html", "htm", "xhtml", "xht"],
-    begins,
+    has_signature: has_html_signature,
     parse,
 };
 
@@ -41,7 +41,7 @@ pub(crate) const KEYS: Keys = Keys {
 
 /// Whether a file begins like a page, after white space, marks and comments. Other first tags prove
 /// nothing: Markdown may begin with a `<div>`.
-fn begins(head: &[u8]) -> bool {
+fn has_html_signature(head: &[u8]) -> bool {
     let text = charset::decode(head).unwrap_or_default();
     let mut rest = text.trim_start_matches('\u{FEFF}').trim_start();
     while rest.starts_with("<!--") || rest.starts_with("<?") {
@@ -62,8 +62,8 @@ fn begins(head: &[u8]) -> bool {
 }
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let readers = ReaderKeys::of(input);
-    let (unread, metas) = match readers.are_set() {
+    let readers = ReaderKeys::for_input(input);
+    let (unread, metas) = match readers.is_configured() {
         true => {
             let text = charset::decode(input.bytes)?;
             let metas = unread_meta::count(&text, &readers);
@@ -73,14 +73,14 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     };
     let read = read(input.bytes, readers)?;
     let seen = read.head.metas_with_readers();
-    let mut facts = facts(read.head.into_keys(), &KEYS, input);
+    let mut facts = extract_metadata(read.head.into_keys(), &KEYS, input);
     if metas > seen {
         facts.readers = ReaderField::Malformed(ReaderFault::Misplaced);
     }
     if unread != ReaderField::Absent {
         facts.readers = unread;
     }
-    document(input, read.text, facts)
+    build_document(input, read.text, facts)
 }
 
 /// Reads a page into its text and its head.

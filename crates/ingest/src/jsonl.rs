@@ -6,16 +6,16 @@ use serde_json::{Map, Value as Raw};
 
 use crate::digest::sha256;
 use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::line_ends::LineCounter;
-use crate::record_ids::twice;
+use crate::record_ids::two_pass;
 use crate::records::{Place, Records};
 use crate::stream::Stream;
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
@@ -23,7 +23,7 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) const MAX_NESTING: usize = 127;
 
 pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    twice(input, |input| stream(input, &mut &*input.bytes))
+    two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a file that is read while it comes.
@@ -42,7 +42,7 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
             break;
         }
         let keys = line.map_or(Err(Reason::LineTooLong { limit }), |line| {
-            object(line, limit)
+            parse_object(line, limit)
         });
         match keys {
             Ok(mut keys) => {
@@ -103,7 +103,7 @@ impl<'r> Lines<'r> {
             if self.window.len() > self.most.saturating_add(ROOM) {
                 // Only its end is still looked for.
                 is_too_long = true;
-                self.counter.pass(&self.window);
+                self.counter.advance(&self.window);
                 self.window.clear();
             }
             scanned = self.window.len();
@@ -117,7 +117,7 @@ impl<'r> Lines<'r> {
         }
         let next = self.window.len().min(end + 1);
         self.counter
-            .pass(self.window.get(self.at..next).unwrap_or_default());
+            .advance(self.window.get(self.at..next).unwrap_or_default());
         let line = self.window.get(self.at..end).unwrap_or_default();
         self.at = next;
         if is_too_long {
@@ -128,7 +128,7 @@ impl<'r> Lines<'r> {
 }
 
 /// The keys and values of one record.
-pub(crate) fn object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, Reason> {
+pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, Reason> {
     if line.len() > limit {
         return Err(Reason::LineTooLong { limit });
     }

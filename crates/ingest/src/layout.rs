@@ -122,7 +122,7 @@ impl Layout {
     /// Makes the next line a heading of this level, counted from 1.
     pub(crate) fn heading(&mut self, level: u8) {
         self.end(Gap::Block);
-        self.keep_rows_apart();
+        self.keep_rows_unjoined();
         self.heading = level.clamp(1, MAX_LEVEL);
     }
 
@@ -179,7 +179,7 @@ impl Layout {
             return;
         }
         self.end(Gap::Block);
-        self.keep_rows_apart();
+        self.keep_rows_unjoined();
         let before = (self.out.len(), self.gap);
         self.begin_line();
         self.line = None;
@@ -219,7 +219,7 @@ impl Layout {
         self.end_line();
         if self.rows.len() >= MAX_ROWS {
             self.deeper_rows += 1;
-            return self.keep_rows_apart();
+            return self.keep_rows_unjoined();
         }
         self.rows.push(Row {
             start: self.out.len(),
@@ -275,7 +275,7 @@ impl Layout {
     }
 
     /// Lets the cells of all open rows stay paragraphs, because their bytes must not move any more.
-    pub(crate) fn keep_rows_apart(&mut self) {
+    pub(crate) fn keep_rows_unjoined(&mut self) {
         for row in &mut self.rows {
             row.apart = true;
             row.cells = Vec::new();
@@ -286,7 +286,7 @@ impl Layout {
     pub(crate) fn page_break(&mut self) {
         self.end_code();
         self.end(Gap::None);
-        self.keep_rows_apart();
+        self.keep_rows_unjoined();
         self.gap = Gap::None;
         self.out.push_str(PAGE_BREAK);
     }

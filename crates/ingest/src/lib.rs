@@ -63,10 +63,10 @@ mod whole;
 mod xml;
 
 pub use choice::{Choice, IGNORE_FILES};
-pub use clean::{TEXT_RULES, clean, clean_line};
-pub use dates::read_day;
+pub use clean::{CLEANING_VERSION, clean, clean_line};
+pub use dates::parse_date;
 pub use dedup::Dedup;
-pub use entry::{Entry, Fingerprint, id_in};
+pub use entry::{Entry, Fingerprint, qualified_id};
 pub use error::{Reason, Skipped, Warning};
 pub use limits::Limits;
 pub use options::{Options, SqliteOptions};

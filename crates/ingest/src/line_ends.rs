@@ -24,7 +24,7 @@ impl LineCounter {
     }
 
     /// Counts the line ends of the next piece of the text.
-    pub(crate) fn pass(&mut self, piece: &[u8]) {
+    pub(crate) fn advance(&mut self, piece: &[u8]) {
         let mut before = self.after_cr.then_some(0);
         for at in memchr::memchr2_iter(b'\r', b'\n', piece) {
             let is_cr = piece.get(at) == Some(&b'\r');
@@ -58,9 +58,9 @@ mod tests {
             for cut in 0..=text.len() {
                 let (head, tail) = text.as_bytes().split_at(cut);
                 let mut counter = LineCounter::default();
-                counter.pass(head);
-                counter.pass(&[]);
-                counter.pass(tail);
+                counter.advance(head);
+                counter.advance(&[]);
+                counter.advance(tail);
                 assert_eq!(counter.line(), lines, "{text:?} cut at {cut}");
             }
         }

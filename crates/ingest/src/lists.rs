@@ -24,8 +24,8 @@ const MOST_CHARS: usize = 60;
 impl Lists {
     /// The way in which the cells are lists: all of them in brackets, or two of them and at least half with
     /// the same mark between short values.
-    pub(crate) fn of(name: &str, cells: &[&str]) -> Option<Self> {
-        let all = |lists: Self| cells.iter().all(|cell| lists.read(cell).is_some());
+    pub(crate) fn infer_syntax(name: &str, cells: &[&str]) -> Option<Self> {
+        let all = |lists: Self| cells.iter().all(|cell| lists.parse_list(cell).is_some());
         if all(Self::Bracketed) {
             return Some(Self::Bracketed);
         }
@@ -39,7 +39,7 @@ impl Lists {
         })
     }
 
-    pub(crate) fn read(self, cell: &str) -> Option<Raw> {
+    pub(crate) fn parse_list(self, cell: &str) -> Option<Raw> {
         match self {
             Self::Bracketed => bracketed(cell),
             Self::Separated(mark) => {
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     fn check(name: &str, cells: &[&str], expect: Option<&[&str]>) {
-        let found = Lists::of(name, cells).map(|lists| {
-            let list = |cell: &&str| lists.read(cell).unwrap().to_string();
+        let found = Lists::infer_syntax(name, cells).map(|lists| {
+            let list = |cell: &&str| lists.parse_list(cell).unwrap().to_string();
             cells.iter().map(list).collect::<Vec<_>>()
         });
         let expect = expect.map(|lists| lists.iter().map(|list| (*list).to_owned()).collect());
@@ -130,7 +130,7 @@ mod tests {
         check("x", &["['a"], None);
         check("x", &["['a',]"], None);
         let exact = "x".repeat(60);
-        assert!(Lists::of("x", &[&format!("a; {exact}"), "a; b"]).is_some());
+        assert!(Lists::infer_syntax("x", &[&format!("a; {exact}"), "a; b"]).is_some());
         check("x", &[&format!("a; {exact}x"), "a; b"], None);
         check("x", &["It rained. Then; it stopped.", "a; b"], None);
     }

@@ -14,7 +14,7 @@ use crate::text::file_id;
 pub(crate) const EML: Format = Format {
     name: "eml",
     extensions: &["eml"],
-    begins: begins_a_message,
+    has_signature: looks_like_message,
     parse,
 };
 
@@ -22,7 +22,7 @@ pub(crate) const EML: Format = Format {
 pub(crate) const MBOX: Format = Format {
     name: "mbox",
     extensions: &["mbox"],
-    begins: begins_a_mailbox,
+    has_signature: looks_like_mailbox,
     parse: mailbox::parse,
 };
 
@@ -43,7 +43,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 
 /// True for a block of header lines with a sender, a date, and one line that only machines write. A memo that
 /// opens with `From:`, `Date:` and `Subject:` stays the text that it is.
-fn begins_a_message(head: &[u8]) -> bool {
+fn looks_like_message(head: &[u8]) -> bool {
     const MACHINES: &[&[u8]] = &[b"received", b"message-id", b"mime-version", b"return-path"];
     let (mut from, mut date, mut machine) = (false, false, false);
     for line in whole_lines(head) {
@@ -67,7 +67,7 @@ fn begins_a_message(head: &[u8]) -> bool {
 }
 
 /// True for the line that stands above each message of a mailbox, with a header line below it.
-fn begins_a_mailbox(head: &[u8]) -> bool {
+fn looks_like_mailbox(head: &[u8]) -> bool {
     let mut lines = whole_lines(head);
     let Some(first) = lines.next() else {
         return false;
@@ -98,7 +98,7 @@ mod tests {
             "From: a@b.example\r\nDate: Tue, 12 Mar 2024 10:00:00 +0000\r\nMessage-ID: <1@b>\r\n\r\nx: y z",
             "Received: from a\n by b\nDATE: x\nfrom: y\n\nA line without a colon\n",
         ] {
-            assert!(begins_a_message(head.as_bytes()), "{head}");
+            assert!(looks_like_message(head.as_bytes()), "{head}");
         }
         for head in [
             "From: Works\nDate: today\nSubject: a memo\n\ntext\n",
@@ -108,7 +108,7 @@ mod tests {
             "# heading\n",
             "",
         ] {
-            assert!(!begins_a_message(head.as_bytes()), "{head}");
+            assert!(!looks_like_message(head.as_bytes()), "{head}");
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
             ("From here on: nothing\nFrom: a\n".to_owned(), false),
             (format!(">{line}From: a\n"), false),
         ] {
-            assert_eq!(begins_a_mailbox(head.as_bytes()), expect, "{head}");
+            assert_eq!(looks_like_mailbox(head.as_bytes()), expect, "{head}");
         }
     }
 }

@@ -4,23 +4,23 @@
 use docent_search::Value;
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean_line, cut};
+use crate::clean::{clean_line, truncate_chars};
 use crate::dates;
 use crate::elsewhere::{notion, vault};
 use crate::error::Reason;
-use crate::fields::{Facts, Keys, facts};
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::fields::{Facts, Keys, extract_metadata};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::front_matter::{Start, read, take_readers, unread_behind};
 use crate::limits::Limits;
 use crate::lists::Lists;
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
-use crate::text::decode;
-use crate::whole::document;
+use crate::text::decode_clean;
+use crate::whole::build_document;
 
 pub(crate) const FORMAT: Format = Format {
     name: "markdown",
     extensions: &["md", "markdown", "mdown", "mkd", "mdx"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
@@ -31,7 +31,7 @@ const KEYS: Keys = Keys {
 };
 
 /// Where a note says when it was written, if not under `date`.
-const DAYS: &[&str] = &[
+const CREATED_KEYS: &[&str] = &[
     "created",
     "created at",
     "created_at",
@@ -42,71 +42,75 @@ const DAYS: &[&str] = &[
 ];
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let text = decode(input.bytes, input.limits.max_text_chars)?;
-    let readers = ReaderKeys::of(input);
+    let text = decode_clean(input.bytes, input.limits.max_text_chars)?;
+    let readers = ReaderKeys::for_input(input);
     let (mut facts, body) = match read(&text, input.limits, &readers) {
-        Start::Plain => plain(input, &text, &readers),
-        Start::Keys(keys, body) => {
-            let mut facts = of_keys(keys, input);
+        Start::Absent => metadata_without_front_matter(input, &text, &readers),
+        Start::Present(keys, body) => {
+            let mut facts = metadata_from_keys(keys, input);
             if facts.readers == ReaderField::Absent
                 && unread_behind(body, &readers) != ReaderField::Absent
             {
-                facts.doubt(&readers);
+                facts.mark_readers_malformed(&readers);
                 facts.warnings.push(Reason::FrontMatterPlace);
             }
             (facts, body)
         }
-        Start::Doubtful(keys, body, reason) => {
-            let mut facts = of_keys(keys, input);
-            facts.doubt(&readers);
+        Start::DuplicateKeys(keys, body, reason) => {
+            let mut facts = metadata_from_keys(keys, input);
+            facts.mark_readers_malformed(&readers);
             facts.warnings.push(reason);
             (facts, body)
         }
-        Start::Broken(reason) => {
+        Start::Malformed(reason) => {
             let mut facts = Facts {
                 warnings: vec![reason],
                 ..Facts::default()
             };
-            facts.doubt(&readers);
+            facts.mark_readers_malformed(&readers);
             (facts, text.as_str())
         }
     };
     if facts.title.is_none() {
-        facts.title = heading(body, input.limits.max_title_chars);
+        facts.title = first_heading(body, input.limits.max_title_chars);
     }
-    add_marks(&mut facts, body, input.around.vault, input.limits);
-    facts.date = facts.date.take().or_else(|| day(&facts));
-    document(input, body.to_owned(), facts)
+    add_links_and_tags(&mut facts, body, input.folder_context.vault, input.limits);
+    facts.date = facts.date.take().or_else(|| creation_date(&facts));
+    build_document(input, body.to_owned(), facts)
 }
 
-fn of_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
-    let readers = take_readers(&mut keys, &ReaderKeys::of(input));
+fn metadata_from_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
+    let readers = take_readers(&mut keys, &ReaderKeys::for_input(input));
     Facts {
         readers,
-        ..facts(listed(keys), &KEYS, input)
+        ..extract_metadata(split_list_values(keys), &KEYS, input)
     }
 }
 
 /// A text without front matter; Notion writes what it knows of a page below its heading.
-fn plain<'t>(input: &Input<'_>, text: &'t str, readers: &ReaderKeys) -> (Facts, &'t str) {
-    let title = heading(text, input.limits.max_title_chars);
-    let address = notion::address(input.stem, title.as_deref().unwrap_or_default());
+fn metadata_without_front_matter<'t>(
+    input: &Input<'_>,
+    text: &'t str,
+    readers: &ReaderKeys,
+) -> (Facts, &'t str) {
+    let title = first_heading(text, input.limits.max_title_chars);
+    let address = notion::page_url(input.stem, title.as_deref().unwrap_or_default());
     let mut properties = match &address {
         Some(_) => notion::properties(text),
         None => Map::new(),
     };
     // Whoever may read a page that Notion exported is told by its properties, whatever its heading is.
-    if notion::name_and_id(input.stem).is_some() && readers.are_set() {
-        properties.retain(|name, _| !readers.concern(name));
-        let lines = notion::lines_of(text, readers);
+    if notion::name_and_id(input.stem).is_some() && readers.is_configured() {
+        properties.retain(|name, _| !readers.covers_key(name));
+        let lines = notion::reader_lines(text, readers);
         for (name, value) in lines.named {
-            reader_field::put(&mut properties, &name, Raw::String(value));
+            reader_field::insert_keeping_duplicates(&mut properties, &name, Raw::String(value));
         }
         if lines.is_doubtful {
             readers.mark(&mut properties, ReaderFault::Misplaced);
         }
     }
-    let mut facts = facts(properties, &KEYS, input);
+    let mut facts = extract_metadata(properties, &KEYS, input);
     if let Some(address) = address {
         facts.title = title;
         facts.url.get_or_insert(address);
@@ -115,10 +119,11 @@ fn plain<'t>(input: &Input<'_>, text: &'t str, readers: &ReaderKeys) -> (Facts, 
 }
 
 /// Keys such as `tags`, whose values may stand in one line with commas, as lists.
-fn listed(mut keys: Map<String, Raw>) -> Map<String, Raw> {
+fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     for (name, value) in &mut keys {
         if let Raw::String(text) = value
-            && let Some(list) = Lists::of(name, &[text.as_str()]).and_then(|way| way.read(text))
+            && let Some(list) =
+                Lists::infer_syntax(name, &[text.as_str()]).and_then(|way| way.parse_list(text))
         {
             *value = list;
         }
@@ -127,8 +132,8 @@ fn listed(mut keys: Map<String, Raw>) -> Map<String, Raw> {
 }
 
 /// The notes that a note links to, and in a vault the tags between its words beside those of its head.
-fn add_marks(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
-    let found = vault::marks(body, limits.max_list_values);
+fn add_links_and_tags(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
+    let found = vault::extract_links_and_tags(body, limits.max_list_values);
     let named = |facts: &Facts, name: &str| {
         let known = facts.fields.iter();
         known
@@ -148,7 +153,7 @@ fn add_marks(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
     let mut keep = |tag: &str| {
         let tag = tag.trim().trim_start_matches('#');
         if !tag.is_empty() {
-            vault::keep(&mut tags, tag, limits.max_list_values);
+            vault::push_unique(&mut tags, tag, limits.max_list_values);
         }
     };
     match at
@@ -172,20 +177,20 @@ fn add_marks(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
     }
 }
 
-fn day(facts: &Facts) -> Option<String> {
-    DAYS.iter().find_map(|name| {
+fn creation_date(facts: &Facts) -> Option<String> {
+    CREATED_KEYS.iter().find_map(|name| {
         let mut fields = facts.fields.iter();
         let (_, value) = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         match value {
             Value::Date(day) => Some(day.clone()),
-            Value::Text(text) => dates::read_day(text),
+            Value::Text(text) => dates::parse_date(text),
             _ => None,
         }
     })
 }
 
 /// The words of the first heading of the first level, `# so` or underlined with `=`, outside code.
-pub(crate) fn heading(body: &str, max_chars: usize) -> Option<String> {
+pub(crate) fn first_heading(body: &str, max_chars: usize) -> Option<String> {
     let mut fence: Option<&str> = None;
     let mut above = "";
     for line in body.lines() {
@@ -210,7 +215,7 @@ pub(crate) fn heading(body: &str, max_chars: usize) -> Option<String> {
         let mut words: String = words.chars().take(max_chars.saturating_mul(4)).collect();
         words = plain_words(&words);
         if !words.is_empty() {
-            cut(&mut words, max_chars);
+            truncate_chars(&mut words, max_chars);
             return Some(words);
         }
         above = if fence.is_some() || indented {
@@ -254,7 +259,7 @@ mod tests {
     use super::*;
 
     fn check(body: &str, expect: Option<&str>) {
-        assert_eq!(heading(body, 20).as_deref(), expect, "{body:?}");
+        assert_eq!(first_heading(body, 20).as_deref(), expect, "{body:?}");
     }
 
     #[test]
@@ -287,6 +292,6 @@ mod tests {
     #[test]
     fn a_line_of_brackets_is_read_in_good_time() {
         let line = format!("# {}", "[".repeat(200_000));
-        assert_eq!(heading(&line, 20).map(|words| words.len()), Some(20));
+        assert_eq!(first_heading(&line, 20).map(|words| words.len()), Some(20));
     }
 }

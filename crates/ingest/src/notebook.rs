@@ -9,21 +9,21 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean, clean_line, cut};
+use crate::clean::{clean, clean_line, truncate_chars};
 use crate::error::Reason;
 use crate::fields::Facts;
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::front_matter;
-use crate::json::{Entry, elements, entries};
-use crate::markdown::heading;
+use crate::json::{Entry, array_elements, object_members};
+use crate::markdown::first_heading;
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
-use crate::text::characters;
+use crate::text::decode_text;
 use crate::whole;
 
 pub(crate) const FORMAT: Format = Format {
     name: "notebook",
     extensions: &["ipynb"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
@@ -126,28 +126,28 @@ impl Metadata {
     fn language(self) -> Option<String> {
         let language = self.language_info.name.or(self.kernelspec.language)?;
         let mut language = clean_line(&language).to_lowercase();
-        cut(&mut language, 32);
+        truncate_chars(&mut language, 32);
         (!language.is_empty()).then_some(language)
     }
 }
 
 /// Who may read a notebook, as its metadata say, its outermost object, or front matter in its first cell of words.
 fn readers(input: &Input<'_>, entries: &[Entry<'_>], first: &str) -> ReaderField {
-    let keys = ReaderKeys::of(input);
-    if !keys.are_set() {
+    let keys = ReaderKeys::for_input(input);
+    if !keys.is_configured() {
         return ReaderField::Absent;
     }
     let mut map = Map::new();
     for entry in entries {
         let raw = entry.raw.get();
         let is_object = raw.starts_with('{');
-        if keys.concern(&entry.name) {
+        if keys.covers_key(&entry.name) {
             let value = serde_json::from_str(raw).unwrap_or_default();
-            reader_field::put(&mut map, &entry.name, value);
+            reader_field::insert_keeping_duplicates(&mut map, &entry.name, value);
         } else if entry.is("metadata") && is_object {
             let inner: Map<String, Raw> = serde_json::from_str(raw).unwrap_or_default();
-            for (name, value) in inner.into_iter().filter(|(name, _)| keys.concern(name)) {
-                reader_field::put(&mut map, &name, value);
+            for (name, value) in inner.into_iter().filter(|(name, _)| keys.covers_key(name)) {
+                reader_field::insert_keeping_duplicates(&mut map, &name, value);
             }
             keys.mark_unread(raw, &mut map);
         } else if keys.stand_in(raw) {
@@ -162,13 +162,13 @@ fn readers(input: &Input<'_>, entries: &[Entry<'_>], first: &str) -> ReaderField
 }
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let text = characters(input.bytes)?;
-    let (entries, _) = entries(text.trim())?;
-    of_entries(input, &entries)
+    let text = decode_text(input.bytes)?;
+    let (entries, _) = object_members(text.trim())?;
+    parse_members(input, &entries)
 }
 
 /// A notebook by the keys of its outermost object.
-pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
+pub(crate) fn parse_members(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
     let named = |name: &str| entries.iter().find(|entry| entry.is(name));
     let metadata = named("metadata").and_then(|entry| serde_json::from_str(entry.raw.get()).ok());
     let language = metadata.unwrap_or_else(Metadata::default).language();
@@ -183,8 +183,8 @@ pub(crate) fn of_entries(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Par
     if let Some(cells) = named("cells") {
         pages.read(cells.raw.get())?;
     } else if let Some(sheets) = named("worksheets") {
-        elements(sheets.raw.get(), |sheet| {
-            let cells = crate::json::entries(sheet.get()).map(|(entries, _)| entries);
+        array_elements(sheets.raw.get(), |sheet| {
+            let cells = crate::json::object_members(sheet.get()).map(|(entries, _)| entries);
             let cells = cells.unwrap_or_default();
             let cells = cells.iter().find(|entry| entry.is("cells"));
             cells.is_none_or(|cells| pages.read(cells.raw.get()).is_ok())
@@ -207,7 +207,7 @@ struct Pages {
 
 impl Pages {
     fn read(&mut self, cells: &str) -> Result<(), Reason> {
-        elements(cells, |raw| {
+        array_elements(cells, |raw| {
             self.cells += 1;
             match serde_json::from_str::<Cell<'_>>(raw.get()) {
                 Ok(cell) => self.add(&cell),
@@ -242,10 +242,10 @@ impl Pages {
 
     fn add_outputs(&mut self, outputs: &str) {
         let mut count = 0;
-        let read = elements(outputs, |raw| {
+        let read = array_elements(outputs, |raw| {
             count += 1;
             match serde_json::from_str::<Output>(raw.get()) {
-                Ok(output) => self.fenced("output", &output.shown()),
+                Ok(output) => self.fenced("output", &output.summary()),
                 Err(_) => self.bad += 1,
             }
             count < MOST_OUTPUTS
@@ -291,19 +291,19 @@ impl Pages {
         }
         let language = language.map(|name| ("language".to_owned(), Value::Text(name)));
         let facts = Facts {
-            title: heading(&self.text, input.limits.max_title_chars),
+            title: first_heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),
             warnings,
             readers,
             ..Facts::default()
         };
-        whole::document(input, self.text, facts)
+        whole::build_document(input, self.text, facts)
     }
 }
 
 impl Output {
     /// What was printed, shortened.
-    fn shown(&self) -> String {
+    fn summary(&self) -> String {
         let mut text = self.text.text();
         if text.is_empty() {
             text = self.data.plain.text();
@@ -321,7 +321,7 @@ impl Output {
             .collect();
         let mut short = lines.get(..MOST_OUTPUT_LINES).unwrap_or(&lines).join("\n");
         let longer = lines.len() > MOST_OUTPUT_LINES;
-        if cut(&mut short, MOST_OUTPUT_CHARS) || longer {
+        if truncate_chars(&mut short, MOST_OUTPUT_CHARS) || longer {
             short.push_str("\n…");
         }
         short
@@ -395,7 +395,7 @@ mod tests {
                 ename: None,
                 evalue: None,
             }
-            .shown()
+            .summary()
         };
         assert_eq!(shown("x".repeat(1_000)), "x".repeat(1_000));
         assert_eq!(

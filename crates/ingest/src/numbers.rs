@@ -16,8 +16,8 @@ pub(crate) enum Style {
 impl Style {
     /// The style in which every cell is a number. `1,234` alone may be either of two numbers, so some
     /// cell must prove what the comma means.
-    pub(crate) fn of(cells: &[&str]) -> Option<Self> {
-        let all = |style| cells.iter().all(|cell| read(cell, style).is_some());
+    pub(crate) fn infer_format(cells: &[&str]) -> Option<Self> {
+        let all = |style| cells.iter().all(|cell| parse_number(cell, style).is_some());
         let proven = |proof: fn(&str) -> bool| cells.iter().any(|cell| proof(cell));
         if all(Self::Plain) {
             Some(Self::Plain)
@@ -49,7 +49,7 @@ fn proves_decimal(cell: &str) -> bool {
 
 /// One cell as a number. What starts with a zero or a plus is a code or a phone number, and what has
 /// more digits than a number keeps is a name.
-pub(crate) fn read(cell: &str, style: Style) -> Option<Number> {
+pub(crate) fn parse_number(cell: &str, style: Style) -> Option<Number> {
     /// A float keeps this many decimal digits exactly.
     const MOST_DIGITS: usize = 15;
     let plain = match style {
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     fn check(cells: &[&str], expect: Option<&[f64]>) {
-        let found = Style::of(cells).map(|style| {
-            let number = |cell: &&str| read(cell, style).and_then(|number| number.as_f64());
+        let found = Style::infer_format(cells).map(|style| {
+            let number = |cell: &&str| parse_number(cell, style).and_then(|number| number.as_f64());
             cells
                 .iter()
                 .map(number)

@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Raw};
 
 use crate::error::Reason;
-use crate::fields::facts;
+use crate::fields::extract_metadata;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::{in_order, whole_words};
-use crate::package::{Parts, beside};
+use crate::ooxml::{ordered_properties, whole_words};
+use crate::package::{Parts, optional_part};
 use crate::reader_field::{self, ReaderKeys};
-use crate::whole::document;
+use crate::whole::build_document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most styles that are remembered.
@@ -39,25 +39,25 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
         max_bytes: limit.saturating_mul(4),
         ..Body::default()
     };
-    body.read(&parts.needed("content.xml")?)?;
+    body.read(&parts.required_text("content.xml")?)?;
     let notes = std::mem::take(&mut body.notes);
     for (mark, note) in notes {
         body.layout.end_block();
         body.layout.write(&format!("[^{mark}]: {note}"));
     }
-    let meta = beside(parts.text("meta.xml"))?.unwrap_or_default();
-    let readers = ReaderKeys::of(input);
+    let meta = optional_part(parts.text("meta.xml"))?.unwrap_or_default();
+    let readers = ReaderKeys::for_input(input);
     let said = properties(&meta, &readers);
     let is_damaged = said.is_err();
-    let mut keys = beside(said)?;
+    let mut keys = optional_part(said)?;
     if let Some(title) = body.title.filter(|title| !title.trim().is_empty()) {
         keys.entry("title").or_insert(Raw::String(title));
     }
-    let mut facts = facts(keys, &KEYS, input);
+    let mut facts = extract_metadata(keys, &KEYS, input);
     if is_damaged {
-        facts.doubt(&readers);
+        facts.mark_readers_malformed(&readers);
     }
-    document(input, body.layout.finish(), facts)
+    build_document(input, body.layout.finish(), facts)
 }
 
 #[derive(Default)]
@@ -209,7 +209,7 @@ impl Body {
     }
 
     fn note(&mut self, xml: &mut Xml<'_>) -> Result<(), Reason> {
-        let words = xml.words(MAX_NOTE_BYTES)?;
+        let words = xml.text_content(MAX_NOTE_BYTES)?;
         // The number that stands for the note comes first in it.
         let words = words.trim();
         let mark = (self.notes.len() + 1).to_string();
@@ -250,16 +250,16 @@ pub(crate) fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String,
             "keyword" => "keywords",
             "user-defined" => {
                 let name = tag.get("name").unwrap_or_default();
-                if readers.concern(&name) {
+                if readers.covers_key(&name) {
                     named.push((name, whole_words(&mut xml)?));
                 }
                 continue;
             }
             _ => continue,
         };
-        let words = xml.words(MAX_PROPERTY_BYTES)?;
+        let words = xml.text_content(MAX_PROPERTY_BYTES)?;
         if words.trim().is_empty() {
-            if readers.concern(key) {
+            if readers.covers_key(key) {
                 named.push((key.to_owned(), words));
             }
             continue;
@@ -282,9 +282,9 @@ pub(crate) fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String,
     if !keywords.is_empty() {
         said.insert("keywords".to_owned(), Raw::Array(keywords));
     }
-    let mut keys = in_order(said);
+    let mut keys = ordered_properties(said);
     for (name, words) in named {
-        reader_field::put(&mut keys, &name, Raw::String(words));
+        reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
     }
     Ok(keys)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Raw};
 use crate::error::Reason;
 use crate::package::{Parts, resolve};
 use crate::reader_field::{self, ReaderKeys};
-use crate::spelled_day::spelled_day;
+use crate::spelled_day::parse_written_date;
 use crate::xml::{Piece, Xml};
 
 /// The most relations of one part that are kept.
@@ -35,13 +35,13 @@ pub(crate) struct Relation {
 }
 
 pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
-    let relations = relations(parts, "")?;
+    let relations = relationships(parts, "")?;
     let path = relations
         .iter()
         .find(|relation| relation.kind == "officeDocument")
         .map(|relation| relation.path.clone())
         .unwrap_or_default();
-    let types = parts.needed("[Content_Types].xml")?;
+    let types = parts.required_text("[Content_Types].xml")?;
     let mut xml = Xml::new(&types);
     let mut kind = String::new();
     while let Some(piece) = xml.next()? {
@@ -73,7 +73,7 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
 }
 
 /// The parts that the part called `path` uses; the empty name stands for the package.
-pub(crate) fn relations(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relation>, Reason> {
+pub(crate) fn relationships(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relation>, Reason> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let list = resolve("", &format!("{folder}/_rels/{name}.rels"));
     let Some(text) = parts.text(&list)? else {
@@ -103,7 +103,7 @@ pub(crate) fn properties(
     main: &Main,
     readers: &ReaderKeys,
 ) -> Result<Map<String, Raw>, Reason> {
-    let mut named = own_properties(parts, main, readers)?;
+    let mut named = custom_reader_properties(parts, main, readers)?;
     let core = named_parts(main, "core-properties").next();
     let core = core.unwrap_or("docProps/core.xml");
     let text = parts.text(core)?.unwrap_or_default();
@@ -123,28 +123,28 @@ pub(crate) fn properties(
             "language" => "language",
             _ => continue,
         };
-        let words = xml.words(MAX_PROPERTY_BYTES)?;
+        let words = xml.text_content(MAX_PROPERTY_BYTES)?;
         if !words.trim().is_empty() {
             said.entry(key).or_insert(Raw::String(words));
-        } else if readers.concern(key) {
+        } else if readers.covers_key(key) {
             named.push((key.to_owned(), words));
         }
     }
-    let mut keys = in_order(said);
+    let mut keys = ordered_properties(said);
     for (name, words) in named {
-        reader_field::put(&mut keys, &name, Raw::String(words));
+        reader_field::insert_keeping_duplicates(&mut keys, &name, Raw::String(words));
     }
     Ok(keys)
 }
 
 /// The properties of the author's own making that say who may read the file; no others are read.
-fn own_properties(
+fn custom_reader_properties(
     parts: &mut Parts<'_>,
     main: &Main,
     readers: &ReaderKeys,
 ) -> Result<Vec<(String, String)>, Reason> {
     let mut named = Vec::new();
-    if !readers.are_set() {
+    if !readers.is_configured() {
         return Ok(named);
     }
     if main.relations.len() >= MAX_RELATIONS {
@@ -167,7 +167,7 @@ fn own_properties(
             let Piece::Open(tag) = piece else { continue };
             let name = tag.get("name").unwrap_or_default();
             // Two are as bad as many.
-            if tag.name == "property" && readers.concern(&name) && named.len() < 2 {
+            if tag.name == "property" && readers.covers_key(&name) && named.len() < 2 {
                 named.push((name, whole_words(&mut xml)?));
             }
         }
@@ -177,7 +177,7 @@ fn own_properties(
 
 /// The words of a property that names readers: one that is cut could name others.
 pub(crate) fn whole_words(xml: &mut Xml<'_>) -> Result<String, Reason> {
-    let words = xml.words(MAX_PROPERTY_BYTES)?;
+    let words = xml.text_content(MAX_PROPERTY_BYTES)?;
     if words.len() >= MAX_PROPERTY_BYTES {
         return Err(unread("a property is too long"));
     }
@@ -198,7 +198,7 @@ fn named_parts<'m>(main: &'m Main, kind: &'m str) -> impl Iterator<Item = &'m st
 }
 
 /// The properties in the order in which every office format shows them, days and lists made what they are.
-pub(crate) fn in_order(mut said: Map<String, Raw>) -> Map<String, Raw> {
+pub(crate) fn ordered_properties(mut said: Map<String, Raw>) -> Map<String, Raw> {
     let order = [
         "title",
         "date",
@@ -215,7 +215,9 @@ pub(crate) fn in_order(mut said: Map<String, Raw>) -> Map<String, Raw> {
     let mut keys = Map::new();
     for key in order {
         let value = match (key, said.remove(key)) {
-            ("date" | "modified", Some(Raw::String(text))) => spelled_day(&text).map(Raw::String),
+            ("date" | "modified", Some(Raw::String(text))) => {
+                parse_written_date(&text).map(Raw::String)
+            }
             ("keywords", Some(Raw::String(text))) => {
                 let words = text.split([',', ';']).map(str::trim);
                 let words = words.filter(|word| !word.is_empty());

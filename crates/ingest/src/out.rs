@@ -10,7 +10,7 @@ pub(crate) trait Out {
     fn put(&self, document: ParsedDocument) -> bool;
 
     /// Whether the file is read while it comes.
-    fn is_of_stream(&self) -> bool;
+    fn is_streaming(&self) -> bool;
 }
 
 /// Documents into a function.
@@ -30,7 +30,7 @@ impl<'a> Call<'a> {
 }
 
 impl Out for Call<'_> {
-    fn is_of_stream(&self) -> bool {
+    fn is_streaming(&self) -> bool {
         self.of_stream
     }
 
@@ -43,7 +43,7 @@ impl Out for Call<'_> {
 }
 
 /// The most bytes of documents that are handed on together, unless one alone has more.
-const PIECE_BYTES: usize = 256 * 1024;
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// What a document takes beside its texts.
 const OWN_BYTES: usize = 512;
@@ -70,7 +70,7 @@ impl<'a> Pieces<'a> {
     pub(crate) fn push(&mut self, document: ParsedDocument) -> bool {
         self.bytes += document.bytes() + OWN_BYTES;
         self.waiting.push(document);
-        self.bytes >= PIECE_BYTES
+        self.bytes >= BATCH_BYTES
     }
 
     /// Hands on what waits. False when no more is wanted.
@@ -111,11 +111,11 @@ mod tests {
             sizes.len() < 2
         };
         let mut pieces = Pieces::new(&mut sink);
-        assert!(pieces.put(document(PIECE_BYTES - 1_000).into()));
+        assert!(pieces.put(document(BATCH_BYTES - 1_000).into()));
         assert!(pieces.put(document(1_000).into()), "one whole piece");
         assert!(pieces.put(document(600).into()));
         assert!(
-            !pieces.put(document(PIECE_BYTES).into()),
+            !pieces.put(document(BATCH_BYTES).into()),
             "the second is refused"
         );
         assert!(!pieces.flush());

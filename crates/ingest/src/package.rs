@@ -17,7 +17,7 @@ pub(crate) const FORMAT: Format = Format {
         "docx", "docm", "dotx", "epub", "odp", "ods", "odt", "ott", "pptm", "pptx", "ppsx", "xlsm",
         "xlsx", "zip",
     ],
-    begins: archive::is_zip,
+    has_signature: archive::is_zip,
     parse,
 };
 
@@ -65,8 +65,8 @@ fn readers_of_file(
     input: &Input<'_>,
     properties: impl FnOnce(&ReaderKeys) -> Result<Map<String, Raw>, Reason>,
 ) -> ReaderField {
-    let readers = ReaderKeys::of(input);
-    if !readers.are_set() {
+    let readers = ReaderKeys::for_input(input);
+    if !readers.is_configured() {
         return ReaderField::Absent;
     }
     match properties(&readers) {
@@ -76,7 +76,7 @@ fn readers_of_file(
 }
 
 /// A part beside the document itself: when it is damaged, only what it says is lost.
-pub(crate) fn beside<T: Default>(read: Result<T, Reason>) -> Result<T, Reason> {
+pub(crate) fn optional_part<T: Default>(read: Result<T, Reason>) -> Result<T, Reason> {
     match read {
         Err(Reason::Damaged { .. }) => Ok(T::default()),
         other => other,

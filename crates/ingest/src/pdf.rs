@@ -15,18 +15,18 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::error::Reason;
-use crate::fields::facts;
+use crate::fields::extract_metadata;
 use crate::format::{Format, Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::clean_pages;
-use crate::ooxml::in_order;
+use crate::ooxml::ordered_properties;
 use crate::reader_field::ReaderKeys;
-use crate::whole::document;
+use crate::whole::build_document;
 
 pub(crate) const FORMAT: Format = Format {
     name: "pdf",
     extensions: &["pdf"],
-    begins,
+    has_signature: has_pdf_signature,
     parse,
 };
 
@@ -36,7 +36,7 @@ const MARK_BYTES: usize = 1_024;
 /// The most bytes kept of one property.
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
-fn begins(head: &[u8]) -> bool {
+fn has_pdf_signature(head: &[u8]) -> bool {
     let start = head.get(..MARK_BYTES).unwrap_or(head);
     start.windows(5).any(|five| five == b"%PDF-") && !head.starts_with(b"PK")
 }
@@ -61,26 +61,26 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     if rendered.text.trim().is_empty() {
         return Err(Reason::NoText);
     }
-    let mut facts = facts(
-        properties(pdf.metadata(), &ReaderKeys::of(input)),
+    let mut facts = extract_metadata(
+        properties(pdf.metadata(), &ReaderKeys::for_input(input)),
         &KEYS,
         input,
     );
     if facts.title.is_none() {
         let mut title = clean_line(&rendered.first_heading);
-        crate::clean::cut(&mut title, input.limits.max_title_chars);
+        crate::clean::truncate_chars(&mut title, input.limits.max_title_chars);
         facts.title = Some(title).filter(|title| !title.is_empty());
     }
-    document(input, clean_pages(&rendered.text), facts)
+    build_document(input, clean_pages(&rendered.text), facts)
 }
 
 fn properties(metadata: &Metadata, readers: &ReaderKeys) -> Map<String, Raw> {
     let (mut said, mut named) = (Map::new(), Map::new());
     let mut say = |key: &str, bytes: &Option<Box<[u8]>>| {
-        let words = bytes.as_deref().map(decoded).unwrap_or_default();
-        if let Some(words) = meant(&words) {
+        let words = bytes.as_deref().map(decode_pdf_string).unwrap_or_default();
+        if let Some(words) = meaningful_property(&words) {
             said.insert(key.to_owned(), Raw::String(words));
-        } else if bytes.is_some() && readers.concern(key) {
+        } else if bytes.is_some() && readers.covers_key(key) {
             named.insert(key.to_owned(), Raw::Null);
         }
     };
@@ -96,7 +96,7 @@ fn properties(metadata: &Metadata, readers: &ReaderKeys) -> Map<String, Raw> {
             said.insert(key.to_owned(), Raw::String(day(moment)));
         }
     }
-    let mut keys = in_order(said);
+    let mut keys = ordered_properties(said);
     keys.append(&mut named);
     keys
 }
@@ -106,7 +106,7 @@ fn day(moment: DateTime) -> String {
 }
 
 /// Texts of PDF are UTF-16 or UTF-8 with a mark, else one byte a letter.
-fn decoded(bytes: &[u8]) -> String {
+fn decode_pdf_string(bytes: &[u8]) -> String {
     let bytes = bytes.get(..MAX_PROPERTY_BYTES).unwrap_or(bytes);
     let (encoding, bytes) = match encoding_rs::Encoding::for_bom(bytes) {
         Some((encoding, mark)) => (encoding, bytes.get(mark..).unwrap_or_default()),
@@ -117,7 +117,7 @@ fn decoded(bytes: &[u8]) -> String {
 }
 
 /// A property that its author wrote, without what programs put there by themselves.
-fn meant(words: &str) -> Option<String> {
+fn meaningful_property(words: &str) -> Option<String> {
     let words = clean_line(words);
     let words = words.strip_prefix("Microsoft Word - ").unwrap_or(&words);
     let words = words
@@ -142,12 +142,14 @@ mod tests {
 
     #[test]
     fn a_pdf_may_begin_late() {
-        assert!(begins(b"%PDF-1.7"));
-        assert!(begins(b"\n\n%PDF-1.7"));
-        let late = |before: usize| begins(&[&vec![b' '; before], b"%PDF-1.7".as_slice()].concat());
+        assert!(has_pdf_signature(b"%PDF-1.7"));
+        assert!(has_pdf_signature(b"\n\n%PDF-1.7"));
+        let late = |before: usize| {
+            has_pdf_signature(&[&vec![b' '; before], b"%PDF-1.7".as_slice()].concat())
+        };
         assert!(late(MARK_BYTES - 5));
         assert!(!late(MARK_BYTES - 4));
-        assert!(!begins(b"PK\x03\x04 %PDF-"));
+        assert!(!has_pdf_signature(b"PK\x03\x04 %PDF-"));
     }
 
     #[test]
@@ -162,7 +164,10 @@ mod tests {
             (b"Untitled", None),
             (b"", None),
         ] {
-            assert_eq!(meant(&decoded(bytes)).as_deref(), expect);
+            assert_eq!(
+                meaningful_property(&decode_pdf_string(bytes)).as_deref(),
+                expect
+            );
         }
     }
 }

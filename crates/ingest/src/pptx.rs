@@ -2,14 +2,14 @@
 //! text, its tables and the speaker's notes.
 
 use crate::error::Reason;
-use crate::fields::facts;
+use crate::fields::extract_metadata;
 use crate::format::{Input, Parsed};
 use crate::html::KEYS;
 use crate::layout::Layout;
-use crate::ooxml::{Main, properties, relations};
-use crate::package::{Parts, beside};
+use crate::ooxml::{Main, properties, relationships};
+use crate::package::{Parts, optional_part};
 use crate::reader_field::ReaderKeys;
-use crate::whole::document;
+use crate::whole::build_document;
 use crate::xml::{Piece, Tag, Xml};
 
 /// The most slides of a presentation that are read.
@@ -23,10 +23,10 @@ pub(crate) fn parse(
     parts: &mut Parts<'_>,
     main: &Main,
 ) -> Result<Parsed, Reason> {
-    let all = relations(parts, &main.path)?;
+    let all = relationships(parts, &main.path)?;
     let mut layout = Layout::default();
     let mut first_title = None;
-    let slides = order(&parts.needed(&main.path)?)?;
+    let slides = slide_order(&parts.required_text(&main.path)?)?;
     for (index, id) in slides.iter().enumerate() {
         if index > 0 {
             layout.page_break();
@@ -37,7 +37,7 @@ pub(crate) fn parse(
         let Some(text) = parts.text(&relation.path)? else {
             continue;
         };
-        let notes = relations(parts, &relation.path)?;
+        let notes = relationships(parts, &relation.path)?;
         let notes = notes.iter().find(|relation| relation.kind == "notesSlide");
         let notes = notes.map_or(Ok(None), |relation| parts.text(&relation.path))?;
         let slide = Slide::read(&text)?;
@@ -46,17 +46,17 @@ pub(crate) fn parse(
         }
         slide.write(&mut layout);
         if let Some(notes) = notes {
-            beside(write_notes(&notes, &mut layout))?;
+            optional_part(write_notes(&notes, &mut layout))?;
         }
         let limit = input.limits.max_text_chars;
         if layout.len() > limit.saturating_mul(4) {
             return Err(Reason::TextTooLong { limit });
         }
     }
-    let readers = ReaderKeys::of(input);
+    let readers = ReaderKeys::for_input(input);
     let said = properties(parts, main, &readers);
     let is_damaged = said.is_err();
-    let mut keys = beside(said)?;
+    let mut keys = optional_part(said)?;
     // PowerPoint itself fills in this title.
     if keys
         .get("title")
@@ -67,15 +67,15 @@ pub(crate) fn parse(
     if let Some(title) = first_title {
         keys.entry("title").or_insert(title.into());
     }
-    let mut facts = facts(keys, &KEYS, input);
+    let mut facts = extract_metadata(keys, &KEYS, input);
     if is_damaged {
-        facts.doubt(&readers);
+        facts.mark_readers_malformed(&readers);
     }
-    document(input, layout.finish(), facts)
+    build_document(input, layout.finish(), facts)
 }
 
 /// The relations of the slides, in the order in which they are shown.
-fn order(presentation: &str) -> Result<Vec<String>, Reason> {
+fn slide_order(presentation: &str) -> Result<Vec<String>, Reason> {
     let mut xml = Xml::new(presentation);
     let mut ids = Vec::new();
     while let Some(piece) = xml.next()? {
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn slides_end_at_their_bound() {
         let count = |count: usize| {
-            order(&format!(
+            slide_order(&format!(
                 "<a>{}</a>",
                 "<sldId id='1' r:id='x'/>".repeat(count)
             ))

@@ -43,7 +43,7 @@ pub(crate) fn names_readers(row: &[&str], readers: &ReaderKeys) -> bool {
 /// Whether a cell is the field's name, or begins it or goes on behind it.
 pub(crate) fn is_readers_field(cell: &str, readers: &ReaderKeys) -> bool {
     let cell = cell.trim();
-    (1..=MOST_FIELD_BYTES).contains(&cell.len()) && readers.concern(cell)
+    (1..=MOST_FIELD_BYTES).contains(&cell.len()) && readers.covers_key(cell)
 }
 
 /// Whether the field's name stands inside a longer cell where a header should be, as it does when cells are
@@ -57,7 +57,7 @@ pub(crate) fn hides_readers(
 ) -> bool {
     let last = titles.max(MOST_PREAMBLE);
     let mut top = rows.iter().enumerate().take(last + 1);
-    readers.are_set()
+    readers.is_configured()
         && top.any(|(at, row)| {
             // Cut at the wrong mark, a header is one long cell; below the header any other cell is a value.
             let is_alone = filled(row) == 1;
@@ -97,7 +97,7 @@ fn is_named_inside(cell: &str, at_blanks: bool, readers: &ReaderKeys) -> bool {
         c if c.is_ascii_punctuation() || c.is_ascii_control() => true,
         c => at_blanks && c.is_whitespace(),
     };
-    let is_name = |part: &str| readers.concern(part);
+    let is_name = |part: &str| readers.covers_key(part);
     if cell.split(is_mark).any(is_name) {
         return true;
     }
@@ -132,7 +132,7 @@ mod tests {
             ..Options::default()
         };
         with_input("t.csv", b"", &Limits::default(), |input| {
-            ReaderKeys::of(&Input {
+            ReaderKeys::for_input(&Input {
                 options: &options,
                 ..*input
             })

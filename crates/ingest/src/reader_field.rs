@@ -101,7 +101,7 @@ impl ReaderFault {
 
     /// The fault of this code.
     #[must_use]
-    pub fn of_code(code: &str) -> Option<Self> {
+    pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.code() == code)
     }
 
@@ -196,19 +196,19 @@ impl ReaderName {
 pub(crate) struct ReaderKeys(Vec<String>);
 
 impl ReaderKeys {
-    pub(crate) fn of(input: &Input<'_>) -> Self {
+    pub(crate) fn for_input(input: &Input<'_>) -> Self {
         let names = input.options.readers.iter();
         let names = names.filter(|name| name.covers(input.path));
         Self(names.map(|name| comparable_name(&name.name)).collect())
     }
 
     /// Whether anybody asks.
-    pub(crate) fn are_set(&self) -> bool {
+    pub(crate) fn is_configured(&self) -> bool {
         !self.0.is_empty()
     }
 
     /// Whether a key is the field, holds it, or is nested in it.
-    pub(crate) fn concern(&self, name: &str) -> bool {
+    pub(crate) fn covers_key(&self, name: &str) -> bool {
         let name = comparable_name(name);
         let is = |key: &String| {
             *key == name || is_nested(key.as_str(), &name) || is_nested(&name, key.as_str())
@@ -217,8 +217,8 @@ impl ReaderKeys {
     }
 
     /// Whether a dotted name is the field or nested in it, so that nobody should see it.
-    pub(crate) fn hide(&self, name: &str) -> bool {
-        self.are_set() && {
+    pub(crate) fn hides_key(&self, name: &str) -> bool {
+        self.is_configured() && {
             let name = comparable_name(name);
             let is = |key: &String| *key == name || is_nested(&name, key);
             self.0.iter().any(is)
@@ -226,8 +226,8 @@ impl ReaderKeys {
     }
 
     /// Whether a text seems to give the field a value: its name before a colon or an equals sign.
-    pub(crate) fn are_named_in(&self, text: &str) -> bool {
-        if !self.are_set() {
+    pub(crate) fn appears_in(&self, text: &str) -> bool {
+        if !self.is_configured() {
             return false;
         }
         let text = text.nfkc().flat_map(char::to_lowercase).nfkc();
@@ -268,7 +268,7 @@ impl ReaderKeys {
                 decided = match (marked, found.pop(), found.is_empty()) {
                     (Some(fault), ..) => ReaderField::Malformed(fault),
                     (None, None, _) => ReaderField::Absent,
-                    (None, Some(raw), true) => judged(raw),
+                    (None, Some(raw), true) => classify_reader_value(raw),
                     (None, Some(_), false) => ReaderField::Malformed(ReaderFault::Repeated),
                 };
             }
@@ -285,7 +285,7 @@ impl ReaderKeys {
     pub(crate) fn mark(&self, map: &mut Map<String, Raw>, fault: ReaderFault) {
         if let Some(key) = self.0.first() {
             let mark = [(MARK.to_owned(), Raw::from(fault.code()))];
-            put(map, key, Raw::Object(mark.into_iter().collect()));
+            insert_keeping_duplicates(map, key, Raw::Object(mark.into_iter().collect()));
         }
     }
 
@@ -312,8 +312,12 @@ impl ReaderKeys {
             return;
         }
         match from {
-            ReaderField::Present(Value::List(names)) => put(map, key, names.clone().into()),
-            ReaderField::Present(value) => put(map, key, Raw::String(value.to_string())),
+            ReaderField::Present(Value::List(names)) => {
+                insert_keeping_duplicates(map, key, names.clone().into())
+            }
+            ReaderField::Present(value) => {
+                insert_keeping_duplicates(map, key, Raw::String(value.to_string()))
+            }
             ReaderField::Malformed(fault) => self.mark(map, *fault),
             ReaderField::Absent => {}
         }
@@ -324,12 +328,12 @@ impl ReaderKeys {
 const MARK: &str = "\u{0}fault";
 
 fn fault_of_mark(raw: &Raw) -> Option<ReaderFault> {
-    ReaderFault::of_code(raw.as_object()?.get(MARK)?.as_str()?)
+    ReaderFault::from_code(raw.as_object()?.get(MARK)?.as_str()?)
 }
 
 /// Puts a value into a map beside one of the same name: names that differ by blanks alone are the same to
 /// [`ReaderKeys::take`], so that a field that is written twice stays written twice.
-pub(crate) fn put(map: &mut Map<String, Raw>, name: &str, value: Raw) {
+pub(crate) fn insert_keeping_duplicates(map: &mut Map<String, Raw>, name: &str, value: Raw) {
     let mut name = name.to_owned();
     while map.contains_key(&name) {
         name.push(' ');
@@ -376,7 +380,7 @@ fn holds(map: &Map<String, Raw>, above: &str, key: &str) -> bool {
     })
 }
 
-fn judged(raw: Raw) -> ReaderField {
+fn classify_reader_value(raw: Raw) -> ReaderField {
     let value = match raw {
         Raw::Null => Err(ReaderFault::Null),
         Raw::Object(_) => Err(ReaderFault::Map),

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use docent_search::{DocId, Error};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean, cut};
+use crate::clean::{clean, truncate_chars};
 use crate::digest::sha256;
 use crate::error::{Reason, Warning};
 use crate::fields::find;
@@ -43,14 +43,14 @@ impl IdPass {
         }
     }
 
-    pub(crate) fn of_number(number: u64) -> Option<Self> {
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
         let all = [Self::Scan, Self::Own, Self::Numbered];
         all.into_iter().find(|pass| pass.number() == number)
     }
 
     /// What to do after a scan that gave this. A scan that failed knows nothing about the rest of its file,
     /// which numbers fit whatever it holds.
-    pub(crate) fn after(scan: &Result<Parsed, Reason>) -> Self {
+    pub(crate) fn from_scan(scan: &Result<Parsed, Reason>) -> Self {
         match scan {
             Ok(scan) if !scan.numbered => Self::Own,
             Ok(_) | Err(_) => Self::Numbered,
@@ -59,20 +59,20 @@ impl IdPass {
 }
 
 /// Reads records that can be read again: once for their ids, once for their documents.
-pub(crate) fn twice(
+pub(crate) fn two_pass(
     input: &Input<'_>,
     read: impl Fn(&Input<'_>) -> Result<Parsed, Reason>,
 ) -> Result<Parsed, Reason> {
     let scan = read(&Input {
         ids: IdPass::Scan,
-        out: None,
+        sink: None,
         ..*input
     });
     let mut parsed = read(&Input {
-        ids: IdPass::after(&scan),
+        ids: IdPass::from_scan(&scan),
         ..*input
     })?;
-    parsed.prepend(scan);
+    parsed.prepend_warnings(scan);
     Ok(parsed)
 }
 
@@ -107,7 +107,7 @@ impl IdScan {
     }
 
     /// Looks at the keys of the next record.
-    pub(crate) fn see(&mut self, line: u64, keys: &Map<String, Raw>) {
+    pub(crate) fn observe(&mut self, line: u64, keys: &Map<String, Raw>) {
         self.records += 1;
         let why = match own_id(keys) {
             Ok(None) if self.records == 1 => {
@@ -126,7 +126,7 @@ impl IdScan {
     }
 
     /// The records are called otherwise.
-    pub(crate) fn see_none(&mut self) {
+    pub(crate) fn observe_without_id(&mut self) {
         self.outcome.get_or_insert(Outcome::Absent);
     }
 
@@ -160,7 +160,7 @@ impl UniqueIds {
     }
 
     /// The check for the keys of one table.
-    pub(crate) fn of_table() -> Self {
+    pub(crate) fn for_table() -> Self {
         Self::new(MOST_IDS)
     }
 
@@ -176,7 +176,7 @@ impl UniqueIds {
             return Ok(());
         }
         let mut shown = id.to_owned();
-        cut(&mut shown, MAX_SHOWN_CHARS);
+        truncate_chars(&mut shown, MAX_SHOWN_CHARS);
         Err(format!("`{shown}` repeats"))
     }
 }
@@ -202,10 +202,10 @@ pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, 
     if clean(&text) != text {
         return Err(bad_id("it holds a control or invisible character"));
     }
-    if names_a_page(&text) {
+    if is_page_id(&text) {
         return Err(bad_id("it ends like the id of a continuation page"));
     }
-    document_id(&text).map(|id| Some((key, id)))
+    parse_document_id(&text).map(|id| Some((key, id)))
 }
 
 /// Takes the record's own id out of its keys. One that cannot be used stays where it is.
@@ -218,7 +218,7 @@ pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, R
     }))
 }
 
-pub(crate) fn document_id(text: &str) -> Result<DocId, Reason> {
+pub(crate) fn parse_document_id(text: &str) -> Result<DocId, Reason> {
     DocId::parse(text).map_err(|error| match error {
         Error::Id { reason } => bad_id(reason),
         other => bad_id(&other.to_string()),
@@ -232,7 +232,7 @@ fn bad_id(why: &str) -> Reason {
 }
 
 /// Long documents are read page by page under `<id>#p2` and so on, so no document may be called that.
-pub(crate) fn names_a_page(id: &str) -> bool {
+pub(crate) fn is_page_id(id: &str) -> bool {
     let digits = |tail: &str| !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
     id.rsplit_once("#p").is_some_and(|(_, tail)| digits(tail))
 }
@@ -249,7 +249,7 @@ mod tests {
             if scan.is_decided() {
                 break;
             }
-            scan.see(line, record.as_object().unwrap());
+            scan.observe(line, record.as_object().unwrap());
         }
         let parsed = scan.finish("a.jsonl");
         match (parsed.numbered, parsed.warnings.first()) {
@@ -326,8 +326,8 @@ mod tests {
     #[test]
     fn passes_go_over_the_wire() {
         for pass in [IdPass::Scan, IdPass::Own, IdPass::Numbered] {
-            assert_eq!(IdPass::of_number(pass.number()), Some(pass));
+            assert_eq!(IdPass::from_number(pass.number()), Some(pass));
         }
-        assert_eq!(IdPass::of_number(3), None);
+        assert_eq!(IdPass::from_number(3), None);
     }
 }

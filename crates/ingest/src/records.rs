@@ -4,16 +4,16 @@
 use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean_line, cut};
+use crate::clean::{clean_line, truncate_chars};
 use crate::digest::sha256;
 use crate::elsewhere::reference;
-use crate::entry::{percent_encode, shorten};
+use crate::entry::{percent_encode, truncate_id};
 use crate::error::{Reason, Skipped, Warning};
-use crate::fields::{Facts, Keys, facts_of_others};
+use crate::fields::{Facts, Keys, extract_metadata_without_readers};
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
-use crate::record_ids::{IdPass, IdScan, document_id, take_own_id};
+use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
 use crate::report::{Problem as _, Reported};
 use crate::text::title_from_name;
 
@@ -73,7 +73,7 @@ impl Place<'_> {
         }
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::Line(number) => format!("line {number}"),
             Self::Row(row)
@@ -114,7 +114,7 @@ impl<'a> Records<'a> {
     pub(crate) fn new(input: &'a Input<'a>) -> Self {
         Self {
             input,
-            readers: ReaderKeys::of(input),
+            readers: ReaderKeys::for_input(input),
             file_readers: ReaderField::Absent,
             are_doubted: false,
             documents: Vec::new(),
@@ -156,14 +156,14 @@ impl<'a> Records<'a> {
                 return;
             }
             return match place.has_own_ids() {
-                true => scan.see(place.number(), &reference::recognised(keys)),
-                false => scan.see_none(),
+                true => scan.observe(place.number(), &reference::normalize_reference(keys)),
+                false => scan.observe_without_id(),
             };
         }
         self.give_readers(&mut keys);
         match document(self.input, &self.readers, place, (keys, hash)) {
             Ok((document, reasons)) => {
-                if let Err(reason) = self.keep(document) {
+                if let Err(reason) = self.emit(document) {
                     return self.skip(place, reason);
                 }
                 for reason in reasons {
@@ -182,11 +182,11 @@ impl<'a> Records<'a> {
         let mut keys = Map::new();
         self.give_readers(&mut keys);
         if !keys.is_empty() {
-            let hash = format!("{} {}", document.hash, fingerprint(&keys));
+            let hash = format!("{} {}", document.hash, record_hash(&keys));
             document.document.hash = sha256(hash.as_bytes());
             document.readers = self.readers.take(&mut keys);
         }
-        if let Err(reason) = self.keep(document) {
+        if let Err(reason) = self.emit(document) {
             self.skipped
                 .push(Skipped::new(self.input.path, None, reason));
         }
@@ -199,7 +199,7 @@ impl<'a> Records<'a> {
 
     /// Closes the records that follow, or no longer: their readers may be named where nobody could find it.
     pub(crate) fn doubt_readers(&mut self, are_doubted: bool) {
-        self.are_doubted = are_doubted && self.readers.are_set();
+        self.are_doubted = are_doubted && self.readers.is_configured();
     }
 
     /// Adds one record for nobody, because its cells may have moved against the header.
@@ -221,12 +221,12 @@ impl<'a> Records<'a> {
     }
 
     /// Hands a document on, or keeps it where nobody takes it.
-    fn keep(&mut self, document: ParsedDocument) -> Result<(), Reason> {
-        let out = self.input.out;
+    fn emit(&mut self, document: ParsedDocument) -> Result<(), Reason> {
+        let out = self.input.sink;
         self.bytes += document.bytes() as u64;
         let limit = self.input.limits.max_unpacked_bytes;
         // What is read row by row cannot unfold, so that all of it is bounded by its file.
-        if self.bytes > limit && !out.is_some_and(|out| out.is_of_stream()) {
+        if self.bytes > limit && !out.is_some_and(|out| out.is_streaming()) {
             self.full = true;
             return Err(Reason::TooMuchInside { limit });
         }
@@ -248,7 +248,7 @@ impl<'a> Records<'a> {
     }
 
     /// How many documents there were.
-    pub(crate) fn made(&self) -> usize {
+    pub(crate) fn document_count(&self) -> usize {
         self.made
     }
 
@@ -302,22 +302,22 @@ fn document(
     place: Place<'_>,
     (mut keys, hash): (Map<String, Raw>, Option<String>),
 ) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
-    let hash = hash.unwrap_or_else(|| fingerprint(&keys));
+    let hash = hash.unwrap_or_else(|| record_hash(&keys));
     // Before anything else looks at the keys: who may read a record is nothing to be made into something.
     let readers = readers.take(&mut keys);
-    let mut keys = reference::recognised(keys);
+    let mut keys = reference::normalize_reference(keys);
     let own_id = match input.ids {
         // An id that cannot be used after all, because the file was written meanwhile, costs no row either.
         IdPass::Own if place.has_own_ids() => take_own_id(&mut keys).unwrap_or_default(),
         IdPass::Own | IdPass::Numbered | IdPass::Scan => None,
     };
-    let mut facts = facts_of_others(keys, &KEYS, input.limits);
-    if own_id.is_none() && facts.are_empty() {
+    let mut facts = extract_metadata_without_readers(keys, &KEYS, input.limits);
+    if own_id.is_none() && facts.is_empty() {
         // What is there and cannot be kept is lost; what is not there is not.
         return Err(facts.warnings.pop().unwrap_or(Reason::Empty));
     }
     let title = facts.title.take();
-    let title = title.unwrap_or_else(|| made_title(input, &facts, own_id.as_ref(), place));
+    let title = title.unwrap_or_else(|| fallback_title(input, &facts, own_id.as_ref(), place));
     let text = facts.text.take().unwrap_or_else(|| text_of_fields(&facts));
     let limit = input.limits.max_text_chars;
     if text.chars().nth(limit).is_some() {
@@ -325,7 +325,7 @@ fn document(
     }
     let id = match own_id {
         Some(id) => id,
-        None => document_id(&shorten(format!("{}#{}", input.id, place.fragment())))?,
+        None => parse_document_id(&truncate_id(format!("{}#{}", input.id, place.fragment())))?,
     };
     let document = Document {
         id,
@@ -341,20 +341,25 @@ fn document(
     Ok((ParsedDocument { document, readers }, facts.warnings))
 }
 
-fn fingerprint(keys: &Map<String, Raw>) -> String {
+fn record_hash(keys: &Map<String, Raw>) -> String {
     let bytes = serde_json::to_vec(keys).unwrap_or_default();
     sha256(&bytes)
 }
 
 /// A record with a text needs no title of our making. One without is named after its file and which
 /// record it is.
-fn made_title(input: &Input<'_>, facts: &Facts, id: Option<&DocId>, place: Place<'_>) -> String {
+fn fallback_title(
+    input: &Input<'_>,
+    facts: &Facts,
+    id: Option<&DocId>,
+    place: Place<'_>,
+) -> String {
     let mut title = match (&facts.text, id) {
         (Some(_), _) => String::new(),
         (None, Some(id)) => format!("{} {id}", title_from_name(input)),
-        (None, None) => format!("{}, {}", title_from_name(input), place.words()),
+        (None, None) => format!("{}, {}", title_from_name(input), place.describe()),
     };
-    cut(&mut title, input.limits.max_title_chars);
+    truncate_chars(&mut title, input.limits.max_title_chars);
     title
 }
 

@@ -26,7 +26,7 @@ impl<T: Problem> Reported<T> {
             self.listed.push(problem);
         } else {
             self.more += 1;
-            self.lost += problem.lost();
+            self.lost += problem.lost_items();
         }
     }
 
@@ -46,12 +46,12 @@ pub(crate) trait Problem {
     fn new(path: &str, line: Option<u64>, reason: Reason) -> Self;
 
     /// How many rows or files are lost by it.
-    fn lost(&self) -> u64;
+    fn lost_items(&self) -> u64;
 }
 
 impl Problem for Skipped {
-    fn lost(&self) -> u64 {
-        self.reason.lost()
+    fn lost_items(&self) -> u64 {
+        self.reason.lost_items()
     }
 
     fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
@@ -64,7 +64,7 @@ impl Problem for Skipped {
 }
 
 impl Problem for Warning {
-    fn lost(&self) -> u64 {
+    fn lost_items(&self) -> u64 {
         0
     }
 

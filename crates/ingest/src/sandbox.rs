@@ -133,7 +133,7 @@ impl Workers {
     ///
     /// # Errors
     /// When no child can be started.
-    pub fn try_walls(&self, limits: &Limits) -> io::Result<Confinement> {
+    pub fn probe_confinement(&self, limits: &Limits) -> io::Result<Confinement> {
         Worker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
     }
 
@@ -161,7 +161,7 @@ impl Workers {
         (content, size): (&mut Content, u64),
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     ) -> Result<Parsed, Reason> {
-        let turn = self.turn();
+        let turn = self.acquire_permit();
         let task = Task {
             format,
             input,
@@ -169,27 +169,27 @@ impl Workers {
         };
         let mut take = Once::new(sink);
         loop {
-            let mut worker = match self.idle() {
+            let mut worker = match self.take_idle_worker() {
                 Some(worker) => worker,
                 None => self.start(input.limits)?,
             };
             let fresh = worker.files() == 0;
-            if !self.begin(&worker) {
+            if !self.mark_busy(&worker) {
                 return Err(Reason::Gone);
             }
             let answer = worker.read(&task, content, &self.keeper, &mut take);
-            if !self.end(&worker) {
+            if !self.mark_done(&worker) {
                 return Err(Reason::Gone);
             }
             match answer {
                 // The crash of a child that has read other files may be theirs, so that a new one decides.
-                Ok(Err(reason)) | Err(reason) if !fresh && is_of_child(&reason) => {
+                Ok(Err(reason)) | Err(reason) if !fresh && is_worker_failure(&reason) => {
                     content.rewind()?;
-                    take.again();
+                    take.restart();
                 }
                 Ok(answer) => {
-                    turn.end(worker, &answer);
-                    take.hand_on();
+                    turn.release(worker, &answer);
+                    take.flush();
                     return answer;
                 }
                 Err(reason) => return Err(reason),
@@ -198,7 +198,7 @@ impl Workers {
     }
 
     /// Notes that a child goes to work; false when the pool is closed.
-    fn begin(&self, worker: &Worker) -> bool {
+    fn mark_busy(&self, worker: &Worker) -> bool {
         let mut slots = self.slots();
         if !slots.closed {
             slots.at_work.push(worker.process().clone());
@@ -207,7 +207,7 @@ impl Workers {
     }
 
     /// Notes that a child has done its work; false when the pool was closed meanwhile.
-    fn end(&self, worker: &Worker) -> bool {
+    fn mark_done(&self, worker: &Worker) -> bool {
         let mut slots = self.slots();
         slots
             .at_work
@@ -219,7 +219,7 @@ impl Workers {
     /// what the first child found counts for all that would come after it.
     fn start(&self, limits: &Limits) -> Result<Worker, Reason> {
         if let Some(walls) = self.slots().walls {
-            demand(walls, limits)?;
+            require_confinement(walls, limits)?;
         }
         let started = Worker::start(&self.sandbox, &self.keeper, limits);
         let worker = started.map_err(|error| Reason::Unreadable {
@@ -229,25 +229,25 @@ impl Workers {
         slots.started += 1;
         slots.walls = Some(worker.confinement());
         drop(slots);
-        demand(worker.confinement(), limits)?;
+        require_confinement(worker.confinement(), limits)?;
         Ok(worker)
     }
 
     /// Fails where every wall is demanded and one does not stand, without reading anything.
-    pub(crate) fn admit(&self, limits: &Limits) -> Result<(), Reason> {
+    pub(crate) fn check_confinement(&self, limits: &Limits) -> Result<(), Reason> {
         if !limits.require_sandbox {
             return Ok(());
         }
         if let Some(walls) = self.confinement() {
-            return demand(walls, limits);
+            return require_confinement(walls, limits);
         }
-        let turn = self.turn();
+        let turn = self.acquire_permit();
         let worker = self.start(limits)?;
-        turn.keep(worker);
+        turn.return_worker(worker);
         Ok(())
     }
 
-    fn turn(&self) -> Turn<'_> {
+    fn acquire_permit(&self) -> Turn<'_> {
         let most = self.sandbox.children.max(1);
         let full = |slots: &mut Slots| slots.busy >= most;
         let waited = self.free.wait_while(self.slots(), full);
@@ -256,7 +256,7 @@ impl Workers {
     }
 
     /// A child that waits for work and has not died waiting.
-    fn idle(&self) -> Option<Worker> {
+    fn take_idle_worker(&self) -> Option<Worker> {
         let mut slots = self.slots();
         while let Some(mut worker) = slots.idle.pop() {
             if worker.is_alive() {
@@ -288,7 +288,7 @@ impl<'a> Once<'a> {
         }
     }
 
-    fn again(&mut self) {
+    fn restart(&mut self) {
         self.come = 0;
     }
 }
@@ -303,13 +303,13 @@ impl Take for Once<'_> {
         self.pieces.push(document)
     }
 
-    fn hand_on(&mut self) -> bool {
+    fn flush(&mut self) -> bool {
         self.pieces.flush()
     }
 }
 
 /// Fails where every wall is demanded and one does not stand.
-fn demand(walls: Confinement, limits: &Limits) -> Result<(), Reason> {
+fn require_confinement(walls: Confinement, limits: &Limits) -> Result<(), Reason> {
     if limits.require_sandbox && !walls.is_complete() {
         return Err(Reason::NoSandbox { gaps: walls.gaps() });
     }
@@ -317,7 +317,7 @@ fn demand(walls: Confinement, limits: &Limits) -> Result<(), Reason> {
 }
 
 /// Whether what happened may be due to the state of the child as much as to the file.
-fn is_of_child(reason: &Reason) -> bool {
+fn is_worker_failure(reason: &Reason) -> bool {
     matches!(reason, Reason::Crashed | Reason::TooMuchMemory { .. })
 }
 
@@ -325,17 +325,17 @@ fn is_of_child(reason: &Reason) -> bool {
 struct Turn<'a>(&'a Workers);
 
 impl Turn<'_> {
-    fn end(self, worker: Worker, answer: &Result<Parsed, Reason>) {
+    fn release(self, worker: Worker, answer: &Result<Parsed, Reason>) {
         let worn = worker.files() >= self.0.sandbox.files_per_child;
         // Memory that a panic went through is not worth trusting for another file.
-        let broken = answer.as_ref().is_err_and(is_of_child);
+        let broken = answer.as_ref().is_err_and(is_worker_failure);
         if !worn && !broken {
-            self.keep(worker);
+            self.return_worker(worker);
         }
     }
 
     /// Puts a child where the next file finds it.
-    fn keep(self, worker: Worker) {
+    fn return_worker(self, worker: Worker) {
         let mut slots = self.0.slots();
         if !slots.closed {
             slots.idle.push(worker);

@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::out::{Call, Pieces};
 use crate::record_ids::IdPass;
 use crate::sandbox::{Confinement, Workers};
-use crate::walk::{Listing, unreadable, walk};
+use crate::walk::{Listing, from_io_error, list_folder};
 
 /// A folder whose files become documents.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Source {
 
     /// The same folder, with only the files its owner chose.
     #[must_use]
-    pub fn choosing(mut self, choice: Choice) -> Self {
+    pub fn with_filter(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self
     }
@@ -84,14 +84,14 @@ impl Source {
     /// Lets child processes read every format that is not our own. A service always does this: without it
     /// every file is parsed in this process, which is good enough for files one trusts and for tests.
     #[must_use]
-    pub fn parsed_by(mut self, workers: Arc<Workers>) -> Self {
+    pub fn with_workers(mut self, workers: Arc<Workers>) -> Self {
         self.workers = Some(workers);
         self
     }
 
     /// The files below the folder, sorted by id, and what was left out.
     pub fn list(&self) -> Listing {
-        walk(&self.root, &self.limits, &self.choice)
+        list_folder(&self.root, &self.limits, &self.choice)
     }
 
     /// Reads one file into documents.
@@ -116,10 +116,11 @@ impl Source {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (stem, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
-        take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
         let format = detect(&head, &extension)?;
-        self.admit(format)?;
-        let mut content = self.content(file, format.stream().is_some(), &fingerprint)?;
+        self.check_sandbox(format)?;
+        let mut content =
+            self.bounded_reader(file, format.stream_parser().is_some(), &fingerprint)?;
         content.rewind()?;
         let mut input = Input {
             id: entry.id(),
@@ -129,32 +130,32 @@ impl Source {
             sha256: "",
             limits: &self.limits,
             options: &self.options,
-            around: &entry.around,
-            out: None,
+            folder_context: &entry.folder_context,
+            sink: None,
             ids: IdPass::Own,
         };
-        let parsed = match (&self.workers, format.stream()) {
-            (Some(workers), Some(_)) if !format.is_own() => {
+        let parsed = match (&self.workers, format.stream_parser()) {
+            (Some(workers), Some(_)) if !format.is_trusted() => {
                 let size = fingerprint.size;
                 let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
                     workers.read(format, input, (content, size), sink)
                 };
-                twice(&input, &mut content, sink, read)?
+                two_pass_stream(&input, &mut content, sink, read)?
             }
-            (Some(workers), None) if !format.is_own() => {
+            (Some(workers), None) if !format.is_trusted() => {
                 let file = (&mut content, fingerprint.size);
                 workers.read(format, &input, file, sink)?
             }
             (_, Some(stream)) => {
                 let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
-                    streamed(stream, input, content, sink)
+                    parse_stream(stream, input, content, sink)
                 };
-                twice(&input, &mut content, sink, read)?
+                two_pass_stream(&input, &mut content, sink, read)?
             }
             (_, None) => {
                 let mut bytes = Vec::new();
                 let read = content.read_to_end(&mut bytes);
-                read.map_err(|error| content.failed().cloned().unwrap_or(unreadable(&error)))?;
+                read.map_err(|error| content.failure().cloned().unwrap_or(from_io_error(&error)))?;
                 let sha256 = sha256(&bytes);
                 (input.bytes, input.sha256) = (&bytes, &sha256);
                 let mut parsed = (format.parse)(&input)?;
@@ -179,12 +180,12 @@ impl Source {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (_, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
-        take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
         let format = detect(&head, &extension).ok();
         // What may not be read may not pass for unchanged either.
-        format.map_or(Ok(()), |format| self.admit(format))?;
-        let is_stream = format.is_some_and(|format| format.stream().is_some());
-        let mut content = self.content(file, is_stream, &fingerprint)?;
+        format.map_or(Ok(()), |format| self.check_sandbox(format))?;
+        let is_stream = format.is_some_and(|format| format.stream_parser().is_some());
+        let mut content = self.bounded_reader(file, is_stream, &fingerprint)?;
         content.rewind()?;
         (fingerprint.size, fingerprint.sha256) = content.finish()?;
         Ok(fingerprint)
@@ -192,10 +193,10 @@ impl Source {
 
     /// Fails for a format that is not our own where a sandbox is demanded and there is none, or none of every
     /// wall.
-    fn admit(&self, format: &Format) -> Result<(), Reason> {
+    fn check_sandbox(&self, format: &Format) -> Result<(), Reason> {
         match &self.workers {
-            _ if format.is_own() => Ok(()),
-            Some(workers) => workers.admit(&self.limits),
+            _ if format.is_trusted() => Ok(()),
+            Some(workers) => workers.check_confinement(&self.limits),
             None if self.limits.require_sandbox => Err(Reason::NoSandbox {
                 gaps: Confinement::default().gaps(),
             }),
@@ -204,7 +205,7 @@ impl Source {
     }
 
     /// A file to be read within its bound, even when it grows meanwhile.
-    fn content(
+    fn bounded_reader(
         &self,
         file: File,
         is_stream: bool,
@@ -228,17 +229,20 @@ impl Source {
         let Some(Component::Normal(name)) = parts.pop() else {
             return Err(Reason::Gone);
         };
-        let mut dir = self.root.try_clone().map_err(|error| unreadable(&error))?;
+        let mut dir = self
+            .root
+            .try_clone()
+            .map_err(|error| from_io_error(&error))?;
         for part in parts {
             let next = dir.open_dir_nofollow(part.as_os_str());
-            dir = next.map_err(|error| refused(&dir, part.as_ref(), &error))?;
+            dir = next.map_err(|error| open_error(&dir, part.as_ref(), &error))?;
         }
         // Without waiting: a pipe that took the file's place would block until somebody writes to it.
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
         let file = dir.open_with(name, &options);
-        let file = file.map_err(|error| refused(&dir, name.as_ref(), &error))?;
-        let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+        let file = file.map_err(|error| open_error(&dir, name.as_ref(), &error))?;
+        let metadata = file.metadata().map_err(|error| from_io_error(&error))?;
         if !metadata.is_file() {
             return Err(Reason::Special);
         }
@@ -261,7 +265,7 @@ impl Source {
 type Sink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
 
 /// Reads a file of records that comes piece by piece: once for their ids, once for their documents.
-fn twice(
+fn two_pass_stream(
     input: &Input<'_>,
     content: &mut Content,
     sink: &mut Sink<'_>,
@@ -269,20 +273,20 @@ fn twice(
 ) -> Result<Parsed, Reason> {
     let pass = |ids| Input { ids, ..*input };
     let scan = read(&pass(IdPass::Scan), content, &mut |_| true);
-    if let Some(reason) = content.failed() {
+    if let Some(reason) = content.failure() {
         return Err(reason.clone());
     }
     if matches!(scan, Err(Reason::Gone)) {
         return scan;
     }
     content.rewind()?;
-    let mut parsed = read(&pass(IdPass::after(&scan)), content, sink)?;
-    parsed.prepend(scan);
+    let mut parsed = read(&pass(IdPass::from_scan(&scan)), content, sink)?;
+    parsed.prepend_warnings(scan);
     Ok(parsed)
 }
 
 /// Reads a file of our own formats while it comes.
-fn streamed(
+fn parse_stream(
     stream: Stream,
     input: &Input<'_>,
     content: &mut Content,
@@ -292,7 +296,7 @@ fn streamed(
     let mut take = |document| pieces.put(document);
     let out = Call::new(&mut take, true);
     let input = Input {
-        out: Some(&out),
+        sink: Some(&out),
         ..*input
     };
     let mut parsed = stream(&input, content);
@@ -304,24 +308,24 @@ fn streamed(
     if !pieces.flush() {
         return Err(Reason::Gone);
     }
-    match content.failed() {
+    match content.failure() {
         Some(reason) => Err(reason.clone()),
         None => parsed,
     }
 }
 
-fn take_up_to(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), Reason> {
+fn read_prefix(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), Reason> {
     file.take(most)
         .read_to_end(bytes)
         .map(drop)
-        .map_err(|error| unreadable(&error))
+        .map_err(|error| from_io_error(&error))
 }
 
 /// Why an open failed; systems have several names for meeting a link.
-fn refused(dir: &Dir, name: &Path, error: &std::io::Error) -> Reason {
+fn open_error(dir: &Dir, name: &Path, error: &std::io::Error) -> Reason {
     match dir.symlink_metadata(name) {
         Ok(metadata) if metadata.is_symlink() => Reason::Link,
-        _ => unreadable(error),
+        _ => from_io_error(error),
     }
 }
 

@@ -8,37 +8,39 @@ use crate::dates::{self, MONTHS};
 const MAX_BYTES: usize = 64;
 
 /// The day a short text names, if it names exactly one.
-pub(crate) fn spelled_day(text: &str) -> Option<String> {
+pub(crate) fn parse_written_date(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_BYTES {
         return None;
     }
-    if let Some(day) = dates::day_of_moment(text) {
+    if let Some(day) = dates::date_part(text) {
         return Some(day.to_owned());
     }
-    digits(text).or_else(|| words(text))
+    parse_digits(text).or_else(|| parse_month_words(text))
 }
 
 /// Year, month and day as numbers, in this order.
-fn digits(text: &str) -> Option<String> {
+fn parse_digits(text: &str) -> Option<String> {
     let first = text.split(['T', 't', ' ']).next()?;
     let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<_> = first.trim_end_matches('Z').split(['-', '/', '.']).collect();
     match parts.as_slice() {
         [year, month, day] if year.len() == 4 && parts.iter().all(|part| numeric(part)) => {
-            made(year, month.parse().ok()?, day)
+            iso_date_from_parts(year, month.parse().ok()?, day)
         }
-        [whole] if numeric(whole) && (whole.len() == 8 || whole.len() == 14) => made(
-            whole.get(..4)?,
-            whole.get(4..6)?.parse().ok()?,
-            whole.get(6..8)?,
-        ),
+        [whole] if numeric(whole) && (whole.len() == 8 || whole.len() == 14) => {
+            iso_date_from_parts(
+                whole.get(..4)?,
+                whole.get(4..6)?.parse().ok()?,
+                whole.get(6..8)?,
+            )
+        }
         _ => None,
     }
 }
 
 /// A month's name with a day and a year around it.
-fn words(text: &str) -> Option<String> {
+fn parse_month_words(text: &str) -> Option<String> {
     let parts = text.split(|c: char| c.is_whitespace() || c == ',' || c == '-');
     let parts: Vec<_> = parts.filter(|part| !part.is_empty()).take(8).collect();
     let at = parts.iter().position(|part| month(part).is_some())?;
@@ -46,8 +48,8 @@ fn words(text: &str) -> Option<String> {
     let before = at.checked_sub(1).and_then(|at| parts.get(at));
     let (after, next) = (parts.get(at + 1)?, parts.get(at + 2));
     match (before.and_then(|part| day_number(part)), year(after)) {
-        (Some(day), Some(year)) => made(year, month, day),
-        _ => made(year(next?)?, month, day_number(after)?),
+        (Some(day), Some(year)) => iso_date_from_parts(year, month, day),
+        _ => iso_date_from_parts(year(next?)?, month, day_number(after)?),
     }
 }
 
@@ -73,10 +75,10 @@ fn day_number(part: &str) -> Option<&str> {
     (short && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
-fn made(year: &str, month: u32, day: &str) -> Option<String> {
+fn iso_date_from_parts(year: &str, month: u32, day: &str) -> Option<String> {
     let day: u32 = day.parse().ok()?;
     let text = format!("{year}-{month:02}-{day:02}");
-    dates::day(&text).is_some().then_some(text)
+    dates::iso_date(&text).is_some().then_some(text)
 }
 
 #[cfg(test)]
@@ -103,9 +105,16 @@ mod tests {
             "12-Mar-2024",
             " 2024-3-12 ",
         ] {
-            assert_eq!(spelled_day(text).as_deref(), Some("2024-03-12"), "{text}");
+            assert_eq!(
+                parse_written_date(text).as_deref(),
+                Some("2024-03-12"),
+                "{text}"
+            );
         }
-        assert_eq!(spelled_day("5 Sept 2023").as_deref(), Some("2023-09-05"));
+        assert_eq!(
+            parse_written_date("5 Sept 2023").as_deref(),
+            Some("2023-09-05")
+        );
     }
 
     #[test]
@@ -122,14 +131,14 @@ mod tests {
             "yesterday",
             "",
         ] {
-            assert_eq!(spelled_day(text), None, "{text}");
+            assert_eq!(parse_written_date(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_long_text_is_no_day() {
         let padded = |spaces: usize| format!("12 March{}2024", " ".repeat(spaces));
-        assert!(spelled_day(&padded(MAX_BYTES - 12)).is_some());
-        assert!(spelled_day(&padded(MAX_BYTES - 11)).is_none());
+        assert!(parse_written_date(&padded(MAX_BYTES - 12)).is_some());
+        assert!(parse_written_date(&padded(MAX_BYTES - 11)).is_none());
     }
 }

@@ -7,7 +7,7 @@ use encoding_rs::{CoderResult, Decoder};
 
 use crate::error::Reason;
 use crate::text;
-use crate::walk::unreadable;
+use crate::walk::from_io_error;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -31,13 +31,13 @@ pub(crate) struct Stream<'r> {
 }
 
 enum State {
-    Begin,
+    Start,
     /// Nothing but UTF-8 so far.
     Utf8,
     /// Lines are looked at one by one, so that a bad one costs itself.
-    AsIs,
+    Passthrough,
     Lossy,
-    Other(Box<Decoder>),
+    Transcoding(Box<Decoder>),
 }
 
 impl<'r> Stream<'r> {
@@ -46,7 +46,7 @@ impl<'r> Stream<'r> {
         Self {
             from,
             raw: Vec::new(),
-            state: State::Begin,
+            state: State::Start,
             is_json: false,
             has_others: false,
             ended: false,
@@ -63,7 +63,7 @@ impl<'r> Stream<'r> {
 
     /// Appends some more of the text, in UTF-8; false when there is none.
     pub(crate) fn fill(&mut self, window: &mut Vec<u8>) -> Result<bool, Reason> {
-        if matches!(self.state, State::Begin) {
+        if matches!(self.state, State::Start) {
             self.read(HEAD)?;
             self.begin()?;
         }
@@ -86,15 +86,15 @@ impl<'r> Stream<'r> {
             let mut from = (&mut *self.from).take(left);
             let count = from
                 .read_to_end(&mut self.raw)
-                .map_err(|error| unreadable(&error))?;
+                .map_err(|error| from_io_error(&error))?;
             self.ended = count == 0;
         }
         Ok(())
     }
 
     fn begin(&mut self) -> Result<(), Reason> {
-        if let Some(encoding) = text::utf16(&self.raw) {
-            self.state = State::Other(Box::new(encoding.new_decoder_with_bom_removal()));
+        if let Some(encoding) = text::utf16_encoding(&self.raw) {
+            self.state = State::Transcoding(Box::new(encoding.new_decoder_with_bom_removal()));
             return Ok(());
         }
         if !self.is_json {
@@ -104,7 +104,7 @@ impl<'r> Stream<'r> {
             self.raw.drain(..3);
         }
         self.state = if self.is_json {
-            State::AsIs
+            State::Passthrough
         } else {
             State::Utf8
         };
@@ -112,15 +112,15 @@ impl<'r> Stream<'r> {
     }
 
     fn decode(&mut self, window: &mut Vec<u8>) -> Result<(), Reason> {
-        if !self.is_json && !matches!(self.state, State::Other(_)) && self.raw.contains(&0) {
+        if !self.is_json && !matches!(self.state, State::Transcoding(_)) && self.raw.contains(&0) {
             return Err(Reason::Binary);
         }
         match &mut self.state {
-            State::Begin => {}
-            State::AsIs => window.append(&mut self.raw),
+            State::Start => {}
+            State::Passthrough => window.append(&mut self.raw),
             State::Utf8 => return self.utf8(window),
             State::Lossy => self.lossy(window),
-            State::Other(decoder) => {
+            State::Transcoding(decoder) => {
                 let text = decoded(decoder, &self.raw, false);
                 self.raw.clear();
                 if text.contains('\0') && !self.is_json {
@@ -149,8 +149,8 @@ impl<'r> Stream<'r> {
             self.state = if self.has_others || text::is_damaged_utf8(&self.raw) {
                 State::Lossy
             } else {
-                let encoding = text::guess(&self.raw);
-                State::Other(Box::new(encoding.new_decoder_without_bom_handling()))
+                let encoding = text::guess_legacy_encoding(&self.raw);
+                State::Transcoding(Box::new(encoding.new_decoder_without_bom_handling()))
             };
         }
         window.extend(self.raw.drain(..good));
@@ -174,10 +174,10 @@ impl<'r> Stream<'r> {
     }
 
     fn end(&mut self, window: &mut Vec<u8>) {
-        if let State::Other(decoder) = &mut self.state {
+        if let State::Transcoding(decoder) = &mut self.state {
             window.extend_from_slice(decoded(decoder, &[], true).as_bytes());
         }
-        self.state = State::AsIs;
+        self.state = State::Passthrough;
     }
 }
 

@@ -4,11 +4,11 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use docent_search::{DocId, Document, Readers};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use crate::clean::{clean, clean_line, cut};
+use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::elsewhere::notion;
 use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::front_matter;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 
@@ -17,22 +17,22 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &[
         "txt", "text", "log", "rst", "adoc", "asciidoc", "org", "tex", "",
     ],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let text = decode(input.bytes, input.limits.max_text_chars)?;
+    let text = decode_clean(input.bytes, input.limits.max_text_chars)?;
     if text.trim().is_empty() {
         return Err(Reason::Empty);
     }
-    let readers = front_matter::unread(&text, &ReaderKeys::of(input));
+    let readers = front_matter::unread(&text, &ReaderKeys::for_input(input));
     let document = Document {
         id: file_id(input)?,
         title: title_from_name(input),
         text,
         url: None,
-        date: day_from_name(input),
+        date: date_from_context(input),
         fields: Vec::new(),
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
@@ -53,9 +53,9 @@ pub(crate) fn file_id(input: &Input<'_>) -> Result<DocId, Reason> {
 
 /// The day that a list beside a file tells, or the one at the start of its name, for files that tell none
 /// themselves: daily notes, minutes, posts.
-pub(crate) fn day_from_name(input: &Input<'_>) -> Option<String> {
-    let told = input.around.day.clone();
-    told.or_else(|| dates::leading_day(input.stem).map(|(day, _)| day.to_owned()))
+pub(crate) fn date_from_context(input: &Input<'_>) -> Option<String> {
+    let told = input.folder_context.day.clone();
+    told.or_else(|| dates::leading_date(input.stem).map(|(day, _)| day.to_owned()))
 }
 
 /// A title made of the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`, and
@@ -63,7 +63,7 @@ pub(crate) fn day_from_name(input: &Input<'_>) -> Option<String> {
 pub(crate) fn title_from_name(input: &Input<'_>) -> String {
     let stem = notion::name_and_id(input.stem).map_or(input.stem, |(name, _)| name);
     let stem = clean_line(stem);
-    let (date, rest) = match dates::leading_day(&stem) {
+    let (date, rest) = match dates::leading_date(&stem) {
         Some((day, rest)) => (Some(day), rest),
         None => (None, stem.as_str()),
     };
@@ -90,13 +90,13 @@ pub(crate) fn title_from_name(input: &Input<'_>) -> String {
     } else {
         parts.join(" ")
     };
-    cut(&mut title, input.limits.max_title_chars);
+    truncate_chars(&mut title, input.limits.max_title_chars);
     title
 }
 
 /// Clean characters out of the bytes of a text file, in whichever encoding they are.
-pub(crate) fn decode(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
-    let text = characters(bytes)?;
+pub(crate) fn decode_clean(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
+    let text = decode_text(bytes)?;
     // Cleaning only ever makes a text shorter, so counting first bounds the work too.
     if text.chars().nth(max_chars).is_some() {
         return Err(Reason::TextTooLong { limit: max_chars });
@@ -106,8 +106,8 @@ pub(crate) fn decode(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
 
 /// The characters of a text: UTF-8, UTF-16 with or without a byte order mark, or else the old encoding
 /// that the bytes look like most. UTF-7 is refused: it hides any character in harmless ones.
-pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
-    if let Some(utf16) = utf16(bytes) {
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, Reason> {
+    if let Some(utf16) = utf16_encoding(bytes) {
         let (text, _) = utf16.decode_with_bom_removal(bytes);
         return if text.contains('\0') {
             Err(Reason::Binary)
@@ -129,7 +129,7 @@ pub(crate) fn characters(bytes: &[u8]) -> Result<String, Reason> {
     if is_damaged_utf8(bytes) {
         return Ok(String::from_utf8_lossy(bytes).into_owned());
     }
-    let (text, _) = guess(bytes).decode_without_bom_handling(bytes);
+    let (text, _) = guess_legacy_encoding(bytes).decode_without_bom_handling(bytes);
     Ok(text.into_owned())
 }
 
@@ -147,7 +147,7 @@ const UTF7_MARKS: &[&[u8]] = &[b"+/v8", b"+/v9", b"+/v+", b"+/v/"];
 
 /// The old encoding that bytes look like most. ISO-2022-JP is never guessed: its escapes make ASCII mean
 /// other letters, which hides text from every filter before this one.
-pub(crate) fn guess(bytes: &[u8]) -> &'static Encoding {
+pub(crate) fn guess_legacy_encoding(bytes: &[u8]) -> &'static Encoding {
     /// As much as decides; the detector weighs every byte, at some tens of megabytes a second.
     const SAMPLE: usize = 1024 * 1024;
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
@@ -167,10 +167,10 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
-    utf16(bytes).is_some()
+    utf16_encoding(bytes).is_some()
 }
 
-pub(crate) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+pub(crate) fn utf16_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     // Four bytes that start like UTF-16 and go on with two NULs are UTF-32.
     if bytes.starts_with(b"\xFF\xFE") && !bytes.starts_with(b"\xFF\xFE\0\0") {
         return Some(UTF_16LE);
@@ -249,7 +249,7 @@ mod tests {
     use crate::options::Options;
 
     fn check(bytes: &[u8], expect: Result<&str, &str>) {
-        let found = decode(bytes, 1_000);
+        let found = decode_clean(bytes, 1_000);
         assert_eq!(found.as_deref().map_err(Reason::code), expect, "{bytes:?}");
     }
 
@@ -351,8 +351,8 @@ mod tests {
                 sha256: "",
                 limits: &limits,
                 options: &options,
-                around: &Around::NONE,
-                out: None,
+                folder_context: &Around::NONE,
+                sink: None,
                 ids: crate::record_ids::IdPass::Own,
             };
             title_from_name(&input)

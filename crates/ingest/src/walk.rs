@@ -35,7 +35,7 @@ pub struct Listing {
     pub excluded: u64,
 }
 
-pub(crate) fn walk(root: &Dir, limits: &Limits, choice: &Choice) -> Listing {
+pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &Choice) -> Listing {
     let mut walk = Walk {
         limits,
         rules: Rules::new(choice),
@@ -83,7 +83,7 @@ impl Walk<'_> {
             Ok(names) => names,
             Err(error) => {
                 self.vault = outside;
-                return self.skip(relative, unreadable(&error));
+                return self.skip(relative, from_io_error(&error));
             }
         };
         let folder = clutter::Folder {
@@ -93,11 +93,11 @@ impl Walk<'_> {
         for (name, reason) in self.rules.enter(dir, relative) {
             self.skip(&relative.join(name), reason);
         }
-        let listed = folder.is_clutter(OsStr::new(clutter::APPLE_LIST))
+        let listed = folder.is_redundant(OsStr::new(clutter::APPLE_LIST))
             && names.contains(OsStr::new(clutter::APPLE_LIST));
-        let unlisted = listed.then(|| std::mem::replace(&mut self.days, days(dir)));
+        let unlisted = listed.then(|| std::mem::replace(&mut self.days, note_dates(dir)));
         for name in &names {
-            if folder.is_clutter(name) {
+            if folder.is_redundant(name) {
                 self.ignored += 1;
             } else {
                 self.visit(dir, &relative.join(name), name, depth);
@@ -148,9 +148,9 @@ impl Walk<'_> {
         // The metadata of a link is the link's own.
         let metadata = match dir.symlink_metadata(name) {
             Ok(metadata) => metadata,
-            Err(error) => return self.skip(relative, unreadable(&error)),
+            Err(error) => return self.skip(relative, from_io_error(&error)),
         };
-        if self.rules.leave_out(relative, metadata.is_dir()) {
+        if self.rules.is_excluded(relative, metadata.is_dir()) {
             self.excluded += 1;
         } else if metadata.is_symlink() {
             self.skip(relative, Reason::Link);
@@ -164,14 +164,14 @@ impl Walk<'_> {
                     .modified()
                     .ok()
                     .map(cap_std::time::SystemTime::into_std),
-                around: self.around(relative),
+                folder_context: self.folder_context(relative),
             });
         } else {
             self.skip(relative, Reason::Special);
         }
     }
 
-    fn around(&self, relative: &Path) -> Around {
+    fn folder_context(&self, relative: &Path) -> Around {
         let (stem, _) = stem_and_extension(relative);
         Around {
             vault: self.vault,
@@ -186,12 +186,12 @@ impl Walk<'_> {
         }
         match dir.open_dir_nofollow(name) {
             Ok(below) => self.folder(&below, relative, depth + 1),
-            Err(error) => self.skip(relative, unreadable(&error)),
+            Err(error) => self.skip(relative, from_io_error(&error)),
         }
     }
 
     fn skip(&mut self, relative: &Path, reason: Reason) {
-        let path = Place::new(relative).shown;
+        let path = Place::new(relative).printable;
         self.skipped.push(Skipped {
             path,
             line: None,
@@ -200,7 +200,7 @@ impl Walk<'_> {
     }
 }
 
-pub(crate) fn unreadable(error: &std::io::Error) -> Reason {
+pub(crate) fn from_io_error(error: &std::io::Error) -> Reason {
     match error.kind() {
         // A folder on the way that is no folder any more was replaced since.
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Reason::Gone,
@@ -209,7 +209,7 @@ pub(crate) fn unreadable(error: &std::io::Error) -> Reason {
 }
 
 /// The days in Apple's list of the notes of a folder; none where it cannot be read.
-fn days(dir: &Dir) -> BTreeMap<String, String> {
+fn note_dates(dir: &Dir) -> BTreeMap<String, String> {
     let mut text = String::new();
     let is_file = |dir: &Dir| {
         dir.symlink_metadata(clutter::APPLE_LIST)
@@ -219,7 +219,7 @@ fn days(dir: &Dir) -> BTreeMap<String, String> {
         .then(|| dir.open(clutter::APPLE_LIST))
         .and_then(Result::ok);
     match read.map(|file| file.take(apple::MAX_LIST_BYTES).read_to_string(&mut text)) {
-        Some(Ok(_)) => apple::days(&text),
+        Some(Ok(_)) => apple::creation_dates(&text),
         _ => BTreeMap::new(),
     }
 }

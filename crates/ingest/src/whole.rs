@@ -7,15 +7,19 @@ use crate::fields::Facts;
 use crate::format::{Input, Parsed};
 use crate::reader_field::ParsedDocument;
 use crate::report::{Problem as _, Reported};
-use crate::text::{day_from_name, file_id, title_from_name};
+use crate::text::{date_from_context, file_id, title_from_name};
 
 /// The document of a whole file, with a title from its name where it has none of its own.
-pub(crate) fn document(input: &Input<'_>, text: String, facts: Facts) -> Result<Parsed, Reason> {
-    named(input, None, text, facts)
+pub(crate) fn build_document(
+    input: &Input<'_>,
+    text: String,
+    facts: Facts,
+) -> Result<Parsed, Reason> {
+    build_document_with_id(input, None, text, facts)
 }
 
 /// The same for a file that may have an id of its own.
-pub(crate) fn named(
+pub(crate) fn build_document_with_id(
     input: &Input<'_>,
     id: Option<DocId>,
     text: String,
@@ -37,7 +41,7 @@ pub(crate) fn named(
         title: facts.title.unwrap_or_else(|| title_from_name(input)),
         text,
         url: facts.url,
-        date: facts.date.or_else(|| day_from_name(input)),
+        date: facts.date.or_else(|| date_from_context(input)),
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),

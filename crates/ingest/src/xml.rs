@@ -71,7 +71,7 @@ impl<'a> Xml<'a> {
     /// The next piece, or nothing at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Piece<'a>>, Reason> {
         loop {
-            let event = self.reader.read_event().map_err(|_| broken())?;
+            let event = self.reader.read_event().map_err(|_| malformed_xml())?;
             return Ok(Some(match event {
                 Event::Start(start) => {
                     if self.open.len() >= MAX_DEPTH {
@@ -88,13 +88,13 @@ impl<'a> Xml<'a> {
                 Event::CData(text) => Piece::Text(text.into_inner()),
                 Event::GeneralRef(name) => {
                     let numbered = name.resolve_char_ref().ok().flatten();
-                    match numbered.or_else(|| named(&name)) {
+                    match numbered.or_else(|| predefined_entity(&name)) {
                         Some(c) => Piece::Text(Cow::Owned(c.to_string())),
                         None => continue,
                     }
                 }
                 // What breaks off inside an element has lost its rest.
-                Event::Eof if !self.open.is_empty() => return Err(broken()),
+                Event::Eof if !self.open.is_empty() => return Err(malformed_xml()),
                 Event::Eof => return Ok(None),
                 Event::Empty(_)
                 | Event::Comment(_)
@@ -113,7 +113,7 @@ impl<'a> Xml<'a> {
     }
 
     /// The words in the rest of the element that was opened last, up to a number of bytes.
-    pub(crate) fn words(&mut self, limit: usize) -> Result<String, Reason> {
+    pub(crate) fn text_content(&mut self, limit: usize) -> Result<String, Reason> {
         let depth = self.open.len();
         let mut words = String::new();
         while self.open.len() >= depth {
@@ -129,13 +129,13 @@ impl<'a> Xml<'a> {
     }
 }
 
-fn broken() -> Reason {
+fn malformed_xml() -> Reason {
     Reason::Damaged {
         what: "its XML cannot be read".into(),
     }
 }
 
-fn named(name: &str) -> Option<char> {
+fn predefined_entity(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
         "lt" => Some('<'),
@@ -220,7 +220,7 @@ mod tests {
         while let Some(piece) = xml.next().unwrap() {
             match piece {
                 Piece::Open(tag) if tag.name == "b" => xml.skip().unwrap(),
-                Piece::Open(tag) if tag.name == "c" => seen.push(xml.words(6).unwrap()),
+                Piece::Open(tag) if tag.name == "c" => seen.push(xml.text_content(6).unwrap()),
                 Piece::Text(text) => seen.push(text.into_owned()),
                 _ => {}
             }

@@ -245,7 +245,7 @@ pub(super) fn complaints(report: &Report, most: usize) -> Vec<String> {
     let of = |is_lost: bool, what| {
         let skipped = report.skipped.iter();
         skipped
-            .filter(move |s| (s.reason.lost() > 0) == is_lost)
+            .filter(move |s| (s.reason.lost_items() > 0) == is_lost)
             .map(move |s| (what, &s.path, s.line, &s.reason))
     };
     let skipped = of(true, "error").chain(of(false, "skipped"));

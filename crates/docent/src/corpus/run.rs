@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use docent_ingest::{Entry, Fingerprint, ParsedDocument, Reading, Reason, Skipped, Warning, id_in};
+use docent_ingest::{
+    Entry, Fingerprint, ParsedDocument, Reading, Reason, Skipped, Warning, qualified_id,
+};
 use docent_search::{Change, DocId, Document, Engine, Holding, MAX_DOCUMENT_BYTES};
 
 use super::ahead::{Ahead, Piece};
@@ -223,7 +225,7 @@ impl<'a> Run<'a> {
         };
         taken.contested = true;
         if *first != document.source
-            && let Some(own) = id_in(&document.source, &id)
+            && let Some(own) = qualified_id(&document.source, &id)
         {
             let again = self
                 .claims
@@ -249,7 +251,7 @@ impl<'a> Run<'a> {
         const MOST_TRIES: u64 = 100;
         for _ in 0..MOST_TRIES {
             taken.repeated += 1;
-            let own = id_in(&document.source, &format!("{id}~{}", taken.repeated + 1))?;
+            let own = qualified_id(&document.source, &format!("{id}~{}", taken.repeated + 1))?;
             let claimed = self
                 .claims
                 .claim(own.as_str(), &document.source, &document.hash);
@@ -411,7 +413,7 @@ impl<'a> Run<'a> {
         if matches!(skipped.reason, Reason::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
-        let lost = skipped.reason.lost();
+        let lost = skipped.reason.lost_items();
         self.report.lost += lost;
         if self.report.skipped.len() < self.shape.limits.max_reported {
             self.report.skipped.push(skipped);
@@ -420,7 +422,7 @@ impl<'a> Run<'a> {
         self.report.unlisted += 1;
         // Many pictures must not keep a damaged table off the list.
         let listed = &mut self.report.skipped;
-        let is_harmless = |listed: &Skipped| listed.reason.lost() == 0;
+        let is_harmless = |listed: &Skipped| listed.reason.lost_items() == 0;
         if lost > 0
             && let Some(at) = listed.iter().rposition(is_harmless)
         {
@@ -444,7 +446,7 @@ impl Taken {
             self.problems.skipped.push(skipped);
         } else {
             self.unlisted += 1;
-            self.lost += skipped.reason.lost();
+            self.lost += skipped.reason.lost_items();
         }
     }
 

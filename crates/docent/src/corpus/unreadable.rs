@@ -29,7 +29,7 @@ pub(crate) struct Fault {
 impl Fault {
     pub(crate) fn fault(&self) -> ReaderFault {
         // The code is one of those that there are.
-        ReaderFault::of_code(self.code).unwrap_or(ReaderFault::Null)
+        ReaderFault::from_code(self.code).unwrap_or(ReaderFault::Null)
     }
 }
 

@@ -66,7 +66,7 @@ fn judged_watches(folders: u64, most: u64) -> Finding {
 pub(crate) fn sandbox(limits: &Limits) -> Finding {
     let walls = Sandbox::of_this_program(PARSER)
         .and_then(Workers::new)
-        .and_then(|workers| workers.try_walls(limits));
+        .and_then(|workers| workers.probe_confinement(limits));
     match walls {
         Ok(walls) => judged_walls(walls, limits.require_sandbox),
         Err(error) => Finding::wrong(
@@ -95,7 +95,7 @@ fn judged_walls(walls: Confinement, is_required: bool) -> Finding {
         Wall::Partial(_) => format!("{name} incomplete: {}", cause(name, wall)),
         Wall::Missing(_) => format!("{name} missing: {}", cause(name, wall)),
     };
-    let says = walls.walls().map(stands).join("; ");
+    let says = walls.layers().map(stands).join("; ");
     if is_required {
         return Finding::wrong(
             "sandbox",

@@ -1,6 +1,6 @@
 //! A value into a value of another kind, where it can be one.
 
-use docent_ingest::{clean_line, read_day};
+use docent_ingest::{clean_line, parse_date};
 use docent_search::{Kind, MAX_KEYWORD_CHARS, Value};
 
 /// The kinds by the names that settings and messages use.
@@ -76,7 +76,7 @@ fn number(value: &Value) -> Option<f64> {
 
 fn date(value: &Value) -> Option<String> {
     match value {
-        Value::Date(text) | Value::Text(text) => read_day(text),
+        Value::Date(text) | Value::Text(text) => parse_date(text),
         _ => None,
     }
 }

@@ -44,7 +44,7 @@ impl Budget {
     }
 
     /// Counts one more file, folder or link.
-    pub(super) fn count(&mut self) -> Result<(), Reason> {
+    pub(super) fn count_member(&mut self) -> Result<(), Reason> {
         self.members += 1;
         if self.members > self.max_members {
             let limit = self.max_members as u64;
@@ -62,7 +62,7 @@ impl Budget {
     }
 
     /// Why reading failed.
-    pub(super) fn why(&self, error: &io::Error) -> Reason {
+    pub(super) fn classify_read_error(&self, error: &io::Error) -> Reason {
         if self.bytes.over.get() {
             let limit = self.max_bytes;
             Reason::TooMuchInside { limit }
@@ -74,7 +74,7 @@ impl Budget {
     }
 
     /// True when nothing more of the archive may be read.
-    pub(super) fn is_spent(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.bytes.over.get() || self.members > self.max_members
     }
 }
@@ -126,25 +126,34 @@ mod tests {
         let mut read = |bytes: &[u8]| budget.metered(bytes).read_to_end(&mut out);
         assert!(read(b"123456").is_ok());
         assert!(read(b"1234").is_ok());
-        assert!(!budget.is_spent());
+        assert!(!budget.is_exhausted());
         assert!(read(b"").is_ok());
         let over = read(b"1").unwrap_err();
-        assert!(budget.is_spent());
-        assert_eq!(budget.why(&over), Reason::TooMuchInside { limit: 10 });
+        assert!(budget.is_exhausted());
+        assert_eq!(
+            budget.classify_read_error(&over),
+            Reason::TooMuchInside { limit: 10 }
+        );
     }
 
     #[test]
     fn members_end_at_their_bound() {
         let mut budget = budget(10);
-        assert_eq!((budget.count(), budget.count()), (Ok(()), Ok(())));
-        assert!(!budget.is_spent());
-        assert_eq!(budget.count(), Err(Reason::TooMuchInside { limit: 2 }));
-        assert!(budget.is_spent());
+        assert_eq!(
+            (budget.count_member(), budget.count_member()),
+            (Ok(()), Ok(()))
+        );
+        assert!(!budget.is_exhausted());
+        assert_eq!(
+            budget.count_member(),
+            Err(Reason::TooMuchInside { limit: 2 })
+        );
+        assert!(budget.is_exhausted());
     }
 
     #[test]
     fn a_reader_without_memory_says_nothing_of_the_archive() {
-        let why = |kind| budget(10).why(&io::Error::from(kind));
+        let why = |kind| budget(10).classify_read_error(&io::Error::from(kind));
         assert_eq!(why(io::ErrorKind::InvalidData), damaged());
         assert_eq!(why(io::ErrorKind::OutOfMemory), Reason::out_of_memory());
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use docent_search::MAX_SOURCE_BYTES;
 
-use crate::clean::cut;
-use crate::entry::{Place, printable, shorten, stem_and_extension};
+use crate::clean::truncate_chars;
+use crate::entry::{Place, printable, stem_and_extension, truncate_id};
 use crate::error::Reason;
 use crate::format::Input;
 use crate::limits::Limits;
@@ -24,7 +24,7 @@ pub(super) struct At {
 }
 
 impl At {
-    pub(super) fn of(input: &Input<'_>) -> Self {
+    pub(super) fn from_input(input: &Input<'_>) -> Self {
         Self {
             id: input.id.to_owned(),
             path: input.path.to_owned(),
@@ -35,11 +35,11 @@ impl At {
 
     /// The place of a member; nothing for folders and for hidden names, which are no part of a corpus.
     pub(super) fn member(&self, name: &str, limits: &Limits) -> Result<Option<Self>, Reason> {
-        let Some(name) = relative(name, limits)? else {
+        let Some(name) = safe_relative_name(name, limits)? else {
             return Ok(None);
         };
         let place = Place::new(Path::new(&name));
-        let path = format!("{}/{}", self.path, place.shown);
+        let path = format!("{}/{}", self.path, place.printable);
         if path.len() > MAX_SOURCE_BYTES {
             return Err(Reason::PathTooLong {
                 limit: MAX_SOURCE_BYTES,
@@ -47,7 +47,7 @@ impl At {
         }
         let (stem, extension) = stem_and_extension(&place.relative);
         Ok(Some(Self {
-            id: shorten(format!("{}/{}", self.id, place.id)),
+            id: truncate_id(format!("{}/{}", self.id, place.id)),
             path,
             stem,
             extension,
@@ -55,16 +55,16 @@ impl At {
     }
 
     /// A name that cannot be used, shown in a report.
-    pub(super) fn shown(&self, name: &str) -> String {
+    pub(super) fn display_name(&self, name: &str) -> String {
         let mut name = printable(OsStr::new(name));
-        cut(&mut name, MAX_SHOWN_CHARS);
+        truncate_chars(&mut name, MAX_SHOWN_CHARS);
         format!("{}/{name}", self.path)
     }
 }
 
 /// The parts of a name joined by `/`, if it stays below the archive. Both kinds of slashes separate, as some
 /// programs write the other one.
-fn relative(name: &str, limits: &Limits) -> Result<Option<String>, Reason> {
+fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Reason> {
     let slash = ['/', '\\'];
     let drive =
         matches!(name.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
@@ -165,9 +165,12 @@ mod tests {
     #[test]
     fn bad_names_are_shown_safely() {
         assert_eq!(
-            at().shown("../a\0\u{202E}b"),
+            at().display_name("../a\0\u{202E}b"),
             "a b.zip/../a\u{FFFD}\u{FFFD}b"
         );
-        assert_eq!(at().shown(&"x".repeat(300)).len(), 8 + MAX_SHOWN_CHARS);
+        assert_eq!(
+            at().display_name(&"x".repeat(300)).len(),
+            8 + MAX_SHOWN_CHARS
+        );
     }
 }

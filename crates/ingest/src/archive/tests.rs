@@ -51,8 +51,8 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
         sha256: "",
         limits,
         options: &NO_OPTIONS,
-        around: &Around::NONE,
-        out: None,
+        folder_context: &Around::NONE,
+        sink: None,
         ids: crate::record_ids::IdPass::Own,
     }
 }
@@ -60,7 +60,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
 /// `id=text` for a document, `path:code` for what was left out.
 fn read(path: &str, bytes: &[u8], limits: &Limits) -> Vec<String> {
     let input = input(path, bytes, limits);
-    let parsed = match kind(bytes).map(|kind| open(&input, kind)) {
+    let parsed = match detect_archive_kind(bytes).map(|kind| open(&input, kind)) {
         Some(Ok(parsed)) => parsed,
         Some(Err(reason)) => return vec![reason.code().to_owned()],
         None => return vec!["no archive".to_owned()],

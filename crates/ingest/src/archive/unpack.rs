@@ -84,18 +84,18 @@ impl<'a> Unpack<'a> {
     }
 
     fn zip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
-        let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| refused(&error))?;
+        let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| zip_error(&error))?;
         let names = names(&zip, self.limits.max_members);
         for index in 0..zip.len() {
-            self.budget.count()?;
+            self.budget.count_member()?;
             let name = match zip.name_for_index(index) {
                 Some(Ok(name)) => name.into_owned(),
                 _ => String::from_utf8_lossy(raw_name(&mut zip, index).as_slice()).into_owned(),
             };
-            if is_said_twice(&name, &names) {
+            if is_duplicate_export(&name, &names) {
                 continue;
             }
-            let Some(place) = self.place(at, &name) else {
+            let Some(place) = self.resolve_member(at, &name) else {
                 continue;
             };
             let read = match zip.by_index(index) {
@@ -104,8 +104,8 @@ impl<'a> Unpack<'a> {
                     bytes: file.size(),
                     limit: self.limits.max_file_bytes,
                 }),
-                Ok(file) => self.content(self.budget.metered(file)),
-                Err(error) => Err(refused(&error)),
+                Ok(file) => self.read_member(self.budget.metered(file)),
+                Err(error) => Err(zip_error(&error)),
             };
             self.member(&place, read, depth)?;
         }
@@ -116,36 +116,38 @@ impl<'a> Unpack<'a> {
         let mut unpacked = self.budget.metered(MultiGzDecoder::new(bytes));
         let mut head = Vec::new();
         let begun = (&mut unpacked).take(512).read_to_end(&mut head);
-        begun.map_err(|error| self.budget.why(&error))?;
+        begun.map_err(|error| self.budget.classify_read_error(&error))?;
         let whole = head.as_slice().chain(unpacked);
         if super::is_tar(&head) {
             return self.tar(at, whole, depth);
         }
-        self.budget.count()?;
+        self.budget.count_member()?;
         let name = if at.stem.is_empty() {
             "content"
         } else {
             &at.stem
         };
-        let Some(place) = self.place(at, name) else {
+        let Some(place) = self.resolve_member(at, name) else {
             return Ok(());
         };
-        let read = self.content(whole);
+        let read = self.read_member(whole);
         self.member(&place, read, depth)
     }
 
     fn tar(&mut self, at: &At, bytes: impl Read, depth: usize) -> Result<(), Reason> {
         let mut tar = tar::Archive::new(bytes);
-        let entries = tar.entries().map_err(|error| self.budget.why(&error))?;
+        let entries = tar
+            .entries()
+            .map_err(|error| self.budget.classify_read_error(&error))?;
         for entry in entries {
-            self.budget.count()?;
-            let entry = entry.map_err(|error| self.budget.why(&error))?;
+            self.budget.count_member()?;
+            let entry = entry.map_err(|error| self.budget.classify_read_error(&error))?;
             let kind = entry.header().entry_type();
             if kind.is_dir() || kind.is_pax_global_extensions() {
                 continue;
             }
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            let Some(place) = self.place(at, &name) else {
+            let Some(place) = self.resolve_member(at, &name) else {
                 continue;
             };
             let read = if kind.is_symlink() || kind.is_hard_link() {
@@ -158,7 +160,7 @@ impl<'a> Unpack<'a> {
             } else if kind.is_file() || kind.is_contiguous() {
                 let size = entry.size();
                 let whole = |bytes: &Vec<u8>| bytes.len() as u64 == size;
-                let read = self.content(entry);
+                let read = self.read_member(entry);
                 read.and_then(|bytes| Some(bytes).filter(whole).ok_or_else(damaged))
             } else {
                 Err(Reason::Special)
@@ -169,22 +171,22 @@ impl<'a> Unpack<'a> {
     }
 
     /// Where a member lies, or nothing when it is not read.
-    fn place(&mut self, at: &At, name: &str) -> Option<At> {
+    fn resolve_member(&mut self, at: &At, name: &str) -> Option<At> {
         match at.member(name, self.limits) {
             Ok(place) => place,
             Err(reason) => {
-                self.skip(&at.shown(name), reason);
+                self.skip(&at.display_name(name), reason);
                 None
             }
         }
     }
 
     /// The whole content of a member, within the bound of a file.
-    fn content(&self, from: impl Read) -> Result<Vec<u8>, Reason> {
+    fn read_member(&self, from: impl Read) -> Result<Vec<u8>, Reason> {
         let limit = self.limits.max_file_bytes;
         let mut bytes = Vec::new();
         let read = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| self.budget.why(&error))?;
+        read.map_err(|error| self.budget.classify_read_error(&error))?;
         if bytes.len() as u64 > limit {
             return Err(Reason::TooLarge {
                 bytes: bytes.len() as u64,
@@ -202,7 +204,7 @@ impl<'a> Unpack<'a> {
         content: Result<Vec<u8>, Reason>,
         depth: usize,
     ) -> Result<(), Reason> {
-        let read = content.and_then(|bytes| match super::kind(&bytes) {
+        let read = content.and_then(|bytes| match super::detect_archive_kind(&bytes) {
             Some(_) if depth >= self.limits.max_nested_archives => Err(Reason::TooMuchInside {
                 limit: self.limits.max_nested_archives as u64,
             }),
@@ -210,7 +212,7 @@ impl<'a> Unpack<'a> {
             None => self.file(at, &bytes),
         });
         match read {
-            Err(reason) if self.budget.is_spent() => Err(reason),
+            Err(reason) if self.budget.is_exhausted() => Err(reason),
             Err(reason) => {
                 self.skip(&at.path, reason);
                 Ok(())
@@ -230,8 +232,8 @@ impl<'a> Unpack<'a> {
             sha256: &sha256(bytes),
             limits: self.limits,
             options: self.options,
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: IdPass::Own,
         })?;
         self.parsed.documents.extend(parsed.documents);
@@ -256,7 +258,7 @@ fn names(zip: &ZipArchive<Cursor<&[u8]>>, most: usize) -> BTreeSet<String> {
 }
 
 /// Whether a table of an export only repeats what other members say.
-fn is_said_twice(name: &str, names: &BTreeSet<String>) -> bool {
+fn is_duplicate_export(name: &str, names: &BTreeSet<String>) -> bool {
     let (folder, file) = name
         .rfind('/')
         .map_or(("", name), |at| name.split_at(at + 1));
@@ -269,7 +271,7 @@ fn is_said_twice(name: &str, names: &BTreeSet<String>) -> bool {
             .take_while(|name| name.starts_with(&prefix))
             .any(|name| name.ends_with(".md"))
     };
-    clutter::repeats(file, has, has_pages)
+    clutter::is_redundant_table(file, has, has_pages)
 }
 
 fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {
@@ -278,7 +280,7 @@ fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-fn refused(error: &ZipError) -> Reason {
+fn zip_error(error: &ZipError) -> Reason {
     match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
             Reason::Encrypted

@@ -48,7 +48,7 @@ const LETTERS: &[(&str, &str)] = &[
 ];
 
 /// The text as it would be printed. Lines that are only wrapped are joined.
-pub(super) fn plain(latex: &str) -> String {
+pub(super) fn latex_to_text(latex: &str) -> String {
     let mut out = String::with_capacity(latex.len());
     let mut rest = latex;
     while let Some(at) = rest.find(['\\', '{', '}', '~', '-', '$']) {
@@ -89,7 +89,7 @@ fn command<'l>(from: &'l str, out: &mut String) -> &'l str {
     let bound = !is_letter || after.starts_with(|c: char| c == '{' || c.is_whitespace());
     if let Some((_, mark)) = accent.filter(|_| bound) {
         let open = after.trim_start().trim_start_matches('{');
-        let (letter, left) = base(open);
+        let (letter, left) = accented_letter(open);
         if let Some(letter) = letter {
             out.extend([letter, *mark]);
             return left;
@@ -110,7 +110,7 @@ fn command<'l>(from: &'l str, out: &mut String) -> &'l str {
 }
 
 /// The letter that an accent stands on; `\i` is an i without its dot.
-fn base(text: &str) -> (Option<char>, &str) {
+fn accented_letter(text: &str) -> (Option<char>, &str) {
     for (dotless, letter) in [("\\i", 'i'), ("\\j", 'j')] {
         if let Some(after) = text.strip_prefix(dotless)
             && !after.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -150,7 +150,7 @@ mod tests {
             (r#"\"#, ""),
             (r#"\'"#, "'"),
         ] {
-            assert_eq!(plain(latex), text, "{latex}");
+            assert_eq!(latex_to_text(latex), text, "{latex}");
         }
     }
 }

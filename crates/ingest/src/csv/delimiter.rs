@@ -75,7 +75,7 @@ impl Candidate {
     fn of(sample: &str, is_cut: bool, delimiter: u8, readers: &ReaderKeys) -> Result<Self, Reason> {
         let mut bytes = sample.as_bytes();
         let mut rows = Rows::new(Stream::json(&mut bytes), sample.len());
-        rows.cut_at(delimiter);
+        rows.set_delimiter(delimiter);
         let mut found = Self {
             delimiter,
             widths: Vec::new(),
@@ -87,7 +87,7 @@ impl Candidate {
             let Some(row) = rows.next()? else { break };
             let Ok(cells) = row.cells else { continue };
             found.widths.push(cells.len());
-            if wide <= MOST_PREAMBLE && readers.are_set() {
+            if wide <= MOST_PREAMBLE && readers.is_configured() {
                 let cells: Vec<&str> = cells.iter().collect();
                 found.names_readers |= names_readers(&cells, readers);
             }

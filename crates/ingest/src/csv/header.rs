@@ -39,13 +39,13 @@ impl Head {
         };
         // A damaged row may be the header, or have taken it along.
         let is_damaged = |rows: usize| sample.iter().take(rows).any(|row| row.cells.is_err());
-        if readers.are_set() {
+        if readers.is_configured() {
             // A row that names the readers' field is the header, however little else it has.
             let mut top = table.iter().take(above + 1);
             let named = top.position(|row| names_readers(row, readers));
             if let Some(at) = named.or_else(|| late_header(&table, readers)) {
                 let below = table.get(at..).unwrap_or_default();
-                let (columns, _) = columns::of_table(below, readers);
+                let (columns, _) = columns::infer_columns(below, readers);
                 return Ok(Self {
                     columns,
                     rows: at + 1,
@@ -54,8 +54,8 @@ impl Head {
             }
         }
         let below = table.get(above..).unwrap_or_default();
-        let (columns, has_header) = columns::of_table(below, readers);
-        let hides_readers = readers.are_set()
+        let (columns, has_header) = columns::infer_columns(below, readers);
+        let hides_readers = readers.is_configured()
             && (is_damaged(titles + 1)
                 || table.iter().any(|row| names_readers(row, readers))
                 || hides_readers(&table, titles, true, readers));
@@ -71,7 +71,7 @@ impl Head {
     /// table does. Whose readers stand where in the rows below it, nobody knows.
     pub(super) fn is_other_header(&self, cells: &Cells, readers: &ReaderKeys) -> bool {
         let is_readers = |at: usize| self.columns.get(at).is_some_and(Column::names_readers);
-        readers.are_set()
+        readers.is_configured()
             && (cells.iter().enumerate())
                 .any(|(at, cell)| !is_readers(at) && is_readers_field(cell, readers))
     }

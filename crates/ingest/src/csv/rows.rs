@@ -19,10 +19,10 @@ const MOST_RESTARTS: usize = 64;
 const MOST_RESCANNED: usize = 32 * 1024 * 1024;
 
 /// The least bytes in which a row must end, however short rows have to be: its beginning is kept until then.
-const LEAST_WINDOW: usize = 4 * 1024 * 1024;
+const MIN_WINDOW_BYTES: usize = 4 * 1024 * 1024;
 
 /// What was read and is no longer needed is let go of from this size on.
-const SPENT: usize = 1024 * 1024;
+const COMPACT_AT_BYTES: usize = 1024 * 1024;
 
 /// The cells of one row.
 #[derive(Debug, Clone, Default)]
@@ -90,12 +90,12 @@ impl<'r> Rows<'r> {
             parser: parser(b',', true),
             restarts: 0,
             rescanned: 0,
-            most: longest.saturating_mul(4).max(LEAST_WINDOW),
+            most: longest.saturating_mul(4).max(MIN_WINDOW_BYTES),
         }
     }
 
     /// The beginning of the text, so much of it as there is, and whether there is more.
-    pub(super) fn head(&mut self, bytes: usize) -> Result<(&str, bool), Reason> {
+    pub(super) fn peek_start(&mut self, bytes: usize) -> Result<(&str, bool), Reason> {
         while self.window.len() < bytes && !self.ended {
             self.ended = !self.from.fill(&mut self.window)?;
         }
@@ -113,18 +113,18 @@ impl<'r> Rows<'r> {
 
     /// Leaves out a first line of so many bytes.
     pub(super) fn skip_line(&mut self, bytes: usize) {
-        self.pass(bytes);
+        self.advance_to(bytes);
     }
 
-    pub(super) fn cut_at(&mut self, delimiter: u8) {
+    pub(super) fn set_delimiter(&mut self, delimiter: u8) {
         self.delimiter = delimiter;
         self.parser = parser(delimiter, true);
     }
 
     /// The next row, or nothing at the end.
     pub(super) fn next(&mut self) -> Result<Option<Row>, Reason> {
-        self.let_go();
-        if !self.begin()? {
+        self.discard_consumed();
+        if !self.skip_blank_lines()? {
             return Ok(None);
         }
         let mut cells = Cells::default();
@@ -135,23 +135,23 @@ impl<'r> Rows<'r> {
         let has_bare_quotes = has_quotes && !reads_quotes;
         let has_quotes = has_quotes && reads_quotes;
         let cells = if !is_whole && !has_quotes {
-            self.leave_line()?;
+            self.skip_long_line()?;
             let limit = self.most;
             Err(Reason::LineTooLong { limit })
-        } else if !is_whole || (has_quotes && self.is_open()) {
+        } else if !is_whole || (has_quotes && self.has_unclosed_quote()) {
             self.restarts += 1;
-            self.restart();
+            self.resync_after_quote();
             let what = "a quote is never closed";
             Err(Reason::Damaged { what: what.into() })
         } else if has_quotes && self.quote_end() == QuoteEnd::Torn {
             self.rescanned += self.scanned - self.at;
-            self.restart();
+            self.resync_after_quote();
             let what = "text follows the closing quote of a cell of several lines";
             Err(Reason::Damaged { what: what.into() })
         } else if cells.len() == 0 {
             return Ok(None);
         } else {
-            self.pass(self.scanned);
+            self.advance_to(self.scanned);
             Ok(cells)
         };
         Ok(Some(Row {
@@ -162,14 +162,14 @@ impl<'r> Rows<'r> {
     }
 
     /// Goes to where a row begins, past empty lines; false at the end.
-    fn begin(&mut self) -> Result<bool, Reason> {
+    fn skip_blank_lines(&mut self) -> Result<bool, Reason> {
         loop {
             let rest = self.window.get(self.at..).unwrap_or_default();
             let blank = rest
                 .iter()
                 .take_while(|byte| b"\r\n".contains(byte))
                 .count();
-            self.pass(self.at + blank);
+            self.advance_to(self.at + blank);
             if self.at < self.window.len() {
                 return Ok(true);
             }
@@ -215,7 +215,7 @@ impl<'r> Rows<'r> {
     }
 
     /// Whether the row opened a quote that the text does not close.
-    fn is_open(&self) -> bool {
+    fn has_unclosed_quote(&self) -> bool {
         let at_end = self.ended && self.scanned == self.window.len();
         let row = self.window.get(self.at..).unwrap_or_default();
         at_end
@@ -234,9 +234,9 @@ impl<'r> Rows<'r> {
     }
 
     /// Begins anew behind the first line of the row.
-    fn restart(&mut self) {
+    fn resync_after_quote(&mut self) {
         let end = self.line_end();
-        self.pass(end.map_or(self.window.len(), |end| end + 1));
+        self.advance_to(end.map_or(self.window.len(), |end| end + 1));
         self.parser = parser(self.delimiter, self.reads_quotes());
     }
 
@@ -245,19 +245,19 @@ impl<'r> Rows<'r> {
     }
 
     /// Goes behind a line that is too long to be held.
-    fn leave_line(&mut self) -> Result<(), Reason> {
+    fn skip_long_line(&mut self) -> Result<(), Reason> {
         let end = loop {
             if let Some(end) = self.line_end() {
                 break end + 1;
             }
-            self.pass(self.window.len());
-            self.let_go();
+            self.advance_to(self.window.len());
+            self.discard_consumed();
             if self.ended {
                 break self.at;
             }
             self.ended = !self.from.fill(&mut self.window)?;
         };
-        self.pass(end);
+        self.advance_to(end);
         self.parser.reset();
         Ok(())
     }
@@ -269,14 +269,14 @@ impl<'r> Rows<'r> {
     }
 
     /// The next row begins here.
-    fn pass(&mut self, next: usize) {
+    fn advance_to(&mut self, next: usize) {
         let passed = self.window.get(self.at..next).unwrap_or_default();
-        self.lines.pass(passed);
+        self.lines.advance(passed);
         (self.at, self.scanned) = (next, next);
     }
 
-    fn let_go(&mut self) {
-        if self.at >= SPENT {
+    fn discard_consumed(&mut self) {
+        if self.at >= COMPACT_AT_BYTES {
             self.window.drain(..self.at);
             (self.at, self.scanned) = (0, 0);
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::error::Reason;
 use crate::xml::{Piece, Xml};
 
-use super::value;
+use super::val_attribute;
 
 /// The most lists of a document, and levels of a list. Items of others get a bullet.
 const MAX_LISTS: usize = 10_000;
@@ -13,7 +13,7 @@ const MAX_LEVELS: usize = 9;
 
 /// The level of a list that an attribute names, counted from 0. All that are too deep are one, so that whoever
 /// counts on from it stays within bounds.
-pub(super) fn level(written: &str) -> usize {
+pub(super) fn parse_level(written: &str) -> usize {
     written.parse().unwrap_or(0).min(MAX_LEVELS)
 }
 
@@ -38,19 +38,19 @@ impl Numbering {
             match tag.name.as_str() {
                 "abstractNum" => description = tag.get("abstractNumId").unwrap_or_default(),
                 "lvl" => {
-                    level = self::level(&tag.get("ilvl").unwrap_or_default());
+                    level = self::parse_level(&tag.get("ilvl").unwrap_or_default());
                     start = 1;
                 }
-                "start" => start = value(&tag).parse().unwrap_or(1),
+                "start" => start = val_attribute(&tag).parse().unwrap_or(1),
                 "numFmt" => {
-                    let numbered = !matches!(value(&tag).as_str(), "bullet" | "none");
-                    numbering.describe(&description, level, numbered.then_some(start));
+                    let numbered = !matches!(val_attribute(&tag).as_str(), "bullet" | "none");
+                    numbering.define_level(&description, level, numbered.then_some(start));
                 }
                 "num" => list = tag.get("numId").unwrap_or_default(),
                 "abstractNumId" if numbering.lists.len() < MAX_LISTS => {
                     numbering
                         .lists
-                        .insert(std::mem::take(&mut list), value(&tag));
+                        .insert(std::mem::take(&mut list), val_attribute(&tag));
                 }
                 // What one list changes about its description is rare, and only numbers differ.
                 "lvlOverride" => xml.skip()?,
@@ -60,7 +60,7 @@ impl Numbering {
         Ok(numbering)
     }
 
-    fn describe(&mut self, description: &str, level: usize, first: Option<u64>) {
+    fn define_level(&mut self, description: &str, level: usize, first: Option<u64>) {
         if self.levels.len() >= MAX_LISTS && !self.levels.contains_key(description) {
             return;
         }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crate::error::Reason;
 use crate::xml::{Piece, Xml};
 
-use super::numbering::level;
-use super::{is_on, value};
+use super::numbering::parse_level;
+use super::{is_on, val_attribute};
 
 /// The most styles of a document; the rest counts as plain.
 const MAX_STYLES: usize = 10_000;
@@ -53,12 +53,12 @@ impl Styles {
                         id = tag.get("styleId").unwrap_or_default();
                         style = Style::default();
                     }
-                    "name" => style.name = value(&tag).to_lowercase(),
-                    "basedOn" => style.parent = value(&tag),
-                    "outlineLvl" => style.outline = value(&tag).parse().ok(),
-                    "numId" => style.list.get_or_insert_default().0 = value(&tag),
+                    "name" => style.name = val_attribute(&tag).to_lowercase(),
+                    "basedOn" => style.parent = val_attribute(&tag),
+                    "outlineLvl" => style.outline = val_attribute(&tag).parse().ok(),
+                    "numId" => style.list.get_or_insert_default().0 = val_attribute(&tag),
                     "ilvl" => {
-                        style.list.get_or_insert_default().1 = level(&value(&tag));
+                        style.list.get_or_insert_default().1 = parse_level(&val_attribute(&tag));
                     }
                     "vanish" => style.hides = is_on(&tag),
                     _ => {}
@@ -77,30 +77,35 @@ impl Styles {
     /// What a paragraph of this style is, unless it says itself on which level it stands.
     pub(super) fn role(&self, id: &str, own: Option<u8>) -> Role {
         if let Some(level) = own {
-            return on_level(level);
+            return role_of_outline_level(level);
         }
         if !self.by_id.contains_key(id) {
-            return by_name(&id.to_lowercase()).unwrap_or_default();
+            return role_of_style_name(&id.to_lowercase()).unwrap_or_default();
         }
-        let found = self.chain(id).enumerate().find_map(|(distance, style)| {
-            // The lines below a title often take their looks from it.
-            let named = by_name(&style.name).filter(|role| distance == 0 || *role != Role::Title);
-            named.or_else(|| style.outline.map(on_level))
-        });
+        let found = self
+            .inheritance_chain(id)
+            .enumerate()
+            .find_map(|(distance, style)| {
+                // The lines below a title often take their looks from it.
+                let named = role_of_style_name(&style.name)
+                    .filter(|role| distance == 0 || *role != Role::Title);
+                named.or_else(|| style.outline.map(role_of_outline_level))
+            });
         found.unwrap_or_default()
     }
 
     /// The list and level that the style puts its paragraphs in.
     pub(super) fn list(&self, id: &str) -> Option<(String, usize)> {
-        self.chain(id).find_map(|style| style.list.clone())
+        self.inheritance_chain(id)
+            .find_map(|style| style.list.clone())
     }
 
     pub(super) fn hides(&self, id: &str) -> bool {
-        self.chain(id).any(|style| style.hides)
+        self.inheritance_chain(id).any(|style| style.hides)
     }
 
     /// A style and those it stands on.
-    fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {
+    fn inheritance_chain(&self, id: &str) -> impl Iterator<Item = &Style> {
         let first = self.by_id.get(id);
         let next = |style: &&Style| self.by_id.get(&style.parent);
         std::iter::successors(first, next).take(MAX_ANCESTORS)
@@ -108,7 +113,7 @@ impl Styles {
 }
 
 /// Levels are counted from 0, and 9 is no heading.
-fn on_level(level: u8) -> Role {
+fn role_of_outline_level(level: u8) -> Role {
     if level < 9 {
         Role::Heading(level + 1)
     } else {
@@ -117,7 +122,7 @@ fn on_level(level: u8) -> Role {
 }
 
 /// The names of the styles that come with Word are English in every language.
-fn by_name(name: &str) -> Option<Role> {
+fn role_of_style_name(name: &str) -> Option<Role> {
     if name == "title" {
         return Some(Role::Title);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::clean::clean_line;
-use crate::dates::{Order, read};
+use crate::dates::{Order, parse_in_order};
 
 /// The most bytes of a list that are read; a row has about a hundred.
 pub(crate) const MAX_LIST_BYTES: u64 = 4 * 1024 * 1024;
@@ -14,8 +14,8 @@ const MAX_NOTES: usize = 50_000;
 
 /// The days by the names of the notes. Two notes of one name have none, and no note has one where the days can be
 /// read in two ways: months come first in some accounts, and nothing says which.
-pub(crate) fn days(list: &str) -> BTreeMap<String, String> {
-    let mut rows = list.lines().map(cells);
+pub(crate) fn creation_dates(list: &str) -> BTreeMap<String, String> {
+    let mut rows = list.lines().map(split_csv_line);
     let head = rows.next().unwrap_or_default();
     let column = |name: &str| head.iter().position(|cell| cell.eq_ignore_ascii_case(name));
     let (Some(title), Some(created)) = (column("Title"), column("Created On")) else {
@@ -30,18 +30,18 @@ pub(crate) fn days(list: &str) -> BTreeMap<String, String> {
         found.insert(name.clone(), (!known).then(|| day.clone()));
     }
     let written: Vec<&str> = found.values().flatten().map(String::as_str).collect();
-    let Some(order) = Order::of(&written) else {
+    let Some(order) = Order::infer_order(&written) else {
         return BTreeMap::new();
     };
     let known = found.into_iter().filter_map(|(name, day)| {
-        let day = read(day.as_deref()?, order)?.day;
+        let day = parse_in_order(day.as_deref()?, order)?.day;
         Some((name, day))
     });
     known.collect()
 }
 
 /// The cells of a row; a comma between quotes parts nothing.
-fn cells(line: &str) -> Vec<String> {
+fn split_csv_line(line: &str) -> Vec<String> {
     /// More than the list has columns.
     const MOST: usize = 16;
     let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
@@ -65,7 +65,7 @@ mod tests {
     const HEAD: &str = "Title, Created On, Modified On, Pinned\n";
 
     fn check(rows: &str, expect: &[(&str, &str)]) {
-        let found = days(&format!("{HEAD}{rows}"));
+        let found = creation_dates(&format!("{HEAD}{rows}"));
         let found: Vec<_> = found
             .iter()
             .map(|(n, d)| (n.as_str(), d.as_str()))
@@ -94,9 +94,9 @@ mod tests {
         );
         check("Ferry\nSalt,,,\n", &[]);
         let other = "Created On,Title\n01-14-2026 08:00:00,Ferry\n";
-        assert_eq!(days(other).len(), 1);
-        assert!(days("Name,Day\nFerry,01-14-2026\n").is_empty());
-        assert!(days("").is_empty());
+        assert_eq!(creation_dates(other).len(), 1);
+        assert!(creation_dates("Name,Day\nFerry,01-14-2026\n").is_empty());
+        assert!(creation_dates("").is_empty());
     }
 
     #[test]
@@ -104,6 +104,6 @@ mod tests {
         let rows: String = (0..=MAX_NOTES)
             .map(|n| format!("N{n},01-14-2026 08:00:00,,\n"))
             .collect();
-        assert_eq!(days(&format!("{HEAD}{rows}")).len(), MAX_NOTES);
+        assert_eq!(creation_dates(&format!("{HEAD}{rows}")).len(), MAX_NOTES);
     }
 }

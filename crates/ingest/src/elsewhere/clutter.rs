@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use super::notion;
 
 /// Zotero's database, and what lies beside it that nobody wrote to be read.
-const LIBRARY: &str = "zotero.sqlite";
-const BESIDE_LIBRARY: &[&str] = &[
+const ZOTERO_DATABASE: &str = "zotero.sqlite";
+const ZOTERO_INTERNAL: &[&str] = &[
     "cache",
     "locate",
     "logs",
@@ -39,21 +39,21 @@ pub(crate) struct Folder<'n, F: Fn(&str) -> bool> {
 
 impl<F: Fn(&str) -> bool> Folder<'_, F> {
     /// Whether a name among these is clutter.
-    pub(crate) fn is_clutter(&self, name: &OsStr) -> bool {
+    pub(crate) fn is_redundant(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
             return false;
         };
         let has = |name: &str| self.names.contains(OsStr::new(name));
-        (BESIDE_LIBRARY.contains(&name) && has(LIBRARY))
+        (ZOTERO_INTERNAL.contains(&name) && has(ZOTERO_DATABASE))
             || (name == APPLE_LIST && has(APPLE_FOLDER))
             || (name == STYLES && BESIDE_STYLES.iter().all(|beside| has(beside)))
-            || repeats(name, has, &self.has_pages)
+            || is_redundant_table(name, has, &self.has_pages)
     }
 }
 
 /// Whether a table of Notion's is there twice: as `Tasks 1f0c….csv` and, with all its rows, as `Tasks 1f0c…_all.csv`,
 /// and once more as a page for each row in a folder `Tasks` or `Tasks 1f0c…`.
-pub(crate) fn repeats(
+pub(crate) fn is_redundant_table(
     name: &str,
     has: impl Fn(&str) -> bool,
     has_pages: impl Fn(&str) -> bool,
@@ -81,7 +81,7 @@ mod tests {
             names: &names,
             has_pages: |name: &str| pages.contains(&name),
         };
-        let found = names.iter().filter(|name| folder.is_clutter(name));
+        let found = names.iter().filter(|name| folder.is_redundant(name));
         found
             .map(|name| name.to_string_lossy().into_owned())
             .collect()

@@ -9,7 +9,7 @@ use crate::clean::clean_line;
 use crate::front_matter;
 use crate::lists::Lists;
 use crate::reader_field::ReaderKeys;
-use crate::spelled_day::spelled_day;
+use crate::spelled_day::parse_written_date;
 
 /// Digits of an id.
 const ID_CHARS: usize = 32;
@@ -28,7 +28,7 @@ pub(crate) fn name_and_id(stem: &str) -> Option<(&str, &str)> {
 }
 
 /// The address of the page that a file was exported from, if its name and its heading agree that it was.
-pub(crate) fn address(stem: &str, heading: &str) -> Option<String> {
+pub(crate) fn page_url(stem: &str, heading: &str) -> Option<String> {
     let (name, id) = name_and_id(stem)?;
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
@@ -73,7 +73,7 @@ pub(crate) struct ReaderLines {
 /// The lines below the heading that say who may read the page, whatever stands among them. The property of a page
 /// is a line `Allowed: hr` in the first block; one in a list, in bold or behind the block may be a property after a
 /// value of several lines, or a sentence, and nobody can tell.
-pub(crate) fn lines_of(body: &str, readers: &ReaderKeys) -> ReaderLines {
+pub(crate) fn reader_lines(body: &str, readers: &ReaderKeys) -> ReaderLines {
     let mut found = ReaderLines::default();
     let mut lines = body.lines().map(str::trim).peekable();
     let is_blank = |line: &&str| line.is_empty();
@@ -86,7 +86,7 @@ pub(crate) fn lines_of(body: &str, readers: &ReaderKeys) -> ReaderLines {
         is_block &= !line.is_empty();
         let named = line
             .split_once(':')
-            .filter(|(name, _)| readers.concern(name));
+            .filter(|(name, _)| readers.covers_key(name));
         match named {
             Some((name, value)) if is_block => {
                 let value = value.trim().to_owned();
@@ -107,15 +107,17 @@ fn property(line: &str) -> Option<(String, Raw)> {
     let is_name = name.starts_with(char::is_alphanumeric)
         && name.chars().all(plain)
         && name.chars().nth(MAX_NAME_CHARS).is_none();
-    is_name.then(|| (clean_line(name), typed(name, value.trim())))
+    is_name.then(|| (clean_line(name), parse_property_value(name, value.trim())))
 }
 
 /// What a value is, by how Notion writes it.
-fn typed(name: &str, value: &str) -> Raw {
-    if let Some(day) = spelled_day(value) {
+fn parse_property_value(name: &str, value: &str) -> Raw {
+    if let Some(day) = parse_written_date(value) {
         return Raw::String(day);
     }
-    if let Some(list) = Lists::of(name, &[value]).and_then(|lists| lists.read(value)) {
+    if let Some(list) =
+        Lists::infer_syntax(name, &[value]).and_then(|lists| lists.parse_list(value))
+    {
         return list;
     }
     match value {
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_page_is_known_by_name_and_heading() {
-        let address = |heading: &str| address(&format!("Ferry Who pays {ID}"), heading);
+        let address = |heading: &str| page_url(&format!("Ferry Who pays {ID}"), heading);
         let found = format!("https://www.notion.so/{ID}");
         assert_eq!(address("Ferry: Who pays?"), Some(found.clone()));
         assert_eq!(address("Ferry: Who pays for winter?"), Some(found));

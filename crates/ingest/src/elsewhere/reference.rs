@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::clean_line;
 use crate::dates;
 use crate::fields::take;
-use crate::spelled_day::spelled_day;
+use crate::spelled_day::parse_written_date;
 
 /// The most authors, editors or tags of one work.
 const MAX_NAMES: usize = 256;
@@ -42,14 +42,14 @@ pub(crate) struct Work {
 }
 
 /// A record as records are, and one that describes a work as that work.
-pub(crate) fn recognised(mut keys: Map<String, Raw>) -> Map<String, Raw> {
+pub(crate) fn normalize_reference(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     if is_csl(&keys) {
-        of_csl(&mut keys).into_keys()
+        from_csl(&mut keys).into_keys()
     } else if keys.contains_key("Item Type")
         && keys.contains_key("Title")
         && keys.contains_key("Key")
     {
-        of_zotero(&mut keys).into_keys()
+        from_zotero(&mut keys).into_keys()
     } else {
         keys
     }
@@ -71,7 +71,7 @@ fn is_csl(keys: &Map<String, Raw>) -> bool {
             || keys.get("issued").is_some_and(dated))
 }
 
-fn of_csl(keys: &mut Map<String, Raw>) -> Work {
+fn from_csl(keys: &mut Map<String, Raw>) -> Work {
     let names = |list: Option<Raw>| -> Vec<String> {
         let Some(Raw::Array(list)) = list else {
             return Vec::new();
@@ -92,7 +92,7 @@ fn of_csl(keys: &mut Map<String, Raw>) -> Work {
     work.summary = word("abstract");
     work.doi = word("DOI");
     work.url = word("URL");
-    work.tags = word("keyword").map_or_else(Vec::new, |words| split(&words, &[',', ';']));
+    work.tags = word("keyword").map_or_else(Vec::new, |words| split_list(&words, &[',', ';']));
     if let Some(day) = keys.shift_remove("accessed").as_ref().and_then(csl_day) {
         keys.insert("accessed".to_owned(), day.into());
     }
@@ -130,17 +130,17 @@ fn csl_day(date: &Raw) -> Option<String> {
 }
 
 /// The columns of Zotero's own table.
-fn of_zotero(keys: &mut Map<String, Raw>) -> Work {
+fn from_zotero(keys: &mut Map<String, Raw>) -> Work {
     let mut list = |name: &str| match keys.shift_remove(name) {
         Some(Raw::Array(list)) => list.iter().filter_map(text).collect(),
-        Some(value) => text(&value).map_or_else(Vec::new, |words| split(&words, &[';'])),
+        Some(value) => text(&value).map_or_else(Vec::new, |words| split_list(&words, &[';'])),
         None => Vec::new(),
     };
-    let turned = |names: Vec<String>| names.iter().map(|name| turned(name)).collect();
+    let turned = |names: Vec<String>| names.iter().map(|name| given_name_first(name)).collect();
     let (authors, editors) = (turned(list("Author")), turned(list("Editor")));
     let mut tags: Vec<String> = list("Manual Tags");
     for tag in list("Automatic Tags") {
-        super::vault::keep(&mut tags, &tag, MAX_NAMES);
+        super::vault::push_unique(&mut tags, &tag, MAX_NAMES);
     }
     let files = list("File Attachments");
     let mut word = |name: &str| take(keys, &[name], text);
@@ -170,7 +170,7 @@ pub(crate) fn file_name(path: &str) -> String {
 }
 
 /// `Reis, Ana` as `Ana Reis`.
-pub(crate) fn turned(name: &str) -> String {
+pub(crate) fn given_name_first(name: &str) -> String {
     match name.split_once(',') {
         Some((family, given)) if !given.contains(',') => {
             clean_line(&format!("{} {}", given.trim(), family.trim()))
@@ -179,7 +179,7 @@ pub(crate) fn turned(name: &str) -> String {
     }
 }
 
-pub(crate) fn split(words: &str, marks: &[char]) -> Vec<String> {
+pub(crate) fn split_list(words: &str, marks: &[char]) -> Vec<String> {
     let words = words.split(marks).map(clean_line);
     words
         .filter(|word| !word.is_empty())
@@ -202,9 +202,9 @@ impl Work {
         let mut keys = Map::new();
         let day = self.date.as_deref().and_then(day);
         let year = self.date.as_deref().and_then(year);
-        keys.insert("text".to_owned(), self.cited(year).into());
+        keys.insert("text".to_owned(), self.citation_text(year).into());
         let url = self.url.filter(|url| url.starts_with("http"));
-        let url = url.or_else(|| self.doi.as_deref().and_then(resolver));
+        let url = url.or_else(|| self.doi.as_deref().and_then(doi_url));
         let mut set = |name: &str, value: Option<Raw>| {
             if let Some(value) = value {
                 keys.insert(name.to_owned(), value);
@@ -230,7 +230,7 @@ impl Work {
     }
 
     /// `Ana Reis, Tom Harrow (2021). Journal.` and below it what the work says about itself.
-    fn cited(&self, year: Option<u64>) -> String {
+    fn citation_text(&self, year: Option<u64>) -> String {
         let names = if self.authors.is_empty() {
             &self.editors
         } else {
@@ -253,9 +253,9 @@ impl Work {
 /// The day of a date, if it has one. Zotero writes `2021-03-04 March 4, 2021`, and `2021-00-00 2021` without one.
 fn day(date: &str) -> Option<String> {
     let first = date.split_whitespace().next().unwrap_or_default();
-    dates::day(first)
+    dates::iso_date(first)
         .map(str::to_owned)
-        .or_else(|| spelled_day(date))
+        .or_else(|| parse_written_date(date))
 }
 
 fn year(date: &str) -> Option<u64> {
@@ -265,7 +265,7 @@ fn year(date: &str) -> Option<u64> {
 }
 
 /// The address at which a DOI opens.
-fn resolver(doi: &str) -> Option<String> {
+fn doi_url(doi: &str) -> Option<String> {
     let doi = doi.trim().trim_start_matches("doi:").trim();
     let sound = doi.starts_with("10.") && !doi.contains(char::is_whitespace);
     sound.then(|| format!("https://doi.org/{doi}"))
@@ -280,7 +280,7 @@ mod tests {
         let Raw::Object(keys) = record else {
             panic!("not an object")
         };
-        assert_eq!(&Raw::Object(recognised(keys)), expect);
+        assert_eq!(&Raw::Object(normalize_reference(keys)), expect);
     }
 
     #[test]
@@ -344,22 +344,22 @@ mod tests {
     #[test]
     fn only_a_doi_has_a_resolver() {
         assert_eq!(
-            resolver(" doi:10.1/x").as_deref(),
+            doi_url(" doi:10.1/x").as_deref(),
             Some("https://doi.org/10.1/x")
         );
-        assert_eq!(resolver("11.1/x"), None);
-        assert_eq!(resolver("10.1/x y"), None);
+        assert_eq!(doi_url("11.1/x"), None);
+        assert_eq!(doi_url("10.1/x y"), None);
     }
 
     #[test]
     fn names_end_at_their_bound() {
-        let names = |count: usize| split(&"a;".repeat(count), &[';']).len();
+        let names = |count: usize| split_list(&"a;".repeat(count), &[';']).len();
         assert_eq!(
             (names(MAX_NAMES), names(MAX_NAMES + 1)),
             (MAX_NAMES, MAX_NAMES)
         );
-        assert_eq!(turned("Reis, Ana"), "Ana Reis");
-        assert_eq!(turned("Reis, Ana, Jr"), "Reis, Ana, Jr");
-        assert_eq!(turned("Tide Office"), "Tide Office");
+        assert_eq!(given_name_first("Reis, Ana"), "Ana Reis");
+        assert_eq!(given_name_first("Reis, Ana, Jr"), "Reis, Ana, Jr");
+        assert_eq!(given_name_first("Tide Office"), "Tide Office");
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Marks {
 }
 
 /// Looks for links and tags, so many of each at most.
-pub(crate) fn marks(body: &str, most: usize) -> Marks {
+pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> Marks {
     let mut found = Marks::default();
     let mut fence: Option<&str> = None;
     for line in body.lines() {
@@ -28,7 +28,7 @@ pub(crate) fn marks(body: &str, most: usize) -> Marks {
                     .into_iter()
                     .find(|fence| shown.starts_with(fence));
                 if fence.is_none() {
-                    look(line, &mut found, most);
+                    scan_line(line, &mut found, most);
                 }
             }
         }
@@ -37,7 +37,7 @@ pub(crate) fn marks(body: &str, most: usize) -> Marks {
 }
 
 /// One line, without what stands between backticks.
-fn look(line: &str, found: &mut Marks, most: usize) {
+fn scan_line(line: &str, found: &mut Marks, most: usize) {
     let mut before = ' ';
     let mut rest = line;
     while let Some(at) = rest.find(['[', '#', '`']) {
@@ -48,13 +48,13 @@ fn look(line: &str, found: &mut Marks, most: usize) {
         } else if let Some(inside) = from.strip_prefix("[[") {
             link(inside).map(|(target, length)| {
                 if let Some(target) = target {
-                    keep(&mut found.links, target, most);
+                    push_unique(&mut found.links, target, most);
                 }
                 length + 4
             })
         } else if from.starts_with('#') && before.is_whitespace() {
             if let Some(tag) = tag(from) {
-                keep(&mut found.tags, tag, most);
+                push_unique(&mut found.tags, tag, most);
             }
             None
         } else {
@@ -107,7 +107,7 @@ fn tag(text: &str) -> Option<&str> {
 }
 
 /// Adds what is not there yet; letters count as the same in both cases.
-pub(crate) fn keep(list: &mut Vec<String>, word: &str, most: usize) {
+pub(crate) fn push_unique(list: &mut Vec<String>, word: &str, most: usize) {
     let lower = word.to_lowercase();
     if list.len() < most && !list.iter().any(|known| known.to_lowercase() == lower) {
         list.push(word.to_owned());
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn check(body: &str, links: &[&str], tags: &[&str]) {
-        let found = marks(body, 5);
+        let found = extract_links_and_tags(body, 5);
         assert_eq!(found.links, links, "{body}");
         assert_eq!(found.tags, tags, "{body}");
     }
@@ -159,18 +159,26 @@ mod tests {
     #[test]
     fn everything_ends_at_its_bound() {
         let many: String = (0..9).map(|n| format!("[[Note {n}]] #tag{n} ")).collect();
-        let found = marks(&many, 5);
+        let found = extract_links_and_tags(&many, 5);
         assert_eq!((found.links.len(), found.tags.len()), (5, 5));
-        let tag = |chars: usize| marks(&format!("#{}", "t".repeat(chars)), 5).tags.len();
+        let tag = |chars: usize| {
+            extract_links_and_tags(&format!("#{}", "t".repeat(chars)), 5)
+                .tags
+                .len()
+        };
         assert_eq!((tag(MAX_TAG_CHARS), tag(MAX_TAG_CHARS + 1)), (1, 0));
-        let link = |chars: usize| marks(&format!("[[{}]]", "l".repeat(chars)), 5).links.len();
+        let link = |chars: usize| {
+            extract_links_and_tags(&format!("[[{}]]", "l".repeat(chars)), 5)
+                .links
+                .len()
+        };
         assert_eq!((link(MAX_LINK_CHARS), link(MAX_LINK_CHARS + 1)), (1, 0));
     }
 
     #[test]
     fn a_line_of_marks_is_read_in_good_time() {
         for mark in ["[[", "#", "`", "[[a|"] {
-            marks(&mark.repeat(200_000), 5);
+            extract_links_and_tags(&mark.repeat(200_000), 5);
         }
     }
 }

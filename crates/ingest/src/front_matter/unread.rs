@@ -8,7 +8,7 @@
 
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
-use super::{beginning, looks_like_keys, split_at_fence};
+use super::{looks_like_keys, prefix_within, split_at_fence};
 
 /// Bytes at the start of a text that are searched. A block that the first line opens and none closes is searched
 /// to the end of the text.
@@ -26,19 +26,19 @@ enum Start {
 /// looks like front matter and may name them.
 pub(crate) fn unread(text: &str, readers: &ReaderKeys) -> ReaderField {
     doubt(
-        readers.are_set()
+        readers.is_configured()
             && (is_unread_at_start(text, readers) || names(text, readers, Start::File)),
     )
 }
 
 /// The same for what follows front matter without the field.
 pub(crate) fn unread_behind(body: &str, readers: &ReaderKeys) -> ReaderField {
-    doubt(readers.are_set() && names(body, readers, Start::Behind))
+    doubt(readers.is_configured() && names(body, readers, Start::Behind))
 }
 
 /// The same for source code: a block that opens it. Rules and comments further down are code.
 pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
-    if !readers.are_set() {
+    if !readers.is_configured() {
         return ReaderField::Absent;
     }
     let mut lines = code.lines().skip_while(|line| {
@@ -60,7 +60,7 @@ pub(crate) fn unread_in_code(code: &str, readers: &ReaderKeys) -> ReaderField {
 /// The same for data and settings, such as YAML, TOML and INI files, which are read as text: there every line may
 /// be a key.
 pub(crate) fn unread_in_data(text: &str, readers: &ReaderKeys) -> ReaderField {
-    doubt(readers.are_set() && text.lines().any(|line| says_readers(line, readers)))
+    doubt(readers.is_configured() && text.lines().any(|line| says_readers(line, readers)))
 }
 
 fn doubt(is_doubtful: bool) -> ReaderField {
@@ -85,7 +85,7 @@ fn is_unread_at_start(text: &str, readers: &ReaderKeys) -> bool {
     };
     let block = split_at_fence(after, ends, MOST_UNREAD).map(|(block, _)| block);
     start.len() < text.len() && block.is_some_and(looks_like_keys)
-        || is_fenced && readers.are_named_in(block.unwrap_or(beginning(start, MOST_UNREAD)))
+        || is_fenced && readers.appears_in(block.unwrap_or(prefix_within(start, MOST_UNREAD)))
 }
 
 /// Whether a line names the field behind something that looks like the start of front matter.
@@ -269,7 +269,7 @@ pub(crate) fn is_said(text: &str, readers: &ReaderKeys) -> bool {
     /// Bytes of a name with what stands around it.
     const MOST: usize = 1_024;
     let is_around = |c: char| !c.is_alphanumeric();
-    let text = beginning(text.trim_start(), MOST);
+    let text = prefix_within(text.trim_start(), MOST);
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let text = if digits.starts_with(['.', ')']) {
         digits

@@ -5,7 +5,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::Reason;
-use crate::text::{characters, is_binary, is_utf16};
+use crate::text::{decode_text, is_binary, is_utf16};
 
 /// How far into a page its encoding is looked for. Browsers stop at 1,024 bytes; comments and scripts
 /// before it are common.
@@ -19,9 +19,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Reason> {
         return Err(Reason::Binary);
     }
     if is_utf16(bytes) || bytes.starts_with(b"\xEF\xBB\xBF") {
-        return characters(bytes);
+        return decode_text(bytes);
     }
-    let said = said(bytes);
+    let said = declared_encoding(bytes);
     // A page with letters beyond ASCII that is valid UTF-8 by chance does not exist; one that names the
     // wrong encoding does. Only ISO-2022-JP looks like ASCII.
     if said != Some(ISO_2022_JP)
@@ -32,7 +32,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Reason> {
     match said.filter(|encoding| *encoding != UTF_8) {
         Some(encoding) => Ok(encoding.decode_without_bom_handling(bytes).0.into_owned()),
         None if is_nearly_utf8(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
-        None => Ok(guessed(bytes)
+        None => Ok(guess_encoding(bytes)
             .decode_without_bom_handling(bytes)
             .0
             .into_owned()),
@@ -49,14 +49,14 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
     whole > broken
 }
 
-fn guessed(bytes: &[u8]) -> &'static Encoding {
+fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes.get(..GUESS_BYTES).unwrap_or(bytes), true);
     detector.guess(None, Utf8Detection::Deny)
 }
 
 /// The encoding that a `meta` element or an XML declaration names.
-fn said(bytes: &[u8]) -> Option<&'static Encoding> {
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes.get(..SCAN_BYTES).unwrap_or(bytes);
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let declaration = || {

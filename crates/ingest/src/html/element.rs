@@ -9,7 +9,7 @@ pub(super) enum Kind {
     /// Nothing.
     Inline,
     /// Puts them between quotation marks.
-    Speech,
+    InlineQuote,
     /// Stands on lines of its own.
     Block,
     /// A line of its own without an empty one around it.
@@ -27,13 +27,13 @@ pub(super) enum Kind {
     /// Not HTML: a drawing or a formula.
     Foreign,
     /// A page of its own inside the page, such as a template.
-    Apart,
+    Isolated,
 }
 
 impl Kind {
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         match name {
-            "q" => Self::Speech,
+            "q" => Self::InlineQuote,
             "h1" => Self::Heading(1),
             "h2" => Self::Heading(2),
             "h3" => Self::Heading(3),
@@ -50,7 +50,7 @@ impl Kind {
             "title" => Self::Title,
             "svg" | "math" => Self::Foreign,
             "template" | "object" | "button" | "select" | "applet" | "canvas" | "audio"
-            | "video" => Self::Apart,
+            | "video" => Self::Isolated,
             "dt" | "dd" | "summary" | "tbody" | "tfoot" | "thead" => Self::Line,
             "address" | "article" | "aside" | "body" | "caption" | "center" | "details"
             | "dialog" | "div" | "dl" | "fieldset" | "figcaption" | "figure" | "footer"
@@ -62,12 +62,15 @@ impl Kind {
 
     /// Whether it stands on a line with other words.
     pub(super) fn is_inline(self) -> bool {
-        matches!(self, Self::Inline | Self::Speech)
+        matches!(self, Self::Inline | Self::InlineQuote)
     }
 
     /// Whether the end of an element inside it leaves those around it alone.
-    pub(super) fn is_wall(self) -> bool {
-        matches!(self, Self::Table | Self::Cell | Self::Foreign | Self::Apart)
+    pub(super) fn is_scope_boundary(self) -> bool {
+        matches!(
+            self,
+            Self::Table | Self::Cell | Self::Foreign | Self::Isolated
+        )
     }
 }
 
@@ -129,11 +132,11 @@ pub(super) fn is_hidden(tag: &Tag) -> bool {
         || (tag.name == "dialog" && tag.get("open").is_none())
         || tag.get("hidden").is_some()
         || tag.get("aria-hidden").is_some_and(aria)
-        || tag.get("style").is_some_and(hides)
+        || tag.get("style").is_some_and(style_hides)
 }
 
 /// Whether an inline style takes an element out of sight.
-fn hides(style: &str) -> bool {
+fn style_hides(style: &str) -> bool {
     let style = without_comments(style).to_ascii_lowercase();
     style.split(';').any(|declaration| {
         let Some((property, value)) = declaration.split_once(':') else {
@@ -169,9 +172,9 @@ fn without_comments(style: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zone {
     /// What surrounds the document: menus, banners, notes at the side.
-    Around,
+    Boilerplate,
     /// The page as such.
-    Plain,
+    Body,
     Article,
     Main,
 }
@@ -185,17 +188,17 @@ impl Zone {
         let role = tag.get("role").map(|role| role.trim().to_ascii_lowercase());
         match (role.as_deref().unwrap_or_default(), tag.name.as_str()) {
             ("main", _) | (_, "main") => Self::Main,
-            ("navigation" | "search", _) | (_, "nav" | "search") => Self::Around,
+            ("navigation" | "search", _) | (_, "nav" | "search") => Self::Boilerplate,
             // Footnotes, in books.
             (role, "aside") if role.starts_with("doc-") => self,
             // A document has a head, a foot and notes of its own.
             ("banner" | "contentinfo" | "complementary", _)
             | (_, "header" | "footer" | "aside")
-                if self == Self::Plain =>
+                if self == Self::Body =>
             {
-                Self::Around
+                Self::Boilerplate
             }
-            (_, "article") if self == Self::Plain => Self::Article,
+            (_, "article") if self == Self::Body => Self::Article,
             _ => self,
         }
     }
@@ -240,12 +243,15 @@ mod tests {
     #[test]
     fn a_header_belongs_to_what_it_stands_in() {
         let header = Tag::of("header", &[]);
-        assert_eq!(Zone::Plain.inside(&header), Zone::Around);
+        assert_eq!(Zone::Body.inside(&header), Zone::Boilerplate);
         assert_eq!(Zone::Article.inside(&header), Zone::Article);
-        assert_eq!(Zone::Main.inside(&Tag::of("nav", &[])), Zone::Around);
-        assert_eq!(Zone::Around.inside(&Tag::of("article", &[])), Zone::Around);
+        assert_eq!(Zone::Main.inside(&Tag::of("nav", &[])), Zone::Boilerplate);
         assert_eq!(
-            Zone::Plain.inside(&Tag::of("div", &[("role", "Main")])),
+            Zone::Boilerplate.inside(&Tag::of("article", &[])),
+            Zone::Boilerplate
+        );
+        assert_eq!(
+            Zone::Body.inside(&Tag::of("div", &[("role", "Main")])),
             Zone::Main
         );
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::reader_field::{self, ReaderKeys};
-use crate::spelled_day::spelled_day;
+use crate::spelled_day::parse_written_date;
 
 use super::tags::Tag;
 use super::wiki::Wiki;
@@ -117,23 +117,23 @@ pub(crate) struct Head {
     named_readers: Vec<(String, Option<String>)>,
     metas_with_readers: usize,
     /// The key, how far right its name stands in [`NAMES`], and the value.
-    said: Vec<(&'static str, usize, String)>,
+    values: Vec<(&'static str, usize, String)>,
 }
 
 impl Head {
     /// The head of a page that may say who reads it under these names.
-    pub(super) fn asking(readers: ReaderKeys) -> Self {
+    pub(super) fn with_reader_keys(readers: ReaderKeys) -> Self {
         Self {
             readers,
             ..Self::default()
         }
     }
 
-    pub(super) fn lacks_title(&mut self) -> bool {
+    pub(super) fn claim_title(&mut self) -> bool {
         !std::mem::replace(&mut self.has_title, true)
     }
 
-    pub(super) fn lacks_heading(&mut self) -> bool {
+    pub(super) fn claim_heading(&mut self) -> bool {
         !std::mem::replace(&mut self.has_heading, true)
     }
 
@@ -157,20 +157,20 @@ impl Head {
         }
     }
 
-    pub(super) fn see_meta(&mut self, tag: &Tag) {
+    pub(super) fn read_meta(&mut self, tag: &Tag) {
         let mut names = NAMING
             .iter()
             .filter_map(|attribute| tag.get(attribute))
             .filter(|name| !name.trim().is_empty());
         let name = names.clone().next();
         // Whichever attribute has it: beside another name it is not less meant.
-        if let Some(name) = names.find(|name| self.readers.concern(name)) {
+        if let Some(name) = names.find(|name| self.readers.covers_key(name)) {
             self.metas_with_readers += 1;
             let content = tag.get("content").map(str::to_owned);
             return self.name_readers(name, content);
         }
         if let (Some(name), Some(content)) = (name, tag.get("content")) {
-            self.say(name, content);
+            self.add_value(name, content);
         }
     }
 
@@ -190,7 +190,7 @@ impl Head {
         self.metas_with_readers
     }
 
-    pub(super) fn see_link(&mut self, tag: &Tag) {
+    pub(super) fn read_link(&mut self, tag: &Tag) {
         let is_canonical = |rel: &str| {
             rel.split_ascii_whitespace()
                 .any(|word| word.eq_ignore_ascii_case("canonical"))
@@ -201,18 +201,18 @@ impl Head {
     }
 
     /// `<time itemprop="datePublished" datetime="…">`.
-    pub(super) fn see_time(&mut self, tag: &Tag) {
+    pub(super) fn read_time(&mut self, tag: &Tag) {
         if tag.name == "time"
             && let (Some(name), Some(moment)) = (tag.get("itemprop"), tag.get("datetime"))
         {
-            self.say(name, moment);
+            self.add_value(name, moment);
         }
     }
 
     /// The keys and values for [`facts`](crate::fields::facts); `title` and `url` among them.
     pub(crate) fn into_keys(mut self) -> Map<String, Raw> {
         let mut keys = Map::new();
-        let og_title = self.take("og:title");
+        let og_title = self.take_values("og:title");
         let titles = [self.title.as_str(), self.heading.as_str()];
         let title = titles
             .into_iter()
@@ -229,21 +229,24 @@ impl Head {
                 .map(Raw::String)
                 .or(og_title.into_iter().next().map(Raw::String)),
         );
-        let og_url = self.take("og:url").into_iter().next();
+        let og_url = self.take_values("og:url").into_iter().next();
         set("url", self.canonical.take().or(og_url).map(Raw::String));
         for key in ["date", "modified"] {
-            let days = self.take(key);
-            let day = days.iter().find_map(|text| spelled_day(text));
+            let days = self.take_values(key);
+            let day = days.iter().find_map(|text| parse_written_date(text));
             set(key, day.map(Raw::String));
         }
-        let mut authors = self.take("author");
+        let mut authors = self.take_values("author");
         authors.retain(|author| !author.contains("://"));
         set("author", one_or_list(authors));
         set(
             "description",
-            self.take("description").into_iter().next().map(Raw::String),
+            self.take_values("description")
+                .into_iter()
+                .next()
+                .map(Raw::String),
         );
-        let words = self.take("keywords");
+        let words = self.take_values("keywords");
         let words = words
             .iter()
             .flat_map(|words| words.split([',', ';']))
@@ -256,24 +259,31 @@ impl Head {
         let language = self
             .language
             .take()
-            .or(self.take("language").into_iter().next());
+            .or(self.take_values("language").into_iter().next());
         set("language", language.map(Raw::String));
         for key in ["section", "site"] {
-            set(key, self.take(key).into_iter().next().map(Raw::String));
+            set(
+                key,
+                self.take_values(key).into_iter().next().map(Raw::String),
+            );
         }
-        let kind = self.take("type").into_iter().next();
+        let kind = self.take_values("type").into_iter().next();
         set(
             "type",
             kind.filter(|kind| kind != "website").map(Raw::String),
         );
         self.wiki.add_to(&mut keys);
         for (name, content) in self.named_readers {
-            reader_field::put(&mut keys, &name, content.map_or(Raw::Null, Raw::String));
+            reader_field::insert_keeping_duplicates(
+                &mut keys,
+                &name,
+                content.map_or(Raw::Null, Raw::String),
+            );
         }
         keys
     }
 
-    fn say(&mut self, name: &str, content: &str) {
+    fn add_value(&mut self, name: &str, content: &str) {
         let name = name.trim().to_ascii_lowercase();
         let content = clean_line(content);
         let found = NAMES.iter().find_map(|(key, names)| {
@@ -283,15 +293,19 @@ impl Head {
         let Some((key, rank)) = found.filter(|_| !content.is_empty()) else {
             return;
         };
-        let of_this_key = self.said.iter().filter(|(known, ..)| *known == key).count();
+        let of_this_key = self
+            .values
+            .iter()
+            .filter(|(known, ..)| *known == key)
+            .count();
         if of_this_key < MAX_VALUES {
-            self.said.push((key, rank, content));
+            self.values.push((key, rank, content));
         }
     }
 
     /// The values of a key under its best name, without repetition.
-    fn take(&mut self, key: &str) -> Vec<String> {
-        let own = self.said.iter().filter(|(known, ..)| *known == key);
+    fn take_values(&mut self, key: &str) -> Vec<String> {
+        let own = self.values.iter().filter(|(known, ..)| *known == key);
         // Days can be written in ways that nobody can read, so the next name gets its chance too.
         let best = own.clone().map(|(_, rank, _)| *rank).min();
         let every = matches!(key, "date" | "modified");
@@ -331,7 +345,7 @@ mod tests {
     fn keys(metas: &[(&str, &str)]) -> String {
         let mut head = Head::default();
         for (name, content) in metas {
-            head.see_meta(&Tag::of("meta", &[("name", name), ("content", content)]));
+            head.read_meta(&Tag::of("meta", &[("name", name), ("content", content)]));
         }
         Raw::Object(head.into_keys()).to_string()
     }
@@ -384,7 +398,7 @@ mod tests {
             let names: Vec<_> = (0..given).map(|n| format!("A{n}")).collect();
             let mut head = Head::default();
             for name in &names {
-                head.see_meta(&Tag::of("meta", &[("name", "author"), ("content", name)]));
+                head.read_meta(&Tag::of("meta", &[("name", "author"), ("content", name)]));
             }
             head.into_keys()["author"].as_array().map(Vec::len)
         };

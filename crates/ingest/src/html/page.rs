@@ -48,11 +48,11 @@ impl Page {
             xml,
             stack: Stack::default(),
             layout: Layout::default(),
-            head: Head::asking(readers),
+            head: Head::with_reader_keys(readers),
             wiki: Wiki::default(),
             properties: PropertyTable::default(),
-            zone: Zone::Plain,
-            marks: vec![(0, Zone::Plain)],
+            zone: Zone::Body,
+            marks: vec![(0, Zone::Body)],
             hidden: 0,
             foreign: 0,
             lists: Vec::new(),
@@ -98,7 +98,7 @@ impl Page {
         if is_void(name) {
             return self.void(tag);
         }
-        let kind = Kind::of(name);
+        let kind = Kind::from_name(name);
         // Inside what is hidden only its own end matters.
         if self.foreign == 0 {
             self.pop_to(self.stack.before_start_of(name, kind));
@@ -107,7 +107,7 @@ impl Page {
             self.head
                 .set_language(tag.get("lang").or(tag.get("xml:lang")));
         }
-        self.head.see_time(tag);
+        self.head.read_time(tag);
         if tag.closed && self.is_xml() {
             if self.wants_text() && !kind.is_inline() {
                 self.layout.end_line();
@@ -126,7 +126,7 @@ impl Page {
             let depth = self.stack.depth();
             self.wiki.open(tag, depth);
             self.properties.open(tag, depth, self.head.readers());
-            self.enter(outer.inside(tag));
+            self.enter_region(outer.inside(tag));
             self.begin(tag, kind);
         } else if kind == Kind::List {
             self.lists.push(None);
@@ -137,7 +137,7 @@ impl Page {
         if name == "br" {
             return self.layout.line_break();
         }
-        self.pop_to(self.stack.after_end_of(name, Kind::of(name)));
+        self.pop_to(self.stack.after_end_of(name, Kind::from_name(name)));
     }
 
     /// The page's text and head, once everything has been read.
@@ -159,7 +159,7 @@ impl Page {
             })
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
-        let text = clean_pages(&choose(&parts));
+        let text = clean_pages(&choose_region(&parts));
         self.head.set_wiki(self.wiki);
         for (name, value) in self.properties.take() {
             self.head.name_readers(&name, Some(value));
@@ -172,8 +172,8 @@ impl Page {
 
     fn void(&mut self, tag: &Tag) {
         match tag.name.as_str() {
-            "meta" => self.head.see_meta(tag),
-            "link" => self.head.see_link(tag),
+            "meta" => self.head.read_meta(tag),
+            "link" => self.head.read_link(tag),
             "br" if self.wants_text() => {
                 if self.in_first_heading {
                     self.head.add_heading(" ");
@@ -191,14 +191,14 @@ impl Page {
     /// Begins an element that is seen.
     fn begin(&mut self, tag: &Tag, kind: Kind) {
         match kind {
-            Kind::Inline | Kind::Foreign | Kind::Apart => {
+            Kind::Inline | Kind::Foreign | Kind::Isolated => {
                 self.is_raised |= tag.name == "sup";
             }
-            Kind::Speech => self.layout.write("“"),
+            Kind::InlineQuote => self.layout.write("“"),
             Kind::Block | Kind::Table => self.layout.end_block(),
             Kind::Line => self.layout.end_line(),
             Kind::Heading(level) => {
-                self.in_first_heading = level == 1 && self.head.lacks_heading();
+                self.in_first_heading = level == 1 && self.head.claim_heading();
                 self.layout.heading(level);
             }
             Kind::List => {
@@ -219,7 +219,7 @@ impl Page {
             Kind::Quote => self.layout.begin_quote(),
             Kind::Row => self.layout.begin_row(),
             Kind::Cell => self.layout.begin_cell(),
-            Kind::Title => self.in_title = self.head.lacks_title(),
+            Kind::Title => self.in_title = self.head.claim_title(),
         }
     }
 
@@ -234,7 +234,7 @@ impl Page {
             }
             if self.wants_text() {
                 self.end(open.kind);
-                self.enter(open.outer);
+                self.enter_region(open.outer);
             }
             self.hidden -= usize::from(open.hidden);
             self.foreign -= usize::from(open.kind == Kind::Foreign);
@@ -243,8 +243,8 @@ impl Page {
 
     fn end(&mut self, kind: Kind) {
         match kind {
-            Kind::Inline | Kind::Foreign | Kind::Apart => {}
-            Kind::Speech => self.layout.write("”"),
+            Kind::Inline | Kind::Foreign | Kind::Isolated => {}
+            Kind::InlineQuote => self.layout.write("”"),
             Kind::Block | Kind::Table | Kind::Item => self.layout.end_block(),
             Kind::Line => self.layout.end_line(),
             Kind::Heading(_) => {
@@ -260,14 +260,14 @@ impl Page {
         }
     }
 
-    fn enter(&mut self, zone: Zone) {
+    fn enter_region(&mut self, zone: Zone) {
         if zone == self.zone {
             return;
         }
         self.layout.end_code();
         self.layout.end_block();
         // The places noted below must stay where they are.
-        self.layout.keep_rows_apart();
+        self.layout.keep_rows_unjoined();
         self.zone = zone;
         let at = self.layout.len();
         // A zone without a word in it is forgotten at once.
@@ -278,20 +278,20 @@ impl Page {
 
 /// The text of the zone that is the document: what its author marked as such, else everything that does
 /// not merely surround it, else everything.
-fn choose(parts: &[(Zone, &str)]) -> String {
+fn choose_region(parts: &[(Zone, &str)]) -> String {
     let size = |wanted: fn(Zone) -> bool| -> usize {
         let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
         parts.map(|(_, text)| text.len()).sum()
     };
     let articles = size(|zone| zone == Zone::Article);
-    let inner = size(|zone| zone != Zone::Around);
+    let inner = size(|zone| zone != Zone::Boilerplate);
     let wanted: fn(Zone) -> bool = if size(|zone| zone == Zone::Main) > 0 {
         |zone| zone == Zone::Main
     } else if articles > 0 && articles * 2 >= inner {
         // Small articles beside a long text are comments or teasers, and the text is the document.
         |zone| zone == Zone::Article
     } else if inner > 0 {
-        |zone| zone != Zone::Around
+        |zone| zone != Zone::Boilerplate
     } else {
         |_| true
     };

@@ -34,7 +34,7 @@ impl PropertyTable {
                 words.any(|word| word.eq_ignore_ascii_case("properties"))
             };
             let is_it = tag.name == "table" && tag.get("class").is_some_and(has_class);
-            self.depth = (is_it && readers.are_set()).then_some(depth);
+            self.depth = (is_it && readers.is_configured()).then_some(depth);
             return;
         }
         match tag.name.as_str() {
@@ -73,7 +73,7 @@ impl PropertyTable {
             std::mem::take(&mut self.value),
         );
         self.cell = None;
-        if readers.concern(&name) && self.found.len() < 2 {
+        if readers.covers_key(&name) && self.found.len() < 2 {
             self.found.push((name, value));
         }
     }

@@ -39,10 +39,10 @@ impl Stack {
         let Some(place) = u32::try_from(place).ok().filter(|_| place <= MAX_DEPTH) else {
             return false;
         };
-        let name = key(name);
+        let name = name_hash(name);
         let above = self.open.last();
         let either = |is: bool, above: Option<u32>| if is { place } else { above.unwrap_or(0) };
-        let wall = either(kind.is_wall(), above.map(|open| open.wall));
+        let wall = either(kind.is_scope_boundary(), above.map(|open| open.wall));
         let block = either(!kind.is_inline(), above.map(|open| open.block));
         let same = self.last.insert(name, place).unwrap_or(0);
         self.open.push(Open {
@@ -78,7 +78,7 @@ impl Stack {
         let (wall, block) = self.open.last().map_or((0, 0), |top| (top.wall, top.block));
         // The end of a table takes down its cells, the end of a cell only what is in the same table.
         let is_reached = match kind {
-            Kind::Table | Kind::Foreign | Kind::Apart => true,
+            Kind::Table | Kind::Foreign | Kind::Isolated => true,
             Kind::Row | Kind::Cell => place > self.place("table"),
             _ => place > wall,
         };
@@ -94,15 +94,17 @@ impl Stack {
     /// How many elements stay open when `name` begins, which ends some that their author left open.
     pub(super) fn before_start_of(&self, name: &str, kind: Kind) -> usize {
         let ended = match name {
-            "li" => self.within("li", &["ul", "ol", "menu", "dir"]),
-            "dt" | "dd" => self.within("dt", &["dl"]).max(self.within("dd", &["dl"])),
+            "li" => self.place_in_scope("li", &["ul", "ol", "menu", "dir"]),
+            "dt" | "dd" => self
+                .place_in_scope("dt", &["dl"])
+                .max(self.place_in_scope("dd", &["dl"])),
             "td" | "th" => self
-                .within("td", &["table"])
-                .max(self.within("th", &["table"])),
-            "tr" => self.within("tr", &["table"]),
+                .place_in_scope("td", &["table"])
+                .max(self.place_in_scope("th", &["table"])),
+            "tr" => self.place_in_scope("tr", &["table"]),
             "tbody" | "thead" | "tfoot" => ["tbody", "thead", "tfoot", "tr", "td", "th"]
                 .iter()
-                .map(|inner| self.within(inner, &["table"]))
+                .map(|inner| self.place_in_scope(inner, &["table"]))
                 .filter(|place| *place > 0)
                 .min()
                 .unwrap_or(0),
@@ -110,7 +112,7 @@ impl Stack {
         };
         let wall = self.open.last().map_or(0, |top| top.wall);
         let paragraph = self.place("p");
-        let is_inline = kind.is_inline() || matches!(kind, Kind::Foreign | Kind::Apart);
+        let is_inline = kind.is_inline() || matches!(kind, Kind::Foreign | Kind::Isolated);
         let ends_paragraph = !is_inline && paragraph > wall;
         let first = match (ended, if ends_paragraph { paragraph } else { 0 }) {
             (0, 0) => return self.depth(),
@@ -121,18 +123,18 @@ impl Stack {
     }
 
     /// The place of the innermost `name`, unless one of `walls` is open inside it.
-    fn within(&self, name: &str, walls: &[&str]) -> u32 {
+    fn place_in_scope(&self, name: &str, walls: &[&str]) -> u32 {
         let place = self.place(name);
         let inside = walls.iter().any(|wall| self.place(wall) > place);
         if inside { 0 } else { place }
     }
 
     fn place(&self, name: &str) -> u32 {
-        self.last.get(&key(name)).copied().unwrap_or(0)
+        self.last.get(&name_hash(name)).copied().unwrap_or(0)
     }
 }
 
-fn key(name: &str) -> u64 {
+fn name_hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()
@@ -145,7 +147,7 @@ mod tests {
     fn of(names: &[&str]) -> Stack {
         let mut stack = Stack::default();
         for name in names {
-            assert!(stack.push(name, Kind::of(name), false, Zone::Plain));
+            assert!(stack.push(name, Kind::from_name(name), false, Zone::Body));
         }
         stack
     }
@@ -153,7 +155,7 @@ mod tests {
     fn check_end(names: &[&str], end: &str, left: usize) {
         let stack = of(names);
         assert_eq!(
-            stack.after_end_of(end, Kind::of(end)),
+            stack.after_end_of(end, Kind::from_name(end)),
             left,
             "{names:?} {end}"
         );
@@ -162,7 +164,7 @@ mod tests {
     fn check_start(names: &[&str], start: &str, left: usize) {
         let stack = of(names);
         assert_eq!(
-            stack.before_start_of(start, Kind::of(start)),
+            stack.before_start_of(start, Kind::from_name(start)),
             left,
             "{names:?} {start}"
         );
@@ -210,9 +212,9 @@ mod tests {
     fn the_depth_is_bounded() {
         let mut stack = Stack::default();
         for _ in 0..MAX_DEPTH {
-            assert!(stack.push("div", Kind::Block, false, Zone::Plain));
+            assert!(stack.push("div", Kind::Block, false, Zone::Body));
         }
-        assert!(!stack.push("div", Kind::Block, false, Zone::Plain));
+        assert!(!stack.push("div", Kind::Block, false, Zone::Body));
         assert_eq!(stack.depth(), MAX_DEPTH);
     }
 }

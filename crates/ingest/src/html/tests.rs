@@ -20,13 +20,13 @@ fn pages_are_known_by_how_they_begin() {
         "<head><title>",
         "<body bgcolor=white>",
     ] {
-        assert!(begins(page.as_bytes()), "{page}");
+        assert!(has_html_signature(page.as_bytes()), "{page}");
     }
     let wide: Vec<u8> = "\u{FEFF}<html>"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    assert!(begins(&wide));
+    assert!(has_html_signature(&wide));
     for page in [
         "<div>",
         "# <html>",
@@ -36,7 +36,7 @@ fn pages_are_known_by_how_they_begin() {
         "<header>",
         "",
     ] {
-        assert!(!begins(page.as_bytes()), "{page}");
+        assert!(!has_html_signature(page.as_bytes()), "{page}");
     }
 }
 

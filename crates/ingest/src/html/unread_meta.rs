@@ -34,7 +34,7 @@ fn names_readers(tag: &str, readers: &ReaderKeys) -> bool {
             let end = start.and_then(|start| before.get(start..));
             end.is_some_and(|end| end.eq_ignore_ascii_case(name.as_bytes()))
         });
-        is_naming && readers.concern(value(after.get(1..).unwrap_or_default().trim_start()))
+        is_naming && readers.covers_key(value(after.get(1..).unwrap_or_default().trim_start()))
     })
 }
 

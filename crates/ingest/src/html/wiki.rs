@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
-use crate::spelled_day::spelled_day;
+use crate::spelled_day::parse_written_date;
 
 use super::tags::Tag;
 
@@ -25,8 +25,8 @@ pub(super) fn is_content(tag: &Tag) -> bool {
 /// Which of the elements with names the text at hand belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    Crumbs,
-    Said,
+    Breadcrumbs,
+    Byline,
     Content,
     Attachment,
 }
@@ -36,7 +36,7 @@ enum Part {
 pub(super) struct Wiki {
     is_page: bool,
     crumbs: Vec<String>,
-    said: String,
+    byline: String,
     attachments: Vec<String>,
     /// The element that is open, and how deep it lies.
     open: Option<(Part, usize)>,
@@ -45,7 +45,7 @@ pub(super) struct Wiki {
 impl Wiki {
     pub(super) fn open(&mut self, tag: &Tag, depth: usize) {
         if let Some((part, _)) = self.open {
-            if part == Part::Crumbs && tag.name == "li" {
+            if part == Part::Breadcrumbs && tag.name == "li" {
                 begin(&mut self.crumbs);
             }
             return;
@@ -60,9 +60,9 @@ impl Wiki {
             self.is_page = true;
             Part::Content
         } else if tag.get("id") == Some("breadcrumbs") {
-            Part::Crumbs
+            Part::Breadcrumbs
         } else if tag.get("class") == Some("page-metadata") {
-            Part::Said
+            Part::Byline
         } else if is_attached(tag) {
             begin(&mut self.attachments);
             Part::Attachment
@@ -74,8 +74,8 @@ impl Wiki {
 
     pub(super) fn text(&mut self, text: &str) {
         match self.open {
-            Some((Part::Crumbs, _)) => add(self.crumbs.last_mut(), text),
-            Some((Part::Said, _)) => add(Some(&mut self.said), text),
+            Some((Part::Breadcrumbs, _)) => add(self.crumbs.last_mut(), text),
+            Some((Part::Byline, _)) => add(Some(&mut self.byline), text),
             Some((Part::Attachment, _)) => add(self.attachments.last_mut(), text),
             Some((Part::Content, _)) | None => {}
         }
@@ -106,7 +106,7 @@ impl Wiki {
         set("space", crumbs.first().cloned().map(Raw::String));
         let parents: Vec<_> = crumbs.iter().skip(1).cloned().collect();
         set("parents", (!parents.is_empty()).then(|| parents.into()));
-        let said = clean_line(&self.said);
+        let said = clean_line(&self.byline);
         set(
             "author",
             between(&said, &["Created by ", "Added by "]).map(Raw::String),
@@ -117,7 +117,7 @@ impl Wiki {
         );
         let day = said
             .rsplit_once(" on ")
-            .and_then(|(_, day)| spelled_day(day));
+            .and_then(|(_, day)| parse_written_date(day));
         set("modified", day.clone().map(Raw::String));
         set("date", day.map(Raw::String));
         let attachments = names(&self.attachments);

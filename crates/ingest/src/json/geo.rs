@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use super::walk::{Entry, MOST_ENTRIES, entries};
+use super::walk::{Entry, MAX_MEMBERS, object_members};
 use crate::error::Reason;
 use crate::jsonl;
 use crate::reader_field::{self, ReaderFault, ReaderKeys};
@@ -31,7 +31,7 @@ pub(super) fn is_of_type(entries: &[Entry<'_>], kind: &str) -> bool {
 }
 
 /// The keys and values of one feature.
-pub(super) fn feature(
+pub(super) fn feature_record(
     raw: &str,
     limit: usize,
     readers: &ReaderKeys,
@@ -39,22 +39,22 @@ pub(super) fn feature(
     if !raw.starts_with('{') {
         return Err(Reason::NotAnObject);
     }
-    let (entries, _) = entries(raw)?;
+    let (entries, _) = object_members(raw)?;
     let named = |name: &'static str| entries.iter().filter(move |entry| entry.is(name));
     let first = |name: &'static str| named(name).next().map(|entry| entry.raw.get());
     if first("properties").is_none() && first("geometry").is_none() {
         // Whatever it is, it may still be a record.
-        let mut keys = jsonl::object(raw.as_bytes(), limit)?;
+        let mut keys = jsonl::parse_object(raw.as_bytes(), limit)?;
         readers.mark_unread(raw, &mut keys);
         return Ok(keys);
     }
     let mut keys = match first("properties") {
         Some(properties) if properties.starts_with('{') => {
-            jsonl::object(properties.as_bytes(), limit)?
+            jsonl::parse_object(properties.as_bytes(), limit)?
         }
         _ => Map::new(),
     };
-    if readers.are_set() {
+    if readers.is_configured() {
         add_readers(&entries, readers, &mut keys);
     }
     let short = |raw: &&str| raw.len() <= MOST_ID_BYTES;
@@ -81,13 +81,13 @@ pub(super) fn feature(
 /// Adds what a feature says about its readers to its properties: beside the properties it counts as well, and
 /// in both places it is written twice.
 fn add_readers(entries: &[Entry<'_>], readers: &ReaderKeys, keys: &mut Map<String, Raw>) {
-    let mut is_misplaced = entries.len() >= MOST_ENTRIES;
+    let mut is_misplaced = entries.len() >= MAX_MEMBERS;
     let mut properties = 0;
     for entry in entries {
         let raw = entry.raw.get();
-        if readers.concern(&entry.name) {
+        if readers.covers_key(&entry.name) {
             let value = serde_json::from_str(raw).unwrap_or_default();
-            reader_field::put(keys, &entry.name, value);
+            reader_field::insert_keeping_duplicates(keys, &entry.name, value);
         } else if entry.is("properties") {
             properties += 1;
             match raw.starts_with('{') {
@@ -112,8 +112,8 @@ pub(super) fn put_readers(entry: &Entry<'_>, readers: &ReaderKeys, named: &mut M
     match serde_json::from_str::<Map<String, Raw>>(raw) {
         Ok(properties) => {
             for (name, value) in properties {
-                if readers.concern(&name) {
-                    reader_field::put(named, &name, value);
+                if readers.covers_key(&name) {
+                    reader_field::insert_keeping_duplicates(named, &name, value);
                 }
             }
             readers.mark_unread(raw, named);

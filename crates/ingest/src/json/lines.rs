@@ -12,7 +12,11 @@ use crate::error::Reason;
 use crate::reader_field::ReaderKeys;
 
 /// The values of a text, one a line, at most so many characters.
-pub(super) fn of(text: &str, max_chars: usize, readers: &ReaderKeys) -> Result<String, Reason> {
+pub(super) fn flatten_to_lines(
+    text: &str,
+    max_chars: usize,
+    readers: &ReaderKeys,
+) -> Result<String, Reason> {
     let mut lines = Lines {
         out: String::new(),
         name: String::new(),
@@ -121,7 +125,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
                 self.0.full = true;
                 return Err(A::Error::custom("full"));
             }
-            if self.0.readers.hide(&self.0.name) {
+            if self.0.readers.hides_key(&self.0.name) {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(At(self.0))?;

@@ -14,29 +14,29 @@ use serde_json::{Map, Value as Raw};
 use crate::columns::UniqueNames;
 use crate::digest::sha256;
 use crate::error::{Reason, Warning};
-use crate::fields::{Facts, facts};
-use crate::format::{Format, Input, Parsed, begins_with_anything};
+use crate::fields::{Facts, extract_metadata};
+use crate::format::{Format, Input, Parsed, no_signature};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
-use crate::record_ids::{IdPass, take_own_id, twice};
+use crate::record_ids::{IdPass, take_own_id, two_pass};
 use crate::records::{KEYS, Place, Records, text_of_fields};
 use crate::report::Problem as _;
-use crate::text::characters;
-use crate::walk::unreadable;
+use crate::text::decode_text;
+use crate::walk::from_io_error;
 use crate::{code, jsonl, notebook, whole};
 
-pub(crate) use walk::{Entry, elements, entries};
+pub(crate) use walk::{Entry, array_elements, object_members};
 use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: Format = Format {
     name: "json",
     extensions: &["json", "geojson"],
-    begins: begins_with_anything,
+    has_signature: no_signature,
     parse,
 };
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     code::refuse_lock_file(input)?;
-    let text = characters(input.bytes)?;
+    let text = decode_text(input.bytes)?;
     let text = text.trim();
     match text.as_bytes().first() {
         None => Err(Reason::Empty),
@@ -55,25 +55,29 @@ const HEAD: u64 = 4 * 1024;
 pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
     let mut head = Vec::new();
     let begun = (&mut *from).take(HEAD).read_to_end(&mut head);
-    begun.map_err(|error| unreadable(&error))?;
+    begun.map_err(|error| from_io_error(&error))?;
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&head);
     let start = text.trim_ascii_start();
     let inside = start.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
     if inside.is_some_and(|inside| inside.starts_with(b"{")) {
         code::refuse_lock_file(input)?;
-        return list(input, start.chain(from));
+        return stream_list(input, start.chain(from));
     }
     if input.ids == IdPass::Scan {
         // What is read as a whole is read twice there.
         return Ok(Parsed::default());
     }
-    whole(input, head, from)
+    read_whole(input, head, from)
 }
 
-fn whole(input: &Input<'_>, mut bytes: Vec<u8>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+fn read_whole(
+    input: &Input<'_>,
+    mut bytes: Vec<u8>,
+    from: &mut dyn Read,
+) -> Result<Parsed, Reason> {
     let limit = input.limits.max_file_bytes;
     let rest = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    rest.map_err(|error| unreadable(&error))?;
+    rest.map_err(|error| from_io_error(&error))?;
     if bytes.len() as u64 > limit {
         let bytes = bytes.len() as u64;
         return Err(Reason::TooLarge { bytes, limit });
@@ -86,10 +90,10 @@ fn whole(input: &Input<'_>, mut bytes: Vec<u8>, from: &mut dyn Read) -> Result<P
 }
 
 /// Reads a list element by element.
-fn list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
+fn stream_list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
     let mut records = Records::new(input);
     let mut number = 0;
-    let outcome = walk::read_elements(BufReader::new(from), |raw: &RawValue| {
+    let outcome = walk::stream_array_elements(BufReader::new(from), |raw: &RawValue| {
         number += 1;
         let place = Place::Row(number);
         record(&mut records, place, raw, &ReadRecord::PLAIN)
@@ -98,19 +102,19 @@ fn list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
 }
 
 fn object(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
-    let (entries, rest) = entries(text)?;
+    let (entries, rest) = object_members(text)?;
     if !rest.trim().is_empty() {
         // Objects that follow each other are lines of records under another name.
         return jsonl::parse(input);
     }
     let has = |name: &str| entries.iter().any(|entry| entry.is(name));
     if has("nbformat") && (has("cells") || has("worksheets")) {
-        return notebook::of_entries(input, &entries);
+        return notebook::parse_members(input, &entries);
     }
     if geo::is_of_type(&entries, "Feature") && has("properties") {
         return one_feature(input, text);
     }
-    match wrapper::find(&entries, &ReaderKeys::of(input)) {
+    match wrapper::find(&entries, &ReaderKeys::for_input(input)) {
         Some(wrapper) => wrapped_records(input, &wrapper),
         None => one_document(input, text, &entries),
     }
@@ -123,7 +127,7 @@ fn holds_objects(raw: &str) -> bool {
     let is_list = raw.starts_with('[');
     // What is broken is found to be so by whoever reads it.
     let _broken = is_list.then(|| {
-        elements(raw, |element| {
+        array_elements(raw, |element| {
             found = element.get().starts_with('{');
             !found
         })
@@ -149,16 +153,16 @@ impl ReadRecord {
 }
 
 fn plain_record(raw: &str, limit: usize, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
-    let mut keys = jsonl::object(raw.as_bytes(), limit)?;
+    let mut keys = jsonl::parse_object(raw.as_bytes(), limit)?;
     readers.mark_unread(raw, &mut keys);
     Ok(keys)
 }
 
 fn records(input: &Input<'_>, list: &str) -> Result<Parsed, Reason> {
-    twice(input, |input| {
+    two_pass(input, |input| {
         let mut records = Records::new(input);
         let mut number = 0;
-        let outcome = elements(list, |raw| {
+        let outcome = array_elements(list, |raw| {
             number += 1;
             record(&mut records, Place::Row(number), raw, &ReadRecord::PLAIN)
         });
@@ -169,11 +173,11 @@ fn records(input: &Input<'_>, list: &str) -> Result<Parsed, Reason> {
 /// The records of every list that an object carries. Those of the main one may have ids of their own; those
 /// beside it are called after their list, so that they cost the others no id.
 fn wrapped_records(input: &Input<'_>, wrapper: &Wrapper<'_>) -> Result<Parsed, Reason> {
-    let mut parsed = twice(input, |input| {
+    let mut parsed = two_pass(input, |input| {
         let mut records = Records::new(input);
         let mut names = UniqueNames::default();
         for list in &wrapper.lists {
-            let table = names.free(&list.name);
+            let table = names.make_unique(&list.name);
             if input.ids == IdPass::Scan && !list.is_main {
                 continue;
             }
@@ -197,14 +201,14 @@ fn add_list(
 ) -> Result<(), Reason> {
     let read = ReadRecord {
         keys: if list.is_geo {
-            geo::feature
+            geo::feature_record
         } else {
             plain_record
         },
         inherited: inherited.clone(),
     };
     let mut row = 0;
-    elements(list.raw.get(), |raw| {
+    array_elements(list.raw.get(), |raw| {
         row += 1;
         let place = match list.is_main {
             true => Place::Row(row),
@@ -253,23 +257,23 @@ fn finish(
 
 /// A feature of GeoJSON that is a file of its own.
 fn one_feature(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
-    let readers = ReaderKeys::of(input);
-    let keys = geo::feature(text, input.limits.max_line_bytes, &readers)?;
+    let readers = ReaderKeys::for_input(input);
+    let keys = geo::feature_record(text, input.limits.max_line_bytes, &readers)?;
     document_of(input, keys, text_of_fields)
 }
 
 /// An object that is a document of its own: what it says about itself are the fields, and all of it the
 /// text.
 fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
-    let readers = ReaderKeys::of(input);
-    let lines = lines::of(text, input.limits.max_text_chars, &readers)?;
+    let readers = ReaderKeys::for_input(input);
+    let lines = lines::flatten_to_lines(text, input.limits.max_text_chars, &readers)?;
     if lines.trim().is_empty() {
         return Err(Reason::Empty);
     }
-    let mut keys = small_entries(entries, input.limits.max_line_bytes, &readers);
+    let mut keys = members_within_limit(entries, input.limits.max_line_bytes, &readers);
     readers.mark_unread(text, &mut keys);
     // Among keys that are passed over may be the one that names the readers.
-    if entries.len() >= walk::MOST_ENTRIES {
+    if entries.len() >= walk::MAX_MEMBERS {
         readers.mark(&mut keys, ReaderFault::Misplaced);
     }
     document_of(input, keys, |_| lines)
@@ -285,23 +289,31 @@ fn document_of(
         Ok(id) => (id, None),
         Err(reason) => (None, Some(reason)),
     };
-    let mut facts = facts(keys, &KEYS, input);
+    let mut facts = extract_metadata(keys, &KEYS, input);
     facts.warnings.splice(0..0, bad_id);
     let text = facts.text.take().unwrap_or_else(|| text(&facts));
-    whole::named(input, id, text, facts)
+    whole::build_document_with_id(input, id, text, facts)
 }
 
 /// The entries of an object that together have no more bytes than a record may have.
-fn small_entries(entries: &[Entry<'_>], limit: usize, readers: &ReaderKeys) -> Map<String, Raw> {
+fn members_within_limit(
+    entries: &[Entry<'_>],
+    limit: usize,
+    readers: &ReaderKeys,
+) -> Map<String, Raw> {
     let mut left = limit;
     let mut keys = Map::new();
     for entry in entries {
         let raw = entry.raw.get();
-        if readers.concern(&entry.name) {
+        if readers.covers_key(&entry.name) {
             // However long all of it is: what is too long to be read names nobody.
             let value = Some(raw).filter(|raw| raw.len() <= limit);
             let value = value.and_then(|raw| serde_json::from_str(raw).ok());
-            reader_field::put(&mut keys, &entry.name, value.unwrap_or_default());
+            reader_field::insert_keeping_duplicates(
+                &mut keys,
+                &entry.name,
+                value.unwrap_or_default(),
+            );
             continue;
         }
         if raw.len() <= left

@@ -24,10 +24,10 @@ impl Entry<'_> {
 }
 
 /// Keys of an object that are kept; an object with more is a table under another name.
-pub(crate) const MOST_ENTRIES: usize = 10_000;
+pub(crate) const MAX_MEMBERS: usize = 10_000;
 
 /// The first entries of an object, and the text after it.
-pub(crate) fn entries(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {
+pub(crate) fn object_members(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_str(text);
     Entries(&mut found)
@@ -41,7 +41,7 @@ pub(crate) fn entries(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {
 }
 
 /// Hands over the elements of a list until `each` has had enough. What follows the list must be blank.
-pub(crate) fn elements<'a>(
+pub(crate) fn array_elements<'a>(
     text: &'a str,
     each: impl FnMut(&'a RawValue) -> bool,
 ) -> Result<(), Reason> {
@@ -60,7 +60,7 @@ pub(crate) fn elements<'a>(
 }
 
 /// The same for a list that is read while it comes.
-pub(crate) fn read_elements(
+pub(crate) fn stream_array_elements(
     from: impl Read,
     each: impl FnMut(&RawValue) -> bool,
 ) -> Result<(), Reason> {
@@ -108,7 +108,7 @@ impl<'de> Visitor<'de> for Entries<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while self.0.len() < MOST_ENTRIES {
+        while self.0.len() < MAX_MEMBERS {
             let Some((name, raw)) = map.next_entry()? else {
                 return Ok(());
             };

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::walk::{self, Entry};
 use super::{geo, holds_objects};
-use crate::clean::{clean_line, cut};
+use crate::clean::{clean_line, truncate_chars};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::KEYS;
 
@@ -70,7 +70,7 @@ pub(super) fn find<'a>(outer: &[Entry<'a>], readers: &ReaderKeys) -> Option<Wrap
             return None;
         };
         passed.see(entries, false, |entry| std::ptr::eq(entry.raw, wrapper.raw));
-        inner = walk::entries(wrapper.raw.get()).ok()?.0;
+        inner = walk::object_members(wrapper.raw.get()).ok()?.0;
         entries = &inner;
     }
     None
@@ -135,12 +135,12 @@ impl<'k> Passed<'k> {
     }
 
     fn see(&mut self, entries: &[Entry<'_>], is_geo: bool, is_read: impl Fn(&Entry<'_>) -> bool) {
-        let is_cut = entries.len() >= walk::MOST_ENTRIES;
-        let mut is_misplaced = is_cut && self.keys.are_set();
+        let is_cut = entries.len() >= walk::MAX_MEMBERS;
+        let mut is_misplaced = is_cut && self.keys.is_configured();
         for entry in entries.iter().filter(|entry| !is_read(entry)) {
-            if self.keys.concern(&entry.name) {
+            if self.keys.covers_key(&entry.name) {
                 let value = serde_json::from_str(entry.raw.get()).unwrap_or_default();
-                reader_field::put(&mut self.named, &entry.name, value);
+                reader_field::insert_keeping_duplicates(&mut self.named, &entry.name, value);
                 continue;
             }
             if is_geo && entry.is("properties") {
@@ -151,7 +151,7 @@ impl<'k> Passed<'k> {
             let is_known = is_geo && is_any(&["type", "bbox", "crs"], entry);
             if !is_known && says_something(entry.raw.get()) && self.beside.len() < MOST_NAMES {
                 let mut name = clean_line(&entry.name);
-                cut(&mut name, MOST_NAME_CHARS);
+                truncate_chars(&mut name, MOST_NAME_CHARS);
                 self.beside.push(name);
             }
         }

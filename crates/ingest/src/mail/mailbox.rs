@@ -8,10 +8,10 @@ use docent_search::DocId;
 
 use super::message;
 use crate::clean::clean;
-use crate::entry::shorten;
+use crate::entry::truncate_id;
 use crate::error::{Reason, Skipped, Warning};
 use crate::format::{Input, Parsed};
-use crate::record_ids::names_a_page;
+use crate::record_ids::is_page_id;
 use crate::report::{Problem as _, Reported};
 
 /// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
@@ -34,7 +34,7 @@ pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
             skipped.push(Skipped::new(input.path, Some(line), reason));
             break;
         }
-        match one(input, line, raw, &mut taken) {
+        match parse_message(input, line, raw, &mut taken) {
             Ok((document, reasons)) => {
                 documents.push(document);
                 for reason in reasons {
@@ -52,7 +52,7 @@ pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     })
 }
 
-fn one(
+fn parse_message(
     input: &Input<'_>,
     line: u64,
     raw: &[u8],
@@ -60,9 +60,10 @@ fn one(
 ) -> Result<(crate::reader_field::ParsedDocument, Vec<Reason>), Reason> {
     // The empty line above the next separator belongs to the separator.
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
-    let raw = unquoted(raw.strip_suffix(b"\r").unwrap_or(raw));
-    let own = message::message_id(&raw).filter(|id| is_sane(id) && taken.insert(id.clone()));
-    let id = own.unwrap_or_else(|| shorten(format!("{}#L{line}", input.id)));
+    let raw = unescape_from_lines(raw.strip_suffix(b"\r").unwrap_or(raw));
+    let own =
+        message::message_id(&raw).filter(|id| is_usable_message_id(id) && taken.insert(id.clone()));
+    let id = own.unwrap_or_else(|| truncate_id(format!("{}#L{line}", input.id)));
     let id = DocId::parse(&id).map_err(|error| Reason::BadId {
         why: error.to_string(),
     })?;
@@ -70,12 +71,12 @@ fn one(
 }
 
 /// An id that can be taken as it is. No file has one like it, because an `@` in a file's name is encoded.
-fn is_sane(id: &str) -> bool {
+fn is_usable_message_id(id: &str) -> bool {
     id.len() <= MAX_MESSAGE_ID_BYTES
         && id.contains('@')
         && !id.contains(|c: char| c.is_whitespace() || c.is_control() || "<>\"".contains(c))
         && clean(id) == id
-        && !names_a_page(id)
+        && !is_page_id(id)
 }
 
 /// Each message without its separator, and the line of the file where that separator stands.
@@ -118,7 +119,7 @@ pub(super) fn is_separator(line: &[u8]) -> bool {
 }
 
 /// Lines of the text that begin with `From ` are kept from being separators by a `>`, which goes again here.
-fn unquoted(raw: &[u8]) -> Cow<'_, [u8]> {
+fn unescape_from_lines(raw: &[u8]) -> Cow<'_, [u8]> {
     let is_quoted = |line: &[u8]| {
         let quotes = line.iter().take_while(|&&byte| byte == b'>').count();
         quotes > 0
@@ -158,8 +159,8 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: crate::record_ids::IdPass::Own,
         };
         let parsed = match parse(&input) {

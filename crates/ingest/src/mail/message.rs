@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::{clean, clean_line};
 use crate::digest::sha256;
 use crate::error::Reason;
-use crate::fields::{Keys, facts};
+use crate::fields::{Keys, extract_metadata};
 use crate::format::Input;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::title_from_name;
@@ -37,7 +37,7 @@ pub(super) fn document(
         return Err(Reason::TextTooLong { limit });
     }
     let text = clean(&text);
-    let facts = facts(known(&message), &KEYS, input);
+    let facts = extract_metadata(header_fields(&message), &KEYS, input);
     if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
         return Err(Reason::Empty);
     }
@@ -88,16 +88,16 @@ fn count_parts(raw: &[u8], limit: usize) -> Result<(), Reason> {
         let new = begins(b"content-").then_some(0);
         header = before.or(new).map(|bytes| bytes + line.len());
         if header.is_some_and(|bytes| bytes > MAX_PART_HEADER_BYTES) {
-            return Err(over(MAX_PART_HEADER_BYTES));
+            return Err(too_many_parts(MAX_PART_HEADER_BYTES));
         }
     }
     if types > limit || lines > limit.saturating_mul(LINES_PER_PART) {
-        return Err(over(limit));
+        return Err(too_many_parts(limit));
     }
     Ok(())
 }
 
-fn over(limit: usize) -> Reason {
+fn too_many_parts(limit: usize) -> Reason {
     Reason::TooMuchInside {
         limit: limit as u64,
     }
@@ -138,7 +138,7 @@ fn text_of_html(html: &str) -> String {
         .map_or_else(|_| String::new(), |page| page.text)
 }
 
-fn known(message: &Message<'_>) -> Map<String, Raw> {
+fn header_fields(message: &Message<'_>) -> Map<String, Raw> {
     let mut known = Map::new();
     let mut put = |name: &str, value: Raw| {
         if !value.is_null() {
@@ -147,7 +147,7 @@ fn known(message: &Message<'_>) -> Map<String, Raw> {
     };
     put("subject", message.subject().map(Raw::from).into());
     put("date", day(message).map(Raw::from).into());
-    let from = message.from().and_then(Address::first).map(shown);
+    let from = message.from().and_then(Address::first).map(format_address);
     put("from", from.map(Raw::from).into());
     put("to", people(message.to()));
     put("cc", people(message.cc()));
@@ -165,11 +165,16 @@ fn day(message: &Message<'_>) -> Option<String> {
 }
 
 fn people(addresses: Option<&Address<'_>>) -> Raw {
-    list(addresses.into_iter().flat_map(Address::iter).map(shown))
+    list(
+        addresses
+            .into_iter()
+            .flat_map(Address::iter)
+            .map(format_address),
+    )
 }
 
 /// `Name <address>`, or what there is of it.
-fn shown(person: &mail_parser::Addr<'_>) -> String {
+fn format_address(person: &mail_parser::Addr<'_>) -> String {
     match (person.name(), person.address()) {
         (Some(name), Some(address)) => format!("{name} <{address}>"),
         (Some(one), None) | (None, Some(one)) => one.to_owned(),
@@ -215,8 +220,8 @@ mod tests {
             sha256: "",
             limits,
             options: &Options::NONE,
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: crate::record_ids::IdPass::Own,
         };
         document(&input, DocId::parse("m.eml").unwrap(), raw.as_bytes())
@@ -305,7 +310,7 @@ mod tests {
         let limits = Limits::default();
         assert!(read(&header(MAX_PART_HEADER_BYTES), &limits).is_ok());
         let refused = read(&header(MAX_PART_HEADER_BYTES + 1), &limits).map(drop);
-        assert_eq!(refused, Err(over(MAX_PART_HEADER_BYTES)));
+        assert_eq!(refused, Err(too_many_parts(MAX_PART_HEADER_BYTES)));
         // Long lines elsewhere are nobody's business.
         let long = format!("Subject: S\nTo: a\n {}\n\ntext", "x".repeat(100_000));
         assert!(read(&long, &limits).is_ok());

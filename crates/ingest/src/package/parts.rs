@@ -44,7 +44,7 @@ impl<'a> Parts<'a> {
             }
             let entry = entry.map_err(damaged)?;
             let name = entry.name().map(|name| name.replace('\\', "/"));
-            let Some(name) = name.ok().filter(|name| is_plain(name)) else {
+            let Some(name) = name.ok().filter(|name| is_safe_part_name(name)) else {
                 continue;
             };
             if entry.is_file() && !entry.is_symlink() {
@@ -126,7 +126,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Unpacks a part that must be there.
-    pub(crate) fn needed(&mut self, name: &str) -> Result<String, Reason> {
+    pub(crate) fn required_text(&mut self, name: &str) -> Result<String, Reason> {
         self.text(name)?.ok_or(Reason::Damaged {
             what: "a part of it is missing".into(),
         })
@@ -149,7 +149,7 @@ fn damaged(error: zip::result::ZipError) -> Reason {
 }
 
 /// Whether a name stays inside the package.
-fn is_plain(name: &str) -> bool {
+fn is_safe_part_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
         && !name.starts_with('/')

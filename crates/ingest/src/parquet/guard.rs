@@ -153,7 +153,7 @@ impl Chunk<'_> {
         while !rest.is_empty() {
             let mut compact = Compact::new(rest);
             let page = Page::read(&mut compact)?;
-            let from = rest.len() - compact.left();
+            let from = rest.len() - compact.remaining();
             let content = rest.get(from..from.checked_add(page.compressed)?)?;
             // A dictionary has no more values than bits.
             if page.dictionary_values > page.unpacked.saturating_mul(8) {

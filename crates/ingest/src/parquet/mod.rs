@@ -14,19 +14,19 @@ use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value as Raw};
 
-use crate::columns::put_moment;
-use crate::dates::{self, Moment, from_days, from_millis};
+use crate::columns::put_date_and_time;
+use crate::dates::{self, Moment, date_from_epoch_days, from_epoch_millis};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
 use crate::reader_field::{self, ReaderKeys};
-use crate::record_ids::twice;
+use crate::record_ids::two_pass;
 use crate::records::{Place, Records};
 use crate::sheet::as_number;
 
 pub(crate) const FORMAT: Format = Format {
     name: "parquet",
     extensions: &[],
-    begins: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
+    has_signature: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
     parse,
 };
 
@@ -35,7 +35,7 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         return Err(Reason::Encrypted);
     }
     guard::check_schema(input.bytes, input.limits)?;
-    twice(input, parse_rows)
+    two_pass(input, parse_rows)
 }
 
 fn parse_rows(input: &Input<'_>) -> Result<Parsed, Reason> {
@@ -47,7 +47,7 @@ fn parse_rows(input: &Input<'_>) -> Result<Parsed, Reason> {
     match outcome {
         Ok(()) => records.finish(),
         Err(reason) => {
-            if records.made() == 0 {
+            if records.document_count() == 0 {
                 return Err(reason);
             }
             records.skip_part("rows", reason);
@@ -107,17 +107,19 @@ fn keys(
         limit: input.limits.max_line_bytes,
     };
     for (name, field) in row.into_columns() {
-        if readers.concern(&name) {
+        if readers.covers_key(&name) {
             let value = value(field, &mut left).ok_or_else(too_long)?;
-            reader_field::put(&mut keys, &name, value);
+            reader_field::insert_keeping_duplicates(&mut keys, &name, value);
             continue;
         }
         let moment = match &field {
-            Field::Long(value) if nanos.contains(&name) => from_millis(value.div_euclid(1_000_000)),
+            Field::Long(value) if nanos.contains(&name) => {
+                from_epoch_millis(value.div_euclid(1_000_000))
+            }
             other => moment(other),
         };
         match moment {
-            Some(moment) => put_moment(&mut keys, &name, moment),
+            Some(moment) => put_date_and_time(&mut keys, &name, moment),
             None => {
                 let value = value(field, &mut left).ok_or_else(too_long)?;
                 if value != Raw::Null {
@@ -143,9 +145,11 @@ impl Left {
 
 fn moment(field: &Field) -> Option<Moment> {
     match field {
-        Field::Date(days) => from_days(i64::from(*days)).map(|day| Moment { day, time: None }),
-        Field::TimestampMillis(millis) => from_millis(*millis),
-        Field::TimestampMicros(micros) => from_millis(micros.div_euclid(1_000)),
+        Field::Date(days) => {
+            date_from_epoch_days(i64::from(*days)).map(|day| Moment { day, time: None })
+        }
+        Field::TimestampMillis(millis) => from_epoch_millis(*millis),
+        Field::TimestampMicros(micros) => from_epoch_millis(micros.div_euclid(1_000)),
         _ => None,
     }
 }
@@ -242,7 +246,7 @@ fn decimal_value(text: &str) -> Raw {
 }
 
 fn time_of_day(millis: i64) -> Raw {
-    let moment = dates::from_millis(millis);
+    let moment = dates::from_epoch_millis(millis);
     let time = moment.and_then(|moment| moment.time);
     time.map_or(Raw::Null, Raw::String)
 }

@@ -25,7 +25,7 @@ impl<'a> Compact<'a> {
     }
 
     /// Bytes that have not been read.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.rest.len()
     }
 

@@ -41,7 +41,7 @@ fn by_name(name: &str) -> Option<&'static Encoding> {
 }
 
 /// The letter with this code.
-pub(super) fn letter(code: u32, encoding: &'static Encoding) -> Option<char> {
+pub(super) fn decode_char_code(code: u32, encoding: &'static Encoding) -> Option<char> {
     let bytes = code.to_be_bytes();
     let least = if encoding == UTF_16BE { 2 } else { 1 };
     let zeros = (code.leading_zeros() / 8) as usize;
@@ -96,7 +96,11 @@ mod tests {
             ("UniJIS-UTF16-H", 0xD840_DC0B, Some('𠀋')),
             ("UniJIS-UCS2-H", 0xD840, None),
         ] {
-            assert_eq!(letter(code, by_name(name).unwrap()), expect, "{name}");
+            assert_eq!(
+                decode_char_code(code, by_name(name).unwrap()),
+                expect,
+                "{name}"
+            );
         }
         assert!(by_name("Identity-H").is_none());
     }

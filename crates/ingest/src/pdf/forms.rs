@@ -35,14 +35,14 @@ impl Forms {
             return Ok(());
         }
         let content = page.page_stream().unwrap_or_default();
-        if self.drawn(content, names, MAX_DEPTH) > MAX_DRAWN {
+        if self.count_draws(content, names, MAX_DEPTH) > MAX_DRAWN {
             return Err(Reason::TooMuchInside { limit: MAX_DRAWN });
         }
         Ok(())
     }
 
     /// How many drawings `content` draws. Calls itself once per level, and the levels are bounded.
-    fn drawn(&mut self, content: &[u8], names: &Dict<'_>, depth: usize) -> u64 {
+    fn count_draws(&mut self, content: &[u8], names: &Dict<'_>, depth: usize) -> u64 {
         let mut calls: HashMap<&[u8], u64> = HashMap::new();
         for at in memmem::find_iter(content, b"Do") {
             if let Some(name) = name_before(content, at)
@@ -77,7 +77,7 @@ impl Forms {
         let resources = form.dict().get::<Dict<'_>>(b"Resources");
         let names = resources.and_then(|resources| resources.get::<Dict<'_>>(b"XObject"));
         let content = form.decoded_data().unwrap_or_default();
-        let cost = self.drawn(&content, names.as_ref().unwrap_or(outer), depth);
+        let cost = self.count_draws(&content, names.as_ref().unwrap_or(outer), depth);
         self.known.insert(id, cost);
         cost
     }

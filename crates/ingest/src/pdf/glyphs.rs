@@ -105,14 +105,16 @@ impl Device<'_> for Seen {
                     (Some(BfString::Char(c)), _) => c.to_string(),
                     (Some(BfString::String(text)), _) => text,
                     (None, Drawn::Type3(glyph)) => codes::tex_letters(glyph.char_code())?,
-                    (None, _) => codes::letter(glyph.char_code(), self.encoding?)?.to_string(),
+                    (None, _) => {
+                        codes::decode_char_code(glyph.char_code(), self.encoding?)?.to_string()
+                    }
                 };
                 let advance = match &**glyph {
                     Drawn::Outline(glyph) => glyph.advance_width(),
                     Drawn::Type3(glyph) => glyph.advance_width(),
                 };
                 let advance = f64::from(advance.unwrap_or(500.0));
-                placed(
+                place_glyph(
                     letters,
                     advance,
                     props.transform * glyph.transform(),
@@ -145,7 +147,12 @@ impl Device<'_> for Seen {
 
 /// A letter on a page that is turned so that its line runs to the right. A glyph is drawn in a square of
 /// a thousand units.
-fn placed(letters: String, advance: f64, transform: Affine, is_vertical: bool) -> Option<Glyph> {
+fn place_glyph(
+    letters: String,
+    advance: f64,
+    transform: Affine,
+    is_vertical: bool,
+) -> Option<Glyph> {
     let origin = transform * Point::ZERO;
     let along = transform * Point::new(1_000.0, 0.0) - origin;
     let up = transform * Point::new(0.0, 1_000.0) - origin;
@@ -192,7 +199,7 @@ mod tests {
         let place = |turns: f64| {
             let turn = Affine::rotate(turns * std::f64::consts::FRAC_PI_2);
             let transform = turn * Affine::scale_non_uniform(0.01, -0.01);
-            let glyph = placed("a".into(), 500.0, transform, false).unwrap();
+            let glyph = place_glyph("a".into(), 500.0, transform, false).unwrap();
             (
                 glyph.turn,
                 (glyph.end - glyph.start).round(),
@@ -209,7 +216,7 @@ mod tests {
 
     #[test]
     fn letters_without_size_are_none() {
-        assert!(placed("a".into(), 500.0, Affine::scale(0.0), false).is_none());
-        assert!(placed("a".into(), 500.0, Affine::scale(f64::NAN), false).is_none());
+        assert!(place_glyph("a".into(), 500.0, Affine::scale(0.0), false).is_none());
+        assert!(place_glyph("a".into(), 500.0, Affine::scale(f64::NAN), false).is_none());
     }
 }

@@ -5,7 +5,7 @@
 use super::segment::Segment;
 
 /// How often cuts may follow each other.
-const MAX_CUTS: usize = 24;
+const MAX_XY_CUTS: usize = 24;
 
 /// How many steps back up the page, beside those to the next column, a page in order may have: one
 /// in ten, and a few for its head and foot.
@@ -21,10 +21,10 @@ pub(super) fn in_reading_order(segments: Vec<Segment>) -> Vec<Segment> {
         }
     }
     by_turn.sort_by_key(|same| std::cmp::Reverse(same.len()));
-    by_turn.into_iter().flat_map(ordered).collect()
+    by_turn.into_iter().flat_map(order_segments).collect()
 }
 
-fn ordered(segments: Vec<Segment>) -> Vec<Segment> {
+fn order_segments(segments: Vec<Segment>) -> Vec<Segment> {
     let steps_back = segments
         .windows(2)
         .filter(|pair| matches!(pair, [one, next] if is_step_back(one, next)))
@@ -33,7 +33,7 @@ fn ordered(segments: Vec<Segment>) -> Vec<Segment> {
         return segments;
     }
     let mut out = Vec::with_capacity(segments.len());
-    cut(segments, &mut out, MAX_CUTS);
+    xy_cut(segments, &mut out, MAX_XY_CUTS);
     out
 }
 
@@ -46,20 +46,20 @@ fn is_step_back(one: &Segment, next: &Segment) -> bool {
 
 /// Cuts a page into columns, else into what stands above and below the widest gap. Calls itself once per
 /// cut, and the cuts are bounded.
-fn cut(mut segments: Vec<Segment>, out: &mut Vec<Segment>, left: usize) {
+fn xy_cut(mut segments: Vec<Segment>, out: &mut Vec<Segment>, left: usize) {
     let size = segments.iter().map(|one| one.size).sum::<f64>() / segments.len().max(1) as f64;
     if left > 0 && segments.len() > 2 {
         let across = |one: &Segment| (one.start, one.end);
         if let Some(at) = widest_gap(&segments, across, size) {
             let (first, second) = segments.into_iter().partition(|one| one.end <= at);
-            cut(first, out, left - 1);
-            return cut(second, out, left - 1);
+            xy_cut(first, out, left - 1);
+            return xy_cut(second, out, left - 1);
         }
         let down = |one: &Segment| (one.base - one.size * 0.8, one.base + one.size * 0.2);
         if let Some(at) = widest_gap(&segments, down, size * 0.6) {
             let (first, second) = segments.into_iter().partition(|one| one.base <= at);
-            cut(first, out, left - 1);
-            return cut(second, out, left - 1);
+            xy_cut(first, out, left - 1);
+            return xy_cut(second, out, left - 1);
         }
     }
     segments.sort_by(|one, other| one.base.total_cmp(&other.base));
@@ -191,7 +191,7 @@ mod tests {
             texts(page)
         };
         let expect = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
-        assert_eq!(stairs(MAX_CUTS), expect(MAX_CUTS));
-        assert_eq!(stairs(20 * MAX_CUTS), expect(20 * MAX_CUTS));
+        assert_eq!(stairs(MAX_XY_CUTS), expect(MAX_XY_CUTS));
+        assert_eq!(stairs(20 * MAX_XY_CUTS), expect(20 * MAX_XY_CUTS));
     }
 }

@@ -144,7 +144,7 @@ fn lines(page: &[Segment]) -> Vec<Line> {
 }
 
 fn write_page(lines: &[Line], sizes: &Sizes, rendered: &mut Rendered) {
-    let pitch = pitch(lines);
+    let pitch = line_pitch(lines);
     let rights = right_edges(lines);
     let mut before: Option<(&Line, Option<usize>, f64)> = None;
     for (line, right) in lines.iter().zip(rights) {
@@ -257,7 +257,7 @@ fn is_dense(c: char) -> bool {
 }
 
 /// The usual step from one line to the next.
-fn pitch(lines: &[Line]) -> f64 {
+fn line_pitch(lines: &[Line]) -> f64 {
     let mut steps: Vec<f64> = lines
         .windows(2)
         .filter_map(|pair| match pair {

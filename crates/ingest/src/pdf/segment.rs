@@ -56,7 +56,7 @@ impl Segments {
     }
 
     pub(super) fn add(&mut self, glyph: &Glyph) {
-        let text = plain(&glyph.text);
+        let text = normalize_ligatures(&glyph.text);
         if text.trim().is_empty() {
             // A space that is drawn is believed only where it stands on the line.
             if let Some(open) = &self.open
@@ -144,14 +144,14 @@ impl Segments {
         let leftward = open.start - glyph.end;
         let fits = (-larger * BACK..larger * FAR).contains(&leftward);
         let single = open.text.chars().count() == 1 || self.leftward;
-        (fits && single && text.chars().any(is_leftward)).then_some(leftward)
+        (fits && single && text.chars().any(is_right_to_left)).then_some(leftward)
     }
 
     fn close(&mut self) {
         let leftward = std::mem::take(&mut self.leftward);
         if let Some(mut segment) = self.open.take() {
             if !leftward {
-                segment.text = reversed(segment.text);
+                segment.text = visual_to_logical(segment.text);
             }
             if segment.first_word.is_nan() {
                 segment.first_word = segment.end;
@@ -162,14 +162,14 @@ impl Segments {
     }
 }
 
-fn is_leftward(c: char) -> bool {
+fn is_right_to_left(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}')
         && !matches!(c, '\u{660}'..='\u{669}' | '\u{6F0}'..='\u{6F9}')
 }
 
 /// Letters as they are typed: without ligatures and shapes for one place in a word, and without the marks
 /// that fonts keep where Unicode has none.
-fn plain(text: &str) -> String {
+fn normalize_ligatures(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -186,11 +186,11 @@ fn plain(text: &str) -> String {
 }
 
 /// A line of Hebrew or Arabic that was drawn from left to right, in the order in which it is read.
-fn reversed(text: String) -> String {
-    let leftward = text.chars().filter(|c| is_leftward(*c)).count();
+fn visual_to_logical(text: String) -> String {
+    let leftward = text.chars().filter(|c| is_right_to_left(*c)).count();
     let rightward = text
         .chars()
-        .filter(|c| c.is_alphabetic() && !is_leftward(*c))
+        .filter(|c| c.is_alphabetic() && !is_right_to_left(*c))
         .count();
     if leftward == 0 || leftward < rightward {
         return text;
@@ -199,7 +199,7 @@ fn reversed(text: String) -> String {
     let mut run = String::new();
     for c in text.chars().rev() {
         // Numbers and words of other scripts keep their own direction inside the line.
-        if c.is_alphanumeric() && !is_leftward(c) {
+        if c.is_alphanumeric() && !is_right_to_left(c) {
             run.insert(0, c);
         } else {
             out.push_str(&std::mem::take(&mut run));
@@ -276,15 +276,15 @@ mod tests {
 
     #[test]
     fn shapes_become_letters() {
-        assert_eq!(plain("\u{FB01}\u{FB03}"), "fiffi");
-        assert_eq!(plain("\u{FEB3}"), "س");
-        assert_eq!(plain("\u{F0B7}\u{E123}\u{7}x"), "•x");
+        assert_eq!(normalize_ligatures("\u{FB01}\u{FB03}"), "fiffi");
+        assert_eq!(normalize_ligatures("\u{FEB3}"), "س");
+        assert_eq!(normalize_ligatures("\u{F0B7}\u{E123}\u{7}x"), "•x");
     }
 
     #[test]
     fn hebrew_is_read_from_the_right() {
-        assert_eq!(reversed("ב 42 א".to_owned()), "א 42 ב");
-        assert_eq!(reversed("plain text".to_owned()), "plain text");
+        assert_eq!(visual_to_logical("ב 42 א".to_owned()), "א 42 ב");
+        assert_eq!(visual_to_logical("plain text".to_owned()), "plain text");
         let drawn = [("ב", 0.0, 0.0), ("א", 5.0, 0.0)];
         assert_eq!(segments(&drawn), ["אב"]);
     }

@@ -37,14 +37,14 @@ pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), Reason> {
         let data = bytes.get(at..).unwrap_or_default();
         let data = data.strip_prefix(b"\r").unwrap_or(data);
         let data = data.strip_prefix(b"\n").unwrap_or(data);
-        let used = charge(data, before, &mut left).ok_or(Reason::TooMuchInside { limit })?;
+        let used = charge_stream(data, before, &mut left).ok_or(Reason::TooMuchInside { limit })?;
         at += used;
     }
     Ok(())
 }
 
 /// Takes what a stream unpacks to from what is left, and says how many bytes of `data` it has.
-fn charge(data: &[u8], before: &[u8], left: &mut u64) -> Option<usize> {
+fn charge_stream(data: &[u8], before: &[u8], left: &mut u64) -> Option<usize> {
     let before_it = *left;
     let used = unpacked(data, left, MAX_LAYERS)?;
     // Two old ways of packing are not unpacked here; what they can grow to is taken instead.

@@ -28,9 +28,9 @@ fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> Parsed {
         sha256: "",
         limits,
         options: &options,
-        around: &Around::NONE,
+        folder_context: &Around::NONE,
         ids: IdPass::Own,
-        out: None,
+        sink: None,
     });
     parsed.unwrap_or_else(|reason| panic!("{path}: {reason}"))
 }

@@ -37,9 +37,9 @@ pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<Parsed, Reason> {
         sha256: "",
         limits: &Limits::default(),
         options: &options,
-        around: &Around::NONE,
+        folder_context: &Around::NONE,
         ids: crate::record_ids::IdPass::Own,
-        out: None,
+        sink: None,
     })
 }
 

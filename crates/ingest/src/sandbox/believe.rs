@@ -5,7 +5,7 @@ use std::io;
 
 use docent_search::{DocId, Document, Readers, Value};
 
-use super::wire::{Frame, Received, wrong};
+use super::wire::{Frame, Received, invalid_data};
 use super::{MAX_ANSWER_BYTES, reasons};
 use crate::error::Reason;
 use crate::format::{Input, Parsed};
@@ -19,7 +19,7 @@ const OWN_WEIGHT: usize = 512;
 const MAX_WEIGHT: usize = 2 * MAX_ANSWER_BYTES;
 
 /// What a document counts for.
-pub(super) fn weight(bytes: usize) -> usize {
+pub(super) fn document_weight(bytes: usize) -> usize {
     bytes.saturating_add(OWN_WEIGHT)
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn to(input: &'a Input<'a>, is_stream: bool) -> Self {
+    pub(super) fn for_input(input: &'a Input<'a>, is_stream: bool) -> Self {
         Self {
             input,
             is_stream,
@@ -45,7 +45,7 @@ impl<'a> Answer<'a> {
     }
 
     pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<ParsedDocument> {
-        self.weight = self.weight.saturating_add(weight(frame.len()));
+        self.weight = self.weight.saturating_add(document_weight(frame.len()));
         self.documents += 1;
         let is_endless = if self.is_stream {
             self.documents > self.input.limits.max_records
@@ -53,9 +53,9 @@ impl<'a> Answer<'a> {
             self.weight > MAX_WEIGHT
         };
         if is_endless {
-            return Err(wrong("the answer does not end"));
+            return Err(invalid_data("the answer does not end"));
         }
-        let document = get(frame)?;
+        let document = decode_document(frame)?;
         let limits = self.input.limits;
         let longer = |text: &str, most: usize| text.chars().nth(most).is_some();
         let strange = longer(&document.title, limits.max_title_chars)
@@ -63,97 +63,97 @@ impl<'a> Answer<'a> {
             || document.fields.len() > limits.max_fields
             || document.hash.len() != 64
             || !document.hash.bytes().all(|byte| byte.is_ascii_hexdigit())
-            || !self.owns(&document.source)
+            || !self.is_within_file(&document.source)
             || document.check().is_err();
         if strange {
-            return Err(wrong("no such document comes from this file"));
+            return Err(invalid_data("no such document comes from this file"));
         }
         Ok(document)
     }
 
     pub(super) fn skipped(&mut self, frame: &mut Received) -> io::Result<()> {
-        let problem = self.problem(frame)?;
+        let problem = self.decode_report_item(frame)?;
         self.parsed.skipped.push(problem);
-        self.few(self.parsed.skipped.len())
+        self.check_report_length(self.parsed.skipped.len())
     }
 
     pub(super) fn warning(&mut self, frame: &mut Received) -> io::Result<()> {
-        let problem = self.problem(frame)?;
+        let problem = self.decode_report_item(frame)?;
         self.parsed.warnings.push(problem);
-        self.few(self.parsed.warnings.len())
+        self.check_report_length(self.parsed.warnings.len())
     }
 
-    pub(super) fn done(self, numbered: bool) -> Parsed {
+    pub(super) fn finish(self, numbered: bool) -> Parsed {
         Parsed {
             numbered,
             ..self.parsed
         }
     }
 
-    fn problem<T: Problem>(&self, frame: &mut Received) -> io::Result<T> {
+    fn decode_report_item<T: Problem>(&self, frame: &mut Received) -> io::Result<T> {
         let (path, line) = (frame.text()?, frame.number()?.checked_sub(1));
-        let reason = reasons::get(frame)?;
+        let reason = reasons::decode(frame)?;
         frame.end()?;
-        if !self.owns(&path) {
-            return Err(wrong("the problem of another file"));
+        if !self.is_within_file(&path) {
+            return Err(invalid_data("the problem of another file"));
         }
         Ok(T::new(&path, line, reason))
     }
 
     /// True for the file itself and for what lies inside it: members of an archive, tables of a database.
-    fn owns(&self, path: &str) -> bool {
+    fn is_within_file(&self, path: &str) -> bool {
         let inside = path.strip_prefix(self.input.path);
         inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#']))
             && !path.contains(char::is_control)
     }
 
     /// A list of problems is cut, with one line more that says so, and one about the ids of the file.
-    fn few(&self, count: usize) -> io::Result<()> {
+    fn check_report_length(&self, count: usize) -> io::Result<()> {
         if count > self.input.limits.max_reported.saturating_add(2) {
-            return Err(wrong("too many problems"));
+            return Err(invalid_data("too many problems"));
         }
         Ok(())
     }
 }
 
 /// A document as a frame.
-pub(super) fn put(frame: Frame, document: &ParsedDocument) -> Frame {
-    let frame = put_readers(frame, &document.readers)
+pub(super) fn encode_document(frame: Frame, document: &ParsedDocument) -> Frame {
+    let frame = encode_readers(frame, &document.readers)
         .text(document.id.as_str())
         .text(&document.title)
         .text(&document.text)
-        .maybe(document.url.as_deref())
-        .maybe(document.date.as_deref())
+        .optional_text(document.url.as_deref())
+        .optional_text(document.date.as_deref())
         .text(&document.source)
         .text(&document.hash)
         .number(document.fields.len() as u64);
     document.fields.iter().fold(frame, |frame, (name, value)| {
-        put_value(frame.text(name), value)
+        encode_value(frame.text(name), value)
     })
 }
 
-fn put_readers(frame: Frame, readers: &ReaderField) -> Frame {
+fn encode_readers(frame: Frame, readers: &ReaderField) -> Frame {
     match readers {
         ReaderField::Absent => frame.number(0),
         ReaderField::Malformed(fault) => frame.number(1).text(fault.code()),
-        ReaderField::Present(value) => put_value(frame.number(2), value),
+        ReaderField::Present(value) => encode_value(frame.number(2), value),
     }
 }
 
 /// What names readers. A word that is not known is no reason to let everyone in.
-fn get_readers(frame: &mut Received) -> io::Result<ReaderField> {
+fn decode_readers(frame: &mut Received) -> io::Result<ReaderField> {
     Ok(match frame.number()? {
         0 => ReaderField::Absent,
         1 => {
-            let fault = ReaderFault::of_code(&frame.text()?);
-            ReaderField::Malformed(fault.ok_or_else(|| wrong("no such fault"))?)
+            let fault = ReaderFault::from_code(&frame.text()?);
+            ReaderField::Malformed(fault.ok_or_else(|| invalid_data("no such fault"))?)
         }
-        2 => ReaderField::Present(get_value(frame)?),
-        _ => return Err(wrong("no such readers")),
+        2 => ReaderField::Present(decode_value(frame)?),
+        _ => return Err(invalid_data("no such readers")),
     })
 }
 
-fn put_value(frame: Frame, value: &Value) -> Frame {
+fn encode_value(frame: Frame, value: &Value) -> Frame {
     match value {
         Value::Text(text) => frame.number(0).text(text),
         Value::Number(number) => frame.number(1).number(number.to_bits()),
@@ -167,15 +167,15 @@ fn put_value(frame: Frame, value: &Value) -> Frame {
     }
 }
 
-fn get(frame: &mut Received) -> io::Result<ParsedDocument> {
-    let readers = get_readers(frame)?;
-    let id = DocId::parse(&frame.text()?).map_err(|_| wrong("no id"))?;
+fn decode_document(frame: &mut Received) -> io::Result<ParsedDocument> {
+    let readers = decode_readers(frame)?;
+    let id = DocId::parse(&frame.text()?).map_err(|_| invalid_data("no id"))?;
     let mut document = Document {
         id,
         title: frame.text()?,
         text: frame.text()?,
-        url: frame.maybe()?,
-        date: frame.maybe()?,
+        url: frame.optional_text()?,
+        date: frame.optional_text()?,
         source: frame.text()?,
         hash: frame.text()?,
         fields: Vec::new(),
@@ -183,13 +183,13 @@ fn get(frame: &mut Received) -> io::Result<ParsedDocument> {
     };
     // A count is only how often to go on reading; the frame ends long before a large one is reached.
     for _ in 0..frame.number()? {
-        document.fields.push((frame.text()?, get_value(frame)?));
+        document.fields.push((frame.text()?, decode_value(frame)?));
     }
     frame.end()?;
     Ok(ParsedDocument { document, readers })
 }
 
-fn get_value(frame: &mut Received) -> io::Result<Value> {
+fn decode_value(frame: &mut Received) -> io::Result<Value> {
     Ok(match frame.number()? {
         0 => Value::Text(frame.text()?),
         1 => Value::Number(finite(f64::from_bits(frame.number()?))?),
@@ -202,7 +202,7 @@ fn get_value(frame: &mut Received) -> io::Result<Value> {
             }
             Value::List(items)
         }
-        _ => return Err(wrong("no such value")),
+        _ => return Err(invalid_data("no such value")),
     })
 }
 
@@ -210,14 +210,19 @@ fn finite(number: f64) -> io::Result<f64> {
     if number.is_finite() {
         Ok(number)
     } else {
-        Err(wrong("no number"))
+        Err(invalid_data("no number"))
     }
 }
 
 /// A skipped thing or a warning as a frame.
-pub(super) fn put_problem(frame: Frame, path: &str, line: Option<u64>, reason: &Reason) -> Frame {
+pub(super) fn encode_report_item(
+    frame: Frame,
+    path: &str,
+    line: Option<u64>,
+    reason: &Reason,
+) -> Frame {
     let line = line.map_or(0, |line| line.saturating_add(1));
-    reasons::put(frame.text(path).number(line), reason)
+    reasons::encode(frame.text(path).number(line), reason)
 }
 
 #[cfg(test)]
@@ -273,16 +278,16 @@ mod tests {
             sha256: "",
             limits: &limits,
             options: &Options::NONE,
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: crate::record_ids::IdPass::Own,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;
         let mut frame = Received::from(&mut bytes.as_slice())?;
-        let mut answer = Answer::to(&input, false);
+        let mut answer = Answer::for_input(&input, false);
         take(&mut answer, &mut frame)?;
-        Ok(answer.done(false))
+        Ok(answer.finish(false))
     }
 
     #[test]
@@ -291,7 +296,7 @@ mod tests {
             assert_eq!(answer.document(frame)?, document());
             Ok(())
         };
-        answer(put(Frame::new(DOCUMENT), &document()), come).unwrap();
+        answer(encode_document(Frame::new(DOCUMENT), &document()), come).unwrap();
     }
 
     #[test]
@@ -310,9 +315,10 @@ mod tests {
         for (number, change) in changes.iter().enumerate() {
             let mut document = document();
             change(&mut document.document);
-            let found = answer(put(Frame::new(DOCUMENT), &document), |answer, frame| {
-                answer.document(frame).map(drop)
-            });
+            let found = answer(
+                encode_document(Frame::new(DOCUMENT), &document),
+                |answer, frame| answer.document(frame).map(drop),
+            );
             assert!(found.is_err(), "change {number}");
         }
     }
@@ -320,7 +326,7 @@ mod tests {
     #[test]
     fn problems_of_other_files_are_refused() {
         let try_path = |path: &str| {
-            let frame = put_problem(Frame::new(SKIPPED), path, Some(0), &Reason::Empty);
+            let frame = encode_report_item(Frame::new(SKIPPED), path, Some(0), &Reason::Empty);
             answer(frame, |answer, frame| answer.skipped(frame))
         };
         let found = try_path("a.zip/c").unwrap();

@@ -16,7 +16,7 @@ use crate::limits::Limits;
 use crate::options::Options;
 use crate::out::Call;
 use crate::record_ids::IdPass;
-use crate::walk::unreadable;
+use crate::walk::from_io_error;
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     let fresh = confine::bound();
@@ -27,7 +27,7 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     set_hook(Box::new(|_| ()));
     let confinement = confine::shut_in((&input, &output), fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
-    let [limits, landlock, seccomp] = confinement.numbers();
+    let [limits, landlock, seccomp] = confinement.to_numbers();
     let hello = Frame::new(wire::HELLO)
         .number(limits)
         .number(landlock)
@@ -40,7 +40,7 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
         return ExitCode::FAILURE;
     }
     // The end of the input is the end of the parent.
-    while one_file(&mut input, &mut output, before).is_ok() {}
+    while serve_one_file(&mut input, &mut output, before).is_ok() {}
     ExitCode::SUCCESS
 }
 
@@ -51,7 +51,7 @@ fn pipes() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::AsFd as _;
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    confine::silence();
+    confine::redirect_stdio_to_null();
     Ok((input.into(), output.into()))
 }
 
@@ -60,14 +60,14 @@ fn pipes() -> io::Result<(io::Stdin, io::Stdout)> {
     Ok((io::stdin(), io::stdout()))
 }
 
-fn one_file(
+fn serve_one_file(
     input: &mut impl Read,
     output: &mut impl Write,
     before: &dyn Fn(&[u8]),
 ) -> io::Result<()> {
     let request = Request::from(input)?;
     // It worked at the start, or the parent knows that it did not; the parent's own clock runs all the same.
-    let _ = confine::bound_time(seconds(&request.limits, request.size));
+    let _ = confine::bound_time(time_limit_seconds(&request.limits, request.size));
     let mut chunks = Chunks::new(input);
     let mut sent = Ok(());
     let parsed = {
@@ -80,13 +80,13 @@ fn one_file(
     };
     // A document that could not be sent is the end of the file, or of the parent.
     let parsed = match sent {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(too_much()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(answer_too_large()),
         Err(error) => return Err(error),
         Ok(()) => parsed,
     };
     match parsed {
         Ok(parsed) => send(&parsed, output)?,
-        Err(reason) => reasons::put(Frame::new(wire::FAILED), &reason).send(output)?,
+        Err(reason) => reasons::encode(Frame::new(wire::FAILED), &reason).send(output)?,
     }
     output.flush()?;
     // The answer first: who has it sends no more of a file that nobody reads.
@@ -95,7 +95,7 @@ fn one_file(
 
 /// The seconds that reading a file may take: the same for every file that is read as a whole, and more for
 /// one that is longer than those may be.
-pub(super) fn seconds(limits: &Limits, size: u64) -> u64 {
+pub(super) fn time_limit_seconds(limits: &Limits, size: u64) -> u64 {
     let times = size / limits.max_file_bytes.max(1);
     limits.max_parse_seconds.saturating_mul(times + 1)
 }
@@ -123,7 +123,8 @@ impl Request {
             limits: serde_json::from_str(&frame.text()?)?,
             options: serde_json::from_str(&frame.text()?)?,
             size: frame.number()?,
-            ids: IdPass::of_number(frame.number()?).ok_or_else(|| wire::wrong("no such pass"))?,
+            ids: IdPass::from_number(frame.number()?)
+                .ok_or_else(|| wire::invalid_data("no such pass"))?,
         })
     }
 
@@ -137,7 +138,7 @@ impl Request {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
-        let stream = format.stream();
+        let stream = format.stream_parser();
         let out = Call::new(take, stream.is_some());
         let mut input = Input {
             id: &self.id,
@@ -147,8 +148,8 @@ impl Request {
             sha256: "",
             limits: &self.limits,
             options: &self.options,
-            around: &Around::NONE,
-            out: Some(&out),
+            folder_context: &Around::NONE,
+            sink: Some(&out),
             ids: self.ids,
         };
         if let Some(stream) = stream {
@@ -167,12 +168,12 @@ impl Request {
         let size = self.size.min(self.limits.max_file_bytes);
         bytes.reserve_exact(usize::try_from(size).unwrap_or_default().saturating_add(1));
         let read = content.read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(&error))?;
+        read.map_err(|error| from_io_error(&error))?;
         Ok(bytes)
     }
 }
 
-fn too_much() -> Reason {
+fn answer_too_large() -> Reason {
     let limit = MAX_ANSWER_BYTES as u64;
     Reason::TooMuchInside { limit }
 }
@@ -180,28 +181,28 @@ fn too_much() -> Reason {
 fn send_document(document: &ParsedDocument, output: &mut impl Write) -> io::Result<()> {
     document
         .check()
-        .map_err(|_| wire::wrong("no engine takes this document"))?;
-    believe::put(Frame::new(wire::DOCUMENT), document).send(output)
+        .map_err(|_| wire::invalid_data("no engine takes this document"))?;
+    believe::encode_document(Frame::new(wire::DOCUMENT), document).send(output)
 }
 
 /// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
 /// take, the file has failed.
 fn send(parsed: &Parsed, output: &mut impl Write) -> io::Result<()> {
-    let weight = |document: &ParsedDocument| believe::weight(document.bytes());
+    let weight = |document: &ParsedDocument| believe::document_weight(document.bytes());
     let weight: usize = parsed.documents.iter().map(weight).sum();
     if weight > MAX_ANSWER_BYTES || parsed.documents.iter().any(|one| one.check().is_err()) {
-        return reasons::put(Frame::new(wire::FAILED), &too_much()).send(output);
+        return reasons::encode(Frame::new(wire::FAILED), &answer_too_large()).send(output);
     }
     for document in &parsed.documents {
         send_document(document, output)?;
     }
     for found in &parsed.skipped {
         let frame = Frame::new(wire::SKIPPED);
-        believe::put_problem(frame, &found.path, found.line, &found.reason).send(output)?;
+        believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
     }
     for found in &parsed.warnings {
         let frame = Frame::new(wire::WARNING);
-        believe::put_problem(frame, &found.path, found.line, &found.reason).send(output)?;
+        believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
     }
     Frame::new(wire::DONE)
         .number(u64::from(parsed.numbered))

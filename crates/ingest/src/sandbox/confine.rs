@@ -12,7 +12,7 @@ mod calls;
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub(super) use self::linux::{bound, bound_time, shut_in, silence};
+pub(super) use self::linux::{bound, bound_time, redirect_stdio_to_null, shut_in};
 
 /// The most memory of a child, in bytes of address space.
 pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
@@ -73,11 +73,11 @@ pub const LANDLOCK_VERSION: u16 = 6;
 impl Confinement {
     /// True when nothing stands open: every wall is enforced, or what it lacks is closed by another one.
     pub fn is_complete(self) -> bool {
-        self.open().is_empty()
+        self.open_layers().is_empty()
     }
 
     /// The walls with their names.
-    pub fn walls(self) -> [(&'static str, Wall); 3] {
+    pub fn layers(self) -> [(&'static str, Wall); 3] {
         [
             ("resource limits", self.limits),
             ("Landlock", self.landlock),
@@ -86,13 +86,13 @@ impl Confinement {
     }
 
     /// The walls that leave something open, with their names.
-    fn open(self) -> Vec<(&'static str, Wall)> {
+    fn open_layers(self) -> Vec<(&'static str, Wall)> {
         let closed = [
             self.limits == Wall::Enforced,
             self.is_landlock_enough(),
             self.seccomp == Wall::Enforced,
         ];
-        let walls = self.walls().into_iter().zip(closed);
+        let walls = self.layers().into_iter().zip(closed);
         walls
             .filter_map(|(wall, closed)| (!closed).then_some(wall))
             .collect()
@@ -116,12 +116,12 @@ impl Confinement {
             Wall::Missing(_) => format!("{name} missing"),
             Wall::Partial(_) | Wall::Enforced => format!("{name} incomplete"),
         };
-        let gaps: Vec<_> = self.open().into_iter().map(gap).collect();
+        let gaps: Vec<_> = self.open_layers().into_iter().map(gap).collect();
         gaps.join(", ")
     }
 
-    pub(super) fn numbers(self) -> [u64; 3] {
-        self.walls().map(|(_, wall)| wall.number())
+    pub(super) fn to_numbers(self) -> [u64; 3] {
+        self.layers().map(|(_, wall)| wall.number())
     }
 
     /// Nothing where a number says what no child says.
@@ -170,7 +170,7 @@ mod tests {
                 landlock: wall,
                 seccomp: Wall::Enforced,
             };
-            let numbers = confinement.numbers();
+            let numbers = confinement.to_numbers();
             assert_eq!(Confinement::from_numbers(numbers), Some(confinement));
         }
         for wrong in [1, 0xFFFF, 3 << 16, u64::MAX] {

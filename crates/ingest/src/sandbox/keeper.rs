@@ -32,14 +32,14 @@ impl Process {
     }
 
     /// How it ended, if it did.
-    pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
+    pub(super) fn exit_status(&self) -> io::Result<Option<ExitStatus>> {
         self.child().try_wait()
     }
 
     /// Waits until it has ended. The lock is free in between, so that the keeper can kill it.
     pub(super) fn wait(&self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.ended()? {
+            if let Some(status) = self.exit_status()? {
                 return Ok(status);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -47,7 +47,7 @@ impl Process {
     }
 
     /// True when it was killed because its time was over.
-    pub(super) fn was_late(&self) -> bool {
+    pub(super) fn was_overdue(&self) -> bool {
         self.late.load(Ordering::SeqCst)
     }
 
@@ -71,7 +71,7 @@ impl Keeper {
         let (orders, received) = channel();
         std::thread::Builder::new()
             .name("docent-parsers".to_owned())
-            .spawn(move || keep(&received))?;
+            .spawn(move || run_supervisor(&received))?;
         Ok(Self(orders))
     }
 
@@ -96,7 +96,7 @@ impl Keeper {
     }
 }
 
-fn keep(orders: &Receiver<Order>) {
+fn run_supervisor(orders: &Receiver<Order>) {
     let mut watched: Vec<(Arc<Process>, Instant)> = Vec::new();
     loop {
         let next = watched.iter().map(|(_, until)| *until).min();
@@ -113,13 +113,13 @@ fn keep(orders: &Receiver<Order>) {
             Ok(Order::Release(process)) => {
                 watched.retain(|(other, _)| !Arc::ptr_eq(other, &process));
             }
-            Err(RecvTimeoutError::Timeout) => end_the_late(&mut watched),
+            Err(RecvTimeoutError::Timeout) => kill_overdue(&mut watched),
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn end_the_late(watched: &mut Vec<(Arc<Process>, Instant)>) {
+fn kill_overdue(watched: &mut Vec<(Arc<Process>, Instant)>) {
     let now = Instant::now();
     watched.retain(|(process, until)| {
         let late = *until <= now;

@@ -2,29 +2,30 @@
 
 use std::io;
 
-use super::wire::{Frame, Received, wrong};
-use crate::clean::{clean_line, cut};
+use super::wire::{Frame, Received, invalid_data};
+use crate::clean::{clean_line, truncate_chars};
 use crate::error::Reason;
 
 /// The most characters of a text inside a reason: the longest id or field name with room.
 const MAX_CHARS: usize = 1_024;
 
-pub(super) fn put(frame: Frame, reason: &Reason) -> Frame {
+pub(super) fn encode(frame: Frame, reason: &Reason) -> Frame {
     // A reason is plain data, which always becomes JSON; were it not so, the child has broken.
     let text = serde_json::to_string(reason).unwrap_or_else(|_| r#""Crashed""#.to_owned());
     frame.text(&text)
 }
 
-pub(super) fn get(frame: &mut Received) -> io::Result<Reason> {
-    let reason = serde_json::from_str(&frame.text()?).map_err(|_| wrong("no such reason"))?;
-    Ok(cleaned(reason))
+pub(super) fn decode(frame: &mut Received) -> io::Result<Reason> {
+    let reason =
+        serde_json::from_str(&frame.text()?).map_err(|_| invalid_data("no such reason"))?;
+    Ok(sanitize(reason))
 }
 
 /// Words of a child go into reports, so that they are cleaned and cut here once more.
-fn cleaned(mut reason: Reason) -> Reason {
+fn sanitize(mut reason: Reason) -> Reason {
     let clean = |text: &str| {
         let mut words = clean_line(text);
-        cut(&mut words, MAX_CHARS);
+        truncate_chars(&mut words, MAX_CHARS);
         words
     };
     match &mut reason {
@@ -59,9 +60,9 @@ mod tests {
 
     fn there_and_back(reason: &Reason) -> io::Result<Reason> {
         let mut bytes = Vec::new();
-        put(Frame::new(FAILED), reason).send(&mut bytes)?;
+        encode(Frame::new(FAILED), reason).send(&mut bytes)?;
         let mut frame = Received::from(&mut bytes.as_slice())?;
-        let found = get(&mut frame)?;
+        let found = decode(&mut frame)?;
         frame.end()?;
         Ok(found)
     }
@@ -97,7 +98,7 @@ mod tests {
             let mut bytes = Vec::new();
             Frame::new(FAILED).text(text).send(&mut bytes).unwrap();
             let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
-            assert!(get(&mut frame).is_err());
+            assert!(decode(&mut frame).is_err());
         }
     }
 }

@@ -48,7 +48,7 @@ impl Frame {
     }
 
     /// A text that may be missing.
-    pub(super) fn maybe(self, text: Option<&str>) -> Self {
+    pub(super) fn optional_text(self, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.number(1).text(text),
             None => self.number(0),
@@ -60,7 +60,7 @@ impl Frame {
         let fits = u32::try_from(length)
             .ok()
             .filter(|_| length <= MAX_FRAME_BYTES);
-        let length = fits.ok_or_else(|| wrong("the frame is too long"))?;
+        let length = fits.ok_or_else(|| invalid_data("the frame is too long"))?;
         for (place, byte) in self.0.iter_mut().skip(1).zip(length.to_le_bytes()) {
             *place = byte;
         }
@@ -84,10 +84,10 @@ impl Received {
         let [tag, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
         if length > MAX_FRAME_BYTES {
-            return Err(wrong("the frame is too long"));
+            return Err(invalid_data("the frame is too long"));
         }
         let mut bytes = Vec::new();
-        exactly(input, length as u64, &mut bytes)?;
+        read_exactly(input, length as u64, &mut bytes)?;
         Ok(Self { tag, bytes, at: 0 })
     }
 
@@ -103,20 +103,20 @@ impl Received {
     }
 
     pub(super) fn size(&mut self) -> io::Result<usize> {
-        usize::try_from(self.number()?).map_err(|_| wrong("the number is too large"))
+        usize::try_from(self.number()?).map_err(|_| invalid_data("the number is too large"))
     }
 
     pub(super) fn text(&mut self) -> io::Result<String> {
         let length = self.size()?;
         let bytes = self.take(length)?.to_vec();
-        String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))
+        String::from_utf8(bytes).map_err(|_| invalid_data("the text is not UTF-8"))
     }
 
-    pub(super) fn maybe(&mut self) -> io::Result<Option<String>> {
+    pub(super) fn optional_text(&mut self) -> io::Result<Option<String>> {
         match self.number()? {
             0 => Ok(None),
             1 => self.text().map(Some),
-            _ => Err(wrong("neither there nor missing")),
+            _ => Err(invalid_data("neither there nor missing")),
         }
     }
 
@@ -125,7 +125,7 @@ impl Received {
         if self.at == self.bytes.len() {
             Ok(())
         } else {
-            Err(wrong("the frame goes on"))
+            Err(invalid_data("the frame goes on"))
         }
     }
 
@@ -133,14 +133,18 @@ impl Received {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let taken = rest
             .get(..count)
-            .ok_or_else(|| wrong("the frame ends early"))?;
+            .ok_or_else(|| invalid_data("the frame ends early"))?;
         self.at += count;
         Ok(taken)
     }
 }
 
 /// Appends exactly so many bytes, or fails.
-pub(super) fn exactly(input: &mut impl Read, count: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn read_exactly(
+    input: &mut impl Read,
+    count: u64,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
     let got = input.take(count).read_to_end(bytes)?;
     if got as u64 == count {
         Ok(())
@@ -149,7 +153,7 @@ pub(super) fn exactly(input: &mut impl Read, count: u64, bytes: &mut Vec<u8>) ->
     }
 }
 
-pub(super) fn wrong(what: &'static str) -> io::Error {
+pub(super) fn invalid_data(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
@@ -157,18 +161,18 @@ pub(super) fn wrong(what: &'static str) -> io::Error {
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// In place of a length: the rest does not come.
-const NO_MORE: u32 = u32::MAX;
+const ABORT_MARK: u32 = u32::MAX;
 
 /// Sends a piece of a file; an empty one ends it.
-pub(super) fn put_chunk(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
-    let length = u32::try_from(bytes.len()).map_err(|_| wrong("the chunk is too long"))?;
+pub(super) fn write_chunk(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(|_| invalid_data("the chunk is too long"))?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(bytes)
 }
 
 /// Says that the rest of a file does not come.
-pub(super) fn put_no_more(out: &mut impl Write) -> io::Result<()> {
-    out.write_all(&NO_MORE.to_le_bytes())
+pub(super) fn write_abort(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&ABORT_MARK.to_le_bytes())
 }
 
 /// The file that follows a request, out of its chunks.
@@ -204,7 +208,7 @@ impl<R: Read> Read for Chunks<'_, R> {
             let mut length = [0; 4];
             self.from.read_exact(&mut length)?;
             match u32::from_le_bytes(length) {
-                NO_MORE => (self.ended, self.broken) = (true, true),
+                ABORT_MARK => (self.ended, self.broken) = (true, true),
                 0 => self.ended = true,
                 length => self.left = length as usize,
             }
@@ -233,10 +237,10 @@ mod tests {
     fn files_come_back_out_of_their_chunks() {
         let mut bytes = Vec::new();
         for chunk in ["some ", "of it", ""] {
-            put_chunk(chunk.as_bytes(), &mut bytes).unwrap();
+            write_chunk(chunk.as_bytes(), &mut bytes).unwrap();
         }
-        put_chunk(b"lost", &mut bytes).unwrap();
-        put_no_more(&mut bytes).unwrap();
+        write_chunk(b"lost", &mut bytes).unwrap();
+        write_abort(&mut bytes).unwrap();
         let mut from = bytes.as_slice();
         let mut text = String::new();
         Chunks::new(&mut from).read_to_string(&mut text).unwrap();
@@ -262,16 +266,16 @@ mod tests {
             Frame::new(DONE)
                 .number(7)
                 .text("ü")
-                .maybe(None)
-                .maybe(Some("")),
+                .optional_text(None)
+                .optional_text(Some("")),
         );
         let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
         assert_eq!((frame.tag, frame.len()), (DONE, bytes.len()));
         assert_eq!(frame.number().unwrap(), 7);
         assert_eq!(frame.text().unwrap(), "ü");
         assert!(frame.end().is_err());
-        assert_eq!(frame.maybe().unwrap(), None);
-        assert_eq!(frame.maybe().unwrap().as_deref(), Some(""));
+        assert_eq!(frame.optional_text().unwrap(), None);
+        assert_eq!(frame.optional_text().unwrap().as_deref(), Some(""));
         assert!(frame.end().is_ok());
         assert!(frame.number().is_err());
     }

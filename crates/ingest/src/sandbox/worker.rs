@@ -13,7 +13,7 @@ use crate::reader_field::ParsedDocument;
 use super::believe::Answer;
 use super::confine::Confinement;
 use super::keeper::{Keeper, Process};
-use super::wire::{self, Frame, Received, wrong};
+use super::wire::{self, Frame, Received, invalid_data};
 use super::{Sandbox, child, reasons};
 use crate::content::Content;
 use crate::error::Reason;
@@ -49,8 +49,8 @@ impl Task<'_> {
             .number(input.ids.number()))
     }
 
-    fn time(&self) -> Duration {
-        Duration::from_secs(child::seconds(self.input.limits, self.size))
+    fn time_limit(&self) -> Duration {
+        Duration::from_secs(child::time_limit_seconds(self.input.limits, self.size))
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) trait Take {
     fn take(&mut self, document: ParsedDocument) -> bool;
 
     /// Hands on what was taken, however long that takes; false when no more is wanted.
-    fn hand_on(&mut self) -> bool;
+    fn flush(&mut self) -> bool;
 }
 
 #[derive(Debug)]
@@ -81,13 +81,13 @@ impl Worker {
         let process = Arc::new(Process::new(child));
         let (Some(to), Some(from), Some(complaints)) = (to, from, complaints) else {
             process.kill();
-            return Err(wrong("the child has no pipes"));
+            return Err(invalid_data("the child has no pipes"));
         };
         let mut worker = Self {
             process,
             to,
             from: BufReader::new(from),
-            complaint: listen(complaints)?,
+            complaint: capture_stderr(complaints)?,
             confinement: Confinement::default(),
             files: 0,
         };
@@ -104,11 +104,11 @@ impl Worker {
     fn hello(&mut self) -> io::Result<Confinement> {
         let mut frame = Received::from(&mut self.from)?;
         if frame.tag != wire::HELLO {
-            return Err(wrong("the child says no hello"));
+            return Err(invalid_data("the child says no hello"));
         }
         let numbers = [frame.number()?, frame.number()?, frame.number()?];
         frame.end()?;
-        Confinement::from_numbers(numbers).ok_or_else(|| wrong("no such walls"))
+        Confinement::from_numbers(numbers).ok_or_else(|| invalid_data("no such walls"))
     }
 
     pub(super) fn confinement(&self) -> Confinement {
@@ -121,7 +121,7 @@ impl Worker {
     }
 
     pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.process.ended(), Ok(None))
+        matches!(self.process.exit_status(), Ok(None))
     }
 
     /// Gives a file to the child. An answer leaves the child ready for the next file; a failure has ended it.
@@ -134,7 +134,7 @@ impl Worker {
     ) -> Result<Result<Parsed, Reason>, Reason> {
         self.files += 1;
         let process = self.process.clone();
-        let mut clock = Clock::start(keeper, &process, task.time());
+        let mut clock = Clock::start(keeper, &process, task.time_limit());
         let answered = AtomicBool::new(false);
         let (to, from) = (&mut self.to, &mut self.from);
         let request = task.request();
@@ -142,7 +142,7 @@ impl Worker {
             let request = request?;
             let send = || send(request, content, to, &answered);
             let sending = std::thread::Builder::new().spawn_scoped(scope, send)?;
-            let answer = answer(task, from, &mut clock, take);
+            let answer = receive_response(task, from, &mut clock, take);
             answered.store(true, Ordering::Release);
             if let Err(error) = &answer
                 && error.kind() != io::ErrorKind::UnexpectedEof
@@ -155,10 +155,10 @@ impl Worker {
         });
         let answer = answer.map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => Reason::Gone,
-            _ => self.end(&error, task),
+            _ => self.failure_reason(&error, task),
         });
         keeper.release(&self.process);
-        match content.failed() {
+        match content.failure() {
             Some(reason) => answer.map(|_| Err(reason.clone())),
             None => answer,
         }
@@ -169,7 +169,7 @@ impl Worker {
     }
 
     /// Waits until the child is gone and says why it failed.
-    fn end(&mut self, error: &io::Error, task: &Task<'_>) -> Reason {
+    fn failure_reason(&mut self, error: &io::Error, task: &Task<'_>) -> Reason {
         // A child that talks nonsense is ended; one that fell silent is dying or will be killed for it.
         if error.kind() == io::ErrorKind::InvalidData {
             self.process.kill();
@@ -181,9 +181,9 @@ impl Worker {
         let said = self.complaint.recv_timeout(Duration::from_secs(1));
         let said = said.unwrap_or_default();
         // The system itself kills with signal 9 when all memory is used up; by us it is lateness.
-        if self.process.was_late() || signal == Some(Signal::CpuTime) {
+        if self.process.was_overdue() || signal == Some(Signal::CpuTime) {
             Reason::TooSlow {
-                seconds: task.time().as_secs(),
+                seconds: task.time_limit().as_secs(),
             }
         } else if said.contains(OUT_OF_MEMORY) || signal == Some(Signal::Kill) {
             Reason::out_of_memory()
@@ -212,34 +212,34 @@ fn send(
     while !answered.load(Ordering::Acquire) {
         match content.read(&mut buffer) {
             Ok(0) => {
-                wire::put_chunk(&[], to)?;
+                wire::write_chunk(&[], to)?;
                 return to.flush();
             }
-            Ok(count) => wire::put_chunk(buffer.get(..count).unwrap_or_default(), to)?,
+            Ok(count) => wire::write_chunk(buffer.get(..count).unwrap_or_default(), to)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    wire::put_no_more(to)?;
+    wire::write_abort(to)?;
     to.flush()
 }
 
 /// Takes what a child answers. An interruption means that nobody wants more.
-fn answer(
+fn receive_response(
     task: &Task<'_>,
     from: &mut BufReader<ChildStdout>,
     clock: &mut Clock<'_>,
     take: &mut dyn Take,
 ) -> io::Result<Result<Parsed, Reason>> {
-    let mut answer = Answer::to(task.input, task.format.stream().is_some());
+    let mut answer = Answer::for_input(task.input, task.format.stream_parser().is_some());
     loop {
         let mut frame = Received::from(from)?;
         match frame.tag {
             wire::DOCUMENT => {
                 if take.take(answer.document(&mut frame)?) {
-                    clock.stop();
-                    let is_wanted = take.hand_on();
-                    clock.go_on();
+                    clock.pause();
+                    let is_wanted = take.flush();
+                    clock.resume();
                     if !is_wanted {
                         return Err(io::ErrorKind::Interrupted.into());
                     }
@@ -250,14 +250,14 @@ fn answer(
             wire::DONE => {
                 let numbered = frame.number()? == 1;
                 frame.end()?;
-                return Ok(Ok(answer.done(numbered)));
+                return Ok(Ok(answer.finish(numbered)));
             }
             wire::FAILED => {
-                let reason = reasons::get(&mut frame)?;
+                let reason = reasons::decode(&mut frame)?;
                 frame.end()?;
                 return Ok(Err(reason));
             }
-            _ => return Err(wrong("no such frame")),
+            _ => return Err(invalid_data("no such frame")),
         }
     }
 }
@@ -278,16 +278,16 @@ impl<'a> Clock<'a> {
             left,
             since: None,
         };
-        clock.go_on();
+        clock.resume();
         clock
     }
 
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         self.keeper.watch(self.process, self.left);
         self.since = Some(Instant::now());
     }
 
-    fn stop(&mut self) {
+    fn pause(&mut self) {
         if let Some(since) = self.since.take() {
             self.keeper.release(self.process);
             self.left = self.left.saturating_sub(since.elapsed());
@@ -296,7 +296,7 @@ impl<'a> Clock<'a> {
 }
 
 /// Reads what a child complains about, so that it never waits for a reader, and keeps the end of it.
-fn listen(mut from: ChildStderr) -> io::Result<Receiver<String>> {
+fn capture_stderr(mut from: ChildStderr) -> io::Result<Receiver<String>> {
     let (said, heard) = sync_channel(1);
     let listen = move || {
         let mut kept: Vec<u8> = Vec::new();

@@ -114,11 +114,11 @@ impl<'a> Compound<'a> {
         if entry.size >= self.mini_cutoff {
             return self.chain(entry.start, entry.size);
         }
-        self.small_stream(entry)
+        self.mini_stream(entry)
     }
 
     /// Small streams share sectors of the root's own stream, 64 bytes a piece.
-    fn small_stream(&self, entry: &Entry) -> Option<Vec<u8>> {
+    fn mini_stream(&self, entry: &Entry) -> Option<Vec<u8>> {
         const PIECE: usize = 64;
         let root = self.entries.first()?;
         let pieces = self.chain(root.start, root.size)?;

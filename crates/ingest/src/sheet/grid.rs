@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Number, Value as Raw};
 
-use crate::clean::{clean_line, cut};
-use crate::columns::{UniqueNames, put_moment};
-use crate::dates::{Moment, from_millis};
+use crate::clean::{clean_line, truncate_chars};
+use crate::columns::{UniqueNames, put_date_and_time};
+use crate::dates::{Moment, from_epoch_millis};
 use crate::digest::sha256;
-use crate::entry::{percent_encode, shorten};
+use crate::entry::{percent_encode, truncate_id};
 use crate::error::Reason;
 use crate::format::{Input, Parsed};
 use crate::limits::Limits;
 use crate::reader_column::MOST_ABOVE;
 use crate::reader_field::{self, ReaderField};
-use crate::record_ids::{UniqueIds, twice};
+use crate::record_ids::{UniqueIds, two_pass};
 use crate::records::{Place, Records};
 use crate::text::{file_id, title_from_name};
 
@@ -52,7 +52,7 @@ pub(super) fn from_serial(serial: f64, is_1904: bool) -> Cell {
     let seconds = ((serial - TO_1970) * DAY / 1_000.0).round();
     let plausible = seconds.abs() < 1e12;
     let moment = plausible
-        .then(|| from_millis(seconds as i64 * 1_000))
+        .then(|| from_epoch_millis(seconds as i64 * 1_000))
         .flatten();
     moment.map_or(Cell::Number(serial), Cell::Moment)
 }
@@ -76,7 +76,7 @@ impl Cell {
         }
     }
 
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display(&self) -> String {
         match self {
             Self::Text(text) => clean_line(text),
             Self::Number(number) => number.to_string(),
@@ -89,7 +89,7 @@ impl Cell {
     }
 
     /// Text as text, and whatever else as something that is no text.
-    fn as_written(&self) -> Raw {
+    fn reader_value(&self) -> Raw {
         match self {
             Self::Text(text) => Raw::String(text.clone()),
             Self::Number(_) | Self::Bool(_) | Self::Moment(_) => Raw::Bool(false),
@@ -98,7 +98,7 @@ impl Cell {
 
     fn put(self, name: &str, keys: &mut Map<String, Raw>) {
         let value = match self {
-            Self::Moment(moment) => return put_moment(keys, name, moment),
+            Self::Moment(moment) => return put_date_and_time(keys, name, moment),
             Self::Text(text) => Raw::String(text),
             Self::Bool(flag) => Raw::Bool(flag),
             Self::Number(number) => as_number(number),
@@ -153,11 +153,11 @@ impl<'a> Book<'a> {
     /// Begins the next sheet, or says that there are too many.
     pub(super) fn begin(&mut self, name: &str) -> bool {
         if self.sheets.len() >= MOST_SHEETS {
-            self.problem(name, damaged_list());
+            self.report_problem(name, damaged_list());
             return false;
         }
         let mut name = clean_line(name);
-        cut(&mut name, self.limits.max_name_chars);
+        truncate_chars(&mut name, self.limits.max_name_chars);
         // Rows are called after their sheet, and two names may be one once they are cleaned and cut.
         let is_taken = |name: &str| self.sheets.iter().any(|sheet| sheet.name == name);
         if is_taken(&name) {
@@ -209,7 +209,7 @@ impl<'a> Book<'a> {
     /// Cells of the current sheet that could not be read or kept, one of which may have named its readers.
     pub(super) fn lose_cells(&mut self, sheet: &str, reason: Reason) {
         self.mark_lost_cells();
-        self.problem(sheet, reason);
+        self.report_problem(sheet, reason);
     }
 
     /// The same where it is not worth a line of the report.
@@ -220,7 +220,7 @@ impl<'a> Book<'a> {
     }
 
     /// Something about a sheet that the owner should know; each is said once.
-    pub(super) fn problem(&mut self, sheet: &str, reason: Reason) {
+    pub(super) fn report_problem(&mut self, sheet: &str, reason: Reason) {
         let problem = (clean_line(sheet), reason);
         if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -237,7 +237,7 @@ impl<'a> Book<'a> {
             sheet.sort();
         }
         self.sheets.retain(|sheet| !sheet.rows.is_empty());
-        twice(input, |input| self.documents(input, readers))
+        two_pass(input, |input| self.documents(input, readers))
     }
 
     fn documents(&self, input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
@@ -294,13 +294,13 @@ fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool
     let mut readers = Vec::new();
     let mut taken = UniqueNames::default();
     for (column, cell) in &head.cells {
-        let name = cell.shown();
-        if records.reader_keys().concern(&name) {
+        let name = cell.display();
+        if records.reader_keys().covers_key(&name) {
             readers.push((*column, name));
             names.insert(*column, None);
             continue;
         }
-        names.insert(*column, Some(taken.free(&name)));
+        names.insert(*column, Some(taken.make_unique(&name)));
     }
     let has_keys = !sole && have_keys(rows.clone(), &names);
     for row in rows {
@@ -310,8 +310,8 @@ fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool
         let mut keys = keys_of(row, &names);
         for (column, name) in &readers {
             let cell = row.cells.iter().find(|(at, _)| at == column);
-            let value = cell.map_or(Raw::Null, |(_, cell)| cell.as_written());
-            reader_field::put(&mut keys, name, value);
+            let value = cell.map_or(Raw::Null, |(_, cell)| cell.reader_value());
+            reader_field::insert_keeping_duplicates(&mut keys, name, value);
         }
         let key = if has_keys { id_of(&keys) } else { None };
         let place = Place::Table {
@@ -335,7 +335,7 @@ fn keys_of(row: &Row, names: &Names) -> Map<String, Raw> {
             Some(None) => {}
             None => cell
                 .clone()
-                .put(&format!("column {}", letters(*column)), &mut keys),
+                .put(&format!("column {}", column_letters(*column)), &mut keys),
         }
     }
     keys
@@ -343,7 +343,7 @@ fn keys_of(row: &Row, names: &Names) -> Map<String, Raw> {
 
 /// Whether every row of a sheet calls itself something, and no two alike.
 fn have_keys<'r>(mut rows: impl Iterator<Item = &'r Row>, names: &Names) -> bool {
-    let mut unique = UniqueIds::of_table();
+    let mut unique = UniqueIds::for_table();
     rows.all(|row| id_of(&keys_of(row, names)).is_some_and(|id| unique.add(&id).is_ok()))
 }
 
@@ -360,7 +360,7 @@ fn id_of(keys: &Map<String, Raw>) -> Option<String> {
 }
 
 /// The name of a column as spreadsheets show it.
-fn letters(column: u32) -> String {
+fn column_letters(column: u32) -> String {
     let mut letters = Vec::new();
     let mut left = column;
     loop {
@@ -383,7 +383,7 @@ fn add_lines(
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
     for row in &sheet.rows {
-        let cells: Vec<_> = row.cells.iter().map(|(_, cell)| cell.shown()).collect();
+        let cells: Vec<_> = row.cells.iter().map(|(_, cell)| cell.display()).collect();
         text.push_str(&cells.join(" | "));
         text.push('\n');
         // A character has at most four bytes, so this is never too early.
@@ -403,7 +403,7 @@ fn add_lines(
             input.id,
             percent_encode(sheet.name.as_bytes())
         );
-        let id = DocId::parse(&shorten(id)).map_err(|error| Reason::BadId {
+        let id = DocId::parse(&truncate_id(id)).map_err(|error| Reason::BadId {
             why: error.to_string(),
         })?;
         (
@@ -411,7 +411,7 @@ fn add_lines(
             clean_line(&format!("{}, {}", title_from_name(input), sheet.name)),
         )
     };
-    cut(&mut title, input.limits.max_title_chars);
+    truncate_chars(&mut title, input.limits.max_title_chars);
     let document = Document {
         id,
         title,

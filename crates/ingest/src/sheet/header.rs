@@ -19,23 +19,23 @@ pub(super) struct SheetLayout {
 impl Row {
     fn names_readers(&self, readers: &ReaderKeys) -> bool {
         let mut cells = self.cells.iter();
-        cells.any(|(_, cell)| is_readers_field(&cell.shown(), readers))
+        cells.any(|(_, cell)| is_readers_field(&cell.display(), readers))
     }
 
     /// Whether a row below the header names the readers' field outside of its column, as the header of another
     /// table does. Whose readers stand where in the rows below it, nobody knows.
     pub(super) fn is_other_header(&self, names: &Names, readers: &ReaderKeys) -> bool {
         let is_readers = |column: &u32| matches!(names.get(column), Some(None));
-        readers.are_set()
+        readers.is_configured()
             && (self.cells.iter()).any(|(column, cell)| {
-                !is_readers(column) && is_readers_field(&cell.shown(), readers)
+                !is_readers(column) && is_readers_field(&cell.display(), readers)
             })
     }
 }
 
 impl Sheet {
     pub(super) fn layout(&self, readers: &ReaderKeys) -> SheetLayout {
-        if !readers.are_set() {
+        if !readers.is_configured() {
             return SheetLayout {
                 header: self.table_header(),
                 hides_readers: false,
@@ -44,7 +44,7 @@ impl Sheet {
         let wide = |row: &Row| row.cells.len() > 1;
         let titles = self.rows.iter().take(MOST_ABOVE + 1).position(wide);
         let top: Vec<Vec<String>> = (self.rows.iter().take(MOST_ABOVE + 2))
-            .map(|row| row.cells.iter().map(|(_, cell)| cell.shown()).collect())
+            .map(|row| row.cells.iter().map(|(_, cell)| cell.display()).collect())
             .collect();
         let top: Vec<Vec<&str>> = (top.iter())
             .map(|row| row.iter().map(String::as_str).collect())

@@ -23,7 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "spreadsheet",
     extensions: &["xls"],
     // What is a package is known by what is in it.
-    begins: is_compound,
+    has_signature: is_compound,
     parse: parse_bare,
 };
 
@@ -44,7 +44,7 @@ fn parse_bare(input: &Input<'_>) -> Result<Parsed, Reason> {
 pub(crate) fn parse(input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
     let mut book = Book::new(input.limits);
     if is_package(input.bytes) {
-        let package = package::measured(input.bytes, input.limits)?;
+        let package = package::measure(input.bytes, input.limits)?;
         match package.kind {
             package::Kind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
             package::Kind::Ods => ods::read(input.bytes, &mut book)?,

@@ -86,7 +86,7 @@ struct Cursor {
     row_bytes: u64,
     cell: Option<Open>,
     /// How many elements deep the reader stands in a comment or a drawing, whose text is not the cell's.
-    aside: u32,
+    ignored_depth: u32,
 }
 
 /// A cell between its tags.
@@ -99,8 +99,8 @@ struct Open {
 
 impl Cursor {
     fn open(&mut self, start: &BytesStart<'_>, book: &mut Book<'_>) -> bool {
-        if self.aside > 0 {
-            self.aside += 1;
+        if self.ignored_depth > 0 {
+            self.ignored_depth += 1;
             return true;
         }
         match start.name().as_ref() {
@@ -112,18 +112,18 @@ impl Cursor {
             }
             "table:table-row" => {
                 self.column = 0;
-                self.rows = repeats(start, "table:number-rows-repeated").min(MOST_ROWS);
+                self.rows = repeat_count(start, "table:number-rows-repeated").min(MOST_ROWS);
             }
             "table:table-cell" | "table:covered-table-cell" if self.in_sheet => {
                 self.cell = Some(Open {
-                    columns: repeats(start, "table:number-columns-repeated").min(MOST_COLUMNS),
+                    columns: repeat_count(start, "table:number-columns-repeated").min(MOST_COLUMNS),
                     value: typed(start),
                     text: String::new(),
                     paragraphs: 0,
                 });
             }
             "office:annotation" | "draw:frame" | "draw:custom-shape" | "table:shapes" => {
-                self.aside = 1;
+                self.ignored_depth = 1;
             }
             "text:p" | "text:h" => {
                 if let Some(cell) = &mut self.cell {
@@ -143,7 +143,7 @@ impl Cursor {
 
     fn text(&mut self, text: &str) -> bool {
         if let Some(cell) = &mut self.cell
-            && self.aside == 0
+            && self.ignored_depth == 0
             && cell.paragraphs > 0
         {
             cell.text.push_str(text);
@@ -152,8 +152,8 @@ impl Cursor {
     }
 
     fn close(&mut self, name: &str, book: &mut Book<'_>) -> bool {
-        if self.aside > 0 {
-            self.aside -= 1;
+        if self.ignored_depth > 0 {
+            self.ignored_depth -= 1;
             return true;
         }
         match name {
@@ -221,14 +221,14 @@ fn typed(start: &BytesStart<'_>) -> Option<Cell> {
         )),
         "date" => {
             let text = attribute(start, "office:date-value")?;
-            let moment = dates::read(&text, Order::YearFirst);
+            let moment = dates::parse_in_order(&text, Order::YearFirst);
             Some(moment.map_or(Cell::Text(text), Cell::Moment))
         }
         _ => None,
     }
 }
 
-fn repeats(start: &BytesStart<'_>, name: &str) -> u32 {
+fn repeat_count(start: &BytesStart<'_>, name: &str) -> u32 {
     let count = attribute(start, name).and_then(|text| text.parse().ok());
     count.unwrap_or(1).max(1)
 }

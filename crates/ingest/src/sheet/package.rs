@@ -37,7 +37,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Package<'_>, Reason> {
 }
 
 /// Unpacks everything and keeps nothing.
-pub(super) fn measured(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason> {
+pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason> {
     let limit = limits.max_unpacked_bytes;
     let mut package = open(bytes)?;
     if package.len() > MOST_PARTS {
@@ -46,7 +46,9 @@ pub(super) fn measured(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason
     let kind = kind(&mut package)?;
     let mut announced = 0_u64;
     for at in 0..package.len() {
-        let part = package.by_index_raw(at).map_err(|error| refused(&error))?;
+        let part = package
+            .by_index_raw(at)
+            .map_err(|error| zip_error(&error))?;
         announced = announced.saturating_add(part.size());
         if part.encrypted() {
             return Err(Reason::Encrypted);
@@ -80,7 +82,7 @@ pub(super) fn measured(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason
     Ok(Measured { kind })
 }
 
-fn refused(error: &ZipError) -> Reason {
+fn zip_error(error: &ZipError) -> Reason {
     match error {
         ZipError::InvalidPassword => Reason::Encrypted,
         _ => damaged("zip package"),

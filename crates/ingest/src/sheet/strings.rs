@@ -10,13 +10,13 @@ use super::xls::Stream;
 const MOST_STRINGS: usize = 4_000_000;
 
 /// A text with its length in one byte.
-pub(super) fn short(data: &[u8]) -> Option<String> {
+pub(super) fn short_string(data: &[u8]) -> Option<String> {
     let (length, wide) = (usize::from(*data.first()?), data.get(1)? & 1 != 0);
     Some(decode(data.get(2..)?, length, wide))
 }
 
 /// A text with its length in two bytes.
-pub(super) fn long(data: &[u8]) -> Option<String> {
+pub(super) fn long_string(data: &[u8]) -> Option<String> {
     let length = usize::from(u16_at(data, 0)?);
     if length == 0 {
         return Some(String::new());
@@ -26,7 +26,11 @@ pub(super) fn long(data: &[u8]) -> Option<String> {
 }
 
 /// A text from before Unicode, its length in `size` bytes.
-pub(super) fn old(data: &[u8], size: usize, encoding: &'static Encoding) -> Option<String> {
+pub(super) fn legacy_string(
+    data: &[u8],
+    size: usize,
+    encoding: &'static Encoding,
+) -> Option<String> {
     let length = match size {
         1 => usize::from(*data.first()?),
         _ => usize::from(u16_at(data, 0)?),
@@ -51,7 +55,7 @@ fn decode(data: &[u8], length: usize, wide: bool) -> String {
 }
 
 /// The table of shared strings: the record it begins in and those that continue it.
-pub(super) fn shared<'a>(first: &'a [u8], records: &mut Stream<'a>) -> Vec<String> {
+pub(super) fn shared_strings<'a>(first: &'a [u8], records: &mut Stream<'a>) -> Vec<String> {
     const CONTINUE: u16 = 0x003C;
     let mut parts = vec![first.get(8..).unwrap_or_default()];
     while records.peek() == Some(CONTINUE) {

@@ -162,9 +162,9 @@ fn what_is_unpacked_is_bounded() {
         max_unpacked_bytes,
         ..Limits::default()
     };
-    assert!(package::measured(&bytes, &limits(unpacked)).is_ok());
+    assert!(package::measure(&bytes, &limits(unpacked)).is_ok());
     let code = |bytes: &[u8], limits: &Limits| {
-        package::measured(bytes, limits)
+        package::measure(bytes, limits)
             .map(drop)
             .map_err(|r| r.code())
     };

@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     let mut left = stream.len();
     for sheet in &workbook.sheets {
         if sheet.hidden {
-            book.problem(&sheet.name, Reason::Hidden);
+            book.report_problem(&sheet.name, Reason::Hidden);
             continue;
         }
         if !sheet.is_worksheet {
@@ -142,7 +142,7 @@ impl Workbook {
                 0x041E => formats.extend(workbook.format(record.data)),
                 0x00E0 => style_formats.push(u16_at(record.data, 2).unwrap_or(0)),
                 0x0085 => workbook.sheets.extend(workbook.sheet_entry(record.data)),
-                0x00FC => workbook.strings = strings::shared(record.data, &mut records),
+                0x00FC => workbook.strings = strings::shared_strings(record.data, &mut records),
                 END => break,
                 _ => {}
             }
@@ -151,7 +151,7 @@ impl Workbook {
             .into_iter()
             .map(|number| {
                 let own = formats.get(&number).copied();
-                own.unwrap_or_else(|| built_in(number))
+                own.unwrap_or_else(|| built_in_number_kind(number))
             })
             .collect();
         Ok(workbook)
@@ -159,18 +159,18 @@ impl Workbook {
 
     fn format(&self, data: &[u8]) -> Option<(u16, Meaning)> {
         let text = if self.is_unicode {
-            strings::long(data.get(2..)?)?
+            strings::long_string(data.get(2..)?)?
         } else {
-            strings::old(data.get(2..)?, 1, self.encoding)?
+            strings::legacy_string(data.get(2..)?, 1, self.encoding)?
         };
-        Some((u16_at(data, 0)?, meaning(&text)))
+        Some((u16_at(data, 0)?, number_kind(&text)))
     }
 
     fn sheet_entry(&self, data: &[u8]) -> Option<SheetEntry> {
         let name = if self.is_unicode {
-            strings::short(data.get(6..)?)?
+            strings::short_string(data.get(6..)?)?
         } else {
-            strings::old(data.get(6..)?, 1, self.encoding)?
+            strings::legacy_string(data.get(6..)?, 1, self.encoding)?
         };
         Some(SheetEntry {
             name,
@@ -197,7 +197,9 @@ impl Workbook {
                 }
                 // Charts inside a sheet have cells of their own.
                 _ if depth != 1 => {}
-                0x0006 => waiting = at(record.data).filter(|_| is_text_result(record.data)),
+                0x0006 => {
+                    waiting = cell_position(record.data).filter(|_| is_text_result(record.data))
+                }
                 0x0207 => {
                     let text = self.text(record.data);
                     if let (Some((row, column)), Some(text)) = (waiting.take(), text)
@@ -218,12 +220,12 @@ impl Workbook {
     /// Puts the cells of a record; false when no more fit.
     fn put_cells(&self, record: &Record<'_>, book: &mut Book<'_>) -> bool {
         let data = record.data;
-        let Some((row, column)) = at(data) else {
+        let Some((row, column)) = cell_position(data) else {
             return true;
         };
         let cell = match record.kind {
             0x0203 => f64_at(data, 6).map(|number| self.number(number, style(data, 4))),
-            0x027E => u32_at(data, 6).map(|packed| self.number(unpacked(packed), style(data, 4))),
+            0x027E => u32_at(data, 6).map(|packed| self.number(decode_rk(packed), style(data, 4))),
             0x00FD => u32_at(data, 6).and_then(|at| {
                 let text = self.strings.get(usize::try_from(at).ok()?)?;
                 Some(Cell::Text(text.clone()))
@@ -236,7 +238,7 @@ impl Workbook {
                 (Some(value), Some(0)) => Some(Cell::Bool(*value != 0)),
                 _ => None,
             },
-            0x0006 => self.result(data),
+            0x0006 => self.formula_result(data),
             0x00BD => {
                 // Pairs of style and number between the first column and the last.
                 let pairs = data
@@ -244,7 +246,7 @@ impl Workbook {
                     .unwrap_or_default();
                 let pairs = pairs.chunks_exact(6);
                 return (column..).zip(pairs).all(|(column, pair)| {
-                    let number = u32_at(pair, 2).map(unpacked);
+                    let number = u32_at(pair, 2).map(decode_rk);
                     let cell = number.map(|number| self.number(number, style(pair, 0)));
                     cell.is_none_or(|cell| book.put(row, column, cell))
                 });
@@ -259,14 +261,14 @@ impl Workbook {
 
     fn text(&self, data: &[u8]) -> Option<String> {
         if self.is_unicode {
-            strings::long(data)
+            strings::long_string(data)
         } else {
-            strings::old(data, 2, self.encoding)
+            strings::legacy_string(data, 2, self.encoding)
         }
     }
 
     /// What a formula gave when the file was saved.
-    fn result(&self, data: &[u8]) -> Option<Cell> {
+    fn formula_result(&self, data: &[u8]) -> Option<Cell> {
         if u16_at(data, 12)? != 0xFFFF {
             return Some(self.number(f64_at(data, 6)?, style(data, 4)));
         }
@@ -282,7 +284,7 @@ impl Workbook {
     }
 }
 
-fn at(data: &[u8]) -> Option<(u32, u32)> {
+fn cell_position(data: &[u8]) -> Option<(u32, u32)> {
     Some((u16_at(data, 0)?.into(), u16_at(data, 2)?.into()))
 }
 
@@ -295,7 +297,7 @@ fn is_text_result(data: &[u8]) -> bool {
 }
 
 /// A number in four bytes: the upper half of a float or a whole number, perhaps a hundred times too large.
-fn unpacked(packed: u32) -> f64 {
+fn decode_rk(packed: u32) -> f64 {
     let number = if packed & 2 != 0 {
         f64::from(packed.cast_signed() >> 2)
     } else {
@@ -309,7 +311,7 @@ fn unpacked(packed: u32) -> f64 {
 }
 
 /// The formats that every workbook has without saying so.
-fn built_in(number: u16) -> Meaning {
+fn built_in_number_kind(number: u16) -> Meaning {
     match number {
         14..=22 | 27..=36 | 45 | 47 | 50..=58 => Meaning::Moment,
         46 => Meaning::Duration,
@@ -319,7 +321,7 @@ fn built_in(number: u16) -> Meaning {
 
 /// What a format such as `dd.mm.yyyy` or `[h]:mm` makes of a number: days and hours stand for themselves
 /// outside quotes and brackets.
-fn meaning(format: &str) -> Meaning {
+fn number_kind(format: &str) -> Meaning {
     let mut chars = format.split(';').next().unwrap_or_default().chars();
     while let Some(c) = chars.next() {
         match c {

@@ -28,14 +28,14 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     for sheet in sheets {
         // A sheet is asked for by its name, and the first of two would come twice, even where it is hidden.
         if !names.insert(sheet.name.clone()) {
-            book.problem(&sheet.name, same_name());
+            book.report_problem(&sheet.name, same_name());
             continue;
         }
         if sheet.typ != SheetType::WorkSheet {
             continue;
         }
         if sheet.visible != SheetVisible::Visible {
-            book.problem(&sheet.name, Reason::Hidden);
+            book.report_problem(&sheet.name, Reason::Hidden);
             continue;
         }
         if !book.begin(&sheet.name) {
@@ -54,7 +54,7 @@ fn same_name() -> Reason {
 
 fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, book: &mut Book<'_>) {
     let Ok(mut cells) = workbook.worksheet_cells_reader(name) else {
-        return book.problem(name, damaged("sheet"));
+        return book.report_problem(name, damaged("sheet"));
     };
     let mut bad = 0;
     loop {
@@ -99,7 +99,7 @@ fn convert(value: &DataRef<'_>, is_1904: bool) -> Option<Cell> {
             Some(text_of_duration(moment.as_f64()))
         }
         DataRef::DateTime(moment) => Some(from_serial(moment.as_f64(), is_1904)),
-        DataRef::DateTimeIso(text) => Some(match dates::read(text, Order::YearFirst) {
+        DataRef::DateTimeIso(text) => Some(match dates::parse_in_order(text, Order::YearFirst) {
             Some(moment) => Cell::Moment(moment),
             None => Cell::Text(text.clone()),
         }),

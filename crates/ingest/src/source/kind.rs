@@ -58,9 +58,11 @@ impl Source {
     fn known_kind(&self, entry: &Entry, extension: &str) -> Result<&'static str, Reason> {
         let (mut file, _) = self.open_file(&entry.place.relative)?;
         let mut head = Vec::new();
-        super::take_up_to(&mut file, HEAD_BYTES as u64, &mut head)?;
+        super::read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
         Ok(match detect(&head, extension)?.name {
-            "package" => of_type(&head).unwrap_or_else(|| of_parts(&tail(&mut file))),
+            "package" => {
+                kind_from_mimetype(&head).unwrap_or_else(|| kind_from_part_names(&tail(&mut file)))
+            }
             "spreadsheet" => "xls",
             name => name,
         })
@@ -84,7 +86,7 @@ fn tail(file: &mut File) -> Vec<u8> {
 }
 
 /// What the first part of an open document says: it is called `mimetype` and is not packed.
-fn of_type(head: &[u8]) -> Option<&'static str> {
+fn kind_from_mimetype(head: &[u8]) -> Option<&'static str> {
     if head.get(30..38) != Some(b"mimetype") {
         return None;
     }
@@ -94,7 +96,7 @@ fn of_type(head: &[u8]) -> Option<&'static str> {
 }
 
 /// What the names of the parts say. Only the last directory counts: a document inside has its own before it.
-fn of_parts(tail: &[u8]) -> &'static str {
+fn kind_from_part_names(tail: &[u8]) -> &'static str {
     let end = tail.windows(END.len()).rposition(|window| window == END);
     let Some(end) = end else {
         return "zip";

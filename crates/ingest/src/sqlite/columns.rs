@@ -4,8 +4,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 use serde_json::{Map, Value as Raw};
 
-use crate::columns::put_moment;
-use crate::dates::{self, Order, from_millis};
+use crate::columns::put_date_and_time;
+use crate::dates::{self, Order, from_epoch_millis};
 use crate::sheet::as_number;
 
 /// Tables of one database. One more is listed, which says that there are more.
@@ -26,7 +26,7 @@ pub(super) enum Key {
     /// The number that SQLite gives every row, by the name under which it can be had.
     RowId(&'static str),
     /// Nothing but the order of the rows.
-    Place,
+    Position,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(declared: &str) -> Self {
+    pub(super) fn from_declaration(declared: &str) -> Self {
         let declared = declared.to_ascii_uppercase();
         if declared.contains("BOOL") {
             Self::Bool
@@ -75,7 +75,7 @@ pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<
         if wanted && tables.len() <= MOST_TABLES {
             let described = describe(connection, &name, without_rowid || kind == "view");
             // A table that cannot be described says so when it is read, and costs no other.
-            let (columns, key) = described.unwrap_or((Vec::new(), Key::Place));
+            let (columns, key) = described.unwrap_or((Vec::new(), Key::Position));
             tables.push(Table { name, columns, key });
         }
     }
@@ -104,7 +104,7 @@ fn describe(
         }
         columns.push(Column {
             name: column,
-            kind: Kind::of(&declared),
+            kind: Kind::from_declaration(&declared),
         });
     }
     keys.sort();
@@ -119,7 +119,7 @@ fn describe(
     let key = match (keys.is_empty(), free) {
         (false, _) => Key::Columns(keys.into_iter().map(|(_, name)| name).collect()),
         (true, Some(name)) if !without_rowid => Key::RowId(name),
-        _ => Key::Place,
+        _ => Key::Position,
     };
     Ok((columns, key))
 }
@@ -135,7 +135,7 @@ impl Table {
         match &self.key {
             Key::Columns(keys) => names.extend(keys.iter().map(|key| quoted(key))),
             Key::RowId(name) => names.push((*name).to_owned()),
-            Key::Place => {}
+            Key::Position => {}
         }
         format!("SELECT {} FROM {}", names.join(", "), quoted(&self.name))
     }
@@ -146,7 +146,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Text as text, nothing as nothing, and whatever else as something that is no text.
-pub(super) fn as_written(value: ValueRef<'_>) -> Raw {
+pub(super) fn reader_value(value: ValueRef<'_>) -> Raw {
     match value {
         ValueRef::Null => Raw::Null,
         ValueRef::Text(text) => Raw::String(String::from_utf8_lossy(text).into_owned()),
@@ -159,18 +159,18 @@ impl Column {
         let raw = match (self.kind, value) {
             (_, ValueRef::Null | ValueRef::Blob(_)) => return,
             (Kind::Bool, ValueRef::Integer(flag @ (0 | 1))) => Raw::Bool(flag == 1),
-            (Kind::Moment, ValueRef::Integer(number)) => match from_number(number) {
-                Some(moment) => return put_moment(keys, &self.name, moment),
+            (Kind::Moment, ValueRef::Integer(number)) => match date_from_unix_time(number) {
+                Some(moment) => return put_date_and_time(keys, &self.name, moment),
                 None => number.into(),
             },
             (_, ValueRef::Integer(number)) => number.into(),
             (_, ValueRef::Real(number)) => as_number(number),
             (kind, ValueRef::Text(text)) => {
                 let text = String::from_utf8_lossy(text);
-                let moment =
-                    (kind == Kind::Moment).then(|| dates::read(text.trim(), Order::YearFirst));
+                let moment = (kind == Kind::Moment)
+                    .then(|| dates::parse_in_order(text.trim(), Order::YearFirst));
                 if let Some(moment) = moment.flatten() {
-                    return put_moment(keys, &self.name, moment);
+                    return put_date_and_time(keys, &self.name, moment);
                 }
                 Raw::String(text.into_owned())
             }
@@ -180,10 +180,10 @@ impl Column {
 }
 
 /// A moment that was stored as seconds or milliseconds since 1970. Small numbers are years or days.
-fn from_number(number: i64) -> Option<dates::Moment> {
+fn date_from_unix_time(number: i64) -> Option<dates::Moment> {
     match number.unsigned_abs() {
-        100_000_000..20_000_000_000 => from_millis(number.checked_mul(1_000)?),
-        100_000_000_000..20_000_000_000_000 => from_millis(number),
+        100_000_000..20_000_000_000 => from_epoch_millis(number.checked_mul(1_000)?),
+        100_000_000_000..20_000_000_000_000 => from_epoch_millis(number),
         _ => None,
     }
 }

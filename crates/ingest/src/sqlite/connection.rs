@@ -9,7 +9,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Result};
 
 /// How many steps SQLite takes between two questions whether it may go on.
-const STRIDE: u16 = 1_000;
+const PROGRESS_STEPS: u16 = 1_000;
 
 /// What SQLite may be asked to hold; far below its own bounds, far above honest databases.
 const LIMITS: &[(Limit, i32)] = &[
@@ -44,12 +44,12 @@ pub(super) fn open(bytes: &[u8], steps: u64) -> Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
     let taken = AtomicU64::new(0);
     let handler = move || {
-        let stride = u64::from(STRIDE);
+        let stride = u64::from(PROGRESS_STEPS);
         taken.fetch_add(stride, Ordering::Relaxed) + stride > steps
     };
-    connection.progress_handler(i32::from(STRIDE), Some(handler))?;
+    connection.progress_handler(i32::from(PROGRESS_STEPS), Some(handler))?;
     let (head, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES));
-    let head = unlogged(head);
+    let head = without_wal(head);
     connection.deserialize_read_exact("main", head.as_slice().chain(rest), bytes.len(), true)?;
     connection.execute_batch("PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;")?;
     Ok(connection)
@@ -60,7 +60,7 @@ const HEAD_BYTES: usize = 20;
 
 /// The header of a database whose newest rows may lie in a log beside it, as one that has no log. The log
 /// is not here, and a database that insists on one cannot be opened.
-fn unlogged(head: &[u8]) -> Vec<u8> {
+fn without_wal(head: &[u8]) -> Vec<u8> {
     const LOGGED: u8 = 2;
     let mut head = head.to_vec();
     for version in head.iter_mut().skip(HEAD_BYTES - 2) {
@@ -72,7 +72,7 @@ fn unlogged(head: &[u8]) -> Vec<u8> {
 }
 
 /// From here on only reading is allowed.
-pub(super) fn lock(connection: &mut Connection) -> Result<()> {
+pub(super) fn restrict_to_reads(connection: &mut Connection) -> Result<()> {
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
             Authorization::Allow

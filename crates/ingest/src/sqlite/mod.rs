@@ -10,18 +10,18 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
 use serde_json::{Map, Value as Raw};
 
-use crate::clean::{clean_line, cut};
+use crate::clean::{clean_line, truncate_chars};
 use crate::error::Reason;
 use crate::format::{Format, Input, Parsed};
 use crate::reader_field;
-use crate::record_ids::{IdPass, UniqueIds, twice};
+use crate::record_ids::{IdPass, UniqueIds, two_pass};
 use crate::records::{Place, Records};
 use columns::{Column, Key, Table};
 
 pub(crate) const FORMAT: Format = Format {
     name: "sqlite",
     extensions: &[],
-    begins: |head| head.starts_with(MAGIC),
+    has_signature: |head| head.starts_with(MAGIC),
     parse,
 };
 
@@ -31,7 +31,7 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 const MOST_STEPS: u64 = 1_000_000_000;
 
 fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
-    twice(input, |input| parse_within(input, MOST_STEPS))
+    two_pass(input, |input| parse_within(input, MOST_STEPS))
 }
 
 fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
@@ -39,15 +39,15 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
     let options = &input.options.sqlite;
     let mut records = Records::new(input);
     if let Some(query) = &options.query {
-        connection::lock(&mut connection).map_err(|_| damaged("database"))?;
+        connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
         read_query(&connection, query, input, &mut records)?;
         return records.finish();
     }
     let tables = columns::tables(&connection, options.table.as_deref())
-        .map_err(|error| broken(&error, "list of tables"))?;
+        .map_err(|error| read_error(&error, "list of tables"))?;
     if options.table.is_none() && zotero::is_library(&tables) {
-        connection::lock(&mut connection).map_err(|_| damaged("database"))?;
-        read_query(&connection, zotero::WORKS, input, &mut records)?;
+        connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
+        read_query(&connection, zotero::ITEMS_QUERY, input, &mut records)?;
         return records.finish();
     }
     if let (Some(name), true) = (&options.table, tables.is_empty()) {
@@ -55,7 +55,7 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
             why: clean_line(&format!("there is no table `{name}`")),
         });
     }
-    connection::lock(&mut connection).map_err(|_| damaged("database"))?;
+    connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
     for (at, table) in tables.iter().enumerate() {
         if at >= columns::MOST_TABLES {
             let limit = columns::MOST_TABLES as u64;
@@ -71,7 +71,7 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
             Ok(true) => {}
             Ok(false) => break,
             // The other tables may be whole.
-            Err(error) => records.skip_part(&table.name, broken(&error, "table")),
+            Err(error) => records.skip_part(&table.name, read_error(&error, "table")),
         }
     }
     records.finish()
@@ -83,7 +83,7 @@ fn damaged(what: &str) -> Reason {
     }
 }
 
-fn broken(error: &Error, what: &str) -> Reason {
+fn read_error(error: &Error, what: &str) -> Reason {
     if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
         return Reason::Query {
             why: "it takes too many steps".to_owned(),
@@ -101,7 +101,7 @@ fn read_table(
 ) -> Result<bool, Error> {
     let mut statement = connection.prepare(&table.select())?;
     // A scan ends at the first row, whatever it is called.
-    let has_keys = input.ids != IdPass::Scan && are_unique(&mut statement, table)?;
+    let has_keys = input.ids != IdPass::Scan && has_unique_keys(&mut statement, table)?;
     let mut rows = statement.query([])?;
     let mut number = 0;
     while let Some(row) = rows.next()? {
@@ -123,13 +123,13 @@ fn read_table(
 
 /// Whether every row has a key and no two keys look alike once they are written down: `1` may be a number in
 /// one row and a text in another, and a key may be missing.
-fn are_unique(statement: &mut Statement<'_>, table: &Table) -> Result<bool, Error> {
+fn has_unique_keys(statement: &mut Statement<'_>, table: &Table) -> Result<bool, Error> {
     match table.key {
-        Key::Place => return Ok(false),
+        Key::Position => return Ok(false),
         Key::RowId(_) => return Ok(true),
         Key::Columns(_) => {}
     }
-    let mut unique = UniqueIds::of_table();
+    let mut unique = UniqueIds::for_table();
     let mut rows = statement.query([])?;
     // Behind a damaged page there are no rows to be called anything; what is before it is read.
     while let Ok(Some(row)) = rows.next() {
@@ -144,7 +144,7 @@ fn are_unique(statement: &mut Statement<'_>, table: &Table) -> Result<bool, Erro
 /// What names a row inside its table: its primary key, or the number SQLite gave it.
 fn key_of(row: &Row<'_>, table: &Table) -> Option<String> {
     let values = match &table.key {
-        Key::Place => return None,
+        Key::Position => return None,
         Key::Columns(names) => names.len(),
         Key::RowId(_) => 1,
     };
@@ -171,15 +171,15 @@ fn read_query(
 ) -> Result<(), Reason> {
     let refused = |error: Error| {
         let mut why = clean_line(&error.to_string());
-        cut(&mut why, 200);
+        truncate_chars(&mut why, 200);
         match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => broken(&error, "query"),
+            Some(ErrorCode::OperationInterrupted) => read_error(&error, "query"),
             Some(ErrorCode::DatabaseCorrupt) => damaged("database"),
             _ => Reason::Query { why },
         }
     };
     let mut statement = connection.prepare(query).map_err(refused)?;
-    let columns = of_statement(&statement);
+    let columns = statement_columns(&statement);
     if columns.len() > input.limits.max_columns {
         let limit = input.limits.max_columns;
         return Err(Reason::TooManyColumns { limit });
@@ -211,10 +211,10 @@ fn read_query(
     }
 }
 
-fn of_statement(statement: &Statement<'_>) -> Vec<Column> {
+fn statement_columns(statement: &Statement<'_>) -> Vec<Column> {
     let column = |column: rusqlite::Column<'_>| Column {
         name: column.name().to_owned(),
-        kind: columns::Kind::of(column.decl_type().unwrap_or_default()),
+        kind: columns::Kind::from_declaration(column.decl_type().unwrap_or_default()),
     };
     statement.columns().map(column).collect()
 }
@@ -239,9 +239,9 @@ fn add(
             return records.skip(place, Reason::LineTooLong { limit });
         }
         left -= bytes;
-        if records.reader_keys().concern(&column.name) {
-            let value = columns::as_written(value);
-            reader_field::put(&mut readers, &column.name, value);
+        if records.reader_keys().covers_key(&column.name) {
+            let value = columns::reader_value(value);
+            reader_field::insert_keeping_duplicates(&mut readers, &column.name, value);
             continue;
         }
         column.put(value, &mut keys);

@@ -41,12 +41,12 @@ fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
     let parsed = with_input("b.db", bytes, &limits, |input| {
         let input = Input {
             options: &options,
-            around: &Around::NONE,
-            out: None,
+            folder_context: &Around::NONE,
+            sink: None,
             ids: crate::record_ids::IdPass::Own,
             ..*input
         };
-        twice(&input, |input| parse_within(input, asked.steps))
+        two_pass(&input, |input| parse_within(input, asked.steps))
     });
     let parsed = match parsed {
         Ok(parsed) => parsed,

@@ -25,7 +25,7 @@ pub(super) fn is_library(tables: &[Table]) -> bool {
 }
 
 /// One row for each work that was not thrown away; attachments, notes and marks belong to works.
-pub(super) const WORKS: &str = "\
+pub(super) const ITEMS_QUERY: &str = "\
 WITH said AS (
   SELECT d.itemID, f.fieldName AS name, v.value
   FROM itemData d JOIN fields f ON f.fieldID = d.fieldID JOIN itemDataValues v ON v.valueID = d.valueID

@@ -18,7 +18,7 @@ fn same() {
     let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
     let here = Source::open(&data, Limits::default()).unwrap();
     let there = Source::open(&data, Limits::default()).unwrap();
-    let there = there.parsed_by(workers.clone());
+    let there = there.with_workers(workers.clone());
     let listing = here.list();
     for entry in &listing.entries {
         assert_eq!(there.read(entry), here.read(entry), "{}", entry.path());

@@ -88,7 +88,7 @@ impl Folder {
     /// What every file gave, in the order of their names: `name` or `name:code`.
     fn read(&self, limits: &Limits, workers: &Arc<Workers>) -> Vec<String> {
         let source = Source::open(self.0.path(), limits.clone()).unwrap();
-        let source = source.parsed_by(workers.clone());
+        let source = source.with_workers(workers.clone());
         let listing = source.list();
         let read = |entry| match source.read(entry) {
             Ok(_) => entry.path().to_owned(),

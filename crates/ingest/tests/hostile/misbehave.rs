@@ -276,7 +276,7 @@ fn side_by_side() {
     }
     let workers = pool("__parse", 3);
     let source = Source::open(folder.path(""), Limits::default()).unwrap();
-    let source = source.parsed_by(workers.clone());
+    let source = source.with_workers(workers.clone());
     let entries = source.list().entries;
     std::thread::scope(|scope| {
         for part in entries.chunks(5) {
@@ -303,7 +303,7 @@ fn closed() {
     };
     let workers = pool("__misbehave", 1);
     let source = Source::open(folder.path(""), limits).unwrap();
-    let source = source.parsed_by(workers.clone());
+    let source = source.with_workers(workers.clone());
     let entry = source.list().entries.remove(0);
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| source.read(&entry));
@@ -326,7 +326,7 @@ fn long_table() {
         ..Limits::default()
     };
     let source = Source::open(folder.path(""), limits).unwrap();
-    let source = source.parsed_by(pool("__parse", 1));
+    let source = source.with_workers(pool("__parse", 1));
     let entry = source.list().entries.remove(0);
     let mut next = 0;
     let read = source.read_into(&entry, &mut |piece| {

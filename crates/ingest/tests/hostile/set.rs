@@ -39,7 +39,7 @@ fn whole_set() {
     }
     let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
     let source = Source::open(folder.path(""), Limits::default()).unwrap();
-    let source = source.parsed_by(workers);
+    let source = source.with_workers(workers);
     let listing = source.list();
     assert_eq!(listing.entries.len(), set.len() + NEIGHBOURS);
     let first = read(&source, &listing.entries);
@@ -241,7 +241,7 @@ fn no_files() {
         std::fs::write(path, mail("named")).unwrap();
     }
     let source = Source::open(folder.path(""), Limits::default()).unwrap();
-    let source = source.parsed_by(Arc::new(Workers::new(sandbox("__parse")).unwrap()));
+    let source = source.with_workers(Arc::new(Workers::new(sandbox("__parse")).unwrap()));
     let listing = source.list();
     let left_out: Vec<_> = listing
         .skipped

@@ -16,7 +16,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 const RLIMIT_CPU: u64 = libc::RLIMIT_CPU as u64;
 
 /// Calls without conditions.
-const LEFT: &[i64] = &[
+const ALLOWED_CALLS: &[i64] = &[
     libc::SYS_close,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -43,7 +43,7 @@ const LEFT: &[i64] = &[
 ];
 
 /// Calls that no parser makes, not even by mistake.
-const NEVER: &[i64] = &[
+const KILLED_CALLS: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -91,7 +91,7 @@ pub(super) const FILTERS: u16 = 2;
 
 /// Leaves few calls to this process, for good, and of all that is open only the two pipes. Gives how many of
 /// the filters hold, and why the next one does not.
-pub(super) fn few(input: RawFd, output: RawFd) -> (u16, Option<Error>) {
+pub(super) fn restrict_syscalls(input: RawFd, output: RawFd) -> (u16, Option<Error>) {
     let (never, left) = match filters(input, output) {
         Ok(filters) => filters,
         Err(error) => return (0, Some(error)),
@@ -107,8 +107,15 @@ pub(super) fn few(input: RawFd, output: RawFd) -> (u16, Option<Error>) {
 
 fn filters(input: RawFd, output: RawFd) -> Result<(BpfProgram, BpfProgram), Error> {
     let not_permitted = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let left = program(left(input, output)?, not_permitted, SeccompAction::Allow)?;
-    let never = NEVER.iter().map(|&call| (call, Vec::new())).collect();
+    let left = program(
+        allowed_rules(input, output)?,
+        not_permitted,
+        SeccompAction::Allow,
+    )?;
+    let never = KILLED_CALLS
+        .iter()
+        .map(|&call| (call, Vec::new()))
+        .collect();
     let never = program(never, SeccompAction::Allow, SeccompAction::KillProcess)?;
     Ok((never, left))
 }
@@ -122,8 +129,11 @@ fn program(
     SeccompFilter::new(rules, otherwise, on_match, arch)?.try_into()
 }
 
-fn left(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
-    let mut rules: Rules = LEFT.iter().map(|&call| (call, Vec::new())).collect();
+fn allowed_rules(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
+    let mut rules: Rules = ALLOWED_CALLS
+        .iter()
+        .map(|&call| (call, Vec::new()))
+        .collect();
     // Whatever else is open was inherited from whoever started the server, and is nobody's business here. What
     // parsers print goes nowhere, and complaints go to stderr.
     let file = |file: RawFd| rule(vec![argument(0, SeccompCmpOp::Eq, number(file))?]);
@@ -229,7 +239,7 @@ mod tests {
 
     #[test]
     fn nothing_that_a_later_landlock_forbids_is_left() {
-        let rules = left(10, 11).unwrap();
+        let rules = allowed_rules(10, 11).unwrap();
         for (what, calls) in LATER_LANDLOCK {
             for call in *calls {
                 assert!(!rules.contains_key(call), "{what}: {call}");

@@ -35,8 +35,8 @@ const LIMITS: u16 = 6;
 /// limit when the program began, and memory that it has already is not limited any more. True when this
 /// process has been within them from its start.
 pub(in super::super) fn bound() -> bool {
-    let before = is_bound();
-    let (_, bounded) = lower_all();
+    let before = is_memory_limited();
+    let (_, bounded) = lower_rlimits();
     // What was read before counts only where limits can be set at all: a filter that forbids the call
     // forbids looking too.
     if bounded.is_ok() && !before {
@@ -47,28 +47,28 @@ pub(in super::super) fn bound() -> bool {
     bounded.is_ok() && before
 }
 
-fn is_bound() -> bool {
+fn is_memory_limited() -> bool {
     let most = getrlimit(Resource::As).maximum;
     most.is_some_and(|most| most <= MAX_MEMORY_BYTES)
 }
 
 /// Lowers every limit but that on time. Gives how many hold, and whether that on memory does.
-fn lower_all() -> (u16, Result<(), Errno>) {
+fn lower_rlimits() -> (u16, Result<(), Errno>) {
     let others = [
         (Resource::Core, 0),
         (Resource::Fsize, 0),
         (Resource::Nofile, MAX_OPEN_FILES),
         (Resource::Stack, MAX_STACK_BYTES),
     ];
-    let held = others.map(|(resource, limit)| lower(resource, limit).is_ok());
-    let memory = lower(Resource::As, MAX_MEMORY_BYTES);
+    let held = others.map(|(resource, limit)| lower_rlimit(resource, limit).is_ok());
+    let memory = lower_rlimit(Resource::As, MAX_MEMORY_BYTES);
     let held = held.into_iter().chain([memory.is_ok()]);
     (held.map(u16::from).sum(), memory)
 }
 
 /// Lowers a limit and looks at what came of it. Lowering is always allowed, unless a filter of whoever started
 /// us forbids the call.
-fn lower(resource: Resource, limit: u64) -> Result<(), Errno> {
+fn lower_rlimit(resource: Resource, limit: u64) -> Result<(), Errno> {
     let before = getrlimit(resource).maximum;
     let limit = before.map_or(limit, |before| before.min(limit));
     let wanted = Rlimit {
@@ -84,8 +84,8 @@ fn lower(resource: Resource, limit: u64) -> Result<(), Errno> {
 }
 
 /// Whether every limit holds, now that they have been set.
-fn limits(fresh: bool) -> Wall {
-    let (held, memory) = lower_all();
+fn rlimit_status(fresh: bool) -> Wall {
+    let (held, memory) = lower_rlimits();
     let held = held + u16::from(bound_time(START_SECONDS).is_ok());
     match memory {
         Err(errno) => Wall::Missing(number(errno.raw_os_error())),
@@ -99,7 +99,7 @@ fn number(errno: i32) -> u16 {
 }
 
 /// Points stdin and stdout at nothing.
-pub(in super::super) fn silence() {
+pub(in super::super) fn redirect_stdio_to_null() {
     if let Ok(nothing) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = dup2_stdin(&nothing);
         let _ = dup2_stdout(&nothing);
@@ -114,12 +114,12 @@ pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) ->
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     Confinement {
-        limits: limits(fresh),
-        landlock: match no_files() {
-            Ok(status) => landlock(status.ruleset, status.landlock),
+        limits: rlimit_status(fresh),
+        landlock: match apply_landlock() {
+            Ok(status) => landlock_status(status.ruleset, status.landlock),
             Err(error) => Wall::Missing(errno_of(&error)),
         },
-        seccomp: match calls::few(input.as_raw_fd(), output.as_raw_fd()) {
+        seccomp: match calls::restrict_syscalls(input.as_raw_fd(), output.as_raw_fd()) {
             (calls::FILTERS, _) => Wall::Enforced,
             (0, error) => Wall::Missing(error.map_or(0, |error| errno_of(&error))),
             (some, _) => Wall::Partial(some),
@@ -128,7 +128,7 @@ pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) ->
 }
 
 /// What Landlock says about itself. A kernel that is older than what is asked for keeps some of it.
-fn landlock(ruleset: RulesetStatus, kernel: LandlockStatus) -> Wall {
+fn landlock_status(ruleset: RulesetStatus, kernel: LandlockStatus) -> Wall {
     match (ruleset, kernel) {
         (RulesetStatus::FullyEnforced, _) => Wall::Enforced,
         (RulesetStatus::PartiallyEnforced, LandlockStatus::Available { effective_abi, .. }) => {
@@ -160,7 +160,7 @@ fn errno_of(error: &(dyn std::error::Error + 'static)) -> u16 {
 
 /// Takes away every right to files, addresses, other processes' signals and abstract sockets that this kernel
 /// knows of, and gives none back.
-fn no_files() -> Result<RestrictionStatus, RulesetError> {
+fn apply_landlock() -> Result<RestrictionStatus, RulesetError> {
     let newest = ABI::V6;
     Ruleset::default()
         .handle_access(AccessFs::from_all(newest))?
@@ -194,14 +194,17 @@ mod tests {
             effective_abi,
             kernel_abi: None,
         };
-        assert_eq!(landlock(FullyEnforced, of(ABI::V6)), Wall::Enforced);
-        assert_eq!(landlock(PartiallyEnforced, of(ABI::V4)), Wall::Partial(4));
+        assert_eq!(landlock_status(FullyEnforced, of(ABI::V6)), Wall::Enforced);
         assert_eq!(
-            landlock(NotEnforced, LandlockStatus::NotImplemented),
+            landlock_status(PartiallyEnforced, of(ABI::V4)),
+            Wall::Partial(4)
+        );
+        assert_eq!(
+            landlock_status(NotEnforced, LandlockStatus::NotImplemented),
             Wall::Missing(38)
         );
         assert_eq!(
-            landlock(NotEnforced, LandlockStatus::NotEnabled),
+            landlock_status(NotEnforced, LandlockStatus::NotEnabled),
             Wall::Missing(95)
         );
         assert_eq!(number(ABI::V6 as i32), LANDLOCK_VERSION);

@@ -109,7 +109,7 @@ fn read_all(mutants: &[Mutant]) -> BTreeMap<String, Result<Reading, Reason>> {
 fn read_folder(folder: &Folder) -> BTreeMap<String, Result<Reading, Reason>> {
     let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
     let source = Source::open(folder.path(""), limits()).unwrap();
-    let source = source.parsed_by(workers);
+    let source = source.with_workers(workers);
     let entries = source.list().entries;
     let outcome = |entry: &docent_ingest::Entry| (entry.path().to_owned(), source.read(entry));
     entries.iter().map(outcome).collect()
