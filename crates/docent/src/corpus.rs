@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_ingest::{
-    Choice, Entry, Limits, ReaderField, Sandbox, Skipped, Source, Warning, Workers, qualified_id,
+    FileEntry, FileFilter, FolderSource, IngestWarning, Limits, ParserPool, ReaderField,
+    SandboxConfig, SkippedItem, qualified_id,
 };
 use docent_search::{DocId, Document, Engine, Status};
 
@@ -70,9 +71,9 @@ pub struct Report {
     /// Documents whose source could not be read this time, left as they were.
     pub kept: usize,
     /// What was not indexed, the first `max_reported` of it.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedItem>,
     /// What was indexed, but not quite as it was written, the first `max_reported` of it.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<IngestWarning>,
     /// How many more of both there were.
     pub unlisted: usize,
     /// Rows and files that were lost: skipped for another reason than their kind or the owner's choice.
@@ -89,7 +90,7 @@ pub struct Way {
     /// What becomes of files.
     pub shape: Arc<Shape>,
     /// Which files are wanted.
-    pub choice: Choice,
+    pub choice: FileFilter,
     /// The memory that indexing may take.
     pub budget: Budget,
 }
@@ -124,7 +125,7 @@ pub async fn sync(
         ..limits.clone()
     };
     let listing = open(folder, all)?.with_filter(choice).list();
-    let entries: Arc<[Entry]> = listing.entries.into();
+    let entries: Arc<[FileEntry]> = listing.entries.into();
     if let Some((documents, problems)) = seen.untouched(&entries) {
         return Ok(report_untouched(
             (entries.len(), documents, listing.excluded),
@@ -169,7 +170,7 @@ pub async fn sync(
 }
 
 /// A folder whose files are read as they are when it is indexed.
-pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<Source, Problem> {
+pub(crate) fn source(folder: &Path, settings: &Settings) -> Result<FolderSource, Problem> {
     let source = open(folder, settings.ingest.clone())?
         .with_options(settings.formats.clone())
         .with_filter(settings.files.choice());
@@ -237,7 +238,7 @@ pub(crate) fn said_by_files(
 async fn register(
     engine: &dyn Engine,
     seen: &mut Seen,
-    entries: &[Entry],
+    entries: &[FileEntry],
 ) -> Result<Register, Problem> {
     let generation = engine.status().await?.generation;
     let known = seen.held.take().filter(|(held, _)| *held == generation);
@@ -245,14 +246,14 @@ async fn register(
         Some((_, register)) => register,
         None => Register::of(engine).await?,
     };
-    register.place(entries.iter().map(Entry::path));
+    register.place(entries.iter().map(FileEntry::path));
     Ok(register)
 }
 
 /// The report of a look that found everything as it was.
 fn report_untouched(
     (files, documents, excluded): (usize, usize, u64),
-    (listed, problems): (Vec<Skipped>, Vec<&Problems>),
+    (listed, problems): (Vec<SkippedItem>, Vec<&Problems>),
     most: usize,
 ) -> Report {
     let all_skipped = problems.iter().flat_map(|problems| &problems.skipped);
@@ -279,8 +280,8 @@ fn report_untouched(
 }
 
 /// The files that do not look as they did before.
-fn jobs(entries: &[Entry], seen: &Seen) -> VecDeque<Job> {
-    let job = |(at, entry): (usize, &Entry)| {
+fn jobs(entries: &[FileEntry], seen: &Seen) -> VecDeque<Job> {
+    let job = |(at, entry): (usize, &FileEntry)| {
         let look = seen.look(entry);
         if look.is_some_and(|look| look.is_of(entry)) {
             return None;
@@ -298,15 +299,15 @@ fn jobs(entries: &[Entry], seen: &Seen) -> VecDeque<Job> {
 }
 
 /// The child processes that parse. None is started before a file needs it, and they end with the sync.
-fn workers() -> Result<Arc<Workers>, Problem> {
-    let workers = Sandbox::of_this_program(PARSER).and_then(Workers::new);
+fn workers() -> Result<Arc<ParserPool>, Problem> {
+    let workers = SandboxConfig::of_this_program(PARSER).and_then(ParserPool::new);
     let failed =
         |error| Problem::failed(format!("no process can be started to read files: {error}"));
     workers.map(Arc::new).map_err(failed)
 }
 
 /// Says when files were parsed with less around the parser than this system should have.
-fn tell_open_walls(workers: &Workers, is_required: bool) {
+fn tell_open_walls(workers: &ParserPool, is_required: bool) {
     let walls = workers.confinement().filter(|walls| !walls.is_complete());
     if let Some(walls) = walls.filter(|_| cfg!(target_os = "linux")) {
         let (limits, landlock, seccomp) = (walls.limits, walls.landlock, walls.seccomp);
@@ -319,8 +320,8 @@ fn tell_open_walls(workers: &Workers, is_required: bool) {
     }
 }
 
-fn open(folder: &Path, limits: Limits) -> Result<Source, Problem> {
-    Source::open(folder, limits).map_err(|reason| {
+fn open(folder: &Path, limits: Limits) -> Result<FolderSource, Problem> {
+    FolderSource::open(folder, limits).map_err(|reason| {
         Problem::failed(format!("`{}`: {reason}", folder.display())).hint(reason.hint())
     })
 }

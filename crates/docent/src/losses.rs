@@ -98,21 +98,21 @@ fn place(index: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use docent_ingest::{Reason, Skipped};
+    use docent_ingest::{IngestError, SkippedItem};
 
     use super::*;
 
     fn report(lost: usize) -> Report {
-        let skipped = |n: usize| Skipped {
+        let skipped = |n: usize| SkippedItem {
             path: format!("{n}.csv"),
             line: Some(7),
-            reason: Reason::NotAnObject,
+            reason: IngestError::NotAnObject,
         };
         let mut skipped: Vec<_> = (0..lost).map(skipped).collect();
-        skipped.push(Skipped {
+        skipped.push(SkippedItem {
             path: "a.png".to_owned(),
             line: None,
-            reason: Reason::Link,
+            reason: IngestError::Link,
         });
         Report {
             skipped,

@@ -8,7 +8,7 @@ mod path;
 
 use std::collections::BTreeSet;
 
-use docent_ingest::{READER_RULES, ReaderFault, Reason};
+use docent_ingest::{IngestError, READER_RULES, ReaderFault};
 use docent_mcp::Caller;
 use docent_search::{MAX_READERS, Principal, Reader, Readers, Value};
 
@@ -149,7 +149,10 @@ impl Permissions {
     /// # Errors
     /// Why the value names nobody. A part of it that cannot be understood spoils all of it: whom the author
     /// meant to let in is then not known.
-    pub(crate) fn of_value(&self, value: &Value) -> Result<(Readers, Vec<Reason>), ReaderFault> {
+    pub(crate) fn of_value(
+        &self,
+        value: &Value,
+    ) -> Result<(Readers, Vec<IngestError>), ReaderFault> {
         let texts: Vec<&str> = match value {
             Value::List(items) => items.iter().map(|text| text.trim()).collect(),
             Value::Text(text) => {
@@ -173,7 +176,7 @@ impl Permissions {
                     let one = named_by(text).ok_or(ReaderFault::NoName)?;
                     // Nobody holds it: it may be the name of one at each issuer.
                     if self.issuers == Issuers::Several && is_bare(&one) {
-                        warnings.push(Reason::WrongType {
+                        warnings.push(IngestError::WrongType {
                             name: self.field.clone().unwrap_or_default(),
                             kind: "subject with the address of its issuer before it".to_owned(),
                             value: shorten(text, MAX_SHOWN),
@@ -457,7 +460,7 @@ mod tests {
         assert_eq!(told, []);
         let (readers, told) = several.of_value(&value).unwrap();
         assert_eq!(readers, expected);
-        let [Reason::WrongType { value, .. }] = told.as_slice() else {
+        let [IngestError::WrongType { value, .. }] = told.as_slice() else {
             panic!("{told:?}")
         };
         assert_eq!(value, "sub:7");

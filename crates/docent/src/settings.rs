@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use docent_ingest::{Limits, Options};
+use docent_ingest::{IngestOptions, Limits};
 use docent_mcp::http::{self, guard::HOST_ORIGINS};
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::Method;
@@ -108,7 +108,7 @@ pub struct Settings {
     /// Whether the folder is watched while it is served.
     pub watch: bool,
     /// What is asked of single formats.
-    pub formats: Options,
+    pub formats: IngestOptions,
     /// What is wanted of the documents' fields; only the file can say.
     pub fields: Vec<Rule>,
     /// What is kept of calls.
@@ -225,7 +225,7 @@ impl Default for Settings {
             ingest: Limits::default(),
             memory: Budget::default(),
             watch: true,
-            formats: Options::default(),
+            formats: IngestOptions::default(),
             fields: Vec::new(),
             audit: Wish::default(),
             telemetry: Traces::default(),

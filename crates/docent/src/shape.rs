@@ -10,8 +10,8 @@ mod path;
 use std::fmt::Write as _;
 
 use docent_ingest::{
-    CLEANING_VERSION, Limits, Options, ParsedDocument, ReaderFault, ReaderField, ReaderName,
-    Reason, comparable_name, is_or_is_nested_in,
+    CLEANING_VERSION, IngestError, IngestOptions, Limits, ParsedDocument, ReaderFault, ReaderField,
+    ReaderFieldName, comparable_name, is_or_is_nested_in,
 };
 use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Readers, Value};
 use sha2::{Digest as _, Sha256};
@@ -99,7 +99,7 @@ pub struct Shape {
     /// Bounds on files and documents.
     pub limits: Limits,
     /// What is asked of single formats.
-    pub options: Options,
+    pub options: IngestOptions,
     rules: Vec<Rule>,
     permissions: Permissions,
     /// Each rule as it goes into a hash.
@@ -111,7 +111,7 @@ pub struct Shape {
 impl Shape {
     /// A shape by these settings.
     #[must_use]
-    pub fn new(limits: &Limits, options: &Options, rules: &[Rule]) -> Self {
+    pub fn new(limits: &Limits, options: &IngestOptions, rules: &[Rule]) -> Self {
         Self {
             limits: limits.clone(),
             options: options.clone(),
@@ -148,7 +148,7 @@ impl Shape {
     }
 
     /// Gives a document its shape, and says what could not be done.
-    pub(crate) fn apply(&self, parsed: ParsedDocument) -> (Document, Vec<Reason>) {
+    pub(crate) fn apply(&self, parsed: ParsedDocument) -> (Document, Vec<IngestError>) {
         let ParsedDocument {
             mut document,
             readers,
@@ -157,7 +157,7 @@ impl Shape {
         (document, warnings)
     }
 
-    fn give(&self, document: &mut Document, said: ReaderField) -> Vec<Reason> {
+    fn give(&self, document: &mut Document, said: ReaderField) -> Vec<IngestError> {
         let mut warnings = Vec::new();
         let covers = |rule: &&Rule| rule.covers(&document.source);
         let rules: Vec<&Rule> = self.rules.iter().filter(covers).collect();
@@ -200,7 +200,7 @@ impl Shape {
         name: &str,
         said: ReaderField,
         rules: &[&Rule],
-    ) -> Vec<Reason> {
+    ) -> Vec<IngestError> {
         let is_field = |own: &str| is_or_is_nested_in(own, name);
         document.fields.retain(|(own, _)| !is_field(own));
         let named = match said {
@@ -227,7 +227,7 @@ impl Shape {
                 document.readers = Readers::Only(std::collections::BTreeSet::new());
                 document.hash = format!("{}{FAULT}{}", document.hash, fault.code());
                 let name = name.to_owned();
-                vec![Reason::UnusableReaders { name, fault }]
+                vec![IngestError::UnusableReaders { name, fault }]
             }
         }
     }
@@ -247,11 +247,11 @@ impl Shape {
 
 /// Under which names files say who may read their documents: that of the field, and those that a rule takes
 /// it from.
-fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
+fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderFieldName> {
     let Some(field) = &permissions.field else {
         return Vec::new();
     };
-    let own = ReaderName {
+    let own = ReaderFieldName {
         name: field.clone(),
         under: None,
     };
@@ -259,7 +259,7 @@ fn reader_names(permissions: &Permissions, rules: &[Rule]) -> Vec<ReaderName> {
         .iter()
         .filter(|rule| is_or_is_nested_in(&rule.name, field));
     let from = rules.flat_map(|rule| {
-        rule.from.iter().map(|name| ReaderName {
+        rule.from.iter().map(|name| ReaderFieldName {
             name: name.clone(),
             under: rule.under.clone(),
         })
@@ -306,7 +306,11 @@ struct Made<'r> {
     slot: Option<usize>,
 }
 
-fn make<'r>(rule: &'r Rule, document: &Document, warnings: &mut Vec<Reason>) -> Option<Made<'r>> {
+fn make<'r>(
+    rule: &'r Rule,
+    document: &Document,
+    warnings: &mut Vec<IngestError>,
+) -> Option<Made<'r>> {
     let kind = match rule.name.as_str() {
         DATE => Some(Kind::Date),
         TITLE | URL => Some(Kind::Text),
@@ -331,7 +335,7 @@ fn make<'r>(rule: &'r Rule, document: &Document, warnings: &mut Vec<Reason>) -> 
     };
     if typed.is_none() {
         let kind = kind.filter(|_| rule.name != URL);
-        warnings.push(Reason::WrongType {
+        warnings.push(IngestError::WrongType {
             name: rule.name.clone(),
             kind: kind.map_or("web address", cast::name).to_owned(),
             value: shorten(&value.to_string(), MAX_SHOWN),
@@ -370,7 +374,12 @@ fn field(document: &Document, name: &str) -> Option<(Option<usize>, Value)> {
 }
 
 /// Puts what was made into the document, in the place of what it was made from.
-fn put(document: &mut Document, made: Vec<Made<'_>>, rules: &[&Rule], warnings: &mut Vec<Reason>) {
+fn put(
+    document: &mut Document,
+    made: Vec<Made<'_>>,
+    rules: &[&Rule],
+    warnings: &mut Vec<IngestError>,
+) {
     let is_hidden = |name: &str| rules.iter().any(|rule| rule.hides(name));
     let mut slots: Vec<Option<(String, Value)>> = std::mem::take(&mut document.fields)
         .into_iter()
@@ -405,7 +414,7 @@ fn put(document: &mut Document, made: Vec<Made<'_>>, rules: &[&Rule], warnings: 
     document.fields = slots.into_iter().flatten().collect();
     if document.fields.len() > MAX_FIELDS {
         document.fields.truncate(MAX_FIELDS);
-        warnings.push(Reason::TooManyFields { limit: MAX_FIELDS });
+        warnings.push(IngestError::TooManyFields { limit: MAX_FIELDS });
     }
 }
 

@@ -10,23 +10,23 @@ use std::io::Cursor;
 
 use ::zip::ZipArchive;
 
-use self::unpack::{Kind, Unpack};
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use self::unpack::{ArchiveKind, ArchiveUnpacker};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 
-pub(crate) const TAR: Format = Format {
+pub(crate) const TAR: FileFormat = FileFormat {
     name: "tar",
     extensions: &["tar"],
     has_signature: is_tar,
-    parse: |input| open(input, Kind::Tar),
+    parse: |input| open(input, ArchiveKind::Tar),
 };
 
 /// One packed file, or a whole packed tar.
-pub(crate) const GZIP: Format = Format {
+pub(crate) const GZIP: FileFormat = FileFormat {
     name: "gzip",
     extensions: &["gz", "tgz"],
     has_signature: |head| head.starts_with(b"\x1F\x8B"),
-    parse: |input| open(input, Kind::Gzip),
+    parse: |input| open(input, ArchiveKind::Gzip),
 };
 
 /// Names that tell an office document, an e-book or the like from a plain archive.
@@ -37,13 +37,13 @@ const PACKAGES: &[&[u8]] = &[
 ];
 
 /// Reads a plain zip archive; what is a document of its own is not one.
-pub(crate) fn zip(input: &Input<'_>) -> Result<Parsed, Reason> {
+pub(crate) fn zip(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if !is_plain_zip(input.bytes) {
-        return Err(Reason::Unsupported {
+        return Err(IngestError::Unsupported {
             kind: "office".to_owned(),
         });
     }
-    open(input, Kind::Zip)
+    open(input, ArchiveKind::Zip)
 }
 
 /// True for a zip that is no document of its own. Only such a zip is opened here, and inside an archive it is
@@ -63,19 +63,19 @@ fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }
 
-fn detect_archive_kind(bytes: &[u8]) -> Option<Kind> {
+fn detect_archive_kind(bytes: &[u8]) -> Option<ArchiveKind> {
     if is_tar(bytes) {
-        Some(Kind::Tar)
+        Some(ArchiveKind::Tar)
     } else if (GZIP.has_signature)(bytes) {
-        Some(Kind::Gzip)
+        Some(ArchiveKind::Gzip)
     } else {
-        is_plain_zip(bytes).then_some(Kind::Zip)
+        is_plain_zip(bytes).then_some(ArchiveKind::Zip)
     }
 }
 
-fn open(input: &Input<'_>, kind: Kind) -> Result<Parsed, Reason> {
-    let mut unpack = Unpack::new(input);
-    let opened = unpack.archive(&name::At::from_input(input), input.bytes, kind, 0);
+fn open(input: &ParserInput<'_>, kind: ArchiveKind) -> Result<ParsedFile, IngestError> {
+    let mut unpack = ArchiveUnpacker::new(input);
+    let opened = unpack.archive(&name::MemberPath::from_input(input), input.bytes, kind, 0);
     unpack.finish(input, opened)
 }
 

@@ -6,16 +6,16 @@ mod latex;
 use serde_json::Value as Raw;
 
 use crate::digest::sha256;
-use crate::elsewhere::reference::{Work, file_name, given_name_first, split_list};
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, no_signature};
+use crate::elsewhere::reference::{BibliographicRecord, file_name, given_name_first, split_list};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field;
 use crate::record_ids::two_pass;
-use crate::records::{Place, Records};
+use crate::records::{RecordCollector, RecordLocation};
 use crate::text::decode_text;
 use latex::latex_to_text;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "bibtex",
     extensions: &["bib", "bibtex"],
     has_signature: no_signature,
@@ -34,21 +34,21 @@ const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let text = decode_text(input.bytes)?;
     two_pass(input, |input| entries(input, &text))
 }
 
-fn entries(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
-    let mut records = Records::new(input);
-    let mut reader = Reader::new(text, input.limits.max_line_bytes);
+fn entries(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
+    let mut records = RecordCollector::new(input);
+    let mut reader = BibtexReader::new(text, input.limits.max_line_bytes);
     while let Some((line, entry)) = reader.next() {
-        let place = Place::Line(line);
+        let place = RecordLocation::Line(line);
         if !records.begin(place) {
             break;
         }
         match entry {
-            Ok(entry) if entry.fields.is_empty() => records.skip(place, Reason::Empty),
+            Ok(entry) if entry.fields.is_empty() => records.skip(place, IngestError::Empty),
             Ok(mut entry) => {
                 let hash = sha256(entry.source.as_bytes());
                 let readers = entry.take_readers(records.reader_keys());
@@ -70,7 +70,7 @@ fn entries(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
 
 /// One entry: `@article{key, name = value, …}`.
 #[derive(Debug, Default)]
-struct Entry<'t> {
+struct BibtexEntry<'t> {
     kind: String,
     key: String,
     fields: Vec<(String, String)>,
@@ -78,7 +78,7 @@ struct Entry<'t> {
 }
 
 /// Goes through a text from one `@` to the next.
-struct Reader<'t> {
+struct BibtexReader<'t> {
     text: &'t str,
     at: usize,
     line: u64,
@@ -87,7 +87,7 @@ struct Reader<'t> {
     most: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> BibtexReader<'t> {
     fn new(text: &'t str, most: usize) -> Self {
         Self {
             text,
@@ -100,7 +100,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The next entry and the line it begins at; what stands between entries is a comment.
-    fn next(&mut self) -> Option<(u64, Result<Entry<'t>, Reason>)> {
+    fn next(&mut self) -> Option<(u64, Result<BibtexEntry<'t>, IngestError>)> {
         loop {
             let rest = self.text.get(self.at..)?;
             let start = self.at + rest.find('@')?;
@@ -142,7 +142,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Where the bracket at `open` is closed. Brackets are counted, never followed, so nesting costs nothing.
-    fn end(&mut self, open: usize) -> Result<usize, Reason> {
+    fn end(&mut self, open: usize) -> Result<usize, IngestError> {
         let bytes = self.text.as_bytes();
         let is_round = bytes.get(open) == Some(&b'(');
         let (mut depth, mut escaped) = (0_u64, false);
@@ -153,7 +153,7 @@ impl<'t> Reader<'t> {
                     .into_iter()
                     .find(|end| self.text.is_char_boundary(*end))
                     .unwrap_or(at);
-                return Err(Reason::LineTooLong { limit: self.most });
+                return Err(IngestError::LineTooLong { limit: self.most });
             }
             match byte {
                 _ if escaped => escaped = false,
@@ -185,12 +185,12 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn entry(&self, inside: &str) -> Entry<'t> {
+    fn entry(&self, inside: &str) -> BibtexEntry<'t> {
         let (key, rest) = inside.split_once(',').unwrap_or((inside, ""));
-        Entry {
+        BibtexEntry {
             key: key.trim().to_owned(),
             fields: self.fields(rest),
-            ..Entry::default()
+            ..BibtexEntry::default()
         }
     }
 
@@ -251,8 +251,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn unclosed_entry() -> Reason {
-    Reason::Damaged {
+fn unclosed_entry() -> IngestError {
+    IngestError::Damaged {
         what: "an entry is never closed".into(),
     }
 }
@@ -282,7 +282,7 @@ fn enclosed(text: &str, close: u8) -> (String, &str) {
     (text.get(1..).unwrap_or_default().to_owned(), "")
 }
 
-impl Entry<'_> {
+impl BibtexEntry<'_> {
     /// Takes the fields out that say who may read the entry.
     fn take_readers(&mut self, readers: &reader_field::ReaderKeys) -> Vec<(String, String)> {
         let all = std::mem::take(&mut self.fields).into_iter();
@@ -291,11 +291,11 @@ impl Entry<'_> {
         taken
     }
 
-    fn into_bibliographic_record(self) -> Work {
-        let mut work = Work {
+    fn into_bibliographic_record(self) -> BibliographicRecord {
+        let mut work = BibliographicRecord {
             id: (!self.key.is_empty()).then_some(Raw::String(self.key)),
             kind: Some(self.kind),
-            ..Work::default()
+            ..BibliographicRecord::default()
         };
         let (mut year, mut month) = (None, None);
         for (name, value) in self.fields {

@@ -8,7 +8,7 @@ use cap_std::fs::Dir;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 /// The files whose patterns hold for the folder they lie in; the second wins over the first.
 pub const IGNORE_FILES: [&str; 2] = [".gitignore", ".docentignore"];
@@ -21,13 +21,13 @@ const MAX_PATTERNS: usize = 1_000;
 
 /// Which files of a folder are wanted.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct FileFilter {
     include: Option<Gitignore>,
     exclude: Gitignore,
     gitignore: bool,
 }
 
-impl Default for Choice {
+impl Default for FileFilter {
     fn default() -> Self {
         Self {
             include: None,
@@ -37,7 +37,7 @@ impl Default for Choice {
     }
 }
 
-impl Choice {
+impl FileFilter {
     /// Wants the files that match one of `include`, unless that is empty, and none that match one of `exclude`.
     /// Patterns are written as in a `.gitignore`. With `gitignore` such files count too.
     ///
@@ -90,14 +90,14 @@ fn matcher(patterns: &[String]) -> Result<Gitignore, (String, String)> {
 }
 
 /// What holds on the way from the root to the folder at hand.
-pub(crate) struct Rules<'c> {
-    choice: &'c Choice,
+pub(crate) struct IgnoreStack<'c> {
+    choice: &'c FileFilter,
     /// One list for each folder on the way, often empty.
     folders: Vec<Vec<Gitignore>>,
 }
 
-impl<'c> Rules<'c> {
-    pub(crate) fn new(choice: &'c Choice) -> Self {
+impl<'c> IgnoreStack<'c> {
+    pub(crate) fn new(choice: &'c FileFilter) -> Self {
         Self {
             choice,
             folders: Vec::new(),
@@ -105,7 +105,7 @@ impl<'c> Rules<'c> {
     }
 
     /// Enters a folder. The ignore files that cannot be used are named with the reason.
-    pub(crate) fn enter(&mut self, dir: &Dir, relative: &Path) -> Vec<(&'static str, Reason)> {
+    pub(crate) fn enter(&mut self, dir: &Dir, relative: &Path) -> Vec<(&'static str, IngestError)> {
         let (mut rules, mut bad) = (Vec::new(), Vec::new());
         for name in self.choice.ignore_file_names() {
             match read_ignore_file(dir, name).and_then(|text| {
@@ -143,7 +143,7 @@ impl<'c> Rules<'c> {
 }
 
 /// The text of an ignore file, if the folder has one.
-fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
+fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, IngestError> {
     // A link could lead out of the folder, and a pipe would never end.
     if !dir
         .symlink_metadata(name)
@@ -156,23 +156,23 @@ fn read_ignore_file(dir: &Dir, name: &str) -> Result<Option<String>, Reason> {
     let mut text = Vec::new();
     let size = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);
     if size.map_err(failed)? as u64 > MAX_FILE_BYTES {
-        return Err(Reason::IgnoreFileTooLong);
+        return Err(IngestError::IgnoreFileTooLong);
     }
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// The patterns of an ignore file. Lines that are none are passed over, as git does.
-fn parse_ignore_file(text: &str, relative: &Path) -> Result<Gitignore, Reason> {
+fn parse_ignore_file(text: &str, relative: &Path) -> Result<Gitignore, IngestError> {
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
     if lines().nth(MAX_PATTERNS).is_some() {
-        return Err(Reason::IgnoreFileTooLong);
+        return Err(IngestError::IgnoreFileTooLong);
     }
     let mut builder = GitignoreBuilder::new(relative);
     for line in lines() {
         let _ = builder.add_line(None, line);
     }
     // Short patterns can still ask for more than a matcher may take.
-    builder.build().map_err(|_| Reason::IgnoreFileTooLong)
+    builder.build().map_err(|_| IngestError::IgnoreFileTooLong)
 }
 
 #[cfg(test)]
@@ -197,9 +197,9 @@ mod tests {
             (&["docs/**/*.md"], &[], "docs", false),
         ];
         for (include, exclude, path, out) in rows {
-            let choice = Choice::new(&strings(include), &strings(exclude), true).unwrap();
+            let choice = FileFilter::new(&strings(include), &strings(exclude), true).unwrap();
             let is_dir = !path.contains('.');
-            let rules = Rules::new(&choice);
+            let rules = IgnoreStack::new(&choice);
             assert_eq!(
                 rules.is_excluded(Path::new(path), is_dir),
                 out,
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn a_list_ends_at_its_bound_and_a_bad_pattern_is_named() {
         let many = vec!["a".to_owned(); MAX_PATTERNS];
-        assert!(Choice::new(&many, &many, true).is_ok());
+        assert!(FileFilter::new(&many, &many, true).is_ok());
         let over = vec!["a".to_owned(); MAX_PATTERNS + 1];
-        assert!(Choice::new(&[], &over, true).is_err());
-        let (pattern, _) = Choice::new(&strings(&["[z-a]"]), &[], true).unwrap_err();
+        assert!(FileFilter::new(&[], &over, true).is_err());
+        let (pattern, _) = FileFilter::new(&strings(&["[z-a]"]), &[], true).unwrap_err();
         assert_eq!(pattern, "[z-a]");
     }
 

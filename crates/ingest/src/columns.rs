@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
-use crate::dates::{self, Order};
-use crate::lists::Lists;
-use crate::numbers::{self, Style};
+use crate::dates::{self, DateOrder};
+use crate::lists::ListSyntax;
+use crate::numbers::{self, NumberFormat};
 use crate::reader_field::{self, ReaderKeys};
 use crate::records::KEYS;
 
@@ -19,25 +19,25 @@ const MAX_NAME_CHARS: usize = 120;
 
 /// One column: its name and what its cells are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct TableColumn {
     name: String,
-    kind: Kind,
+    kind: ColumnType,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnType {
     Text,
-    Number(Style),
+    Number(NumberFormat),
     /// `true` and `false`, or `yes` and `no`.
     Bool,
-    Day(Order),
-    List(Lists),
+    Day(DateOrder),
+    List(ListSyntax),
     /// Who may read the row: kept as it is written, and where nothing is written too.
     Readers,
 }
 
 /// The columns of a table by its first rows, and whether the very first names them.
-pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Column>, bool) {
+pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<TableColumn>, bool) {
     let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let column = |at: usize, skip: usize| -> Vec<&str> {
         let cells = rows.iter().skip(skip).filter_map(|row| row.get(at));
@@ -53,8 +53,8 @@ pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Co
     let body_is_typed = || {
         (0..head.len()).any(|at| {
             !matches!(
-                Kind::infer_type("", &column(at, 1)),
-                Kind::Text | Kind::List(_)
+                ColumnType::infer_type("", &column(at, 1)),
+                ColumnType::Text | ColumnType::List(_)
             )
         })
     };
@@ -68,7 +68,7 @@ pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Co
     } else {
         (width, 0)
     };
-    let mut columns: Vec<Column> = Vec::with_capacity(width);
+    let mut columns: Vec<TableColumn> = Vec::with_capacity(width);
     let mut taken = UniqueNames::default();
     for at in 0..width {
         let name = head
@@ -78,14 +78,14 @@ pub(crate) fn infer_columns(rows: &[Vec<&str>], readers: &ReaderKeys) -> (Vec<Co
         let name = name.filter(|name| !name.is_empty());
         let mut name = name.unwrap_or_else(|| format!("column {}", at + 1));
         if has_header && readers.covers_key(&name) {
-            let kind = Kind::Readers;
-            columns.push(Column { name, kind });
+            let kind = ColumnType::Readers;
+            columns.push(TableColumn { name, kind });
             continue;
         }
         truncate_chars(&mut name, MAX_NAME_CHARS);
         let name = taken.make_unique(&name);
-        let kind = Kind::infer_type(&name, &column(at, skip));
-        columns.push(Column { name, kind });
+        let kind = ColumnType::infer_type(&name, &column(at, skip));
+        columns.push(TableColumn { name, kind });
     }
     (columns, has_header)
 }
@@ -120,7 +120,11 @@ impl UniqueNames {
 /// Whether a cell is a number, a day or yes-or-no, and so no name.
 pub(crate) fn is_value(cell: &str) -> bool {
     let cell = cell.trim();
-    !cell.is_empty() && !matches!(Kind::infer_type("", &[cell]), Kind::Text | Kind::List(_))
+    !cell.is_empty()
+        && !matches!(
+            ColumnType::infer_type("", &[cell]),
+            ColumnType::Text | ColumnType::List(_)
+        )
 }
 
 /// A header names things. A row with numbers or days in it is a record, unless the numbers are years in
@@ -159,9 +163,9 @@ fn are_years(values: &[&&str]) -> bool {
         && steps.all(|other| other == step)
 }
 
-impl Column {
+impl TableColumn {
     pub(crate) fn names_readers(&self) -> bool {
-        self.kind == Kind::Readers
+        self.kind == ColumnType::Readers
     }
 
     /// Puts one cell of this column into the keys of a record. A cell that is not of the column's kind
@@ -175,20 +179,20 @@ impl Column {
                 Raw::String(cell.to_owned()),
             );
         }
-        if cell.is_empty() || (self.kind != Kind::Text && is_missing(cell)) {
+        if cell.is_empty() || (self.kind != ColumnType::Text && is_missing(cell)) {
             return;
         }
         let value = match self.kind {
-            Kind::Text | Kind::Readers => None,
-            Kind::Number(style) => numbers::parse_number(cell, style).map(Raw::Number),
-            Kind::Bool => as_bool(cell).map(Raw::Bool),
-            Kind::Day(order) => {
+            ColumnType::Text | ColumnType::Readers => None,
+            ColumnType::Number(style) => numbers::parse_number(cell, style).map(Raw::Number),
+            ColumnType::Bool => as_bool(cell).map(Raw::Bool),
+            ColumnType::Day(order) => {
                 if let Some(moment) = dates::parse_in_order(cell, order) {
                     return put_date_and_time(keys, &self.name, moment);
                 }
                 None
             }
-            Kind::List(lists) => lists.parse_list(cell),
+            ColumnType::List(lists) => lists.parse_list(cell),
         };
         let value = value.unwrap_or_else(|| Raw::String(cell.to_owned()));
         keys.insert(self.name.clone(), value);
@@ -196,7 +200,11 @@ impl Column {
 }
 
 /// A day and a time of day become two fields, so that the day can be compared and nothing is lost.
-pub(crate) fn put_date_and_time(keys: &mut Map<String, Raw>, name: &str, moment: dates::Moment) {
+pub(crate) fn put_date_and_time(
+    keys: &mut Map<String, Raw>,
+    name: &str,
+    moment: dates::DateAndTime,
+) {
     keys.insert(name.to_owned(), Raw::String(moment.day));
     if let Some(time) = moment.time {
         keys.entry(format!("{name}.time"))
@@ -204,7 +212,7 @@ pub(crate) fn put_date_and_time(keys: &mut Map<String, Raw>, name: &str, moment:
     }
 }
 
-impl Kind {
+impl ColumnType {
     /// What all these cells are; none of them is empty.
     fn infer_type(name: &str, cells: &[&str]) -> Self {
         let cells: Vec<&str> = cells
@@ -218,15 +226,15 @@ impl Kind {
         if cells.iter().all(|cell| as_bool(cell).is_some()) && is_boolean_column(&cells) {
             return Self::Bool;
         }
-        if let Some(order) = Order::infer_order(&cells) {
+        if let Some(order) = DateOrder::infer_order(&cells) {
             return Self::Day(order);
         }
         if !is_identifier_column(name)
-            && let Some(style) = Style::infer_format(&cells)
+            && let Some(style) = NumberFormat::infer_format(&cells)
         {
             return Self::Number(style);
         }
-        Lists::infer_syntax(name, &cells).map_or(Self::Text, Self::List)
+        ListSyntax::infer_syntax(name, &cells).map_or(Self::Text, Self::List)
     }
 }
 

@@ -6,19 +6,19 @@ use cap_std::fs::File;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::walk::from_io_error;
 
 /// One file that is read from front to back.
-pub(crate) struct Content {
+pub(crate) struct HashingReader {
     file: File,
     hash: Sha256,
     bytes: u64,
     limit: u64,
-    failed: Option<Reason>,
+    failed: Option<IngestError>,
 }
 
-impl Content {
+impl HashingReader {
     /// A file of which no more than `limit` bytes are read.
     pub(crate) fn new(file: File, limit: u64) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Content {
     }
 
     /// Begins anew with the first byte.
-    pub(crate) fn rewind(&mut self) -> Result<(), Reason> {
+    pub(crate) fn rewind(&mut self) -> Result<(), IngestError> {
         let begun = self.file.seek(SeekFrom::Start(0));
         begun.map_err(|error| from_io_error(&error))?;
         self.hash = Sha256::new();
@@ -40,12 +40,12 @@ impl Content {
     }
 
     /// Why reading failed, when it did.
-    pub(crate) fn failure(&self) -> Option<&Reason> {
+    pub(crate) fn failure(&self) -> Option<&IngestError> {
         self.failed.as_ref()
     }
 
     /// Reads what nobody read, so that the size and the SHA-256 are those of the whole file.
-    pub(crate) fn finish(mut self) -> Result<(u64, String), Reason> {
+    pub(crate) fn finish(mut self) -> Result<(u64, String), IngestError> {
         let read = io::copy(&mut self, &mut io::sink());
         match (self.failed, read) {
             (Some(reason), _) => Err(reason),
@@ -54,14 +54,14 @@ impl Content {
         }
     }
 
-    fn fail(&mut self, reason: Reason) -> io::Error {
+    fn fail(&mut self, reason: IngestError) -> io::Error {
         let error = io::Error::other(reason.to_string());
         self.failed.get_or_insert(reason);
         error
     }
 }
 
-impl Read for Content {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // One byte more than is allowed is asked for: whether it comes tells the end from too much.
         let most = (self.limit - self.bytes.min(self.limit)).saturating_add(1);
@@ -75,7 +75,7 @@ impl Read for Content {
         self.bytes += count as u64;
         if self.bytes > self.limit {
             let (bytes, limit) = (self.bytes, self.limit);
-            return Err(self.fail(Reason::TooLarge { bytes, limit }));
+            return Err(self.fail(IngestError::TooLarge { bytes, limit }));
         }
         self.hash.update(buffer.get(..count).unwrap_or_default());
         Ok(count)
@@ -87,11 +87,11 @@ mod tests {
     use super::*;
     use crate::digest::sha256;
 
-    fn content(bytes: &[u8], limit: u64) -> Content {
+    fn content(bytes: &[u8], limit: u64) -> HashingReader {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), bytes).unwrap();
         let file = std::fs::File::open(dir.path().join("a")).unwrap();
-        Content::new(File::from_std(file), limit)
+        HashingReader::new(File::from_std(file), limit)
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
     fn a_file_ends_at_its_bound() {
         let mut file = content(b"0123456789", 9);
         assert!(file.read_to_end(&mut Vec::new()).is_err());
-        assert_eq!(file.failure().map(Reason::code), Some("too-large"));
+        assert_eq!(file.failure().map(IngestError::code), Some("too-large"));
         assert_eq!(file.finish().unwrap_err().code(), "too-large");
     }
 }

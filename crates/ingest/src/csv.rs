@@ -11,14 +11,14 @@ use std::io::Read;
 
 use self::delimiter::{separator_line, sniff};
 use self::header::Head;
-use self::rows::{Cells, Row, Rows};
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, no_signature};
+use self::rows::{CsvCells, CsvRow, CsvRowReader};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::record_ids::two_pass;
-use crate::records::{Place, Records};
-use crate::stream::Stream;
+use crate::records::{RecordCollector, RecordLocation};
+use crate::stream::TextStream;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "csv",
     extensions: &["csv", "tsv", "tab", "psv"],
     has_signature: no_signature,
@@ -37,14 +37,17 @@ const SAMPLE_ROW_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes that are looked at to find the delimiter.
 const SAMPLE_BYTES: usize = 256 * 1024;
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a table that is read while it comes.
-pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
-    let mut records = Records::new(input);
-    let mut rows = Rows::new(Stream::text(from), input.limits.max_line_bytes);
+pub(crate) fn stream(
+    input: &ParserInput<'_>,
+    from: &mut dyn Read,
+) -> Result<ParsedFile, IngestError> {
+    let mut records = RecordCollector::new(input);
+    let mut rows = CsvRowReader::new(TextStream::text(from), input.limits.max_line_bytes);
     let (head, is_cut) = rows.peek_start(SAMPLE_BYTES)?;
     let (delimiter, bytes) = match separator_line(head) {
         Some((delimiter, bytes)) => (delimiter, Some(bytes)),
@@ -72,9 +75,14 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
 }
 
 /// Adds one row; false when no more fit.
-fn add_row(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) -> bool {
-    let place = Place::Line(row.line);
-    let is_blank = |cells: &Cells| cells.iter().all(|cell| cell.trim_ascii().is_empty());
+fn add_row(
+    records: &mut RecordCollector<'_>,
+    row: CsvRow,
+    head: &Head,
+    input: &ParserInput<'_>,
+) -> bool {
+    let place = RecordLocation::Line(row.line);
+    let is_blank = |cells: &CsvCells| cells.iter().all(|cell| cell.trim_ascii().is_empty());
     if row.cells.as_ref().is_ok_and(is_blank) {
         return true;
     }
@@ -95,8 +103,8 @@ fn add_row(records: &mut Records<'_>, row: Row, head: &Head, input: &Input<'_>) 
 }
 
 /// The first rows, by which the others are understood.
-fn sample(rows: &mut Rows<'_>, limit: usize) -> Result<Vec<Row>, Reason> {
-    let mut sample: Vec<Row> = Vec::new();
+fn sample(rows: &mut CsvRowReader<'_>, limit: usize) -> Result<Vec<CsvRow>, IngestError> {
+    let mut sample: Vec<CsvRow> = Vec::new();
     let (mut cells, mut bytes) = (0, 0);
     // Two rows tell a header, so a table of any width is looked at that far.
     while sample.len() < 2
@@ -105,7 +113,7 @@ fn sample(rows: &mut Rows<'_>, limit: usize) -> Result<Vec<Row>, Reason> {
         let Some(row) = rows.next()? else { break };
         if let Ok(found) = &row.cells {
             if found.len() > limit {
-                return Err(Reason::TooManyColumns { limit });
+                return Err(IngestError::TooManyColumns { limit });
             }
             cells += found.len();
             bytes += found.bytes();

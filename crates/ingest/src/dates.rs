@@ -4,7 +4,7 @@ use crate::clean::clean_line;
 
 /// The order in which a column writes the parts of its days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum DateOrder {
     /// `2024-03-12`, and with slashes or points.
     YearFirst,
     /// `12.03.2024`, `12/03/2024`
@@ -17,12 +17,12 @@ pub(crate) enum Order {
 
 /// A day, and the time of day where one was written that is not midnight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct DateAndTime {
     pub day: String,
     pub time: Option<String>,
 }
 
-impl Order {
+impl DateOrder {
     /// The one order in which every cell is a day. `03/04/2024` is a day in two orders, so some cell must
     /// prove which; points are only ever written after the day.
     pub(crate) fn infer_order(cells: &[&str]) -> Option<Self> {
@@ -45,7 +45,7 @@ impl Order {
 }
 
 /// A cell as a day, with the time that follows it.
-pub(crate) fn parse_in_order(cell: &str, order: Order) -> Option<Moment> {
+pub(crate) fn parse_in_order(cell: &str, order: DateOrder) -> Option<DateAndTime> {
     /// No day and time is longer than this.
     const MOST_BYTES: usize = 48;
     if cell.len() > MOST_BYTES || !cell.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -61,12 +61,12 @@ pub(crate) fn parse_in_order(cell: &str, order: Order) -> Option<Moment> {
         None => (cell, None),
     };
     let day = match order {
-        Order::Named => parse_month_name_date(date.trim().trim_end_matches(','))?,
+        DateOrder::Named => parse_month_name_date(date.trim().trim_end_matches(','))?,
         _ => parse_numeric_date(date.trim(), order)?,
     };
     match time {
-        None => Some(Moment { day, time: None }),
-        Some(time) => Some(Moment {
+        None => Some(DateAndTime { day, time: None }),
+        Some(time) => Some(DateAndTime {
             day,
             time: parse_time_of_day(time)?,
         }),
@@ -90,17 +90,17 @@ fn parse_time_of_day(time: &str) -> Option<Option<String>> {
     Some((!midnight).then(|| clean_line(time)))
 }
 
-fn parse_numeric_date(date: &str, order: Order) -> Option<String> {
+fn parse_numeric_date(date: &str, order: DateOrder) -> Option<String> {
     let mark = date.chars().find(|c| "-/.".contains(*c))?;
     let parts: Vec<&str> = date.split(mark).collect();
     let [a, b, c] = parts.as_slice() else {
         return None;
     };
     let (year, month, day) = match order {
-        Order::YearFirst => (a, b, c),
-        Order::DayFirst => (c, b, a),
-        Order::MonthFirst => (c, a, b),
-        Order::Named => return None,
+        DateOrder::YearFirst => (a, b, c),
+        DateOrder::DayFirst => (c, b, a),
+        DateOrder::MonthFirst => (c, a, b),
+        DateOrder::Named => return None,
     };
     format_iso_date(year, number(month)?, day)
 }
@@ -173,7 +173,7 @@ pub(crate) fn date_from_epoch_days(days: i64) -> Option<String> {
 }
 
 /// The moment so many milliseconds after the start of 1970, the time to the second.
-pub(crate) fn from_epoch_millis(millis: i64) -> Option<Moment> {
+pub(crate) fn from_epoch_millis(millis: i64) -> Option<DateAndTime> {
     const DAY: i64 = 86_400_000;
     let day = date_from_epoch_days(millis.div_euclid(DAY))?;
     let seconds = millis.rem_euclid(DAY) / 1_000;
@@ -185,7 +185,7 @@ pub(crate) fn from_epoch_millis(millis: i64) -> Option<Moment> {
             seconds % 60
         )
     });
-    Some(Moment { day, time })
+    Some(DateAndTime { day, time })
 }
 
 /// The text itself when it is a day that exists, such as `2024-02-29`.
@@ -213,7 +213,7 @@ pub(crate) fn date_part(text: &str) -> Option<&str> {
 pub fn parse_date(text: &str) -> Option<String> {
     let cell = clean_line(text);
     let plain = || date_part(&cell).map(str::to_owned);
-    let written = || Some(parse_in_order(&cell, Order::infer_order(&[&cell])?)?.day);
+    let written = || Some(parse_in_order(&cell, DateOrder::infer_order(&[&cell])?)?.day);
     plain().or_else(written)
 }
 
@@ -295,7 +295,7 @@ mod tests {
     }
 
     fn check(cells: &[&str], expect: Option<&[&str]>) {
-        let found = Order::infer_order(cells).map(|order| {
+        let found = DateOrder::infer_order(cells).map(|order| {
             let show = |cell: &&str| {
                 let moment = parse_in_order(cell, order).unwrap();
                 [Some(moment.day), moment.time]

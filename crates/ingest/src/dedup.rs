@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use docent_search::DocId;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::limits::Limits;
 
 /// The ids of a corpus and the sources that hold them. Claim in the order of a listing, and the same
 /// document keeps an id on every run.
 #[derive(Debug)]
-pub struct Dedup {
+pub struct IdDeduplicator {
     holders: HashMap<DocId, usize>,
     /// Each source once in a row; its documents come together.
     sources: Vec<String>,
     limit: usize,
 }
 
-impl Dedup {
+impl IdDeduplicator {
     /// Nothing claimed yet.
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -33,16 +33,16 @@ impl Dedup {
     }
 
     /// Claims an id for a document of `source`, or says who has it.
-    pub fn claim(&mut self, id: &DocId, source: &str) -> Result<(), Reason> {
+    pub fn claim(&mut self, id: &DocId, source: &str) -> Result<(), IngestError> {
         if let Some(&holder) = self.holders.get(id) {
             let first = self.sources.get(holder).cloned().unwrap_or_default();
-            return Err(Reason::DuplicateId {
+            return Err(IngestError::DuplicateId {
                 id: id.to_string(),
                 first,
             });
         }
         if self.holders.len() >= self.limit {
-            return Err(Reason::TooManyDocuments { limit: self.limit });
+            return Err(IngestError::TooManyDocuments { limit: self.limit });
         }
         if self.sources.last().is_none_or(|last| last != source) {
             self.sources.push(source.to_owned());
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_first_keeps_the_id_and_the_bound_holds() {
-        let mut dedup = Dedup::new(&Limits {
+        let mut dedup = IdDeduplicator::new(&Limits {
             max_documents: 3,
             ..Limits::default()
         });
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(dedup.claim(&id("2"), "a.jsonl"), Ok(()));
         assert_eq!(dedup.claim(&id("3"), "b.jsonl"), Ok(()));
         let duplicate = |id: &str, first: &str| {
-            Err(Reason::DuplicateId {
+            Err(IngestError::DuplicateId {
                 id: id.into(),
                 first: first.into(),
             })
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(dedup.claim(&id("3"), "b.jsonl"), duplicate("3", "b.jsonl"));
         assert_eq!(
             dedup.claim(&id("4"), "c.md"),
-            Err(Reason::TooManyDocuments { limit: 3 })
+            Err(IngestError::TooManyDocuments { limit: 3 })
         );
     }
 }

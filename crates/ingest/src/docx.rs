@@ -3,41 +3,41 @@
 mod numbering;
 mod styles;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::fields::extract_metadata;
-use crate::format::{Input, Parsed};
+use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
-use crate::layout::Layout;
-use crate::ooxml::{Main, properties, relationships};
-use crate::package::{Parts, optional_part};
+use crate::layout::TextLayout;
+use crate::ooxml::{OoxmlMainPart, properties, relationships};
+use crate::package::{PackageParts, optional_part};
 use crate::reader_field::ReaderKeys;
 use crate::whole::build_document;
-use crate::xml::{Piece, Tag, Xml};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
-use numbering::Numbering;
-use styles::{Role, Styles};
+use numbering::DocxNumbering;
+use styles::{DocxStyles, ParagraphRole};
 
 /// The most bytes kept of a paragraph that becomes the title.
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
 pub(crate) fn parse(
-    input: &Input<'_>,
-    parts: &mut Parts<'_>,
-    main: &Main,
-) -> Result<Parsed, Reason> {
+    input: &ParserInput<'_>,
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
+) -> Result<ParsedFile, IngestError> {
     let relations = relationships(parts, &main.path)?;
-    let mut part = |kind: &str| -> Result<String, Reason> {
+    let mut part = |kind: &str| -> Result<String, IngestError> {
         let relation = relations.iter().find(|relation| relation.kind == kind);
         let text = relation.map_or(Ok(None), |relation| {
             optional_part(parts.text(&relation.path))
         })?;
         Ok(text.unwrap_or_default())
     };
-    let mut body = Body {
-        styles: optional_part(Styles::read(&part("styles")?))?,
-        numbering: optional_part(Numbering::read(&part("numbering")?))?,
+    let mut body = DocxBody {
+        styles: optional_part(DocxStyles::read(&part("styles")?))?,
+        numbering: optional_part(DocxNumbering::read(&part("numbering")?))?,
         max_bytes: input.limits.max_text_chars.saturating_mul(4),
-        ..Body::default()
+        ..DocxBody::default()
     };
     let (footnotes, endnotes) = (part("footnotes")?, part("endnotes")?);
     body.read(&parts.required_text(&main.path)?, "")?;
@@ -56,30 +56,30 @@ pub(crate) fn parse(
 
 /// What has been read so far, and where in the document that was.
 #[derive(Default)]
-struct Body {
-    layout: Layout,
-    styles: Styles,
-    numbering: Numbering,
+struct DocxBody {
+    layout: TextLayout,
+    styles: DocxStyles,
+    numbering: DocxNumbering,
     max_bytes: usize,
     /// Paragraphs that are open; text boxes stand inside paragraphs.
-    paragraphs: Vec<Paragraph>,
+    paragraphs: Vec<DocxParagraph>,
     in_properties: bool,
     in_text: bool,
     hidden_run: bool,
     /// What stands before the next words, such as the mark of a footnote.
     label: Option<String>,
     prefix: &'static str,
-    titles: Titles,
+    titles: DocxTitles,
 }
 
 /// The paragraphs that can give the document its title.
 #[derive(Default)]
-struct Titles {
+struct DocxTitles {
     title: String,
     heading: String,
 }
 
-impl Titles {
+impl DocxTitles {
     /// Keeps the first paragraph of each kind that has words.
     fn end_paragraph(&mut self) {
         for title in [&mut self.title, &mut self.heading] {
@@ -91,32 +91,32 @@ impl Titles {
 }
 
 #[derive(Default)]
-struct Paragraph {
+struct DocxParagraph {
     style: String,
     outline: Option<u8>,
     list: Option<(String, usize)>,
-    role: Role,
+    role: ParagraphRole,
     begun: bool,
 }
 
-impl Body {
+impl DocxBody {
     /// Reads the document itself, or its notes, whose marks begin with `prefix`.
-    fn read(&mut self, text: &str, prefix: &'static str) -> Result<(), Reason> {
+    fn read(&mut self, text: &str, prefix: &'static str) -> Result<(), IngestError> {
         self.prefix = prefix;
         // A part that breaks off leaves its elements open, and the notes behind it are whole.
         self.paragraphs.clear();
         (self.in_properties, self.in_text, self.hidden_run) = (false, false, false);
         self.label = None;
-        let mut xml = Xml::new(text);
+        let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
             match piece {
-                Piece::Open(tag) => self.open(&tag, &mut xml)?,
-                Piece::Close(name) => self.close(&name),
-                Piece::Text(words) if self.in_text => self.write(&words),
-                Piece::Text(_) => {}
+                XmlEvent::Open(tag) => self.open(&tag, &mut xml)?,
+                XmlEvent::Close(name) => self.close(&name),
+                XmlEvent::Text(words) if self.in_text => self.write(&words),
+                XmlEvent::Text(_) => {}
             }
             if self.layout.len() > self.max_bytes {
-                return Err(Reason::TextTooLong {
+                return Err(IngestError::TextTooLong {
                     limit: self.max_bytes / 4,
                 });
             }
@@ -126,7 +126,7 @@ impl Body {
         Ok(())
     }
 
-    fn open(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+    fn open(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         match tag.name.as_str() {
             // What was deleted or moved away, what is said twice, and how things looked before.
             "del" | "moveFrom" | "Fallback" | "instrText" | "rt" | "pPrChange" | "rPrChange"
@@ -136,7 +136,7 @@ impl Body {
             "footnote" | "endnote" => return self.open_note(tag, xml),
             "p" => {
                 self.layout.end_block();
-                self.paragraphs.push(Paragraph::default());
+                self.paragraphs.push(DocxParagraph::default());
             }
             "pPr" => self.in_properties = true,
             "t" => self.in_text = !self.in_properties,
@@ -160,7 +160,7 @@ impl Body {
         Ok(())
     }
 
-    fn open_note(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+    fn open_note(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         // The lines that divide notes from the text are notes too, of their own type.
         if tag.get("type").is_some_and(|kind| kind != "normal") {
             return xml.skip();
@@ -191,7 +191,7 @@ impl Body {
     }
 
     /// One property of the innermost paragraph.
-    fn property(&mut self, name: &str, tag: &Tag<'_>) {
+    fn property(&mut self, name: &str, tag: &XmlTag<'_>) {
         let Some(paragraph) = self.paragraphs.last_mut() else {
             return;
         };
@@ -215,17 +215,17 @@ impl Body {
         let own = paragraph.list.take().filter(|(list, _)| !list.is_empty());
         let list = own.or_else(|| self.styles.list(&paragraph.style));
         match paragraph.role {
-            Role::Heading(level) => {
+            ParagraphRole::Heading(level) => {
                 self.layout.set_list_depth(0);
                 self.layout.heading(level);
             }
-            Role::Title => {
+            ParagraphRole::Title => {
                 self.layout.set_list_depth(0);
                 self.layout.heading(1);
             }
-            Role::Contents => {}
+            ParagraphRole::Contents => {}
             // A list called 0 takes a paragraph out of the list its style puts it in.
-            Role::Body => match list.filter(|(list, _)| list != "0") {
+            ParagraphRole::Body => match list.filter(|(list, _)| list != "0") {
                 Some((list, level)) => {
                     self.layout.set_list_depth(level + 1);
                     self.layout.item(self.numbering.next(&list, level));
@@ -235,7 +235,7 @@ impl Body {
         }
     }
 
-    fn write_note_reference(&mut self, tag: &Tag<'_>, prefix: &str) {
+    fn write_note_reference(&mut self, tag: &XmlTag<'_>, prefix: &str) {
         let id = tag.get("id").unwrap_or_default();
         self.write(&format!("[^{prefix}{id}]"));
     }
@@ -250,12 +250,12 @@ impl Body {
             self.begin_paragraph();
         }
         let role = self.paragraphs.last().map(|paragraph| paragraph.role);
-        if self.hidden_run || role == Some(Role::Contents) {
+        if self.hidden_run || role == Some(ParagraphRole::Contents) {
             return;
         }
         let kept = match role {
-            Some(Role::Title) => Some(&mut self.titles.title),
-            Some(Role::Heading(1)) => Some(&mut self.titles.heading),
+            Some(ParagraphRole::Title) => Some(&mut self.titles.title),
+            Some(ParagraphRole::Heading(1)) => Some(&mut self.titles.heading),
             _ => None,
         };
         if let Some(kept) = kept.filter(|kept| !kept.ends_with('\n')) {
@@ -280,11 +280,11 @@ impl Body {
 }
 
 /// The attribute in which most elements of Word keep what they say.
-fn val_attribute(tag: &Tag<'_>) -> String {
+fn val_attribute(tag: &XmlTag<'_>) -> String {
     tag.get("val").unwrap_or_default()
 }
 
-fn is_on(tag: &Tag<'_>) -> bool {
+fn is_on(tag: &XmlTag<'_>) -> bool {
     !matches!(tag.get("val").as_deref(), Some("0" | "false" | "off"))
 }
 

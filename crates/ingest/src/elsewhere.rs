@@ -8,14 +8,14 @@ pub(crate) mod vault;
 
 /// What the folder around a file tells about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Around {
+pub(crate) struct FolderContext {
     /// Whether it is a folder of notes whose `#tags` are tags.
     pub vault: bool,
     /// The day on which a list beside it says that the file was written.
     pub day: Option<String>,
 }
 
-impl Around {
+impl FolderContext {
     /// Nothing is known.
     pub(crate) const NONE: Self = Self {
         vault: false,

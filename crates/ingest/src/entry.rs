@@ -9,21 +9,21 @@ use docent_search::{DocId, MAX_ID_BYTES};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
 use crate::digest::sha256;
-use crate::elsewhere::Around;
+use crate::elsewhere::FolderContext;
 
 /// One file of a [`Source`](crate::Source), as it was when the folder was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    pub(crate) place: Place,
+pub struct FileEntry {
+    pub(crate) place: SourcePath,
     /// Bytes of the file.
     pub size: u64,
     /// When the file was last written, where the system knows it.
     pub modified: Option<SystemTime>,
     /// What the folder around it tells.
-    pub(crate) folder_context: Around,
+    pub(crate) folder_context: FolderContext,
 }
 
-impl Entry {
+impl FileEntry {
     /// The file's id: its path with every byte outside `A-Za-z0-9._/-` as `%XX`. It depends on no other
     /// file, and a path too long for an id is cut and ends in the first half of its SHA-256.
     pub fn id(&self) -> &str {
@@ -38,7 +38,7 @@ impl Entry {
 
 /// What a file looked like when it was read; equal fingerprints mean equal content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fingerprint {
+pub struct FileFingerprint {
     /// Bytes read.
     pub size: u64,
     /// When the file had last been written before it was read.
@@ -49,7 +49,7 @@ pub struct Fingerprint {
 
 /// Where a name lies below the root, in the three forms that are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourcePath {
     /// For opening.
     pub relative: PathBuf,
     /// For people.
@@ -58,7 +58,7 @@ pub(crate) struct Place {
     pub id: String,
 }
 
-impl Place {
+impl SourcePath {
     pub(crate) fn new(relative: &Path) -> Self {
         let parts = || relative.iter();
         Self {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn check(path: &Path, shown: &str, id: &str) {
-        let place = Place::new(path);
+        let place = SourcePath::new(path);
         assert_eq!((place.printable.as_str(), place.id.as_str()), (shown, id));
     }
 
@@ -194,10 +194,10 @@ mod tests {
         let exact = "a".repeat(MAX_ID_BYTES);
         check(Path::new(&exact), &exact, &exact);
         let over = "a".repeat(MAX_ID_BYTES + 1);
-        let id = Place::new(Path::new(&over)).id;
+        let id = SourcePath::new(Path::new(&over)).id;
         assert_eq!(id.len(), MAX_ID_BYTES);
-        assert_ne!(id, Place::new(Path::new(&format!("{over}b"))).id);
-        let encoded = Place::new(Path::new(&"ü".repeat(128))).id;
+        assert_ne!(id, SourcePath::new(Path::new(&format!("{over}b"))).id);
+        let encoded = SourcePath::new(Path::new(&"ü".repeat(128))).id;
         assert!(encoded.len() <= MAX_ID_BYTES);
         let (head, digest) = encoded.rsplit_once('-').unwrap();
         assert_eq!((head.len() % 3, digest.len()), (0, 32), "{encoded}");

@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value as Raw};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::fields::extract_metadata;
-use crate::format::{Input, Parsed};
+use crate::format::{ParsedFile, ParserInput};
 use crate::html::{self, KEYS};
 use crate::ooxml::ordered_properties;
-use crate::package::{Parts, resolve};
+use crate::package::{PackageParts, resolve};
 use crate::reader_field::{self, ReaderKeys};
 use crate::whole::build_document;
-use crate::xml::{Piece, Tag, Xml};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most files of a book that are known, and chapters that are read.
 const MAX_ITEMS: usize = 10_000;
@@ -22,17 +22,20 @@ const MAX_ITEMS: usize = 10_000;
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 const MAX_VALUES: usize = 64;
 
-pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
+pub(crate) fn parse(
+    input: &ParserInput<'_>,
+    parts: &mut PackageParts<'_>,
+) -> Result<ParsedFile, IngestError> {
     let protected = encrypted_parts(&parts.text("META-INF/encryption.xml")?.unwrap_or_default())?;
     let path = package_document_path(&parts.required_text("META-INF/container.xml")?)?;
-    let book = Book::read(&parts.required_text(&path)?)?;
+    let book = EpubPackage::read(&parts.required_text(&path)?)?;
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
     for chapter in book.chapters() {
         let chapter = resolve(&path, &chapter);
         // Books protect their fonts in the same way; only a chapter that cannot be read matters.
         if protected.contains(&chapter) {
-            return Err(Reason::Encrypted);
+            return Err(IngestError::Encrypted);
         }
         let Some(bytes) = parts.bytes(&chapter)? else {
             continue;
@@ -43,7 +46,7 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
         }
         text.push_str(&read.text);
         if text.len() > limit.saturating_mul(4) {
-            return Err(Reason::TextTooLong { limit });
+            return Err(IngestError::TextTooLong { limit });
         }
     }
     let readers = ReaderKeys::for_input(input);
@@ -55,11 +58,11 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
 }
 
 /// The parts that are encrypted.
-fn encrypted_parts(text: &str) -> Result<HashSet<String>, Reason> {
-    let mut xml = Xml::new(text);
+fn encrypted_parts(text: &str) -> Result<HashSet<String>, IngestError> {
+    let mut xml = XmlReader::new(text);
     let mut found = HashSet::new();
     while let Some(piece) = xml.next()? {
-        if let Piece::Open(tag) = piece
+        if let XmlEvent::Open(tag) = piece
             && tag.name == "CipherReference"
             && found.len() < MAX_ITEMS
         {
@@ -73,23 +76,23 @@ fn encrypted_parts(text: &str) -> Result<HashSet<String>, Reason> {
 }
 
 /// Where the book's own list of parts is.
-fn package_document_path(container: &str) -> Result<String, Reason> {
-    let mut xml = Xml::new(container);
+fn package_document_path(container: &str) -> Result<String, IngestError> {
+    let mut xml = XmlReader::new(container);
     while let Some(piece) = xml.next()? {
-        if let Piece::Open(tag) = piece
+        if let XmlEvent::Open(tag) = piece
             && tag.name == "rootfile"
             && let Some(path) = tag.get("full-path")
         {
             return Ok(resolve("", &path));
         }
     }
-    Err(Reason::Damaged {
+    Err(IngestError::Damaged {
         what: "it does not say where its chapters are".into(),
     })
 }
 
 #[derive(Default)]
-struct Book {
+struct EpubPackage {
     /// The files by their ids.
     items: HashMap<String, String>,
     /// The ids of the chapters, in reading order.
@@ -99,12 +102,12 @@ struct Book {
     empty: HashSet<String>,
 }
 
-impl Book {
-    fn read(text: &str) -> Result<Self, Reason> {
+impl EpubPackage {
+    fn read(text: &str) -> Result<Self, IngestError> {
         let mut book = Self::default();
-        let mut xml = Xml::new(text);
+        let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
-            let Piece::Open(tag) = piece else { continue };
+            let XmlEvent::Open(tag) = piece else { continue };
             match tag.name.as_str() {
                 "item" if book.items.len() < MAX_ITEMS => book.add_item(&tag),
                 "itemref" if book.spine.len() < MAX_ITEMS => {
@@ -141,7 +144,7 @@ impl Book {
         Ok(book)
     }
 
-    fn add_item(&mut self, tag: &Tag<'_>) {
+    fn add_item(&mut self, tag: &XmlTag<'_>) {
         let kind = tag.get("media-type").unwrap_or_default();
         let properties = tag.get("properties").unwrap_or_default();
         let is_page = kind.contains("html") || kind.is_empty();
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_book_says_what_it_is() {
-        let book = Book::read(
+        let book = EpubPackage::read(
             "<package><metadata><dc:title>Tides</dc:title><dc:creator>A</dc:creator><dc:creator>B</dc:creator>\
              <dc:language>en</dc:language><dc:language>fr</dc:language><dc:date>1901</dc:date></metadata>\
              <manifest><item id='a' href='a%20b.xhtml' media-type='application/xhtml+xml'/>\
@@ -240,7 +243,7 @@ mod tests {
         let item = |n| format!("<item id='{n}' href='{n}'/><itemref idref='{n}'/>");
         let items: String = (0..MAX_ITEMS + 1).map(item).collect();
         let authors = "<creator>x</creator>".repeat(MAX_VALUES + 1);
-        let book = Book::read(&format!("<a>{items}{authors}</a>")).unwrap();
+        let book = EpubPackage::read(&format!("<a>{items}{authors}</a>")).unwrap();
         assert_eq!(book.chapters().len(), MAX_ITEMS);
         assert_eq!(
             book.metadata["author"].as_array().map(Vec::len),

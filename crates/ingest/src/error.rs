@@ -13,7 +13,7 @@ use crate::reader_field::ReaderFault;
 /// Messages name no path: the [`Skipped`] or [`Warning`] around a reason does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum IngestError {
     /// The root of a source cannot be opened as a folder.
     #[error("the folder cannot be opened: {cause}")]
     Root {
@@ -311,7 +311,7 @@ fn at_line(line: Option<u64>) -> String {
         .unwrap_or_default()
 }
 
-impl Reason {
+impl IngestError {
     /// More memory was asked for than a child may have.
     pub(crate) fn out_of_memory() -> Self {
         Self::TooMuchMemory {
@@ -470,24 +470,24 @@ impl Reason {
 
 /// Something that was not indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedItem {
     /// The path inside the source, parts separated by `/`, safe to print.
     pub path: String,
     /// The line of the file, counted from 1, when only that line was skipped.
     pub line: Option<u64>,
     /// Why.
-    pub reason: Reason,
+    pub reason: IngestError,
 }
 
 /// Something that was indexed, but not quite as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct IngestWarning {
     /// The path inside the source, parts separated by `/`, safe to print.
     pub path: String,
     /// The line of the file, counted from 1, when only that line is meant.
     pub line: Option<u64>,
     /// What.
-    pub reason: Reason,
+    pub reason: IngestError,
 }
 
 #[cfg(test)]
@@ -495,103 +495,103 @@ pub(crate) mod tests {
     use super::*;
 
     /// One of each kind. A kind that is missing here is found by [`every_kind_is_told`].
-    pub(crate) fn all() -> Vec<Reason> {
+    pub(crate) fn all() -> Vec<IngestError> {
         about_files().into_iter().chain(about_ids()).collect()
     }
 
-    fn about_ids() -> Vec<Reason> {
+    fn about_ids() -> Vec<IngestError> {
         let text = || "x".to_owned();
         vec![
-            Reason::BadId { why: text() },
-            Reason::DuplicateId {
+            IngestError::BadId { why: text() },
+            IngestError::DuplicateId {
                 id: text(),
                 first: text(),
             },
-            Reason::SharedIds {
+            IngestError::SharedIds {
                 count: 2,
                 first: text(),
             },
-            Reason::NumberedRows { why: text() },
-            Reason::RepeatedIds {
+            IngestError::NumberedRows { why: text() },
+            IngestError::RepeatedIds {
                 count: 2,
                 id: text(),
             },
-            Reason::BesideRecords { names: text() },
+            IngestError::BesideRecords { names: text() },
         ]
     }
 
-    fn about_files() -> Vec<Reason> {
+    fn about_files() -> Vec<IngestError> {
         let (cause, text) = (ErrorKind::NotFound, || "x".to_owned());
         let (limit, bytes) = (4, 10);
         vec![
-            Reason::Root { cause },
-            Reason::Link,
-            Reason::Special,
-            Reason::TooDeep { limit },
-            Reason::PathTooLong { limit },
-            Reason::TooManyFiles { limit },
-            Reason::Unreadable { cause },
-            Reason::Gone,
-            Reason::TooLarge { bytes, limit: 9 },
-            Reason::IgnoreFileTooLong,
-            Reason::Unsupported { kind: "pdf".into() },
-            Reason::Binary,
-            Reason::Empty,
-            Reason::TextTooLong { limit },
-            Reason::FrontMatter {
+            IngestError::Root { cause },
+            IngestError::Link,
+            IngestError::Special,
+            IngestError::TooDeep { limit },
+            IngestError::PathTooLong { limit },
+            IngestError::TooManyFiles { limit },
+            IngestError::Unreadable { cause },
+            IngestError::Gone,
+            IngestError::TooLarge { bytes, limit: 9 },
+            IngestError::IgnoreFileTooLong,
+            IngestError::Unsupported { kind: "pdf".into() },
+            IngestError::Binary,
+            IngestError::Empty,
+            IngestError::TextTooLong { limit },
+            IngestError::FrontMatter {
                 language: "YAML".into(),
                 line: Some(3),
             },
-            Reason::FrontMatter {
+            IngestError::FrontMatter {
                 language: "TOML".into(),
                 line: None,
             },
-            Reason::FrontMatterPlace,
-            Reason::FrontMatterTooLong { limit },
-            Reason::LineTooLong { limit },
-            Reason::BadJson {
+            IngestError::FrontMatterPlace,
+            IngestError::FrontMatterTooLong { limit },
+            IngestError::LineTooLong { limit },
+            IngestError::BadJson {
                 line: None,
                 column: 2,
             },
-            Reason::BadJson {
+            IngestError::BadJson {
                 line: Some(1),
                 column: 2,
             },
-            Reason::NotAnObject,
-            Reason::TooNested { limit },
-            Reason::TooManyColumns { limit },
-            Reason::Damaged { what: "x".into() },
-            Reason::NoText,
-            Reason::Encrypted,
-            Reason::Hidden,
-            Reason::TooMuchInside { limit: bytes },
-            Reason::Query { why: text() },
-            Reason::Generated {
+            IngestError::NotAnObject,
+            IngestError::TooNested { limit },
+            IngestError::TooManyColumns { limit },
+            IngestError::Damaged { what: "x".into() },
+            IngestError::NoText,
+            IngestError::Encrypted,
+            IngestError::Hidden,
+            IngestError::TooMuchInside { limit: bytes },
+            IngestError::Query { why: text() },
+            IngestError::Generated {
                 what: "a lock file".into(),
             },
-            Reason::TooManyRecords { limit },
-            Reason::TooManyDocuments { limit },
-            Reason::TooManyFields { limit },
-            Reason::BadField,
-            Reason::Cut {
+            IngestError::TooManyRecords { limit },
+            IngestError::TooManyDocuments { limit },
+            IngestError::TooManyFields { limit },
+            IngestError::BadField,
+            IngestError::Cut {
                 name: "speaker".into(),
                 limit,
             },
-            Reason::WrongType {
+            IngestError::WrongType {
                 name: "year".into(),
                 kind: "number".into(),
                 value: text(),
             },
-            Reason::UnusableReaders {
+            IngestError::UnusableReaders {
                 name: "allowed".into(),
                 fault: ReaderFault::Empty,
             },
-            Reason::BadName,
-            Reason::Crashed,
-            Reason::TooSlow { seconds: 20 },
-            Reason::TooMuchMemory { limit: bytes },
-            Reason::NoSandbox { gaps: text() },
-            Reason::More { count: 2, lost: 1 },
+            IngestError::BadName,
+            IngestError::Crashed,
+            IngestError::TooSlow { seconds: 20 },
+            IngestError::TooMuchMemory { limit: bytes },
+            IngestError::NoSandbox { gaps: text() },
+            IngestError::More { count: 2, lost: 1 },
         ]
     }
 
@@ -602,7 +602,7 @@ pub(crate) mod tests {
         let codes = source.split("pub fn code").nth(1).unwrap();
         let codes = codes.split("pub fn hint").next().unwrap();
         let known = codes.matches("=> \"").count();
-        let mut told: Vec<_> = all().iter().map(Reason::code).collect();
+        let mut told: Vec<_> = all().iter().map(IngestError::code).collect();
         told.sort_unstable();
         told.dedup();
         assert_eq!(told.len(), known);
@@ -619,30 +619,30 @@ pub(crate) mod tests {
                 assert!(!text.ends_with('.'), "{text}");
             }
         }
-        let told = |reason: Reason, text: &str| assert_eq!(reason.to_string(), text);
+        let told = |reason: IngestError, text: &str| assert_eq!(reason.to_string(), text);
         told(
-            Reason::TooLarge {
+            IngestError::TooLarge {
                 bytes: 11,
                 limit: 10,
             },
             "it has 11 bytes, the limit is 10",
         );
         told(
-            Reason::FrontMatter {
+            IngestError::FrontMatter {
                 language: "YAML".into(),
                 line: Some(3),
             },
             "the front matter is not valid YAML, at line 3",
         );
         told(
-            Reason::FrontMatter {
+            IngestError::FrontMatter {
                 language: "TOML".into(),
                 line: None,
             },
             "the front matter is not valid TOML",
         );
         told(
-            Reason::Unsupported { kind: "pdf".into() },
+            IngestError::Unsupported { kind: "pdf".into() },
             "the format `pdf` is not supported",
         );
     }

@@ -6,13 +6,13 @@ use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
-use crate::error::Reason;
-use crate::format::Input;
+use crate::error::IngestError;
+use crate::format::ParserInput;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
 /// Which keys of a format mean what; the first that fits wins, and the others stay fields.
-pub(crate) struct Keys {
+pub(crate) struct KeyMapping {
     pub title: &'static [&'static str],
     pub text: &'static [&'static str],
     pub url: &'static [&'static str],
@@ -20,7 +20,7 @@ pub(crate) struct Keys {
 
 /// What the keys of one document said.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ExtractedMetadata {
     pub title: Option<String>,
     pub text: Option<String>,
     pub url: Option<String>,
@@ -28,13 +28,17 @@ pub(crate) struct Facts {
     pub fields: Vec<(String, Value)>,
     /// Who may read the document. It counts against no limit on fields.
     pub readers: ReaderField,
-    pub warnings: Vec<Reason>,
+    pub warnings: Vec<IngestError>,
 }
 
 /// Sorts the keys of one document into facts, the field that names its readers apart from the others.
-pub(crate) fn extract_metadata(mut map: Map<String, Raw>, keys: &Keys, input: &Input<'_>) -> Facts {
+pub(crate) fn extract_metadata(
+    mut map: Map<String, Raw>,
+    keys: &KeyMapping,
+    input: &ParserInput<'_>,
+) -> ExtractedMetadata {
     let readers = ReaderKeys::for_input(input).take(&mut map);
-    Facts {
+    ExtractedMetadata {
         readers,
         ..extract_metadata_without_readers(map, keys, input.limits)
     }
@@ -43,20 +47,20 @@ pub(crate) fn extract_metadata(mut map: Map<String, Raw>, keys: &Keys, input: &I
 /// The same where nothing names readers any more.
 pub(crate) fn extract_metadata_without_readers(
     mut map: Map<String, Raw>,
-    keys: &Keys,
+    keys: &KeyMapping,
     limits: &Limits,
-) -> Facts {
-    let mut facts = Facts {
+) -> ExtractedMetadata {
+    let mut facts = ExtractedMetadata {
         title: take(&mut map, keys.title, as_title),
         text: take(&mut map, keys.text, as_text),
         url: take(&mut map, keys.url, |raw| as_url(raw, limits)),
         date: take(&mut map, &["date"], as_day),
-        ..Facts::default()
+        ..ExtractedMetadata::default()
     };
     if let Some(title) = &mut facts.title
         && truncate_chars(title, limits.max_title_chars)
     {
-        facts.warn(Reason::Cut {
+        facts.warn(IngestError::Cut {
             name: "title".to_owned(),
             limit: limits.max_title_chars,
         });
@@ -96,7 +100,7 @@ pub(crate) fn find<T>(
     })
 }
 
-impl Facts {
+impl ExtractedMetadata {
     /// Whether nothing was said at all.
     pub(crate) fn is_empty(&self) -> bool {
         let texts = [&self.title, &self.text, &self.url, &self.date];
@@ -114,7 +118,7 @@ impl Facts {
     fn add(&mut self, name: &str, raw: Raw, depth: usize, limits: &Limits) {
         if let Raw::Object(map) = raw {
             if depth >= limits.max_field_depth {
-                return self.warn(Reason::BadField);
+                return self.warn(IngestError::BadField);
             }
             for (key, raw) in map {
                 self.add(
@@ -133,11 +137,11 @@ impl Facts {
             || name.chars().nth(limits.max_name_chars).is_some()
             || self.fields.iter().any(|(taken, _)| taken == name);
         if self.fields.len() >= limits.max_fields {
-            self.warn(Reason::TooManyFields {
+            self.warn(IngestError::TooManyFields {
                 limit: limits.max_fields,
             });
         } else if bad_name {
-            self.warn(Reason::BadField);
+            self.warn(IngestError::BadField);
         } else {
             self.fields.push((name.to_owned(), value));
         }
@@ -182,11 +186,11 @@ impl Facts {
     fn warn_cut(&mut self, name: &str, limit: usize, limits: &Limits) {
         let mut name = name.to_owned();
         truncate_chars(&mut name, limits.max_name_chars);
-        self.warn(Reason::Cut { name, limit });
+        self.warn(IngestError::Cut { name, limit });
     }
 
     /// Says everything once, and no more than a few things: a record may have very many bad keys.
-    fn warn(&mut self, reason: Reason) {
+    fn warn(&mut self, reason: IngestError) {
         const MOST: usize = 8;
         if self.warnings.len() < MOST && !self.warnings.contains(&reason) {
             self.warnings.push(reason);
@@ -253,13 +257,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const KEYS: Keys = Keys {
+    const KEYS: KeyMapping = KeyMapping {
         title: &["title", "name"],
         text: &["text"],
         url: &["url", "link"],
     };
 
-    fn of(raw: Raw, limits: &Limits) -> Facts {
+    fn of(raw: Raw, limits: &Limits) -> ExtractedMetadata {
         let Raw::Object(map) = raw else {
             panic!("not an object")
         };
@@ -394,7 +398,11 @@ mod tests {
                 .collect();
             assert_eq!(values, kept);
             assert_eq!(
-                found.warnings.iter().map(Reason::code).collect::<Vec<_>>(),
+                found
+                    .warnings
+                    .iter()
+                    .map(IngestError::code)
+                    .collect::<Vec<_>>(),
                 codes
             );
         };

@@ -7,11 +7,11 @@ use std::io::Read;
 
 use crate::reader_field::ParsedDocument;
 
-use crate::elsewhere::Around;
-use crate::error::{Reason, Skipped, Warning};
+use crate::elsewhere::FolderContext;
+use crate::error::{IngestError, IngestWarning, SkippedItem};
 use crate::limits::Limits;
-use crate::options::Options;
-use crate::out::Out;
+use crate::options::IngestOptions;
+use crate::out::DocumentSink;
 use crate::record_ids::IdPass;
 use crate::{
     archive, bibtex, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Every format that can be read.
-const FORMATS: &[Format] = &[
+const FORMATS: &[FileFormat] = &[
     html::FORMAT,
     package::FORMAT,
     pdf::FORMAT,
@@ -45,10 +45,11 @@ const FORMATS: &[Format] = &[
 const TRUSTED_FORMATS: &[&str] = &["markdown", "jsonl", "text"];
 
 /// Reads a file while it comes.
-pub(crate) type Stream = fn(&Input<'_>, &mut dyn Read) -> Result<Parsed, Reason>;
+pub(crate) type StreamParser =
+    fn(&ParserInput<'_>, &mut dyn Read) -> Result<ParsedFile, IngestError>;
 
 /// Formats that are read while they come, a piece at a time, so that a file may be of any length.
-const STREAM_PARSERS: &[(&str, Stream)] = &[
+const STREAM_PARSERS: &[(&str, StreamParser)] = &[
     ("jsonl", jsonl::stream),
     ("csv", csv::stream),
     ("json", json::stream),
@@ -58,7 +59,7 @@ const STREAM_PARSERS: &[(&str, Stream)] = &[
 pub(crate) const HEAD_BYTES: usize = 8 * 1024;
 
 /// One format: how to know it and how to read it.
-pub(crate) struct Format {
+pub(crate) struct FileFormat {
     /// What reports call it.
     pub name: &'static str,
     /// Extensions in lower case, without the dot. The empty one stands for a name without extension.
@@ -68,11 +69,11 @@ pub(crate) struct Format {
     pub has_signature: fn(&[u8]) -> bool,
     /// Reads a whole file. It gets bytes and gives documents and touches nothing else, so that it can
     /// move into a child process as it is.
-    pub parse: fn(&Input<'_>) -> Result<Parsed, Reason>,
+    pub parse: fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
 }
 
 /// One file as its parser sees it.
-pub(crate) struct Input<'a> {
+pub(crate) struct ParserInput<'a> {
     /// The file's id.
     pub id: &'a str,
     /// The path to show.
@@ -86,53 +87,53 @@ pub(crate) struct Input<'a> {
     /// The bounds to keep.
     pub limits: &'a Limits,
     /// What the owner asked for, format by format.
-    pub options: &'a Options,
+    pub options: &'a IngestOptions,
     /// What the folder around it tells.
-    pub folder_context: &'a Around,
+    pub folder_context: &'a FolderContext,
     /// Who takes documents as they are made; nobody where they are wanted all together.
-    pub sink: Option<&'a dyn Out>,
+    pub sink: Option<&'a dyn DocumentSink>,
     /// What is done about the ids of records.
     pub ids: IdPass,
 }
 
 /// What a parser made of one file.
 #[derive(Debug, Default)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedFile {
     pub documents: Vec<ParsedDocument>,
-    pub skipped: Vec<Skipped>,
-    pub warnings: Vec<Warning>,
+    pub skipped: Vec<SkippedItem>,
+    pub warnings: Vec<IngestWarning>,
     /// Whether its records are numbered, for want of ids that tell them apart.
     pub numbered: bool,
 }
 
-impl Parsed {
+impl ParsedFile {
     /// Puts what a scan of the same file told before everything else.
-    pub(crate) fn prepend_warnings(&mut self, scan: Result<Self, Reason>) {
+    pub(crate) fn prepend_warnings(&mut self, scan: Result<Self, IngestError>) {
         let told = scan.map(|scan| scan.warnings).unwrap_or_default();
         self.warnings.splice(0..0, told);
     }
 }
 
-impl Format {
+impl FileFormat {
     /// Whether it may be read outside a child process.
     pub(crate) fn is_trusted(&self) -> bool {
         TRUSTED_FORMATS.contains(&self.name)
     }
 
     /// How to read it while it comes, where that can be done.
-    pub(crate) fn stream_parser(&self) -> Option<Stream> {
+    pub(crate) fn stream_parser(&self) -> Option<StreamParser> {
         let found = STREAM_PARSERS.iter().find(|(name, _)| *name == self.name);
         found.map(|(_, stream)| *stream)
     }
 }
 
 /// The format of this name.
-pub(crate) fn by_name(name: &str) -> Option<&'static Format> {
+pub(crate) fn by_name(name: &str) -> Option<&'static FileFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
 /// The format of files with this extension, in lower case.
-pub(crate) fn by_extension(extension: &str) -> Option<&'static Format> {
+pub(crate) fn by_extension(extension: &str) -> Option<&'static FileFormat> {
     let mut formats = FORMATS.iter();
     formats.find(|format| format.extensions.contains(&extension))
 }
@@ -154,7 +155,7 @@ const UNSUPPORTED_SIGNATURES: &[(&[u8], &str)] = &[
 ];
 
 /// The format of a file that starts with `head` and whose name ends in `extension`.
-pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Reason> {
+pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static FileFormat, IngestError> {
     if let Some(format) = FORMATS.iter().find(|format| (format.has_signature)(head)) {
         return Ok(format);
     }
@@ -162,14 +163,14 @@ pub(crate) fn detect(head: &[u8], extension: &str) -> Result<&'static Format, Re
         .iter()
         .find(|(magic, _)| head.starts_with(magic))
     {
-        return Err(Reason::Unsupported {
+        return Err(IngestError::Unsupported {
             kind: (*kind).to_owned(),
         });
     }
     if text::is_binary(head) {
-        return Err(Reason::Binary);
+        return Err(IngestError::Binary);
     }
-    let unsupported = || Reason::Unsupported {
+    let unsupported = || IngestError::Unsupported {
         kind: extension.to_owned(),
     };
     by_extension(extension).ok_or_else(unsupported)
@@ -184,25 +185,25 @@ pub(crate) mod tests {
         path: &str,
         bytes: &[u8],
         limits: &Limits,
-        parse: impl FnOnce(&Input<'_>) -> T,
+        parse: impl FnOnce(&ParserInput<'_>) -> T,
     ) -> T {
         let (stem, _) = crate::entry::stem_and_extension(path.as_ref());
-        parse(&Input {
+        parse(&ParserInput {
             id: path,
             path,
             stem: &stem,
             bytes,
             sha256: "",
             limits,
-            options: &Options::default(),
-            folder_context: &Around::NONE,
+            options: &IngestOptions::default(),
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: IdPass::Own,
         })
     }
 
     /// `id|title|text` for a document, `path:line:code` for what was left out.
-    pub(crate) fn shown(parsed: &Parsed) -> Vec<String> {
+    pub(crate) fn shown(parsed: &ParsedFile) -> Vec<String> {
         let documents = parsed
             .documents
             .iter()

@@ -4,26 +4,26 @@ mod unread;
 
 use serde_json::{Map, Value as Raw};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::limits::Limits;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 
 pub(crate) use unread::{is_said, unread, unread_behind, unread_in_code, unread_in_data};
 
 /// What a text starts with.
-pub(crate) enum Start<'a> {
+pub(crate) enum FrontMatter<'a> {
     /// No front matter.
     Absent,
     /// Front matter, and the text after it.
     Present(Map<String, Raw>, &'a str),
     /// The same, where a key is written twice and somebody asks who may read the document.
-    DuplicateKeys(Map<String, Raw>, &'a str, Reason),
+    DuplicateKeys(Map<String, Raw>, &'a str, IngestError),
     /// Something that was meant as front matter and cannot be read.
-    Malformed(Reason),
+    Malformed(IngestError),
 }
 
 /// Reads the front matter of a cleaned text.
-pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> Start<'a> {
+pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> FrontMatter<'a> {
     let limit = limits.max_front_matter_bytes;
     for (fence, ends, language) in [
         ("---", &["---", "..."][..], "YAML"),
@@ -38,7 +38,7 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
         let Some((block, body)) = split_at_fence(after, ends, limit) else {
             let meant = looks_like_keys(after) || readers.appears_in(prefix_within(after, limit));
             if meant {
-                return Start::Malformed(Reason::FrontMatterTooLong { limit });
+                return FrontMatter::Malformed(IngestError::FrontMatterTooLong { limit });
             }
             break;
         };
@@ -46,31 +46,31 @@ pub(crate) fn read<'a>(text: &'a str, limits: &Limits, readers: &ReaderKeys) -> 
         if !block.trim().is_empty() && !looks_like_keys(block) && !readers.appears_in(block) {
             break;
         }
-        let broken = |line: Option<u64>| Reason::FrontMatter {
+        let broken = |line: Option<u64>| IngestError::FrontMatter {
             language: language.into(),
             // The fence is line 1 of the file.
             line: line.map(|line| line + 1),
         };
         let keys = if language == "YAML" {
-            yaml(block, OnRepeat::FirstWins)
+            yaml(block, OnDuplicateKey::FirstWins)
         } else {
             toml(block)
         };
         let body = body.trim_start_matches('\n');
         return match keys {
             Ok(keys) if readers.is_configured() && language == "YAML" => {
-                match yaml(block, OnRepeat::Refuse) {
-                    Ok(_) => Start::Present(keys, body),
-                    Err(line) => Start::DuplicateKeys(keys, body, broken(line)),
+                match yaml(block, OnDuplicateKey::Refuse) {
+                    Ok(_) => FrontMatter::Present(keys, body),
+                    Err(line) => FrontMatter::DuplicateKeys(keys, body, broken(line)),
                 }
             }
-            Ok(keys) => Start::Present(keys, body),
-            Err(line) => Start::Malformed(broken(line)),
+            Ok(keys) => FrontMatter::Present(keys, body),
+            Err(line) => FrontMatter::Malformed(broken(line)),
         };
     }
     match unread(text, readers) {
-        ReaderField::Absent => Start::Absent,
-        _ => Start::Malformed(Reason::FrontMatterPlace),
+        ReaderField::Absent => FrontMatter::Absent,
+        _ => FrontMatter::Malformed(IngestError::FrontMatterPlace),
     }
 }
 
@@ -81,12 +81,12 @@ pub(crate) fn readers_of(text: &str, limits: &Limits, readers: &ReaderKeys) -> R
         return ReaderField::Absent;
     }
     match read(text, limits, readers) {
-        Start::Absent => ReaderField::Absent,
-        Start::Present(mut keys, body) => match take_readers(&mut keys, readers) {
+        FrontMatter::Absent => ReaderField::Absent,
+        FrontMatter::Present(mut keys, body) => match take_readers(&mut keys, readers) {
             ReaderField::Absent => unread_behind(body, readers),
             said => said,
         },
-        Start::DuplicateKeys(..) | Start::Malformed(_) => {
+        FrontMatter::DuplicateKeys(..) | FrontMatter::Malformed(_) => {
             ReaderField::Malformed(ReaderFault::FrontMatter)
         }
     }
@@ -109,7 +109,7 @@ fn prefix_within(text: &str, bytes: usize) -> &str {
 
 /// What becomes of a key of YAML that is written twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OnRepeat {
+enum OnDuplicateKey {
     /// One key written twice should not cost the document all its other keys.
     FirstWins,
     Refuse,
@@ -138,7 +138,7 @@ fn looks_like_keys(block: &str) -> bool {
 }
 
 /// The keys, or the line of the block at which reading stopped.
-fn yaml(block: &str, on_repeat: OnRepeat) -> Result<Map<String, Raw>, Option<u64>> {
+fn yaml(block: &str, on_repeat: OnDuplicateKey) -> Result<Map<String, Raw>, Option<u64>> {
     // A block has at most 64 KiB by default, so these are far above any honest front matter; an alias
     // that repeats another is counted each time.
     let budget = serde_saphyr::budget! {
@@ -153,8 +153,8 @@ fn yaml(block: &str, on_repeat: OnRepeat) -> Result<Map<String, Raw>, Option<u64
     let options = serde_saphyr::options! {
         budget: budget,
         duplicate_keys: match on_repeat {
-            OnRepeat::FirstWins => serde_saphyr::DuplicateKeyPolicy::FirstWins,
-            OnRepeat::Refuse => serde_saphyr::DuplicateKeyPolicy::Error,
+            OnDuplicateKey::FirstWins => serde_saphyr::DuplicateKeyPolicy::FirstWins,
+            OnDuplicateKey::Refuse => serde_saphyr::DuplicateKeyPolicy::Error,
         },
         // `NO` is a country and `on` a word; only `true` and `false` are booleans.
         strict_booleans: true,
@@ -206,9 +206,9 @@ mod tests {
 
     fn show(text: &str, limits: &Limits) -> String {
         match read(text, limits, &ReaderKeys::default()) {
-            Start::Absent => "plain".to_owned(),
-            Start::Present(keys, body) => format!("{} | {body}", Raw::Object(keys)),
-            Start::DuplicateKeys(_, _, reason) | Start::Malformed(reason) => {
+            FrontMatter::Absent => "plain".to_owned(),
+            FrontMatter::Present(keys, body) => format!("{} | {body}", Raw::Object(keys)),
+            FrontMatter::DuplicateKeys(_, _, reason) | FrontMatter::Malformed(reason) => {
                 format!("{}: {reason}", reason.code())
             }
         }

@@ -15,17 +15,17 @@ mod wiki;
 
 use html5gum::Tokenizer;
 
-use crate::error::Reason;
-use crate::fields::{Keys, extract_metadata};
-use crate::format::{Format, Input, Parsed};
+use crate::error::IngestError;
+use crate::fields::{KeyMapping, extract_metadata};
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::front_matter;
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::whole::build_document;
 
 pub(crate) use charset::decode;
-pub(crate) use page::Read;
+pub(crate) use page::ParsedPage;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "html",
     extensions: &["html", "htm", "xhtml", "xht"],
     has_signature: has_html_signature,
@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// How documents with a head name their title and address.
-pub(crate) const KEYS: Keys = Keys {
+pub(crate) const KEYS: KeyMapping = KeyMapping {
     title: &["title"],
     text: &[],
     url: &["url"],
@@ -61,7 +61,7 @@ fn has_html_signature(head: &[u8]) -> bool {
         })
 }
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
     let (unread, metas) = match readers.is_configured() {
         true => {
@@ -84,11 +84,11 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 }
 
 /// Reads a page into its text and its head.
-pub(crate) fn read(bytes: &[u8], readers: ReaderKeys) -> Result<Read, Reason> {
+pub(crate) fn read(bytes: &[u8], readers: ReaderKeys) -> Result<ParsedPage, IngestError> {
     let text = charset::decode(bytes)?;
     let is_xml = text.trim_start().starts_with("<?xml");
-    let mut page = page::Page::new(is_xml, readers);
-    let mut tokens = Tokenizer::new_with_emitter(text.as_str(), tags::Tokens::new(&mut page));
+    let mut page = page::HtmlPageBuilder::new(is_xml, readers);
+    let mut tokens = Tokenizer::new_with_emitter(text.as_str(), tags::HtmlEmitter::new(&mut page));
     // The only thing that comes out of the tokenizer is that the page is over its limit.
     let _over = tokens.next();
     drop(tokens);

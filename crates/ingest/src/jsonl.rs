@@ -5,14 +5,14 @@ use std::io::Read;
 use serde_json::{Map, Value as Raw};
 
 use crate::digest::sha256;
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, no_signature};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::line_ends::LineCounter;
 use crate::record_ids::two_pass;
-use crate::records::{Place, Records};
-use crate::stream::Stream;
+use crate::records::{RecordCollector, RecordLocation};
+use crate::stream::TextStream;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
     has_signature: no_signature,
@@ -22,26 +22,29 @@ pub(crate) const FORMAT: Format = Format {
 /// The most levels of nesting that the parser reads.
 pub(crate) const MAX_NESTING: usize = 127;
 
-pub(crate) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+pub(crate) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| stream(input, &mut &*input.bytes))
 }
 
 /// The same for a file that is read while it comes.
-pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+pub(crate) fn stream(
+    input: &ParserInput<'_>,
+    from: &mut dyn Read,
+) -> Result<ParsedFile, IngestError> {
     let limit = input.limits.max_line_bytes;
-    let mut records = Records::new(input);
-    let mut lines = Lines::new(Stream::json(from), limit);
+    let mut records = RecordCollector::new(input);
+    let mut lines = JsonlLineReader::new(TextStream::json(from), limit);
     while let Some((number, line)) = lines.next()? {
-        let place = Place::Line(number);
+        let place = RecordLocation::Line(number);
         let line = match line {
-            Line::Whole([]) => continue,
-            Line::Whole(line) => Some(line),
-            Line::TooLong => None,
+            JsonlLine::Whole([]) => continue,
+            JsonlLine::Whole(line) => Some(line),
+            JsonlLine::TooLong => None,
         };
         if !records.begin(place) {
             break;
         }
-        let keys = line.map_or(Err(Reason::LineTooLong { limit }), |line| {
+        let keys = line.map_or(Err(IngestError::LineTooLong { limit }), |line| {
             parse_object(line, limit)
         });
         match keys {
@@ -57,8 +60,8 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
 }
 
 /// The lines of a text, of which no more than one and what was read behind it is held.
-struct Lines<'r> {
-    from: Stream<'r>,
+struct JsonlLineReader<'r> {
+    from: TextStream<'r>,
     window: Vec<u8>,
     /// Where the next line begins.
     at: usize,
@@ -67,14 +70,14 @@ struct Lines<'r> {
     ended: bool,
 }
 
-enum Line<'l> {
+enum JsonlLine<'l> {
     /// Without blanks at its ends.
     Whole(&'l [u8]),
     TooLong,
 }
 
-impl<'r> Lines<'r> {
-    fn new(from: Stream<'r>, most: usize) -> Self {
+impl<'r> JsonlLineReader<'r> {
+    fn new(from: TextStream<'r>, most: usize) -> Self {
         Self {
             from,
             window: Vec::new(),
@@ -87,7 +90,7 @@ impl<'r> Lines<'r> {
 
     /// The next line and its number. No JSON text has a raw CR or LF inside a value, so either ends a
     /// record; of CR LF, the LF ends a line that is empty.
-    fn next(&mut self) -> Result<Option<(u64, Line<'_>)>, Reason> {
+    fn next(&mut self) -> Result<Option<(u64, JsonlLine<'_>)>, IngestError> {
         /// Blanks around a record do not count.
         const ROOM: usize = 64 * 1024;
         let number = self.counter.line();
@@ -121,22 +124,22 @@ impl<'r> Lines<'r> {
         let line = self.window.get(self.at..end).unwrap_or_default();
         self.at = next;
         if is_too_long {
-            return Ok(Some((number, Line::TooLong)));
+            return Ok(Some((number, JsonlLine::TooLong)));
         }
-        Ok(Some((number, Line::Whole(line.trim_ascii()))))
+        Ok(Some((number, JsonlLine::Whole(line.trim_ascii()))))
     }
 }
 
 /// The keys and values of one record.
-pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, Reason> {
+pub(crate) fn parse_object(line: &[u8], limit: usize) -> Result<Map<String, Raw>, IngestError> {
     if line.len() > limit {
-        return Err(Reason::LineTooLong { limit });
+        return Err(IngestError::LineTooLong { limit });
     }
     match serde_json::from_slice(line) {
         Ok(Raw::Object(map)) => Ok(map),
-        Ok(_) => Err(Reason::NotAnObject),
-        Err(error) if is_too_nested(&error) => Err(Reason::TooNested { limit: MAX_NESTING }),
-        Err(error) => Err(Reason::BadJson {
+        Ok(_) => Err(IngestError::NotAnObject),
+        Err(error) if is_too_nested(&error) => Err(IngestError::TooNested { limit: MAX_NESTING }),
+        Err(error) => Err(IngestError::BadJson {
             line: None,
             column: error.column(),
         }),
@@ -154,7 +157,7 @@ mod tests {
     use crate::format::tests::with_input;
     use crate::limits::Limits;
 
-    fn parsed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Reason> {
+    fn parsed(bytes: &[u8], limits: &Limits) -> Result<ParsedFile, IngestError> {
         with_input("hull_records.jsonl", bytes, limits, parse)
     }
 
@@ -168,8 +171,9 @@ mod tests {
             .documents
             .iter()
             .map(|d| format!("{}|{}|{}", d.id, d.title, d.text));
-        let problem =
-            |line: Option<u64>, reason: &Reason| format!("{}:{}", line.unwrap_or(0), reason.code());
+        let problem = |line: Option<u64>, reason: &IngestError| {
+            format!("{}:{}", line.unwrap_or(0), reason.code())
+        };
         let skipped = parsed.skipped.iter().map(|s| problem(s.line, &s.reason));
         let warnings = parsed.warnings.iter().map(|w| problem(w.line, &w.reason));
         documents.chain(skipped).chain(warnings).collect()

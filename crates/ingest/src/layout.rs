@@ -26,26 +26,26 @@ const BETWEEN_CELLS: &str = " | ";
 const PAGE_BREAK: &str = "\n\u{C}\n";
 
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct TextLayout {
     out: String,
     /// Where the words of the open line begin, when one is open.
     line: Option<usize>,
     /// Whether white space came after the last word.
     space: bool,
-    gap: Gap,
+    gap: LineGap,
     heading: u8,
     /// What stands before the next line, such as `- `.
     mark: Option<String>,
     indent: usize,
     quotes: usize,
-    code: Option<Code>,
-    rows: Vec<Row>,
+    code: Option<OpenCodeBlock>,
+    rows: Vec<LayoutRow>,
     /// Rows that are open below the deepest one that is kept.
     deeper_rows: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
+enum LineGap {
     #[default]
     None,
     Line,
@@ -54,25 +54,25 @@ enum Gap {
 
 /// Code that is being written.
 #[derive(Debug)]
-struct Code {
+struct OpenCodeBlock {
     /// Where its lines begin, after the opening fence.
     start: usize,
     /// What it takes to write none at all.
-    before: (usize, Gap),
+    before: (usize, LineGap),
 }
 
 #[derive(Debug)]
-struct Row {
+struct LayoutRow {
     start: usize,
     /// The gap before the row, which its first cell used up.
-    gap: Gap,
+    gap: LineGap,
     cells: Vec<(usize, usize)>,
     open: Option<usize>,
     /// Whether its cells can no longer stand on one line.
     apart: bool,
 }
 
-impl Layout {
+impl TextLayout {
     /// Adds words to the open line, or begins one. White space is one space, except in code.
     pub(crate) fn write(&mut self, text: &str) {
         if self.code.is_some() {
@@ -95,16 +95,16 @@ impl Layout {
 
     /// Ends the open line; what follows begins on the next one.
     pub(crate) fn end_line(&mut self) {
-        self.end(Gap::Line);
+        self.end(LineGap::Line);
     }
 
     /// Ends the open line; what follows begins after an empty one.
     pub(crate) fn end_block(&mut self) {
         // Items stay close together even where each of them is a paragraph.
         self.end(if self.indent > 0 {
-            Gap::Line
+            LineGap::Line
         } else {
-            Gap::Block
+            LineGap::Block
         });
     }
 
@@ -121,7 +121,7 @@ impl Layout {
 
     /// Makes the next line a heading of this level, counted from 1.
     pub(crate) fn heading(&mut self, level: u8) {
-        self.end(Gap::Block);
+        self.end(LineGap::Block);
         self.keep_rows_unjoined();
         self.heading = level.clamp(1, MAX_LEVEL);
     }
@@ -149,7 +149,11 @@ impl Layout {
             return;
         }
         let inside = depth > 0 && self.indent > 0;
-        self.end(if inside { Gap::Line } else { Gap::Block });
+        self.end(if inside {
+            LineGap::Line
+        } else {
+            LineGap::Block
+        });
         self.indent = depth;
         self.mark = None;
     }
@@ -178,14 +182,14 @@ impl Layout {
         if self.code.is_some() {
             return;
         }
-        self.end(Gap::Block);
+        self.end(LineGap::Block);
         self.keep_rows_unjoined();
         let before = (self.out.len(), self.gap);
         self.begin_line();
         self.line = None;
         self.out.push_str("```\n");
         let start = self.out.len();
-        self.code = Some(Code { start, before });
+        self.code = Some(OpenCodeBlock { start, before });
     }
 
     pub(crate) fn end_code(&mut self) {
@@ -199,7 +203,7 @@ impl Layout {
             self.out.truncate(end);
             self.out.push_str("\n```");
         }
-        self.end(Gap::Block);
+        self.end(LineGap::Block);
     }
 
     /// Adds lines that are laid out already.
@@ -208,11 +212,11 @@ impl Layout {
         if lines.is_empty() {
             return;
         }
-        self.end(Gap::Block);
+        self.end(LineGap::Block);
         self.begin_line();
         self.out.push_str(lines);
         self.line = None;
-        self.end(Gap::Block);
+        self.end(LineGap::Block);
     }
 
     pub(crate) fn begin_row(&mut self) {
@@ -221,7 +225,7 @@ impl Layout {
             self.deeper_rows += 1;
             return self.keep_rows_unjoined();
         }
-        self.rows.push(Row {
+        self.rows.push(LayoutRow {
             start: self.out.len(),
             gap: self.gap,
             cells: Vec::new(),
@@ -285,9 +289,9 @@ impl Layout {
     /// Ends a page.
     pub(crate) fn page_break(&mut self) {
         self.end_code();
-        self.end(Gap::None);
+        self.end(LineGap::None);
         self.keep_rows_unjoined();
-        self.gap = Gap::None;
+        self.gap = LineGap::None;
         self.out.push_str(PAGE_BREAK);
     }
 
@@ -299,7 +303,7 @@ impl Layout {
     /// What was written, to be cut and cleaned by the caller.
     pub(crate) fn into_raw(mut self) -> String {
         self.end_code();
-        self.end(Gap::None);
+        self.end(LineGap::None);
         self.out
     }
 
@@ -308,14 +312,14 @@ impl Layout {
         clean_pages(&self.into_raw())
     }
 
-    fn row(&mut self) -> Option<&mut Row> {
+    fn row(&mut self) -> Option<&mut LayoutRow> {
         if self.deeper_rows > 0 {
             return None;
         }
         self.rows.last_mut()
     }
 
-    fn end(&mut self, gap: Gap) {
+    fn end(&mut self, gap: LineGap) {
         if self.code.is_some() {
             return;
         }
@@ -331,14 +335,14 @@ impl Layout {
 
     fn begin_line(&mut self) {
         let newlines = match self.gap {
-            Gap::None => "",
-            Gap::Line => "\n",
-            Gap::Block => "\n\n",
+            LineGap::None => "",
+            LineGap::Line => "\n",
+            LineGap::Block => "\n\n",
         };
         if !self.out.is_empty() && !self.out.ends_with(PAGE_BREAK) {
             self.out.push_str(newlines);
         }
-        self.gap = Gap::None;
+        self.gap = LineGap::None;
         if self.heading > 0 {
             (0..self.heading).for_each(|_| self.out.push('#'));
             self.out.push(' ');

@@ -62,22 +62,23 @@ mod walk;
 mod whole;
 mod xml;
 
-pub use choice::{Choice, IGNORE_FILES};
+pub use choice::{FileFilter, IGNORE_FILES};
 pub use clean::{CLEANING_VERSION, clean, clean_line};
 pub use dates::parse_date;
-pub use dedup::Dedup;
-pub use entry::{Entry, Fingerprint, qualified_id};
-pub use error::{Reason, Skipped, Warning};
+pub use dedup::IdDeduplicator;
+pub use entry::{FileEntry, FileFingerprint, qualified_id};
+pub use error::{IngestError, IngestWarning, SkippedItem};
 pub use limits::Limits;
-pub use options::{Options, SqliteOptions};
+pub use options::{IngestOptions, SqliteOptions};
 pub use reader_field::{
-    ParsedDocument, READER_RULES, ReaderFault, ReaderField, ReaderName, comparable_name,
+    ParsedDocument, READER_RULES, ReaderFault, ReaderField, ReaderFieldName, comparable_name,
     is_or_is_nested_in,
 };
 #[doc(hidden)]
 pub use sandbox::serve_parser_after;
 pub use sandbox::{
-    Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, Sandbox, Wall, Workers, serve_parser,
+    Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, ParserPool, SandboxConfig, SandboxLayerStatus,
+    serve_parser,
 };
-pub use source::{Reading, Source};
-pub use walk::Listing;
+pub use source::{FileReadOutcome, FolderSource};
+pub use walk::FolderListing;

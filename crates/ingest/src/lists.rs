@@ -4,7 +4,7 @@ use serde_json::Value as Raw;
 
 /// How a column writes its lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lists {
+pub(crate) enum ListSyntax {
     /// `["a", "b"]`, or with the single quotes of Python.
     Bracketed,
     /// `a; b`, with this mark between the values.
@@ -21,7 +21,7 @@ const NAMES: &[&str] = &[
 /// Longer parts are sentences with a semicolon in them.
 const MOST_CHARS: usize = 60;
 
-impl Lists {
+impl ListSyntax {
     /// The way in which the cells are lists: all of them in brackets, or two of them and at least half with
     /// the same mark between short values.
     pub(crate) fn infer_syntax(name: &str, cells: &[&str]) -> Option<Self> {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str, cells: &[&str], expect: Option<&[&str]>) {
-        let found = Lists::infer_syntax(name, cells).map(|lists| {
+        let found = ListSyntax::infer_syntax(name, cells).map(|lists| {
             let list = |cell: &&str| lists.parse_list(cell).unwrap().to_string();
             cells.iter().map(list).collect::<Vec<_>>()
         });
@@ -130,7 +130,7 @@ mod tests {
         check("x", &["['a"], None);
         check("x", &["['a',]"], None);
         let exact = "x".repeat(60);
-        assert!(Lists::infer_syntax("x", &[&format!("a; {exact}"), "a; b"]).is_some());
+        assert!(ListSyntax::infer_syntax("x", &[&format!("a; {exact}"), "a; b"]).is_some());
         check("x", &[&format!("a; {exact}x"), "a; b"], None);
         check("x", &["It rained. Then; it stopped.", "a; b"], None);
     }

@@ -5,13 +5,13 @@
 mod mailbox;
 mod message;
 
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
-use crate::report::{Problem as _, Reported};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::file_id;
 
 /// One message.
-pub(crate) const EML: Format = Format {
+pub(crate) const EML: FileFormat = FileFormat {
     name: "eml",
     extensions: &["eml"],
     has_signature: looks_like_message,
@@ -19,21 +19,21 @@ pub(crate) const EML: Format = Format {
 };
 
 /// Many messages.
-pub(crate) const MBOX: Format = Format {
+pub(crate) const MBOX: FileFormat = FileFormat {
     name: "mbox",
     extensions: &["mbox"],
     has_signature: looks_like_mailbox,
     parse: mailbox::parse,
 };
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let id = file_id(input)?;
     let (document, reasons) = message::document(input, id, input.bytes)?;
-    let mut warnings = Reported::new(input.limits.max_reported);
+    let mut warnings = BoundedReport::new(input.limits.max_reported);
     for reason in reasons {
-        warnings.push(crate::Warning::new(input.path, None, reason));
+        warnings.push(crate::IngestWarning::new(input.path, None, reason));
     }
-    Ok(Parsed {
+    Ok(ParsedFile {
         documents: vec![document],
         skipped: Vec::new(),
         warnings: warnings.finish(input.path),

@@ -7,24 +7,24 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::{clean_line, truncate_chars};
 use crate::dates;
 use crate::elsewhere::{notion, vault};
-use crate::error::Reason;
-use crate::fields::{Facts, Keys, extract_metadata};
-use crate::format::{Format, Input, Parsed, no_signature};
-use crate::front_matter::{Start, read, take_readers, unread_behind};
+use crate::error::IngestError;
+use crate::fields::{ExtractedMetadata, KeyMapping, extract_metadata};
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::front_matter::{FrontMatter, read, take_readers, unread_behind};
 use crate::limits::Limits;
-use crate::lists::Lists;
+use crate::lists::ListSyntax;
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::text::decode_clean;
 use crate::whole::build_document;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "markdown",
     extensions: &["md", "markdown", "mdown", "mkd", "mdx"],
     has_signature: no_signature,
     parse,
 };
 
-const KEYS: Keys = Keys {
+const KEYS: KeyMapping = KeyMapping {
     title: &["title"],
     text: &[],
     url: &["url", "link", "canonical"],
@@ -41,31 +41,31 @@ const CREATED_KEYS: &[&str] = &[
     "published",
 ];
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let text = decode_clean(input.bytes, input.limits.max_text_chars)?;
     let readers = ReaderKeys::for_input(input);
     let (mut facts, body) = match read(&text, input.limits, &readers) {
-        Start::Absent => metadata_without_front_matter(input, &text, &readers),
-        Start::Present(keys, body) => {
+        FrontMatter::Absent => metadata_without_front_matter(input, &text, &readers),
+        FrontMatter::Present(keys, body) => {
             let mut facts = metadata_from_keys(keys, input);
             if facts.readers == ReaderField::Absent
                 && unread_behind(body, &readers) != ReaderField::Absent
             {
                 facts.mark_readers_malformed(&readers);
-                facts.warnings.push(Reason::FrontMatterPlace);
+                facts.warnings.push(IngestError::FrontMatterPlace);
             }
             (facts, body)
         }
-        Start::DuplicateKeys(keys, body, reason) => {
+        FrontMatter::DuplicateKeys(keys, body, reason) => {
             let mut facts = metadata_from_keys(keys, input);
             facts.mark_readers_malformed(&readers);
             facts.warnings.push(reason);
             (facts, body)
         }
-        Start::Malformed(reason) => {
-            let mut facts = Facts {
+        FrontMatter::Malformed(reason) => {
+            let mut facts = ExtractedMetadata {
                 warnings: vec![reason],
-                ..Facts::default()
+                ..ExtractedMetadata::default()
             };
             facts.mark_readers_malformed(&readers);
             (facts, text.as_str())
@@ -79,9 +79,9 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
     build_document(input, body.to_owned(), facts)
 }
 
-fn metadata_from_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
+fn metadata_from_keys(mut keys: Map<String, Raw>, input: &ParserInput<'_>) -> ExtractedMetadata {
     let readers = take_readers(&mut keys, &ReaderKeys::for_input(input));
-    Facts {
+    ExtractedMetadata {
         readers,
         ..extract_metadata(split_list_values(keys), &KEYS, input)
     }
@@ -89,10 +89,10 @@ fn metadata_from_keys(mut keys: Map<String, Raw>, input: &Input<'_>) -> Facts {
 
 /// A text without front matter; Notion writes what it knows of a page below its heading.
 fn metadata_without_front_matter<'t>(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     text: &'t str,
     readers: &ReaderKeys,
-) -> (Facts, &'t str) {
+) -> (ExtractedMetadata, &'t str) {
     let title = first_heading(text, input.limits.max_title_chars);
     let address = notion::page_url(input.stem, title.as_deref().unwrap_or_default());
     let mut properties = match &address {
@@ -122,8 +122,8 @@ fn metadata_without_front_matter<'t>(
 fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
     for (name, value) in &mut keys {
         if let Raw::String(text) = value
-            && let Some(list) =
-                Lists::infer_syntax(name, &[text.as_str()]).and_then(|way| way.parse_list(text))
+            && let Some(list) = ListSyntax::infer_syntax(name, &[text.as_str()])
+                .and_then(|way| way.parse_list(text))
         {
             *value = list;
         }
@@ -132,15 +132,15 @@ fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
 }
 
 /// The notes that a note links to, and in a vault the tags between its words beside those of its head.
-fn add_links_and_tags(facts: &mut Facts, body: &str, in_vault: bool, limits: &Limits) {
+fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool, limits: &Limits) {
     let found = vault::extract_links_and_tags(body, limits.max_list_values);
-    let named = |facts: &Facts, name: &str| {
+    let named = |facts: &ExtractedMetadata, name: &str| {
         let known = facts.fields.iter();
         known
             .map(|(known, _)| known)
             .position(|known| known.eq_ignore_ascii_case(name))
     };
-    let room = |facts: &Facts| facts.fields.len() < limits.max_fields;
+    let room = |facts: &ExtractedMetadata| facts.fields.len() < limits.max_fields;
     if !found.links.is_empty() && named(facts, "links").is_none() && room(facts) {
         let links = Value::List(found.links);
         facts.fields.push(("links".to_owned(), links));
@@ -177,7 +177,7 @@ fn add_links_and_tags(facts: &mut Facts, body: &str, in_vault: bool, limits: &Li
     }
 }
 
-fn creation_date(facts: &Facts) -> Option<String> {
+fn creation_date(facts: &ExtractedMetadata) -> Option<String> {
     CREATED_KEYS.iter().find_map(|name| {
         let mut fields = facts.fields.iter();
         let (_, value) = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;

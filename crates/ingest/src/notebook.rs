@@ -10,17 +10,17 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, truncate_chars};
-use crate::error::Reason;
-use crate::fields::Facts;
-use crate::format::{Format, Input, Parsed, no_signature};
+use crate::error::IngestError;
+use crate::fields::ExtractedMetadata;
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
-use crate::json::{Entry, array_elements, object_members};
+use crate::json::{JsonMember, array_elements, object_members};
 use crate::markdown::first_heading;
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::text::decode_text;
 use crate::whole;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "notebook",
     extensions: &["ipynb"],
     has_signature: no_signature,
@@ -38,12 +38,12 @@ const MOST_OUTPUTS: usize = 50;
 const MOST_CELLS: usize = 20_000;
 
 #[derive(Deserialize)]
-struct Cell<'a> {
+struct NotebookCell<'a> {
     #[serde(default)]
     cell_type: String,
     /// Old notebooks call the source of code its input.
     #[serde(default, alias = "input")]
-    source: Source,
+    source: MultilineText,
     /// Left as text: a cell may have any number of outputs, and pictures among them.
     #[serde(borrow)]
     outputs: Option<&'a RawValue>,
@@ -53,76 +53,76 @@ struct Cell<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Output {
-    text: Source,
-    data: Data,
+struct CellOutput {
+    text: MultilineText,
+    data: MimeBundle,
     ename: Option<String>,
     evalue: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Data {
+struct MimeBundle {
     #[serde(default, rename = "text/plain")]
-    plain: Source,
+    plain: MultilineText,
 }
 
 /// A text that stands whole or in lines, put together as it is read.
 #[derive(Default)]
-struct Source(String);
+struct MultilineText(String);
 
-impl Source {
+impl MultilineText {
     fn text(&self) -> String {
         clean(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Source {
+impl<'de> Deserialize<'de> for MultilineText {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(SourceVisitor)
+        reader.deserialize_any(MultilineTextVisitor)
     }
 }
 
-struct SourceVisitor;
+struct MultilineTextVisitor;
 
-impl<'de> Visitor<'de> for SourceVisitor {
-    type Value = Source;
+impl<'de> Visitor<'de> for MultilineTextVisitor {
+    type Value = MultilineText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text or its lines")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Source, E> {
-        Ok(Source(text.to_owned()))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<MultilineText, E> {
+        Ok(MultilineText(text.to_owned()))
     }
 
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Source, E> {
-        Ok(Source::default())
+    fn visit_unit<E: serde::de::Error>(self) -> Result<MultilineText, E> {
+        Ok(MultilineText::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<Source, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<MultilineText, A::Error> {
         let mut text = String::new();
         while let Some(line) = lines.next_element::<String>()? {
             text.push_str(&line);
         }
-        Ok(Source(text))
+        Ok(MultilineText(text))
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Metadata {
-    kernelspec: Named,
-    language_info: Named,
+struct NotebookMetadata {
+    kernelspec: KernelInfo,
+    language_info: KernelInfo,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Named {
+struct KernelInfo {
     language: Option<String>,
     name: Option<String>,
 }
 
-impl Metadata {
+impl NotebookMetadata {
     fn language(self) -> Option<String> {
         let language = self.language_info.name.or(self.kernelspec.language)?;
         let mut language = clean_line(&language).to_lowercase();
@@ -132,7 +132,7 @@ impl Metadata {
 }
 
 /// Who may read a notebook, as its metadata say, its outermost object, or front matter in its first cell of words.
-fn readers(input: &Input<'_>, entries: &[Entry<'_>], first: &str) -> ReaderField {
+fn readers(input: &ParserInput<'_>, entries: &[JsonMember<'_>], first: &str) -> ReaderField {
     let keys = ReaderKeys::for_input(input);
     if !keys.is_configured() {
         return ReaderField::Absent;
@@ -161,18 +161,23 @@ fn readers(input: &Input<'_>, entries: &[Entry<'_>], first: &str) -> ReaderField
     }
 }
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let text = decode_text(input.bytes)?;
     let (entries, _) = object_members(text.trim())?;
     parse_members(input, &entries)
 }
 
 /// A notebook by the keys of its outermost object.
-pub(crate) fn parse_members(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
+pub(crate) fn parse_members(
+    input: &ParserInput<'_>,
+    entries: &[JsonMember<'_>],
+) -> Result<ParsedFile, IngestError> {
     let named = |name: &str| entries.iter().find(|entry| entry.is(name));
     let metadata = named("metadata").and_then(|entry| serde_json::from_str(entry.raw.get()).ok());
-    let language = metadata.unwrap_or_else(Metadata::default).language();
-    let mut pages = Pages {
+    let language = metadata
+        .unwrap_or_else(NotebookMetadata::default)
+        .language();
+    let mut pages = NotebookBuilder {
         text: String::new(),
         first: None,
         language: language.clone().unwrap_or_default(),
@@ -195,7 +200,7 @@ pub(crate) fn parse_members(input: &Input<'_>, entries: &[Entry<'_>]) -> Result<
 }
 
 /// The text of a notebook as it grows cell by cell.
-struct Pages {
+struct NotebookBuilder {
     text: String,
     /// The first cell of words, where people write front matter.
     first: Option<String>,
@@ -205,11 +210,11 @@ struct Pages {
     limit: usize,
 }
 
-impl Pages {
-    fn read(&mut self, cells: &str) -> Result<(), Reason> {
+impl NotebookBuilder {
+    fn read(&mut self, cells: &str) -> Result<(), IngestError> {
         array_elements(cells, |raw| {
             self.cells += 1;
-            match serde_json::from_str::<Cell<'_>>(raw.get()) {
+            match serde_json::from_str::<NotebookCell<'_>>(raw.get()) {
                 Ok(cell) => self.add(&cell),
                 Err(_) => self.bad += 1,
             }
@@ -218,7 +223,7 @@ impl Pages {
         })
     }
 
-    fn add(&mut self, cell: &Cell<'_>) {
+    fn add(&mut self, cell: &NotebookCell<'_>) {
         let source = cell.source.text();
         let source = source.trim_matches('\n');
         match cell.cell_type.as_str() {
@@ -244,7 +249,7 @@ impl Pages {
         let mut count = 0;
         let read = array_elements(outputs, |raw| {
             count += 1;
-            match serde_json::from_str::<Output>(raw.get()) {
+            match serde_json::from_str::<CellOutput>(raw.get()) {
                 Ok(output) => self.fenced("output", &output.summary()),
                 Err(_) => self.bad += 1,
             }
@@ -273,35 +278,35 @@ impl Pages {
 
     fn into_document(
         self,
-        input: &Input<'_>,
+        input: &ParserInput<'_>,
         language: Option<String>,
         readers: ReaderField,
-    ) -> Result<Parsed, Reason> {
+    ) -> Result<ParsedFile, IngestError> {
         // A notebook that says only its language says nothing.
         if self.text.trim().is_empty() {
-            return Err(Reason::Empty);
+            return Err(IngestError::Empty);
         }
         let mut warnings = Vec::new();
         if self.bad > 0 {
             let what = format!("{} cells cannot be read", self.bad);
-            warnings.push(Reason::Damaged { what: what.into() });
+            warnings.push(IngestError::Damaged { what: what.into() });
         }
         if self.cells >= MOST_CELLS {
-            warnings.push(Reason::TooManyRecords { limit: MOST_CELLS });
+            warnings.push(IngestError::TooManyRecords { limit: MOST_CELLS });
         }
         let language = language.map(|name| ("language".to_owned(), Value::Text(name)));
-        let facts = Facts {
+        let facts = ExtractedMetadata {
             title: first_heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),
             warnings,
             readers,
-            ..Facts::default()
+            ..ExtractedMetadata::default()
         };
         whole::build_document(input, self.text, facts)
     }
 }
 
-impl Output {
+impl CellOutput {
     /// What was printed, shortened.
     fn summary(&self) -> String {
         let mut text = self.text.text();
@@ -351,7 +356,7 @@ mod tests {
         let found = found
             .as_ref()
             .map(|(title, text)| (title.as_str(), text.as_str()));
-        assert_eq!(found.map_err(Reason::code), expect, "{json}");
+        assert_eq!(found.map_err(IngestError::code), expect, "{json}");
     }
 
     #[test]
@@ -388,10 +393,10 @@ mod tests {
     #[test]
     fn outputs_and_texts_end_at_their_bounds() {
         let shown = |text: String| {
-            let text = Source(text);
-            Output {
+            let text = MultilineText(text);
+            CellOutput {
                 text,
-                data: Data::default(),
+                data: MimeBundle::default(),
                 ename: None,
                 evalue: None,
             }

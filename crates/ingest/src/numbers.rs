@@ -4,7 +4,7 @@ use serde_json::Number;
 
 /// How a column writes its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum NumberFormat {
     /// `1234.5`
     Plain,
     /// `1,234.5`
@@ -13,7 +13,7 @@ pub(crate) enum Style {
     CommaDecimal,
 }
 
-impl Style {
+impl NumberFormat {
     /// The style in which every cell is a number. `1,234` alone may be either of two numbers, so some
     /// cell must prove what the comma means.
     pub(crate) fn infer_format(cells: &[&str]) -> Option<Self> {
@@ -49,13 +49,13 @@ fn proves_decimal(cell: &str) -> bool {
 
 /// One cell as a number. What starts with a zero or a plus is a code or a phone number, and what has
 /// more digits than a number keeps is a name.
-pub(crate) fn parse_number(cell: &str, style: Style) -> Option<Number> {
+pub(crate) fn parse_number(cell: &str, style: NumberFormat) -> Option<Number> {
     /// A float keeps this many decimal digits exactly.
     const MOST_DIGITS: usize = 15;
     let plain = match style {
-        Style::Plain => cell.to_owned(),
-        Style::CommaGroups => ungrouped(cell, ',', '.')?,
-        Style::CommaDecimal => ungrouped(cell, '.', ',')?,
+        NumberFormat::Plain => cell.to_owned(),
+        NumberFormat::CommaGroups => ungrouped(cell, ',', '.')?,
+        NumberFormat::CommaDecimal => ungrouped(cell, '.', ',')?,
     };
     let unsigned = plain.strip_prefix('-').unwrap_or(&plain);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn check(cells: &[&str], expect: Option<&[f64]>) {
-        let found = Style::infer_format(cells).map(|style| {
+        let found = NumberFormat::infer_format(cells).map(|style| {
             let number = |cell: &&str| parse_number(cell, style).and_then(|number| number.as_f64());
             cells
                 .iter()

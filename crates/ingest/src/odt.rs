@@ -5,16 +5,16 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value as Raw};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::fields::extract_metadata;
-use crate::format::{Input, Parsed};
+use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
-use crate::layout::Layout;
+use crate::layout::TextLayout;
 use crate::ooxml::{ordered_properties, whole_words};
-use crate::package::{Parts, optional_part};
+use crate::package::{PackageParts, optional_part};
 use crate::reader_field::{self, ReaderKeys};
 use crate::whole::build_document;
-use crate::xml::{Piece, Tag, Xml};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most styles that are remembered.
 const MAX_STYLES: usize = 10_000;
@@ -29,15 +29,18 @@ const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 /// The most keywords.
 const MAX_KEYWORDS: usize = 256;
 
-pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, Reason> {
+pub(crate) fn parse(
+    input: &ParserInput<'_>,
+    parts: &mut PackageParts<'_>,
+) -> Result<ParsedFile, IngestError> {
     let manifest = parts.text("META-INF/manifest.xml")?.unwrap_or_default();
     if manifest.contains("encryption-data") {
-        return Err(Reason::Encrypted);
+        return Err(IngestError::Encrypted);
     }
     let limit = input.limits.max_text_chars;
-    let mut body = Body {
+    let mut body = OdtBody {
         max_bytes: limit.saturating_mul(4),
-        ..Body::default()
+        ..OdtBody::default()
     };
     body.read(&parts.required_text("content.xml")?)?;
     let notes = std::mem::take(&mut body.notes);
@@ -61,8 +64,8 @@ pub(crate) fn parse(input: &Input<'_>, parts: &mut Parts<'_>) -> Result<Parsed, 
 }
 
 #[derive(Default)]
-struct Body {
-    layout: Layout,
+struct OdtBody {
+    layout: TextLayout,
     max_bytes: usize,
     in_body: bool,
     /// Styles of numbered lists, and styles that stand on the one for titles.
@@ -80,19 +83,19 @@ struct Body {
     in_title: bool,
 }
 
-impl Body {
-    fn read(&mut self, text: &str) -> Result<(), Reason> {
-        let mut xml = Xml::new(text);
+impl OdtBody {
+    fn read(&mut self, text: &str) -> Result<(), IngestError> {
+        let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
             match piece {
-                Piece::Open(tag) if !self.in_body => self.style(&tag),
-                Piece::Open(tag) => self.open(&tag, &mut xml)?,
-                Piece::Close(name) if self.in_body => self.close(&name),
-                Piece::Text(words) if self.paragraphs > 0 => self.write(&words),
-                Piece::Close(_) | Piece::Text(_) => {}
+                XmlEvent::Open(tag) if !self.in_body => self.style(&tag),
+                XmlEvent::Open(tag) => self.open(&tag, &mut xml)?,
+                XmlEvent::Close(name) if self.in_body => self.close(&name),
+                XmlEvent::Text(words) if self.paragraphs > 0 => self.write(&words),
+                XmlEvent::Close(_) | XmlEvent::Text(_) => {}
             }
             if self.layout.len() > self.max_bytes {
-                return Err(Reason::TextTooLong {
+                return Err(IngestError::TextTooLong {
                     limit: self.max_bytes / 4,
                 });
             }
@@ -100,7 +103,7 @@ impl Body {
         Ok(())
     }
 
-    fn style(&mut self, tag: &Tag<'_>) {
+    fn style(&mut self, tag: &XmlTag<'_>) {
         match tag.name.as_str() {
             "body" => self.in_body = true,
             "style" | "list-style" => {
@@ -121,7 +124,7 @@ impl Body {
         }
     }
 
-    fn open(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Reason> {
+    fn open(&mut self, tag: &XmlTag<'_>, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         match tag.name.as_str() {
             // Remarks, old versions, descriptions of pictures, and lists of what stands elsewhere.
             "annotation" | "tracked-changes" | "desc" | "forms" | "table-of-content"
@@ -170,7 +173,7 @@ impl Body {
         Ok(())
     }
 
-    fn open_paragraph(&mut self, tag: &Tag<'_>) {
+    fn open_paragraph(&mut self, tag: &XmlTag<'_>) {
         let style = tag.get("style-name").unwrap_or_default();
         let is_title = style == "Title" || self.titles.contains(&style) || self.in_title_frame;
         let level = tag
@@ -208,7 +211,7 @@ impl Body {
         }
     }
 
-    fn note(&mut self, xml: &mut Xml<'_>) -> Result<(), Reason> {
+    fn note(&mut self, xml: &mut XmlReader<'_>) -> Result<(), IngestError> {
         let words = xml.text_content(MAX_NOTE_BYTES)?;
         // The number that stands for the note comes first in it.
         let words = words.trim();
@@ -232,13 +235,16 @@ impl Body {
 }
 
 /// What the file says about itself, as keys for [`facts`].
-pub(crate) fn properties(text: &str, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
-    let mut xml = Xml::new(text);
+pub(crate) fn properties(
+    text: &str,
+    readers: &ReaderKeys,
+) -> Result<Map<String, Raw>, IngestError> {
+    let mut xml = XmlReader::new(text);
     let mut said = Map::new();
     let mut keywords = Vec::new();
     let mut named = Vec::new();
     while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
+        let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
             "title" => "title",
             "creation-date" => "date",
@@ -294,9 +300,9 @@ mod tests {
     use super::*;
 
     fn check(inside: &str, expect: &str) {
-        let mut body = Body {
+        let mut body = OdtBody {
             max_bytes: 1_000,
-            ..Body::default()
+            ..OdtBody::default()
         };
         let styles = "<style style:name='P1' parent-style-name='Title'/><list-style style:name='L1'><list-level-style-number level='1' num-format='1'/></list-style>";
         body.read(&format!("<doc>{styles}<body>{inside}</body></doc>"))
@@ -335,21 +341,21 @@ mod tests {
     #[test]
     fn text_ends_at_its_bound() {
         let long = |count: usize| {
-            let mut body = Body {
+            let mut body = OdtBody {
                 max_bytes: 40,
-                ..Body::default()
+                ..OdtBody::default()
             };
             body.read(&format!("<a><body><p>{}</p></body></a>", "x".repeat(count)))
         };
         assert_eq!(long(40), Ok(()));
-        assert_eq!(long(41), Err(Reason::TextTooLong { limit: 10 }));
+        assert_eq!(long(41), Err(IngestError::TextTooLong { limit: 10 }));
     }
 
     #[test]
     fn notes_and_keywords_end_at_their_bounds() {
-        let mut body = Body {
+        let mut body = OdtBody {
             max_bytes: usize::MAX,
-            ..Body::default()
+            ..OdtBody::default()
         };
         let note = "<note><note-body><p>n</p></note-body></note>".repeat(MAX_NOTES + 1);
         body.read(&format!("<a><body><p>{note}</p></body></a>"))

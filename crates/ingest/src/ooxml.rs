@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value as Raw};
 
-use crate::error::Reason;
-use crate::package::{Parts, resolve};
+use crate::error::IngestError;
+use crate::package::{PackageParts, resolve};
 use crate::reader_field::{self, ReaderKeys};
 use crate::spelled_day::parse_written_date;
-use crate::xml::{Piece, Xml};
+use crate::xml::{XmlEvent, XmlReader};
 
 /// The most relations of one part that are kept.
 const MAX_RELATIONS: usize = 10_000;
@@ -16,17 +16,17 @@ const MAX_RELATIONS: usize = 10_000;
 const MAX_PROPERTY_BYTES: usize = 64 * 1024;
 
 /// The part that holds the document.
-pub(crate) struct Main {
+pub(crate) struct OoxmlMainPart {
     pub path: String,
     /// `wordprocessingml`, `presentationml` or `spreadsheetml`.
     pub kind: String,
     /// The parts that the package names besides it.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<OoxmlRelationship>,
 }
 
 /// One part that another one uses.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Relation {
+pub(crate) struct OoxmlRelationship {
     pub id: String,
     /// The last word of its type, such as `slide`.
     pub kind: String,
@@ -34,7 +34,7 @@ pub(crate) struct Relation {
     pub path: String,
 }
 
-pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
+pub(crate) fn main_part(parts: &mut PackageParts<'_>) -> Result<OoxmlMainPart, IngestError> {
     let relations = relationships(parts, "")?;
     let path = relations
         .iter()
@@ -42,10 +42,10 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
         .map(|relation| relation.path.clone())
         .unwrap_or_default();
     let types = parts.required_text("[Content_Types].xml")?;
-    let mut xml = Xml::new(&types);
+    let mut xml = XmlReader::new(&types);
     let mut kind = String::new();
     while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
+        let XmlEvent::Open(tag) = piece else { continue };
         let name = tag.get("PartName").unwrap_or_default();
         if tag.name == "Override" && name.trim_start_matches('/').eq_ignore_ascii_case(&path) {
             kind = tag.get("ContentType").unwrap_or_default();
@@ -65,7 +65,7 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
     let kind = found
         .map(|(_, kind)| (*kind).to_owned())
         .unwrap_or_default();
-    Ok(Main {
+    Ok(OoxmlMainPart {
         path,
         kind,
         relations,
@@ -73,22 +73,25 @@ pub(crate) fn main_part(parts: &mut Parts<'_>) -> Result<Main, Reason> {
 }
 
 /// The parts that the part called `path` uses; the empty name stands for the package.
-pub(crate) fn relationships(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Relation>, Reason> {
+pub(crate) fn relationships(
+    parts: &mut PackageParts<'_>,
+    path: &str,
+) -> Result<Vec<OoxmlRelationship>, IngestError> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let list = resolve("", &format!("{folder}/_rels/{name}.rels"));
     let Some(text) = parts.text(&list)? else {
         return Ok(Vec::new());
     };
-    let mut xml = Xml::new(&text);
+    let mut xml = XmlReader::new(&text);
     let mut relations = Vec::new();
     while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
+        let XmlEvent::Open(tag) = piece else { continue };
         let outside = tag.get("TargetMode").is_some_and(|mode| mode == "External");
         if tag.name != "Relationship" || outside || relations.len() >= MAX_RELATIONS {
             continue;
         }
         let kind = tag.get("Type").unwrap_or_default();
-        relations.push(Relation {
+        relations.push(OoxmlRelationship {
             id: tag.get("Id").unwrap_or_default(),
             kind: kind.rsplit('/').next().unwrap_or_default().to_owned(),
             path: resolve(path, &tag.get("Target").unwrap_or_default()),
@@ -99,18 +102,18 @@ pub(crate) fn relationships(parts: &mut Parts<'_>, path: &str) -> Result<Vec<Rel
 
 /// What the file says about itself, as keys for [`facts`](crate::fields::facts).
 pub(crate) fn properties(
-    parts: &mut Parts<'_>,
-    main: &Main,
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
     readers: &ReaderKeys,
-) -> Result<Map<String, Raw>, Reason> {
+) -> Result<Map<String, Raw>, IngestError> {
     let mut named = custom_reader_properties(parts, main, readers)?;
     let core = named_parts(main, "core-properties").next();
     let core = core.unwrap_or("docProps/core.xml");
     let text = parts.text(core)?.unwrap_or_default();
-    let mut xml = Xml::new(&text);
+    let mut xml = XmlReader::new(&text);
     let mut said = Map::new();
     while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
+        let XmlEvent::Open(tag) = piece else { continue };
         let key = match tag.name.as_str() {
             "title" => "title",
             "created" => "date",
@@ -139,10 +142,10 @@ pub(crate) fn properties(
 
 /// The properties of the author's own making that say who may read the file; no others are read.
 fn custom_reader_properties(
-    parts: &mut Parts<'_>,
-    main: &Main,
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
     readers: &ReaderKeys,
-) -> Result<Vec<(String, String)>, Reason> {
+) -> Result<Vec<(String, String)>, IngestError> {
     let mut named = Vec::new();
     if !readers.is_configured() {
         return Ok(named);
@@ -162,9 +165,9 @@ fn custom_reader_properties(
     // Some programs write it and do not name it.
     texts.extend(parts.text("docProps/custom.xml")?);
     for text in &texts {
-        let mut xml = Xml::new(text);
+        let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
-            let Piece::Open(tag) = piece else { continue };
+            let XmlEvent::Open(tag) = piece else { continue };
             let name = tag.get("name").unwrap_or_default();
             // Two are as bad as many.
             if tag.name == "property" && readers.covers_key(&name) && named.len() < 2 {
@@ -176,7 +179,7 @@ fn custom_reader_properties(
 }
 
 /// The words of a property that names readers: one that is cut could name others.
-pub(crate) fn whole_words(xml: &mut Xml<'_>) -> Result<String, Reason> {
+pub(crate) fn whole_words(xml: &mut XmlReader<'_>) -> Result<String, IngestError> {
     let words = xml.text_content(MAX_PROPERTY_BYTES)?;
     if words.len() >= MAX_PROPERTY_BYTES {
         return Err(unread("a property is too long"));
@@ -184,12 +187,12 @@ pub(crate) fn whole_words(xml: &mut Xml<'_>) -> Result<String, Reason> {
     Ok(words)
 }
 
-fn unread(what: &'static str) -> Reason {
-    Reason::Damaged { what: what.into() }
+fn unread(what: &'static str) -> IngestError {
+    IngestError::Damaged { what: what.into() }
 }
 
 /// The parts of one kind that the package names, wherever they are.
-fn named_parts<'m>(main: &'m Main, kind: &'m str) -> impl Iterator<Item = &'m str> {
+fn named_parts<'m>(main: &'m OoxmlMainPart, kind: &'m str) -> impl Iterator<Item = &'m str> {
     // The two editions of the standard write `custom-properties` and `customProperties`.
     let plain = |kind: &str| kind.replace('-', "").to_ascii_lowercase();
     let all = main.relations.iter();

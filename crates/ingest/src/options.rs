@@ -3,16 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reader_field::ReaderName;
+use crate::reader_field::ReaderFieldName;
 
 /// Wishes about formats. The settings file fills them; the defaults ask for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct IngestOptions {
     /// What of a SQLite database is read.
     pub sqlite: SqliteOptions,
     /// The names of the field that names readers, the first that a document has counting; none where no field
     /// does.
-    pub readers: Vec<ReaderName>,
+    pub readers: Vec<ReaderFieldName>,
 }
 
 /// Which rows of SQLite databases become documents; by default those of every ordinary table.
@@ -24,7 +24,7 @@ pub struct SqliteOptions {
     pub query: Option<String>,
 }
 
-impl Options {
+impl IngestOptions {
     /// No wishes.
     pub const NONE: Self = Self {
         sqlite: SqliteOptions {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::reader_field::ParsedDocument;
 
 /// Takes the documents of a file one by one.
-pub(crate) trait Out {
+pub(crate) trait DocumentSink {
     /// False when it wants no more.
     fn put(&self, document: ParsedDocument) -> bool;
 
@@ -14,12 +14,12 @@ pub(crate) trait Out {
 }
 
 /// Documents into a function.
-pub(crate) struct Call<'a> {
+pub(crate) struct CallbackSink<'a> {
     take: RefCell<&'a mut dyn FnMut(ParsedDocument) -> bool>,
     of_stream: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> CallbackSink<'a> {
     /// `of_stream` says that the file is read while it comes, not as a whole.
     pub(crate) fn new(take: &'a mut dyn FnMut(ParsedDocument) -> bool, of_stream: bool) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Out for Call<'_> {
+impl DocumentSink for CallbackSink<'_> {
     fn is_streaming(&self) -> bool {
         self.of_stream
     }
@@ -49,14 +49,14 @@ const BATCH_BYTES: usize = 256 * 1024;
 const OWN_BYTES: usize = 512;
 
 /// Single documents into pieces for whoever takes those; false when it wants no more.
-pub(crate) struct Pieces<'a> {
+pub(crate) struct DocumentBatcher<'a> {
     sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool,
     waiting: Vec<ParsedDocument>,
     bytes: usize,
     stopped: bool,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> DocumentBatcher<'a> {
     pub(crate) fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
             sink,
@@ -110,7 +110,7 @@ mod tests {
             sizes.push(piece.len());
             sizes.len() < 2
         };
-        let mut pieces = Pieces::new(&mut sink);
+        let mut pieces = DocumentBatcher::new(&mut sink);
         assert!(pieces.put(document(BATCH_BYTES - 1_000).into()));
         assert!(pieces.put(document(1_000).into()), "one whole piece");
         assert!(pieces.put(document(600).into()));

@@ -4,14 +4,14 @@ mod parts;
 
 use serde_json::{Map, Value as Raw};
 
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
 use crate::{archive, docx, epub, odt, ooxml, pptx, sheet};
 
-pub(crate) use parts::{Parts, resolve};
+pub(crate) use parts::{PackageParts, resolve};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "package",
     extensions: &[
         "docx", "docm", "dotx", "epub", "odp", "ods", "odt", "ott", "pptm", "pptx", "ppsx", "xlsm",
@@ -21,12 +21,12 @@ pub(crate) const FORMAT: Format = Format {
     parse,
 };
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     // An archive may have more members than are read; a document may not.
     if archive::is_plain_zip(input.bytes) {
         return archive::zip(input);
     }
-    let mut parts = Parts::open(input.bytes, input.limits)?;
+    let mut parts = PackageParts::open(input.bytes, input.limits)?;
     if parts.has("[Content_Types].xml") {
         let main = ooxml::main_part(&mut parts)?;
         return match main.kind.as_str() {
@@ -62,8 +62,8 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 
 /// Who may read all that is in a file, by its properties. Properties that cannot be read let nobody in.
 fn readers_of_file(
-    input: &Input<'_>,
-    properties: impl FnOnce(&ReaderKeys) -> Result<Map<String, Raw>, Reason>,
+    input: &ParserInput<'_>,
+    properties: impl FnOnce(&ReaderKeys) -> Result<Map<String, Raw>, IngestError>,
 ) -> ReaderField {
     let readers = ReaderKeys::for_input(input);
     if !readers.is_configured() {
@@ -76,9 +76,9 @@ fn readers_of_file(
 }
 
 /// A part beside the document itself: when it is damaged, only what it says is lost.
-pub(crate) fn optional_part<T: Default>(read: Result<T, Reason>) -> Result<T, Reason> {
+pub(crate) fn optional_part<T: Default>(read: Result<T, IngestError>) -> Result<T, IngestError> {
     match read {
-        Err(Reason::Damaged { .. }) => Ok(T::default()),
+        Err(IngestError::Damaged { .. }) => Ok(T::default()),
         other => other,
     }
 }

@@ -14,16 +14,16 @@ use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, metadata
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::fields::extract_metadata;
-use crate::format::{Format, Input, Parsed};
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::clean_pages;
 use crate::ooxml::ordered_properties;
 use crate::reader_field::ReaderKeys;
 use crate::whole::build_document;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "pdf",
     extensions: &["pdf"],
     has_signature: has_pdf_signature,
@@ -41,25 +41,25 @@ fn has_pdf_signature(head: &[u8]) -> bool {
     start.windows(5).any(|five| five == b"%PDF-") && !head.starts_with(b"PK")
 }
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     unfold::check(input.bytes, input.limits.max_unpacked_bytes)?;
     let pdf = Pdf::new(input.bytes.to_vec()).map_err(|error| match error {
-        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => Reason::Encrypted,
-        LoadPdfError::Decryption(_) => Reason::Encrypted,
-        LoadPdfError::Invalid => Reason::Damaged {
+        LoadPdfError::Decryption(DecryptionError::PasswordProtected) => IngestError::Encrypted,
+        LoadPdfError::Decryption(_) => IngestError::Encrypted,
+        LoadPdfError::Invalid => IngestError::Damaged {
             what: "it has no readable page".into(),
         },
     })?;
     let limit = input.limits.max_pages;
     if pdf.pages().len() > limit {
-        return Err(Reason::TooMuchInside {
+        return Err(IngestError::TooMuchInside {
             limit: limit as u64,
         });
     }
     let pages = glyphs::read(&pdf, input.limits.max_text_chars)?;
     let rendered = render::render(&pages);
     if rendered.text.trim().is_empty() {
-        return Err(Reason::NoText);
+        return Err(IngestError::NoText);
     }
     let mut facts = extract_metadata(
         properties(pdf.metadata(), &ReaderKeys::for_input(input)),

@@ -1,16 +1,16 @@
 //! Presentations of PowerPoint into one document each, a page for each slide: its title as a heading, its
 //! text, its tables and the speaker's notes.
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::fields::extract_metadata;
-use crate::format::{Input, Parsed};
+use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
-use crate::layout::Layout;
-use crate::ooxml::{Main, properties, relationships};
-use crate::package::{Parts, optional_part};
+use crate::layout::TextLayout;
+use crate::ooxml::{OoxmlMainPart, properties, relationships};
+use crate::package::{PackageParts, optional_part};
 use crate::reader_field::ReaderKeys;
 use crate::whole::build_document;
-use crate::xml::{Piece, Tag, Xml};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most slides of a presentation that are read.
 const MAX_SLIDES: usize = 10_000;
@@ -19,12 +19,12 @@ const MAX_SLIDES: usize = 10_000;
 const MAX_TITLE_BYTES: usize = 16 * 1024;
 
 pub(crate) fn parse(
-    input: &Input<'_>,
-    parts: &mut Parts<'_>,
-    main: &Main,
-) -> Result<Parsed, Reason> {
+    input: &ParserInput<'_>,
+    parts: &mut PackageParts<'_>,
+    main: &OoxmlMainPart,
+) -> Result<ParsedFile, IngestError> {
     let all = relationships(parts, &main.path)?;
-    let mut layout = Layout::default();
+    let mut layout = TextLayout::default();
     let mut first_title = None;
     let slides = slide_order(&parts.required_text(&main.path)?)?;
     for (index, id) in slides.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(crate) fn parse(
         let notes = relationships(parts, &relation.path)?;
         let notes = notes.iter().find(|relation| relation.kind == "notesSlide");
         let notes = notes.map_or(Ok(None), |relation| parts.text(&relation.path))?;
-        let slide = Slide::read(&text)?;
+        let slide = PptxSlide::read(&text)?;
         if first_title.is_none() && !slide.title.trim().is_empty() {
             first_title = Some(slide.title.clone());
         }
@@ -50,7 +50,7 @@ pub(crate) fn parse(
         }
         let limit = input.limits.max_text_chars;
         if layout.len() > limit.saturating_mul(4) {
-            return Err(Reason::TextTooLong { limit });
+            return Err(IngestError::TextTooLong { limit });
         }
     }
     let readers = ReaderKeys::for_input(input);
@@ -75,11 +75,11 @@ pub(crate) fn parse(
 }
 
 /// The relations of the slides, in the order in which they are shown.
-fn slide_order(presentation: &str) -> Result<Vec<String>, Reason> {
-    let mut xml = Xml::new(presentation);
+fn slide_order(presentation: &str) -> Result<Vec<String>, IngestError> {
+    let mut xml = XmlReader::new(presentation);
     let mut ids = Vec::new();
     while let Some(piece) = xml.next()? {
-        let Piece::Open(tag) = piece else { continue };
+        let XmlEvent::Open(tag) = piece else { continue };
         if tag.name == "sldId" && ids.len() < MAX_SLIDES {
             ids.push(
                 tag.get_exact("r:id")
@@ -93,10 +93,10 @@ fn slide_order(presentation: &str) -> Result<Vec<String>, Reason> {
 
 /// What is on one slide.
 #[derive(Default)]
-struct Slide {
+struct PptxSlide {
     title: String,
-    body: Layout,
-    shape: Shape,
+    body: TextLayout,
+    shape: PptxShapeRole,
     in_text: bool,
     /// Whether the paragraph has begun, and how far it is set in where it is an item.
     level: Option<usize>,
@@ -104,7 +104,7 @@ struct Slide {
 
 /// What the shape that is being read is for.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum PptxShapeRole {
     #[default]
     Free,
     Title,
@@ -114,36 +114,36 @@ enum Shape {
     Frame,
 }
 
-impl Slide {
-    fn read(text: &str) -> Result<Self, Reason> {
+impl PptxSlide {
+    fn read(text: &str) -> Result<Self, IngestError> {
         let mut slide = Self::default();
-        let mut xml = Xml::new(text);
+        let mut xml = XmlReader::new(text);
         while let Some(piece) = xml.next()? {
             match piece {
-                Piece::Open(tag) if tag.name == "Fallback" => xml.skip()?,
-                Piece::Open(tag) => slide.open(&tag),
-                Piece::Close(name) => slide.close(&name),
-                Piece::Text(words) if slide.in_text => slide.add(&words),
-                Piece::Text(_) => {}
+                XmlEvent::Open(tag) if tag.name == "Fallback" => xml.skip()?,
+                XmlEvent::Open(tag) => slide.open(&tag),
+                XmlEvent::Close(name) => slide.close(&name),
+                XmlEvent::Text(words) if slide.in_text => slide.add(&words),
+                XmlEvent::Text(_) => {}
             }
         }
         Ok(slide)
     }
 
-    fn open(&mut self, tag: &Tag<'_>) {
+    fn open(&mut self, tag: &XmlTag<'_>) {
         match tag.name.as_str() {
-            "sp" | "graphicFrame" => self.shape = Shape::Free,
+            "sp" | "graphicFrame" => self.shape = PptxShapeRole::Free,
             "ph" => {
                 self.shape = match tag.get("type").as_deref() {
-                    Some("title" | "ctrTitle") => Shape::Title,
-                    Some("sldNum" | "dt" | "ftr" | "hdr" | "sldImg") => Shape::Frame,
-                    Some("body" | "obj") | None => Shape::Points,
-                    Some(_) => Shape::Free,
+                    Some("title" | "ctrTitle") => PptxShapeRole::Title,
+                    Some("sldNum" | "dt" | "ftr" | "hdr" | "sldImg") => PptxShapeRole::Frame,
+                    Some("body" | "obj") | None => PptxShapeRole::Points,
+                    Some(_) => PptxShapeRole::Free,
                 };
             }
             "p" => {
                 self.body.end_line();
-                self.level = (self.shape == Shape::Points).then_some(0);
+                self.level = (self.shape == PptxShapeRole::Points).then_some(0);
             }
             "pPr" => {
                 let level = tag.get("lvl").and_then(|level| level.parse().ok());
@@ -163,12 +163,12 @@ impl Slide {
     fn close(&mut self, name: &str) {
         match name {
             "t" => self.in_text = false,
-            "p" if self.shape == Shape::Title => self.add(" "),
+            "p" if self.shape == PptxShapeRole::Title => self.add(" "),
             "p" => self.body.end_line(),
             "sp" | "tbl" | "graphicFrame" => {
                 self.body.set_list_depth(0);
                 self.body.end_block();
-                self.shape = Shape::Free;
+                self.shape = PptxShapeRole::Free;
             }
             "tr" => self.body.end_row(),
             "tc" => self.body.end_cell(),
@@ -178,12 +178,12 @@ impl Slide {
 
     fn add(&mut self, words: &str) {
         match self.shape {
-            Shape::Title => {
+            PptxShapeRole::Title => {
                 let room = MAX_TITLE_BYTES.saturating_sub(self.title.len());
                 self.title.extend(words.chars().take(room));
             }
-            Shape::Frame => {}
-            Shape::Free | Shape::Points => {
+            PptxShapeRole::Frame => {}
+            PptxShapeRole::Free | PptxShapeRole::Points => {
                 if let Some(level) = self.level.take() {
                     self.body.set_list_depth(level.min(9) + 1);
                     self.body.item(None);
@@ -195,13 +195,13 @@ impl Slide {
 
     fn add_break(&mut self) {
         match self.shape {
-            Shape::Title => self.add(" "),
-            Shape::Frame => {}
-            Shape::Free | Shape::Points => self.body.line_break(),
+            PptxShapeRole::Title => self.add(" "),
+            PptxShapeRole::Frame => {}
+            PptxShapeRole::Free | PptxShapeRole::Points => self.body.line_break(),
         }
     }
 
-    fn write(self, layout: &mut Layout) {
+    fn write(self, layout: &mut TextLayout) {
         if !self.title.trim().is_empty() {
             layout.heading(1);
             layout.write(&self.title);
@@ -211,8 +211,8 @@ impl Slide {
     }
 }
 
-fn write_notes(text: &str, layout: &mut Layout) -> Result<(), Reason> {
-    let notes = Slide::read(text)?.body.into_raw();
+fn write_notes(text: &str, layout: &mut TextLayout) -> Result<(), IngestError> {
+    let notes = PptxSlide::read(text)?.body.into_raw();
     // What is set in on a slide are points; the notes to it are prose.
     let lines = notes
         .lines()
@@ -229,8 +229,8 @@ mod tests {
     use super::*;
 
     fn check(shapes: &str, expect: &str) {
-        let slide = Slide::read(&format!("<sld>{shapes}</sld>")).unwrap();
-        let mut layout = Layout::default();
+        let slide = PptxSlide::read(&format!("<sld>{shapes}</sld>")).unwrap();
+        let mut layout = TextLayout::default();
         slide.write(&mut layout);
         assert_eq!(layout.finish(), expect, "{shapes}");
     }

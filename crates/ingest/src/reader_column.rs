@@ -117,22 +117,22 @@ mod formats;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Input;
+    use crate::format::ParserInput;
     use crate::format::tests::with_input;
     use crate::limits::Limits;
-    use crate::options::Options;
-    use crate::reader_field::ReaderName;
+    use crate::options::IngestOptions;
+    use crate::reader_field::ReaderFieldName;
 
     fn keys(name: &str) -> ReaderKeys {
-        let options = Options {
-            readers: vec![ReaderName {
+        let options = IngestOptions {
+            readers: vec![ReaderFieldName {
                 name: name.to_owned(),
                 under: None,
             }],
-            ..Options::default()
+            ..IngestOptions::default()
         };
         with_input("t.csv", b"", &Limits::default(), |input| {
-            ReaderKeys::for_input(&Input {
+            ReaderKeys::for_input(&ParserInput {
                 options: &options,
                 ..*input
             })

@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Raw};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::clean::{clean, clean_line};
-use crate::format::Input;
+use crate::format::ParserInput;
 
 use json_scan::Root;
 use names::is_nested;
@@ -174,14 +174,14 @@ impl Deref for ParsedDocument {
 
 /// A name of the field, and the folder to whose files it applies; to all without one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReaderName {
+pub struct ReaderFieldName {
     /// The name, parts of nested maps separated by points.
     pub name: String,
     /// The folder.
     pub under: Option<String>,
 }
 
-impl ReaderName {
+impl ReaderFieldName {
     fn covers(&self, path: &str) -> bool {
         let Some(folder) = &self.under else {
             return true;
@@ -196,7 +196,7 @@ impl ReaderName {
 pub(crate) struct ReaderKeys(Vec<String>);
 
 impl ReaderKeys {
-    pub(crate) fn for_input(input: &Input<'_>) -> Self {
+    pub(crate) fn for_input(input: &ParserInput<'_>) -> Self {
         let names = input.options.readers.iter();
         let names = names.filter(|name| name.covers(input.path));
         Self(names.map(|name| comparable_name(&name.name)).collect())

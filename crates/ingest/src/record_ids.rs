@@ -12,10 +12,10 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, truncate_chars};
 use crate::digest::sha256;
-use crate::error::{Reason, Warning};
+use crate::error::{IngestError, IngestWarning};
 use crate::fields::find;
-use crate::format::{Input, Parsed};
-use crate::report::Problem as _;
+use crate::format::{ParsedFile, ParserInput};
+use crate::report::ReportItem as _;
 
 /// Ids of one file that are compared: 64 bits each in a hash table, at most 75 MB.
 const MOST_IDS: usize = 4_000_000;
@@ -50,7 +50,7 @@ impl IdPass {
 
     /// What to do after a scan that gave this. A scan that failed knows nothing about the rest of its file,
     /// which numbers fit whatever it holds.
-    pub(crate) fn from_scan(scan: &Result<Parsed, Reason>) -> Self {
+    pub(crate) fn from_scan(scan: &Result<ParsedFile, IngestError>) -> Self {
         match scan {
             Ok(scan) if !scan.numbered => Self::Own,
             Ok(_) | Err(_) => Self::Numbered,
@@ -60,15 +60,15 @@ impl IdPass {
 
 /// Reads records that can be read again: once for their ids, once for their documents.
 pub(crate) fn two_pass(
-    input: &Input<'_>,
-    read: impl Fn(&Input<'_>) -> Result<Parsed, Reason>,
-) -> Result<Parsed, Reason> {
-    let scan = read(&Input {
+    input: &ParserInput<'_>,
+    read: impl Fn(&ParserInput<'_>) -> Result<ParsedFile, IngestError>,
+) -> Result<ParsedFile, IngestError> {
+    let scan = read(&ParserInput {
         ids: IdPass::Scan,
         sink: None,
         ..*input
     });
-    let mut parsed = read(&Input {
+    let mut parsed = read(&ParserInput {
         ids: IdPass::from_scan(&scan),
         ..*input
     })?;
@@ -81,11 +81,11 @@ pub(crate) fn two_pass(
 pub(crate) struct IdScan {
     unique: UniqueIds,
     records: u64,
-    outcome: Option<Outcome>,
+    outcome: Option<IdScanOutcome>,
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum IdScanOutcome {
     /// The records have no ids.
     Absent,
     /// They have some, which do not tell them apart: since this line, for this reason.
@@ -111,33 +111,35 @@ impl IdScan {
         self.records += 1;
         let why = match own_id(keys) {
             Ok(None) if self.records == 1 => {
-                self.outcome = Some(Outcome::Absent);
+                self.outcome = Some(IdScanOutcome::Absent);
                 return;
             }
             Ok(None) => "this record has none".to_owned(),
-            Err(Reason::BadId { why }) => format!("this one cannot be used: {why}"),
+            Err(IngestError::BadId { why }) => format!("this one cannot be used: {why}"),
             Err(other) => other.to_string(),
             Ok(Some((_, id))) => match self.unique.add(id.as_str()) {
                 Ok(()) => return,
                 Err(why) => why,
             },
         };
-        self.outcome = Some(Outcome::Unusable(line, why));
+        self.outcome = Some(IdScanOutcome::Unusable(line, why));
     }
 
     /// The records are called otherwise.
     pub(crate) fn observe_without_id(&mut self) {
-        self.outcome.get_or_insert(Outcome::Absent);
+        self.outcome.get_or_insert(IdScanOutcome::Absent);
     }
 
-    pub(crate) fn finish(self, path: &str) -> Parsed {
-        let mut parsed = Parsed {
+    pub(crate) fn finish(self, path: &str) -> ParsedFile {
+        let mut parsed = ParsedFile {
             numbered: self.outcome.is_some(),
-            ..Parsed::default()
+            ..ParsedFile::default()
         };
-        if let Some(Outcome::Unusable(line, why)) = self.outcome {
-            let reason = Reason::NumberedRows { why };
-            parsed.warnings.push(Warning::new(path, Some(line), reason));
+        if let Some(IdScanOutcome::Unusable(line, why)) = self.outcome {
+            let reason = IngestError::NumberedRows { why };
+            parsed
+                .warnings
+                .push(IngestWarning::new(path, Some(line), reason));
         }
         parsed
     }
@@ -183,7 +185,7 @@ impl UniqueIds {
 
 /// The record's own id and the key it stands under. It must come back from a client exactly as it went out,
 /// so it is taken as it is or not at all.
-pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, Reason> {
+pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, IngestError> {
     let Some((key, raw)) = find(map, &["id"], |raw| Some(raw.clone())) else {
         return Ok(None);
     };
@@ -209,7 +211,7 @@ pub(crate) fn own_id(map: &Map<String, Raw>) -> Result<Option<(String, DocId)>, 
 }
 
 /// Takes the record's own id out of its keys. One that cannot be used stays where it is.
-pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, Reason> {
+pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, IngestError> {
     let found = own_id(map)?;
     Ok(found.map(|(key, id)| {
         // A plain `remove` would move the last field into the gap.
@@ -218,15 +220,15 @@ pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, R
     }))
 }
 
-pub(crate) fn parse_document_id(text: &str) -> Result<DocId, Reason> {
+pub(crate) fn parse_document_id(text: &str) -> Result<DocId, IngestError> {
     DocId::parse(text).map_err(|error| match error {
         Error::Id { reason } => bad_id(reason),
         other => bad_id(&other.to_string()),
     })
 }
 
-fn bad_id(why: &str) -> Reason {
-    Reason::BadId {
+fn bad_id(why: &str) -> IngestError {
+    IngestError::BadId {
         why: why.to_owned(),
     }
 }
@@ -255,8 +257,8 @@ mod tests {
         match (parsed.numbered, parsed.warnings.first()) {
             (false, None) => "own".to_owned(),
             (true, None) => "numbered".to_owned(),
-            (_, Some(Warning { line, reason, .. })) => {
-                let Reason::NumberedRows { why } = reason else {
+            (_, Some(IngestWarning { line, reason, .. })) => {
+                let IngestError::NumberedRows { why } = reason else {
                     panic!("{reason:?}")
                 };
                 format!("numbered since {}: {why}", line.unwrap())

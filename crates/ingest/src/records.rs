@@ -8,17 +8,17 @@ use crate::clean::{clean_line, truncate_chars};
 use crate::digest::sha256;
 use crate::elsewhere::reference;
 use crate::entry::{percent_encode, truncate_id};
-use crate::error::{Reason, Skipped, Warning};
-use crate::fields::{Facts, Keys, extract_metadata_without_readers};
-use crate::format::{Input, Parsed};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::fields::{ExtractedMetadata, KeyMapping, extract_metadata_without_readers};
+use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
-use crate::report::{Problem as _, Reported};
+use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::title_from_name;
 
 /// Which columns mean what in every format of records.
-pub(crate) const KEYS: Keys = Keys {
+pub(crate) const KEYS: KeyMapping = KeyMapping {
     title: &["title", "name", "subject"],
     text: &["text", "content", "body"],
     url: &["url", "link"],
@@ -26,7 +26,7 @@ pub(crate) const KEYS: Keys = Keys {
 
 /// Where a record stands in its file: what reports, ids and made-up titles call it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum RecordLocation<'a> {
     /// A line of the file, counted from 1.
     Line(u64),
     /// A row of the only table of the file, or an element of a list, counted from 1.
@@ -44,7 +44,7 @@ pub(crate) enum Place<'a> {
     },
 }
 
-impl Place<'_> {
+impl RecordLocation<'_> {
     fn number(self) -> u64 {
         match self {
             Self::Line(number) | Self::Row(number) | Self::Table { row: number, .. } => number,
@@ -91,16 +91,16 @@ impl Place<'_> {
 }
 
 /// The documents of one file of records, and what was left out of it.
-pub(crate) struct Records<'a> {
-    input: &'a Input<'a>,
+pub(crate) struct RecordCollector<'a> {
+    input: &'a ParserInput<'a>,
     readers: ReaderKeys,
     /// What the file as a whole says about readers; it counts for records that say nothing.
     file_readers: ReaderField,
     /// Whether records may have readers that nobody could find.
     are_doubted: bool,
     documents: Vec<ParsedDocument>,
-    skipped: Reported<Skipped>,
-    warnings: Reported<Warning>,
+    skipped: BoundedReport<SkippedItem>,
+    warnings: BoundedReport<IngestWarning>,
     seen: usize,
     /// Documents that were made, whether they are still here or handed on.
     made: usize,
@@ -110,16 +110,16 @@ pub(crate) struct Records<'a> {
     scan: Option<IdScan>,
 }
 
-impl<'a> Records<'a> {
-    pub(crate) fn new(input: &'a Input<'a>) -> Self {
+impl<'a> RecordCollector<'a> {
+    pub(crate) fn new(input: &'a ParserInput<'a>) -> Self {
         Self {
             input,
             readers: ReaderKeys::for_input(input),
             file_readers: ReaderField::Absent,
             are_doubted: false,
             documents: Vec::new(),
-            skipped: Reported::new(input.limits.max_reported),
-            warnings: Reported::new(input.limits.max_reported),
+            skipped: BoundedReport::new(input.limits.max_reported),
+            warnings: BoundedReport::new(input.limits.max_reported),
             seen: 0,
             made: 0,
             bytes: 0,
@@ -129,7 +129,7 @@ impl<'a> Records<'a> {
     }
 
     /// Counts one more record, or says that no more fit; the reader then stops.
-    pub(crate) fn begin(&mut self, place: Place<'_>) -> bool {
+    pub(crate) fn begin(&mut self, place: RecordLocation<'_>) -> bool {
         if self.full || self.scan.as_ref().is_some_and(IdScan::is_decided) {
             return false;
         }
@@ -137,7 +137,7 @@ impl<'a> Records<'a> {
         if self.seen > self.input.limits.max_records {
             self.full = true;
             let limit = self.input.limits.max_records;
-            self.skip(place, Reason::TooManyRecords { limit });
+            self.skip(place, IngestError::TooManyRecords { limit });
         }
         !self.full
     }
@@ -146,7 +146,7 @@ impl<'a> Records<'a> {
     /// came from, where they stand together; else it is made of the keys and values.
     pub(crate) fn add(
         &mut self,
-        place: Place<'_>,
+        place: RecordLocation<'_>,
         mut keys: Map<String, Raw>,
         hash: Option<String>,
     ) {
@@ -188,7 +188,7 @@ impl<'a> Records<'a> {
         }
         if let Err(reason) = self.emit(document) {
             self.skipped
-                .push(Skipped::new(self.input.path, None, reason));
+                .push(SkippedItem::new(self.input.path, None, reason));
         }
     }
 
@@ -203,7 +203,7 @@ impl<'a> Records<'a> {
     }
 
     /// Adds one record for nobody, because its cells may have moved against the header.
-    pub(crate) fn add_doubted(&mut self, place: Place<'_>, keys: Map<String, Raw>) {
+    pub(crate) fn add_doubted(&mut self, place: RecordLocation<'_>, keys: Map<String, Raw>) {
         let before = self.are_doubted;
         self.doubt_readers(true);
         self.add(place, keys, None);
@@ -221,14 +221,14 @@ impl<'a> Records<'a> {
     }
 
     /// Hands a document on, or keeps it where nobody takes it.
-    fn emit(&mut self, document: ParsedDocument) -> Result<(), Reason> {
+    fn emit(&mut self, document: ParsedDocument) -> Result<(), IngestError> {
         let out = self.input.sink;
         self.bytes += document.bytes() as u64;
         let limit = self.input.limits.max_unpacked_bytes;
         // What is read row by row cannot unfold, so that all of it is bounded by its file.
         if self.bytes > limit && !out.is_some_and(|out| out.is_streaming()) {
             self.full = true;
-            return Err(Reason::TooMuchInside { limit });
+            return Err(IngestError::TooMuchInside { limit });
         }
         self.made += 1;
         match out {
@@ -252,42 +252,44 @@ impl<'a> Records<'a> {
         self.made
     }
 
-    pub(crate) fn skip(&mut self, place: Place<'_>, reason: Reason) {
+    pub(crate) fn skip(&mut self, place: RecordLocation<'_>, reason: IngestError) {
         let path = self.path(place);
         self.skipped
-            .push(Skipped::new(&path, Some(place.number()), reason));
+            .push(SkippedItem::new(&path, Some(place.number()), reason));
     }
 
-    pub(crate) fn warn(&mut self, place: Place<'_>, reason: Reason) {
+    pub(crate) fn warn(&mut self, place: RecordLocation<'_>, reason: IngestError) {
         let path = self.path(place);
         self.warnings
-            .push(Warning::new(&path, Some(place.number()), reason));
+            .push(IngestWarning::new(&path, Some(place.number()), reason));
     }
 
     /// A whole part of the file that gives no records.
-    pub(crate) fn skip_part(&mut self, part: &str, reason: Reason) {
+    pub(crate) fn skip_part(&mut self, part: &str, reason: IngestError) {
         let path = format!("{}#{}", self.input.path, clean_line(part));
-        self.skipped.push(Skipped::new(&path, None, reason));
+        self.skipped.push(SkippedItem::new(&path, None, reason));
     }
 
-    fn path(&self, place: Place<'_>) -> String {
+    fn path(&self, place: RecordLocation<'_>) -> String {
         match place {
-            Place::Table { table, .. } => format!("{}#{}", self.input.path, clean_line(table)),
-            Place::Line(_) | Place::Row(_) => self.input.path.to_owned(),
+            RecordLocation::Table { table, .. } => {
+                format!("{}#{}", self.input.path, clean_line(table))
+            }
+            RecordLocation::Line(_) | RecordLocation::Row(_) => self.input.path.to_owned(),
         }
     }
 
     /// Everything together; a file in which nothing at all was seen is empty.
-    pub(crate) fn finish(self) -> Result<Parsed, Reason> {
+    pub(crate) fn finish(self) -> Result<ParsedFile, IngestError> {
         let path = self.input.path;
         if let Some(scan) = self.scan {
             return Ok(scan.finish(path));
         }
         let skipped = self.skipped.finish(path);
         if self.made == 0 && skipped.is_empty() {
-            return Err(Reason::Empty);
+            return Err(IngestError::Empty);
         }
-        Ok(Parsed {
+        Ok(ParsedFile {
             documents: self.documents,
             skipped,
             warnings: self.warnings.finish(path),
@@ -297,11 +299,11 @@ impl<'a> Records<'a> {
 }
 
 fn document(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     readers: &ReaderKeys,
-    place: Place<'_>,
+    place: RecordLocation<'_>,
     (mut keys, hash): (Map<String, Raw>, Option<String>),
-) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
+) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
     let hash = hash.unwrap_or_else(|| record_hash(&keys));
     // Before anything else looks at the keys: who may read a record is nothing to be made into something.
     let readers = readers.take(&mut keys);
@@ -314,14 +316,14 @@ fn document(
     let mut facts = extract_metadata_without_readers(keys, &KEYS, input.limits);
     if own_id.is_none() && facts.is_empty() {
         // What is there and cannot be kept is lost; what is not there is not.
-        return Err(facts.warnings.pop().unwrap_or(Reason::Empty));
+        return Err(facts.warnings.pop().unwrap_or(IngestError::Empty));
     }
     let title = facts.title.take();
     let title = title.unwrap_or_else(|| fallback_title(input, &facts, own_id.as_ref(), place));
     let text = facts.text.take().unwrap_or_else(|| text_of_fields(&facts));
     let limit = input.limits.max_text_chars;
     if text.chars().nth(limit).is_some() {
-        return Err(Reason::TextTooLong { limit });
+        return Err(IngestError::TextTooLong { limit });
     }
     let id = match own_id {
         Some(id) => id,
@@ -349,10 +351,10 @@ fn record_hash(keys: &Map<String, Raw>) -> String {
 /// A record with a text needs no title of our making. One without is named after its file and which
 /// record it is.
 fn fallback_title(
-    input: &Input<'_>,
-    facts: &Facts,
+    input: &ParserInput<'_>,
+    facts: &ExtractedMetadata,
     id: Option<&DocId>,
-    place: Place<'_>,
+    place: RecordLocation<'_>,
 ) -> String {
     let mut title = match (&facts.text, id) {
         (Some(_), _) => String::new(),
@@ -364,7 +366,7 @@ fn fallback_title(
 }
 
 /// A record without a text is read as the list of its fields.
-pub(crate) fn text_of_fields(facts: &Facts) -> String {
+pub(crate) fn text_of_fields(facts: &ExtractedMetadata) -> String {
     facts
         .fields
         .iter()
@@ -378,9 +380,12 @@ mod tests {
     use crate::format::tests::with_input;
     use serde_json::json;
 
-    fn add_all(limits: &Limits, rows: &[(Place<'_>, Raw)]) -> Result<Vec<String>, Reason> {
+    fn add_all(
+        limits: &Limits,
+        rows: &[(RecordLocation<'_>, Raw)],
+    ) -> Result<Vec<String>, IngestError> {
         with_input("boats.db", b"", limits, |input| {
-            let mut records = Records::new(input);
+            let mut records = RecordCollector::new(input);
             for (place, raw) in rows {
                 if !records.begin(*place) {
                     break;
@@ -403,8 +408,8 @@ mod tests {
         })
     }
 
-    fn table<'a>(table: &'a str, row: u64, key: Option<&'a str>) -> Place<'a> {
-        Place::Table {
+    fn table<'a>(table: &'a str, row: u64, key: Option<&'a str>) -> RecordLocation<'a> {
+        RecordLocation::Table {
             table,
             row,
             key,
@@ -427,8 +432,8 @@ mod tests {
                     json!({"name": "Skerry", "text": "x"}),
                 ),
                 (table("hulls", 5, None), json!({"make": null})),
-                (Place::Row(6), json!({"id": 7, "make": "Tarn"})),
-                (Place::Row(7), json!({"make": "Tarn"})),
+                (RecordLocation::Row(6), json!({"id": 7, "make": "Tarn"})),
+                (RecordLocation::Row(7), json!({"make": "Tarn"})),
             ],
         );
         assert_eq!(
@@ -447,7 +452,7 @@ mod tests {
     #[test]
     fn all_documents_together_end_at_their_bound() {
         let row = json!({"text": "0123456789"});
-        let rows = [1, 2, 3].map(|n| (Place::Row(n), row.clone()));
+        let rows = [1, 2, 3].map(|n| (RecordLocation::Row(n), row.clone()));
         // Text, id, source and hash of one document.
         let one = 10 + "boats.db#L1".len() + "boats.db".len() + 64;
         let limits = |bytes: usize| Limits {
@@ -466,9 +471,13 @@ mod tests {
     #[test]
     fn a_hash_tells_records_apart() {
         with_input("a.csv", b"", &Limits::default(), |input| {
-            let mut records = Records::new(input);
+            let mut records = RecordCollector::new(input);
             for raw in [json!({"a": 1}), json!({"a": "1"}), json!({"a": 1})] {
-                records.add(Place::Row(1), raw.as_object().unwrap().clone(), None);
+                records.add(
+                    RecordLocation::Row(1),
+                    raw.as_object().unwrap().clone(),
+                    None,
+                );
             }
             let hashes: Vec<_> = records.documents.iter().map(|d| d.hash.clone()).collect();
             assert_ne!(hashes[0], hashes[1]);

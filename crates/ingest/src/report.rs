@@ -1,9 +1,9 @@
 //! Problems into a list of bounded length that ends with how many more there were.
 
-use crate::error::{Reason, Skipped, Warning};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
 
 /// A list that keeps the first `limit` problems and counts the others.
-pub(crate) struct Reported<T> {
+pub(crate) struct BoundedReport<T> {
     listed: Vec<T>,
     limit: usize,
     more: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Reported<T> {
     lost: u64,
 }
 
-impl<T: Problem> Reported<T> {
+impl<T: ReportItem> BoundedReport<T> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             listed: Vec::new(),
@@ -35,26 +35,26 @@ impl<T: Problem> Reported<T> {
         if self.more > 0 {
             let (count, lost) = (self.more, self.lost);
             self.listed
-                .push(T::new(path, None, Reason::More { count, lost }));
+                .push(T::new(path, None, IngestError::More { count, lost }));
         }
         self.listed
     }
 }
 
 /// What [`Skipped`] and [`Warning`] have in common.
-pub(crate) trait Problem {
-    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self;
+pub(crate) trait ReportItem {
+    fn new(path: &str, line: Option<u64>, reason: IngestError) -> Self;
 
     /// How many rows or files are lost by it.
     fn lost_items(&self) -> u64;
 }
 
-impl Problem for Skipped {
+impl ReportItem for SkippedItem {
     fn lost_items(&self) -> u64 {
         self.reason.lost_items()
     }
 
-    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
+    fn new(path: &str, line: Option<u64>, reason: IngestError) -> Self {
         Self {
             path: path.to_owned(),
             line,
@@ -63,12 +63,12 @@ impl Problem for Skipped {
     }
 }
 
-impl Problem for Warning {
+impl ReportItem for IngestWarning {
     fn lost_items(&self) -> u64 {
         0
     }
 
-    fn new(path: &str, line: Option<u64>, reason: Reason) -> Self {
+    fn new(path: &str, line: Option<u64>, reason: IngestError) -> Self {
         Self {
             path: path.to_owned(),
             line,
@@ -81,10 +81,10 @@ impl Problem for Warning {
 mod tests {
     use super::*;
 
-    fn list(problems: u64, limit: usize) -> Vec<Skipped> {
-        let mut reported = Reported::new(limit);
+    fn list(problems: u64, limit: usize) -> Vec<SkippedItem> {
+        let mut reported = BoundedReport::new(limit);
         for line in 0..problems {
-            reported.push(Skipped::new("a", Some(line), Reason::Empty));
+            reported.push(SkippedItem::new("a", Some(line), IngestError::Empty));
         }
         reported.finish("a")
     }
@@ -94,12 +94,12 @@ mod tests {
         assert_eq!(list(3, 3).len(), 3);
         let over = list(5, 3);
         assert_eq!(over.len(), 4);
-        assert_eq!(over[3].reason, Reason::More { count: 2, lost: 0 });
-        let mut lost = Reported::new(1);
-        for reason in [Reason::Gone, Reason::Empty, Reason::Gone] {
-            lost.push(Skipped::new("a", None, reason));
+        assert_eq!(over[3].reason, IngestError::More { count: 2, lost: 0 });
+        let mut lost = BoundedReport::new(1);
+        for reason in [IngestError::Gone, IngestError::Empty, IngestError::Gone] {
+            lost.push(SkippedItem::new("a", None, reason));
         }
         let last = lost.finish("a").pop().unwrap();
-        assert_eq!(last.reason, Reason::More { count: 2, lost: 1 });
+        assert_eq!(last.reason, IngestError::More { count: 2, lost: 1 });
     }
 }

@@ -21,15 +21,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::reader_field::ParsedDocument;
 
-use self::keeper::{Keeper, Process};
-use self::worker::{Take, Task, Worker};
-use crate::content::Content;
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use self::keeper::{ProcessSupervisor, WorkerProcess};
+use self::worker::{DocumentReceiver, ParseTask, ParserWorker};
+use crate::content::HashingReader;
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::limits::Limits;
-use crate::out::Pieces;
+use crate::out::DocumentBatcher;
 
-pub use self::confine::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, Wall};
+pub use self::confine::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, SandboxLayerStatus};
 
 /// The most children of one pool, however many cores there are: each may take half a gigabyte.
 const MAX_CHILDREN: usize = 4;
@@ -42,7 +42,7 @@ pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
 /// How children are started.
 #[derive(Debug, Clone)]
-pub struct Sandbox {
+pub struct SandboxConfig {
     /// The program. It must call [`serve_parser`] when it gets these arguments.
     pub program: PathBuf,
     /// Its arguments.
@@ -53,7 +53,7 @@ pub struct Sandbox {
     pub files_per_child: usize,
 }
 
-impl Sandbox {
+impl SandboxConfig {
     /// Children that are this program, started with one argument.
     ///
     /// # Errors
@@ -91,34 +91,34 @@ pub fn serve_parser_after(before: &dyn Fn(&[u8])) -> ExitCode {
 
 /// A pool of child processes. Children start when the first file needs one and end with the pool.
 #[derive(Debug)]
-pub struct Workers {
-    sandbox: Sandbox,
-    keeper: Keeper,
-    slots: Mutex<Slots>,
+pub struct ParserPool {
+    sandbox: SandboxConfig,
+    keeper: ProcessSupervisor,
+    slots: Mutex<PoolState>,
     free: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Slots {
-    idle: Vec<Worker>,
+struct PoolState {
+    idle: Vec<ParserWorker>,
     /// Children at work, and those about to be started.
     busy: usize,
-    at_work: Vec<Arc<Process>>,
+    at_work: Vec<Arc<WorkerProcess>>,
     /// Nobody wants any more files read.
     closed: bool,
     started: usize,
     walls: Option<Confinement>,
 }
 
-impl Workers {
+impl ParserPool {
     /// A pool without children so far.
     ///
     /// # Errors
     /// When the thread that watches the clock cannot be started.
-    pub fn new(sandbox: Sandbox) -> io::Result<Self> {
+    pub fn new(sandbox: SandboxConfig) -> io::Result<Self> {
         Ok(Self {
             sandbox,
-            keeper: Keeper::start()?,
+            keeper: ProcessSupervisor::start()?,
             slots: Mutex::default(),
             free: Condvar::new(),
         })
@@ -134,7 +134,7 @@ impl Workers {
     /// # Errors
     /// When no child can be started.
     pub fn probe_confinement(&self, limits: &Limits) -> io::Result<Confinement> {
-        Worker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
+        ParserWorker::start(&self.sandbox, &self.keeper, limits).map(|worker| worker.confinement())
     }
 
     /// How many children were started so far.
@@ -156,18 +156,18 @@ impl Workers {
     /// Reads one file in a child, which waits until one is free, and hands its documents on as they come.
     pub(crate) fn read(
         &self,
-        format: &Format,
-        input: &Input<'_>,
-        (content, size): (&mut Content, u64),
+        format: &FileFormat,
+        input: &ParserInput<'_>,
+        (content, size): (&mut HashingReader, u64),
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
-    ) -> Result<Parsed, Reason> {
+    ) -> Result<ParsedFile, IngestError> {
         let turn = self.acquire_permit();
-        let task = Task {
+        let task = ParseTask {
             format,
             input,
             size,
         };
-        let mut take = Once::new(sink);
+        let mut take = ExactlyOnceSink::new(sink);
         loop {
             let mut worker = match self.take_idle_worker() {
                 Some(worker) => worker,
@@ -175,11 +175,11 @@ impl Workers {
             };
             let fresh = worker.files() == 0;
             if !self.mark_busy(&worker) {
-                return Err(Reason::Gone);
+                return Err(IngestError::Gone);
             }
             let answer = worker.read(&task, content, &self.keeper, &mut take);
             if !self.mark_done(&worker) {
-                return Err(Reason::Gone);
+                return Err(IngestError::Gone);
             }
             match answer {
                 // The crash of a child that has read other files may be theirs, so that a new one decides.
@@ -198,7 +198,7 @@ impl Workers {
     }
 
     /// Notes that a child goes to work; false when the pool is closed.
-    fn mark_busy(&self, worker: &Worker) -> bool {
+    fn mark_busy(&self, worker: &ParserWorker) -> bool {
         let mut slots = self.slots();
         if !slots.closed {
             slots.at_work.push(worker.process().clone());
@@ -207,7 +207,7 @@ impl Workers {
     }
 
     /// Notes that a child has done its work; false when the pool was closed meanwhile.
-    fn mark_done(&self, worker: &Worker) -> bool {
+    fn mark_done(&self, worker: &ParserWorker) -> bool {
         let mut slots = self.slots();
         slots
             .at_work
@@ -217,12 +217,12 @@ impl Workers {
 
     /// Starts a child that may read files. Where every wall is demanded and one does not stand, there is none:
     /// what the first child found counts for all that would come after it.
-    fn start(&self, limits: &Limits) -> Result<Worker, Reason> {
+    fn start(&self, limits: &Limits) -> Result<ParserWorker, IngestError> {
         if let Some(walls) = self.slots().walls {
             require_confinement(walls, limits)?;
         }
-        let started = Worker::start(&self.sandbox, &self.keeper, limits);
-        let worker = started.map_err(|error| Reason::Unreadable {
+        let started = ParserWorker::start(&self.sandbox, &self.keeper, limits);
+        let worker = started.map_err(|error| IngestError::Unreadable {
             cause: error.kind(),
         })?;
         let mut slots = self.slots();
@@ -234,7 +234,7 @@ impl Workers {
     }
 
     /// Fails where every wall is demanded and one does not stand, without reading anything.
-    pub(crate) fn check_confinement(&self, limits: &Limits) -> Result<(), Reason> {
+    pub(crate) fn check_confinement(&self, limits: &Limits) -> Result<(), IngestError> {
         if !limits.require_sandbox {
             return Ok(());
         }
@@ -247,16 +247,16 @@ impl Workers {
         Ok(())
     }
 
-    fn acquire_permit(&self) -> Turn<'_> {
+    fn acquire_permit(&self) -> WorkerPermit<'_> {
         let most = self.sandbox.children.max(1);
-        let full = |slots: &mut Slots| slots.busy >= most;
+        let full = |slots: &mut PoolState| slots.busy >= most;
         let waited = self.free.wait_while(self.slots(), full);
         waited.unwrap_or_else(PoisonError::into_inner).busy += 1;
-        Turn(self)
+        WorkerPermit(self)
     }
 
     /// A child that waits for work and has not died waiting.
-    fn take_idle_worker(&self) -> Option<Worker> {
+    fn take_idle_worker(&self) -> Option<ParserWorker> {
         let mut slots = self.slots();
         while let Some(mut worker) = slots.idle.pop() {
             if worker.is_alive() {
@@ -266,23 +266,23 @@ impl Workers {
         None
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
+    fn slots(&self) -> MutexGuard<'_, PoolState> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Hands documents on, each once, also when a file is read for a second time.
-struct Once<'a> {
-    pieces: Pieces<'a>,
+struct ExactlyOnceSink<'a> {
+    pieces: DocumentBatcher<'a>,
     /// Documents that came since the file was last begun, and all that were handed on.
     come: usize,
     taken: usize,
 }
 
-impl<'a> Once<'a> {
+impl<'a> ExactlyOnceSink<'a> {
     fn new(sink: &'a mut dyn FnMut(Vec<ParsedDocument>) -> bool) -> Self {
         Self {
-            pieces: Pieces::new(sink),
+            pieces: DocumentBatcher::new(sink),
             come: 0,
             taken: 0,
         }
@@ -293,7 +293,7 @@ impl<'a> Once<'a> {
     }
 }
 
-impl Take for Once<'_> {
+impl DocumentReceiver for ExactlyOnceSink<'_> {
     fn take(&mut self, document: ParsedDocument) -> bool {
         self.come += 1;
         if self.come <= self.taken {
@@ -309,23 +309,26 @@ impl Take for Once<'_> {
 }
 
 /// Fails where every wall is demanded and one does not stand.
-fn require_confinement(walls: Confinement, limits: &Limits) -> Result<(), Reason> {
+fn require_confinement(walls: Confinement, limits: &Limits) -> Result<(), IngestError> {
     if limits.require_sandbox && !walls.is_complete() {
-        return Err(Reason::NoSandbox { gaps: walls.gaps() });
+        return Err(IngestError::NoSandbox { gaps: walls.gaps() });
     }
     Ok(())
 }
 
 /// Whether what happened may be due to the state of the child as much as to the file.
-fn is_worker_failure(reason: &Reason) -> bool {
-    matches!(reason, Reason::Crashed | Reason::TooMuchMemory { .. })
+fn is_worker_failure(reason: &IngestError) -> bool {
+    matches!(
+        reason,
+        IngestError::Crashed | IngestError::TooMuchMemory { .. }
+    )
 }
 
 /// The right to one child; given back at the end, whatever the end is.
-struct Turn<'a>(&'a Workers);
+struct WorkerPermit<'a>(&'a ParserPool);
 
-impl Turn<'_> {
-    fn release(self, worker: Worker, answer: &Result<Parsed, Reason>) {
+impl WorkerPermit<'_> {
+    fn release(self, worker: ParserWorker, answer: &Result<ParsedFile, IngestError>) {
         let worn = worker.files() >= self.0.sandbox.files_per_child;
         // Memory that a panic went through is not worth trusting for another file.
         let broken = answer.as_ref().is_err_and(is_worker_failure);
@@ -335,7 +338,7 @@ impl Turn<'_> {
     }
 
     /// Puts a child where the next file finds it.
-    fn return_worker(self, worker: Worker) {
+    fn return_worker(self, worker: ParserWorker) {
         let mut slots = self.0.slots();
         if !slots.closed {
             slots.idle.push(worker);
@@ -343,7 +346,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WorkerPermit<'_> {
     fn drop(&mut self) {
         self.0.slots().busy -= 1;
         self.0.free.notify_one();

@@ -13,70 +13,71 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use crate::choice::Choice;
-use crate::content::Content;
+use crate::choice::FileFilter;
+use crate::content::HashingReader;
 use crate::digest::sha256;
-use crate::entry::{Entry, Fingerprint, stem_and_extension};
-use crate::error::{Reason, Skipped, Warning};
-use crate::format::{Format, HEAD_BYTES, Input, Parsed, Stream, detect};
+use crate::entry::{FileEntry, FileFingerprint, stem_and_extension};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::format::{FileFormat, HEAD_BYTES, ParsedFile, ParserInput, StreamParser, detect};
 use crate::limits::Limits;
-use crate::options::Options;
-use crate::out::{Call, Pieces};
+use crate::options::IngestOptions;
+use crate::out::{CallbackSink, DocumentBatcher};
 use crate::record_ids::IdPass;
-use crate::sandbox::{Confinement, Workers};
-use crate::walk::{Listing, from_io_error, list_folder};
+use crate::sandbox::{Confinement, ParserPool};
+use crate::walk::{FolderListing, from_io_error, list_folder};
 
 /// A folder whose files become documents.
 #[derive(Debug)]
-pub struct Source {
+pub struct FolderSource {
     root: Dir,
     limits: Limits,
-    options: Options,
-    choice: Choice,
-    workers: Option<Arc<Workers>>,
+    options: IngestOptions,
+    choice: FileFilter,
+    workers: Option<Arc<ParserPool>>,
 }
 
 /// What one file gave.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct FileReadOutcome {
     /// What kind of file it is.
     pub format: &'static str,
     /// Its documents, in the order of the file, unless they were handed on.
     pub documents: Vec<ParsedDocument>,
     /// Lines that gave no document.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedItem>,
     /// What was indexed, but not quite as it was written.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<IngestWarning>,
     /// What the file was when it was read.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: FileFingerprint,
 }
 
-impl Source {
+impl FolderSource {
     /// Opens a folder. A link to a folder will do here, and only here.
-    pub fn open(root: impl AsRef<Path>, limits: Limits) -> Result<Self, Reason> {
-        let root =
-            Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| Reason::Root {
+    pub fn open(root: impl AsRef<Path>, limits: Limits) -> Result<Self, IngestError> {
+        let root = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
+            IngestError::Root {
                 cause: error.kind(),
-            })?;
+            }
+        })?;
         Ok(Self {
             root,
             limits,
-            options: Options::default(),
-            choice: Choice::default(),
+            options: IngestOptions::default(),
+            choice: FileFilter::default(),
             workers: None,
         })
     }
 
     /// The same folder, its files read the way their owner asked for.
     #[must_use]
-    pub fn with_options(mut self, options: Options) -> Self {
+    pub fn with_options(mut self, options: IngestOptions) -> Self {
         self.options = options;
         self
     }
 
     /// The same folder, with only the files its owner chose.
     #[must_use]
-    pub fn with_filter(mut self, choice: Choice) -> Self {
+    pub fn with_filter(mut self, choice: FileFilter) -> Self {
         self.choice = choice;
         self
     }
@@ -84,18 +85,18 @@ impl Source {
     /// Lets child processes read every format that is not our own. A service always does this: without it
     /// every file is parsed in this process, which is good enough for files one trusts and for tests.
     #[must_use]
-    pub fn with_workers(mut self, workers: Arc<Workers>) -> Self {
+    pub fn with_workers(mut self, workers: Arc<ParserPool>) -> Self {
         self.workers = Some(workers);
         self
     }
 
     /// The files below the folder, sorted by id, and what was left out.
-    pub fn list(&self) -> Listing {
+    pub fn list(&self) -> FolderListing {
         list_folder(&self.root, &self.limits, &self.choice)
     }
 
     /// Reads one file into documents.
-    pub fn read(&self, entry: &Entry) -> Result<Reading, Reason> {
+    pub fn read(&self, entry: &FileEntry) -> Result<FileReadOutcome, IngestError> {
         let mut documents = Vec::new();
         let mut reading = self.read_into(entry, &mut |mut piece| {
             documents.append(&mut piece);
@@ -110,9 +111,9 @@ impl Source {
     /// to be gone. What is returned holds no documents. After a failure those that were handed on are good.
     pub fn read_into(
         &self,
-        entry: &Entry,
+        entry: &FileEntry,
         sink: &mut dyn FnMut(Vec<ParsedDocument>) -> bool,
-    ) -> Result<Reading, Reason> {
+    ) -> Result<FileReadOutcome, IngestError> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (stem, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
@@ -122,7 +123,7 @@ impl Source {
         let mut content =
             self.bounded_reader(file, format.stream_parser().is_some(), &fingerprint)?;
         content.rewind()?;
-        let mut input = Input {
+        let mut input = ParserInput {
             id: entry.id(),
             path: entry.path(),
             stem: &stem,
@@ -137,7 +138,9 @@ impl Source {
         let parsed = match (&self.workers, format.stream_parser()) {
             (Some(workers), Some(_)) if !format.is_trusted() => {
                 let size = fingerprint.size;
-                let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
+                let read = |input: &ParserInput<'_>,
+                            content: &mut HashingReader,
+                            sink: &mut BatchSink<'_>| {
                     workers.read(format, input, (content, size), sink)
                 };
                 two_pass_stream(&input, &mut content, sink, read)?
@@ -147,7 +150,9 @@ impl Source {
                 workers.read(format, &input, file, sink)?
             }
             (_, Some(stream)) => {
-                let read = |input: &Input<'_>, content: &mut Content, sink: &mut Sink<'_>| {
+                let read = |input: &ParserInput<'_>,
+                            content: &mut HashingReader,
+                            sink: &mut BatchSink<'_>| {
                     parse_stream(stream, input, content, sink)
                 };
                 two_pass_stream(&input, &mut content, sink, read)?
@@ -160,13 +165,13 @@ impl Source {
                 (input.bytes, input.sha256) = (&bytes, &sha256);
                 let mut parsed = (format.parse)(&input)?;
                 if !sink(std::mem::take(&mut parsed.documents)) {
-                    return Err(Reason::Gone);
+                    return Err(IngestError::Gone);
                 }
                 parsed
             }
         };
         (fingerprint.size, fingerprint.sha256) = content.finish()?;
-        Ok(Reading {
+        Ok(FileReadOutcome {
             format: format.name,
             documents: Vec::new(),
             skipped: parsed.skipped,
@@ -176,7 +181,7 @@ impl Source {
     }
 
     /// Reads one file only to see whether it changed.
-    pub fn fingerprint(&self, entry: &Entry) -> Result<Fingerprint, Reason> {
+    pub fn fingerprint(&self, entry: &FileEntry) -> Result<FileFingerprint, IngestError> {
         let (mut file, mut fingerprint) = self.open_file(&entry.place.relative)?;
         let (_, extension) = stem_and_extension(&entry.place.relative);
         let mut head = Vec::new();
@@ -193,11 +198,11 @@ impl Source {
 
     /// Fails for a format that is not our own where a sandbox is demanded and there is none, or none of every
     /// wall.
-    fn check_sandbox(&self, format: &Format) -> Result<(), Reason> {
+    fn check_sandbox(&self, format: &FileFormat) -> Result<(), IngestError> {
         match &self.workers {
             _ if format.is_trusted() => Ok(()),
             Some(workers) => workers.check_confinement(&self.limits),
-            None if self.limits.require_sandbox => Err(Reason::NoSandbox {
+            None if self.limits.require_sandbox => Err(IngestError::NoSandbox {
                 gaps: Confinement::default().gaps(),
             }),
             None => Ok(()),
@@ -209,8 +214,8 @@ impl Source {
         &self,
         file: File,
         is_stream: bool,
-        fingerprint: &Fingerprint,
-    ) -> Result<Content, Reason> {
+        fingerprint: &FileFingerprint,
+    ) -> Result<HashingReader, IngestError> {
         let limit = if is_stream {
             self.limits.max_stream_bytes
         } else {
@@ -218,16 +223,16 @@ impl Source {
         };
         if fingerprint.size > limit {
             let bytes = fingerprint.size;
-            return Err(Reason::TooLarge { bytes, limit });
+            return Err(IngestError::TooLarge { bytes, limit });
         }
-        Ok(Content::new(file, limit))
+        Ok(HashingReader::new(file, limit))
     }
 
     /// Opens a file below the root, with the size and time it has before anything is read.
-    fn open_file(&self, relative: &Path) -> Result<(File, Fingerprint), Reason> {
+    fn open_file(&self, relative: &Path) -> Result<(File, FileFingerprint), IngestError> {
         let mut parts: Vec<_> = relative.components().collect();
         let Some(Component::Normal(name)) = parts.pop() else {
-            return Err(Reason::Gone);
+            return Err(IngestError::Gone);
         };
         let mut dir = self
             .root
@@ -244,7 +249,7 @@ impl Source {
         let file = file.map_err(|error| open_error(&dir, name.as_ref(), &error))?;
         let metadata = file.metadata().map_err(|error| from_io_error(&error))?;
         if !metadata.is_file() {
-            return Err(Reason::Special);
+            return Err(IngestError::Special);
         }
         let modified = metadata
             .modified()
@@ -252,7 +257,7 @@ impl Source {
             .map(cap_std::time::SystemTime::into_std);
         Ok((
             file,
-            Fingerprint {
+            FileFingerprint {
                 size: metadata.len(),
                 modified,
                 sha256: String::new(),
@@ -262,21 +267,25 @@ impl Source {
 }
 
 /// Takes documents piece by piece; false when it wants no more.
-type Sink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
+type BatchSink<'a> = dyn FnMut(Vec<ParsedDocument>) -> bool + 'a;
 
 /// Reads a file of records that comes piece by piece: once for their ids, once for their documents.
 fn two_pass_stream(
-    input: &Input<'_>,
-    content: &mut Content,
-    sink: &mut Sink<'_>,
-    read: impl Fn(&Input<'_>, &mut Content, &mut Sink<'_>) -> Result<Parsed, Reason>,
-) -> Result<Parsed, Reason> {
-    let pass = |ids| Input { ids, ..*input };
+    input: &ParserInput<'_>,
+    content: &mut HashingReader,
+    sink: &mut BatchSink<'_>,
+    read: impl Fn(
+        &ParserInput<'_>,
+        &mut HashingReader,
+        &mut BatchSink<'_>,
+    ) -> Result<ParsedFile, IngestError>,
+) -> Result<ParsedFile, IngestError> {
+    let pass = |ids| ParserInput { ids, ..*input };
     let scan = read(&pass(IdPass::Scan), content, &mut |_| true);
     if let Some(reason) = content.failure() {
         return Err(reason.clone());
     }
-    if matches!(scan, Err(Reason::Gone)) {
+    if matches!(scan, Err(IngestError::Gone)) {
         return scan;
     }
     content.rewind()?;
@@ -287,15 +296,15 @@ fn two_pass_stream(
 
 /// Reads a file of our own formats while it comes.
 fn parse_stream(
-    stream: Stream,
-    input: &Input<'_>,
-    content: &mut Content,
-    sink: &mut Sink<'_>,
-) -> Result<Parsed, Reason> {
-    let mut pieces = Pieces::new(sink);
+    stream: StreamParser,
+    input: &ParserInput<'_>,
+    content: &mut HashingReader,
+    sink: &mut BatchSink<'_>,
+) -> Result<ParsedFile, IngestError> {
+    let mut pieces = DocumentBatcher::new(sink);
     let mut take = |document| pieces.put(document);
-    let out = Call::new(&mut take, true);
-    let input = Input {
+    let out = CallbackSink::new(&mut take, true);
+    let input = ParserInput {
         sink: Some(&out),
         ..*input
     };
@@ -306,7 +315,7 @@ fn parse_stream(
         pieces.push(document);
     }
     if !pieces.flush() {
-        return Err(Reason::Gone);
+        return Err(IngestError::Gone);
     }
     match content.failure() {
         Some(reason) => Err(reason.clone()),
@@ -314,7 +323,7 @@ fn parse_stream(
     }
 }
 
-fn read_prefix(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), Reason> {
+fn read_prefix(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), IngestError> {
     file.take(most)
         .read_to_end(bytes)
         .map(drop)
@@ -322,9 +331,9 @@ fn read_prefix(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> Result<(), Re
 }
 
 /// Why an open failed; systems have several names for meeting a link.
-fn open_error(dir: &Dir, name: &Path, error: &std::io::Error) -> Reason {
+fn open_error(dir: &Dir, name: &Path, error: &std::io::Error) -> IngestError {
     match dir.symlink_metadata(name) {
-        Ok(metadata) if metadata.is_symlink() => Reason::Link,
+        Ok(metadata) if metadata.is_symlink() => IngestError::Link,
         _ => from_io_error(error),
     }
 }
@@ -340,7 +349,7 @@ mod tests {
         std::fs::create_dir_all(root.join("a")).unwrap();
         std::fs::write(outer.path().join("secret.txt"), "secret").unwrap();
         std::fs::write(root.join("a/good.txt"), "good").unwrap();
-        let source = Source::open(&root, Limits::default()).unwrap();
+        let source = FolderSource::open(&root, Limits::default()).unwrap();
         assert!(source.open_file(Path::new("a/good.txt")).is_ok());
         let absolute = outer.path().join("secret.txt");
         for path in [
@@ -361,10 +370,10 @@ mod tests {
     fn folders_are_no_files() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("a.txt")).unwrap();
-        let source = Source::open(root.path(), Limits::default()).unwrap();
+        let source = FolderSource::open(root.path(), Limits::default()).unwrap();
         assert_eq!(
             source.open_file(Path::new("a.txt")).map(drop),
-            Err(Reason::Special)
+            Err(IngestError::Special)
         );
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use encoding_rs::{CoderResult, Decoder};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::text;
 use crate::walk::from_io_error;
 
@@ -19,18 +19,18 @@ const HEAD: usize = 16 * 1024;
 const SAMPLE: usize = 1024 * 1024;
 
 /// A text that is read piece by piece.
-pub(crate) struct Stream<'r> {
+pub(crate) struct TextStream<'r> {
     from: &'r mut dyn Read,
     /// Bytes that were read and not yet decoded.
     raw: Vec<u8>,
-    state: State,
+    state: TextDecoderState,
     is_json: bool,
     /// Whether there was a character beyond ASCII.
     has_others: bool,
     ended: bool,
 }
 
-enum State {
+enum TextDecoderState {
     Start,
     /// Nothing but UTF-8 so far.
     Utf8,
@@ -40,13 +40,13 @@ enum State {
     Transcoding(Box<Decoder>),
 }
 
-impl<'r> Stream<'r> {
+impl<'r> TextStream<'r> {
     /// A text in any encoding.
     pub(crate) fn text(from: &'r mut dyn Read) -> Self {
         Self {
             from,
             raw: Vec::new(),
-            state: State::Start,
+            state: TextDecoderState::Start,
             is_json: false,
             has_others: false,
             ended: false,
@@ -62,8 +62,8 @@ impl<'r> Stream<'r> {
     }
 
     /// Appends some more of the text, in UTF-8; false when there is none.
-    pub(crate) fn fill(&mut self, window: &mut Vec<u8>) -> Result<bool, Reason> {
-        if matches!(self.state, State::Start) {
+    pub(crate) fn fill(&mut self, window: &mut Vec<u8>) -> Result<bool, IngestError> {
+        if matches!(self.state, TextDecoderState::Start) {
             self.read(HEAD)?;
             self.begin()?;
         }
@@ -80,7 +80,7 @@ impl<'r> Stream<'r> {
     }
 
     /// Reads until so many bytes wait, or the end.
-    fn read(&mut self, most: usize) -> Result<(), Reason> {
+    fn read(&mut self, most: usize) -> Result<(), IngestError> {
         while self.raw.len() < most && !self.ended {
             let left = (most - self.raw.len()) as u64;
             let mut from = (&mut *self.from).take(left);
@@ -92,9 +92,10 @@ impl<'r> Stream<'r> {
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), Reason> {
+    fn begin(&mut self) -> Result<(), IngestError> {
         if let Some(encoding) = text::utf16_encoding(&self.raw) {
-            self.state = State::Transcoding(Box::new(encoding.new_decoder_with_bom_removal()));
+            self.state =
+                TextDecoderState::Transcoding(Box::new(encoding.new_decoder_with_bom_removal()));
             return Ok(());
         }
         if !self.is_json {
@@ -104,27 +105,30 @@ impl<'r> Stream<'r> {
             self.raw.drain(..3);
         }
         self.state = if self.is_json {
-            State::Passthrough
+            TextDecoderState::Passthrough
         } else {
-            State::Utf8
+            TextDecoderState::Utf8
         };
         Ok(())
     }
 
-    fn decode(&mut self, window: &mut Vec<u8>) -> Result<(), Reason> {
-        if !self.is_json && !matches!(self.state, State::Transcoding(_)) && self.raw.contains(&0) {
-            return Err(Reason::Binary);
+    fn decode(&mut self, window: &mut Vec<u8>) -> Result<(), IngestError> {
+        if !self.is_json
+            && !matches!(self.state, TextDecoderState::Transcoding(_))
+            && self.raw.contains(&0)
+        {
+            return Err(IngestError::Binary);
         }
         match &mut self.state {
-            State::Start => {}
-            State::Passthrough => window.append(&mut self.raw),
-            State::Utf8 => return self.utf8(window),
-            State::Lossy => self.lossy(window),
-            State::Transcoding(decoder) => {
+            TextDecoderState::Start => {}
+            TextDecoderState::Passthrough => window.append(&mut self.raw),
+            TextDecoderState::Utf8 => return self.utf8(window),
+            TextDecoderState::Lossy => self.lossy(window),
+            TextDecoderState::Transcoding(decoder) => {
                 let text = decoded(decoder, &self.raw, false);
                 self.raw.clear();
                 if text.contains('\0') && !self.is_json {
-                    return Err(Reason::Binary);
+                    return Err(IngestError::Binary);
                 }
                 window.extend_from_slice(text.as_bytes());
             }
@@ -132,7 +136,7 @@ impl<'r> Stream<'r> {
         Ok(())
     }
 
-    fn utf8(&mut self, window: &mut Vec<u8>) -> Result<(), Reason> {
+    fn utf8(&mut self, window: &mut Vec<u8>) -> Result<(), IngestError> {
         let Err(error) = std::str::from_utf8(&self.raw) else {
             self.has_others |= !self.raw.is_ascii();
             window.append(&mut self.raw);
@@ -144,13 +148,13 @@ impl<'r> Stream<'r> {
         if error.error_len().is_some() || self.ended {
             self.read(SAMPLE)?;
             if text::has_many_controls(&self.raw) {
-                return Err(Reason::Binary);
+                return Err(IngestError::Binary);
             }
             self.state = if self.has_others || text::is_damaged_utf8(&self.raw) {
-                State::Lossy
+                TextDecoderState::Lossy
             } else {
                 let encoding = text::guess_legacy_encoding(&self.raw);
-                State::Transcoding(Box::new(encoding.new_decoder_without_bom_handling()))
+                TextDecoderState::Transcoding(Box::new(encoding.new_decoder_without_bom_handling()))
             };
         }
         window.extend(self.raw.drain(..good));
@@ -174,10 +178,10 @@ impl<'r> Stream<'r> {
     }
 
     fn end(&mut self, window: &mut Vec<u8>) {
-        if let State::Transcoding(decoder) = &mut self.state {
+        if let TextDecoderState::Transcoding(decoder) = &mut self.state {
             window.extend_from_slice(decoded(decoder, &[], true).as_bytes());
         }
-        self.state = State::Passthrough;
+        self.state = TextDecoderState::Passthrough;
     }
 }
 
@@ -200,16 +204,16 @@ mod tests {
     use super::*;
 
     /// Gives one byte at a time, so that every character is cut.
-    struct Slowly<'a>(&'a [u8]);
+    struct OneByteReader<'a>(&'a [u8]);
 
-    impl Read for Slowly<'_> {
+    impl Read for OneByteReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let most = buffer.len().min(1);
             (&mut self.0).take(most as u64).read(buffer)
         }
     }
 
-    fn all(mut stream: Stream<'_>) -> Result<String, Reason> {
+    fn all(mut stream: TextStream<'_>) -> Result<String, IngestError> {
         let mut window = Vec::new();
         while stream.fill(&mut window)? {}
         Ok(String::from_utf8(window).unwrap())
@@ -221,8 +225,14 @@ mod tests {
         for head in ["", far.as_str()] {
             for text in ["plain", "Tarn Örr 渡", "caf\u{e9} and more of it"] {
                 let text = format!("{head}{text}");
-                assert_eq!(all(Stream::text(&mut text.as_bytes())).as_ref(), Ok(&text));
-                assert_eq!(all(Stream::text(&mut Slowly(text.as_bytes()))), Ok(text));
+                assert_eq!(
+                    all(TextStream::text(&mut text.as_bytes())).as_ref(),
+                    Ok(&text)
+                );
+                assert_eq!(
+                    all(TextStream::text(&mut OneByteReader(text.as_bytes()))),
+                    Ok(text)
+                );
             }
             for encoding in [encoding_rs::WINDOWS_1252, encoding_rs::WINDOWS_1251] {
                 let words = if encoding == encoding_rs::WINDOWS_1252 {
@@ -232,15 +242,15 @@ mod tests {
                 };
                 let text = format!("{head}{words}");
                 let bytes = encoding.encode(&text).0.into_owned();
-                assert_eq!(all(Stream::text(&mut bytes.as_slice())), Ok(text));
+                assert_eq!(all(TextStream::text(&mut bytes.as_slice())), Ok(text));
             }
             let mut damaged = format!("{head}übermäßig").into_bytes();
             damaged.extend_from_slice(b"\xC3 sch\xC3");
             let expect = format!("{head}übermäßig\u{FFFD} sch\u{FFFD}");
-            assert_eq!(all(Stream::text(&mut damaged.as_slice())), Ok(expect));
+            assert_eq!(all(TextStream::text(&mut damaged.as_slice())), Ok(expect));
             let binary = format!("{head}a\0b");
-            let found = all(Stream::text(&mut binary.as_bytes()));
-            assert_eq!(found, Err(Reason::Binary));
+            let found = all(TextStream::text(&mut binary.as_bytes()));
+            assert_eq!(found, Err(IngestError::Binary));
         }
     }
 
@@ -250,10 +260,16 @@ mod tests {
         for mark in ["", "\u{FEFF}"] {
             let marked = format!("{mark}{text}");
             let bytes: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
-            assert_eq!(all(Stream::text(&mut bytes.as_slice())).as_ref(), Ok(&text));
-            assert_eq!(all(Stream::json(&mut Slowly(&bytes))).as_ref(), Ok(&text));
+            assert_eq!(
+                all(TextStream::text(&mut bytes.as_slice())).as_ref(),
+                Ok(&text)
+            );
+            assert_eq!(
+                all(TextStream::json(&mut OneByteReader(&bytes))).as_ref(),
+                Ok(&text)
+            );
         }
-        assert_eq!(all(Stream::text(&mut [].as_slice())), Ok(String::new()));
+        assert_eq!(all(TextStream::text(&mut [].as_slice())), Ok(String::new()));
     }
 
     #[test]
@@ -261,7 +277,7 @@ mod tests {
         let mut window = Vec::new();
         let bytes = b"\xEF\xBB\xBF{\xFF\0}";
         let mut slice = bytes.as_slice();
-        let mut stream = Stream::json(&mut slice);
+        let mut stream = TextStream::json(&mut slice);
         while stream.fill(&mut window).unwrap() {}
         assert_eq!(window, b"{\xFF\0}");
     }

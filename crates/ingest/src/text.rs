@@ -7,12 +7,12 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
 use crate::elsewhere::notion;
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed, no_signature};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "text",
     extensions: &[
         "txt", "text", "log", "rst", "adoc", "asciidoc", "org", "tex", "",
@@ -21,10 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     parse,
 };
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let text = decode_clean(input.bytes, input.limits.max_text_chars)?;
     if text.trim().is_empty() {
-        return Err(Reason::Empty);
+        return Err(IngestError::Empty);
     }
     let readers = front_matter::unread(&text, &ReaderKeys::for_input(input));
     let document = Document {
@@ -38,29 +38,29 @@ fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
         hash: input.sha256.to_owned(),
         readers: Readers::Everyone,
     };
-    Ok(Parsed {
+    Ok(ParsedFile {
         documents: vec![ParsedDocument { document, readers }],
-        ..Parsed::default()
+        ..ParsedFile::default()
     })
 }
 
 /// The id of the file itself.
-pub(crate) fn file_id(input: &Input<'_>) -> Result<DocId, Reason> {
-    DocId::parse(input.id).map_err(|error| Reason::BadId {
+pub(crate) fn file_id(input: &ParserInput<'_>) -> Result<DocId, IngestError> {
+    DocId::parse(input.id).map_err(|error| IngestError::BadId {
         why: error.to_string(),
     })
 }
 
 /// The day that a list beside a file tells, or the one at the start of its name, for files that tell none
 /// themselves: daily notes, minutes, posts.
-pub(crate) fn date_from_context(input: &Input<'_>) -> Option<String> {
+pub(crate) fn date_from_context(input: &ParserInput<'_>) -> Option<String> {
     let told = input.folder_context.day.clone();
     told.or_else(|| dates::leading_date(input.stem).map(|(day, _)| day.to_owned()))
 }
 
 /// A title made of the file's name: `2024-03-12-rail_link` becomes `2024-03-12 Rail link`, and
 /// `Rail link 1f0c…`, as Notion calls it, `Rail link`.
-pub(crate) fn title_from_name(input: &Input<'_>) -> String {
+pub(crate) fn title_from_name(input: &ParserInput<'_>) -> String {
     let stem = notion::name_and_id(input.stem).map_or(input.stem, |(name, _)| name);
     let stem = clean_line(stem);
     let (date, rest) = match dates::leading_date(&stem) {
@@ -95,28 +95,28 @@ pub(crate) fn title_from_name(input: &Input<'_>) -> String {
 }
 
 /// Clean characters out of the bytes of a text file, in whichever encoding they are.
-pub(crate) fn decode_clean(bytes: &[u8], max_chars: usize) -> Result<String, Reason> {
+pub(crate) fn decode_clean(bytes: &[u8], max_chars: usize) -> Result<String, IngestError> {
     let text = decode_text(bytes)?;
     // Cleaning only ever makes a text shorter, so counting first bounds the work too.
     if text.chars().nth(max_chars).is_some() {
-        return Err(Reason::TextTooLong { limit: max_chars });
+        return Err(IngestError::TextTooLong { limit: max_chars });
     }
     Ok(clean(&text))
 }
 
 /// The characters of a text: UTF-8, UTF-16 with or without a byte order mark, or else the old encoding
 /// that the bytes look like most. UTF-7 is refused: it hides any character in harmless ones.
-pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, Reason> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, IngestError> {
     if let Some(utf16) = utf16_encoding(bytes) {
         let (text, _) = utf16.decode_with_bom_removal(bytes);
         return if text.contains('\0') {
-            Err(Reason::Binary)
+            Err(IngestError::Binary)
         } else {
             Ok(text.into_owned())
         };
     }
     if is_binary(bytes) {
-        return Err(Reason::Binary);
+        return Err(IngestError::Binary);
     }
     refuse_utf7(bytes)?;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
@@ -124,7 +124,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, Reason> {
         return Ok(text.to_owned());
     }
     if has_many_controls(bytes) {
-        return Err(Reason::Binary);
+        return Err(IngestError::Binary);
     }
     if is_damaged_utf8(bytes) {
         return Ok(String::from_utf8_lossy(bytes).into_owned());
@@ -133,9 +133,9 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<String, Reason> {
     Ok(text.into_owned())
 }
 
-pub(crate) fn refuse_utf7(bytes: &[u8]) -> Result<(), Reason> {
+pub(crate) fn refuse_utf7(bytes: &[u8]) -> Result<(), IngestError> {
     if UTF7_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
-        return Err(Reason::Unsupported {
+        return Err(IngestError::Unsupported {
             kind: "utf-7".to_owned(),
         });
     }
@@ -244,13 +244,17 @@ pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::Around;
+    use crate::elsewhere::FolderContext;
     use crate::limits::Limits;
-    use crate::options::Options;
+    use crate::options::IngestOptions;
 
     fn check(bytes: &[u8], expect: Result<&str, &str>) {
         let found = decode_clean(bytes, 1_000);
-        assert_eq!(found.as_deref().map_err(Reason::code), expect, "{bytes:?}");
+        assert_eq!(
+            found.as_deref().map_err(IngestError::code),
+            expect,
+            "{bytes:?}"
+        );
     }
 
     #[test]
@@ -342,8 +346,8 @@ mod tests {
             ..Limits::default()
         };
         let title = |stem: &str| {
-            let options = Options::default();
-            let input = Input {
+            let options = IngestOptions::default();
+            let input = ParserInput {
                 id: "x",
                 path: "dir/x",
                 stem,
@@ -351,7 +355,7 @@ mod tests {
                 sha256: "",
                 limits: &limits,
                 options: &options,
-                folder_context: &Around::NONE,
+                folder_context: &FolderContext::NONE,
                 sink: None,
                 ids: crate::record_ids::IdPass::Own,
             };

@@ -8,12 +8,12 @@ use std::path::Path;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
-use crate::choice::{Choice, Rules};
-use crate::elsewhere::{Around, apple, clutter};
-use crate::entry::{Entry, Place, stem_and_extension};
-use crate::error::{Reason, Skipped};
+use crate::choice::{FileFilter, IgnoreStack};
+use crate::elsewhere::{FolderContext, apple, clutter};
+use crate::entry::{FileEntry, SourcePath, stem_and_extension};
+use crate::error::{IngestError, SkippedItem};
 use crate::limits::Limits;
-use crate::report::Reported;
+use crate::report::BoundedReport;
 
 /// The folder in which Obsidian keeps its settings; whatever lies beside it and below is a vault of notes.
 const VAULT: &str = ".obsidian";
@@ -23,11 +23,11 @@ const MAX_LOOKED_AT: usize = 1_000;
 
 /// What lies below a root, sorted by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct FolderListing {
     /// The files.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<FileEntry>,
     /// What was seen and left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedItem>,
     /// How many names are no part of a corpus by rule: hidden ones, at the root `docent.toml` and the
     /// README, which speaks about the folder to people, and what an export says twice.
     pub ignored: u64,
@@ -35,13 +35,13 @@ pub struct Listing {
     pub excluded: u64,
 }
 
-pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &Choice) -> Listing {
-    let mut walk = Walk {
+pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &FileFilter) -> FolderListing {
+    let mut walk = FolderWalker {
         limits,
-        rules: Rules::new(choice),
+        rules: IgnoreStack::new(choice),
         left: limits.max_files,
         entries: Vec::new(),
-        skipped: Reported::new(limits.max_reported),
+        skipped: BoundedReport::new(limits.max_reported),
         ignored: 0,
         excluded: 0,
         vault: false,
@@ -51,7 +51,7 @@ pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &Choice) -> Listi
     walk.entries.sort_by(|a, b| a.id().cmp(b.id()));
     let mut skipped = walk.skipped.finish("");
     skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    Listing {
+    FolderListing {
         entries: walk.entries,
         skipped,
         ignored: walk.ignored,
@@ -59,14 +59,14 @@ pub(crate) fn list_folder(root: &Dir, limits: &Limits, choice: &Choice) -> Listi
     }
 }
 
-struct Walk<'a> {
+struct FolderWalker<'a> {
     limits: &'a Limits,
-    rules: Rules<'a>,
+    rules: IgnoreStack<'a>,
     /// Names that may still be taken. They are counted when a folder is read and not when a name is
     /// visited, so that the names waiting at all levels together stay within the limit.
     left: usize,
-    entries: Vec<Entry>,
-    skipped: Reported<Skipped>,
+    entries: Vec<FileEntry>,
+    skipped: BoundedReport<SkippedItem>,
     ignored: u64,
     excluded: u64,
     /// Whether the folder at hand is part of a vault.
@@ -75,7 +75,7 @@ struct Walk<'a> {
     days: BTreeMap<String, String>,
 }
 
-impl Walk<'_> {
+impl FolderWalker<'_> {
     /// Calls itself once per level, and the levels are bounded.
     fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize) {
         let outside = self.vault;
@@ -86,7 +86,7 @@ impl Walk<'_> {
                 return self.skip(relative, from_io_error(&error));
             }
         };
-        let folder = clutter::Folder {
+        let folder = clutter::ExportFolder {
             names: &names,
             has_pages: |name: &str| has_pages(dir, name),
         };
@@ -132,7 +132,7 @@ impl Walk<'_> {
         if over {
             self.skip(
                 relative,
-                Reason::TooManyFiles {
+                IngestError::TooManyFiles {
                     limit: self.limits.max_files,
                 },
             );
@@ -143,7 +143,7 @@ impl Walk<'_> {
     fn visit(&mut self, dir: &Dir, relative: &Path, name: &OsStr, depth: usize) {
         if relative.as_os_str().len() > self.limits.max_path_bytes {
             let limit = self.limits.max_path_bytes;
-            return self.skip(relative, Reason::PathTooLong { limit });
+            return self.skip(relative, IngestError::PathTooLong { limit });
         }
         // The metadata of a link is the link's own.
         let metadata = match dir.symlink_metadata(name) {
@@ -153,12 +153,12 @@ impl Walk<'_> {
         if self.rules.is_excluded(relative, metadata.is_dir()) {
             self.excluded += 1;
         } else if metadata.is_symlink() {
-            self.skip(relative, Reason::Link);
+            self.skip(relative, IngestError::Link);
         } else if metadata.is_dir() {
             self.enter(dir, relative, name, depth);
         } else if metadata.is_file() {
-            self.entries.push(Entry {
-                place: Place::new(relative),
+            self.entries.push(FileEntry {
+                place: SourcePath::new(relative),
                 size: metadata.len(),
                 modified: metadata
                     .modified()
@@ -167,13 +167,13 @@ impl Walk<'_> {
                 folder_context: self.folder_context(relative),
             });
         } else {
-            self.skip(relative, Reason::Special);
+            self.skip(relative, IngestError::Special);
         }
     }
 
-    fn folder_context(&self, relative: &Path) -> Around {
+    fn folder_context(&self, relative: &Path) -> FolderContext {
         let (stem, _) = stem_and_extension(relative);
-        Around {
+        FolderContext {
             vault: self.vault,
             day: self.days.get(&stem).cloned(),
         }
@@ -182,7 +182,7 @@ impl Walk<'_> {
     fn enter(&mut self, dir: &Dir, relative: &Path, name: &OsStr, depth: usize) {
         if depth >= self.limits.max_depth {
             let limit = self.limits.max_depth;
-            return self.skip(relative, Reason::TooDeep { limit });
+            return self.skip(relative, IngestError::TooDeep { limit });
         }
         match dir.open_dir_nofollow(name) {
             Ok(below) => self.folder(&below, relative, depth + 1),
@@ -190,9 +190,9 @@ impl Walk<'_> {
         }
     }
 
-    fn skip(&mut self, relative: &Path, reason: Reason) {
-        let path = Place::new(relative).printable;
-        self.skipped.push(Skipped {
+    fn skip(&mut self, relative: &Path, reason: IngestError) {
+        let path = SourcePath::new(relative).printable;
+        self.skipped.push(SkippedItem {
             path,
             line: None,
             reason,
@@ -200,11 +200,11 @@ impl Walk<'_> {
     }
 }
 
-pub(crate) fn from_io_error(error: &std::io::Error) -> Reason {
+pub(crate) fn from_io_error(error: &std::io::Error) -> IngestError {
     match error.kind() {
         // A folder on the way that is no folder any more was replaced since.
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Reason::Gone,
-        cause => Reason::Unreadable { cause },
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => IngestError::Gone,
+        cause => IngestError::Unreadable { cause },
     }
 }
 

@@ -2,39 +2,39 @@
 
 use docent_search::{DocId, Document, Readers};
 
-use crate::error::{Reason, Warning};
-use crate::fields::Facts;
-use crate::format::{Input, Parsed};
+use crate::error::{IngestError, IngestWarning};
+use crate::fields::ExtractedMetadata;
+use crate::format::{ParsedFile, ParserInput};
 use crate::reader_field::ParsedDocument;
-use crate::report::{Problem as _, Reported};
+use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::{date_from_context, file_id, title_from_name};
 
 /// The document of a whole file, with a title from its name where it has none of its own.
 pub(crate) fn build_document(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     text: String,
-    facts: Facts,
-) -> Result<Parsed, Reason> {
+    facts: ExtractedMetadata,
+) -> Result<ParsedFile, IngestError> {
     build_document_with_id(input, None, text, facts)
 }
 
 /// The same for a file that may have an id of its own.
 pub(crate) fn build_document_with_id(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     id: Option<DocId>,
     text: String,
-    facts: Facts,
-) -> Result<Parsed, Reason> {
+    facts: ExtractedMetadata,
+) -> Result<ParsedFile, IngestError> {
     let limit = input.limits.max_text_chars;
     if text.chars().nth(limit).is_some() {
-        return Err(Reason::TextTooLong { limit });
+        return Err(IngestError::TextTooLong { limit });
     }
     if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
+        return Err(IngestError::Empty);
     }
-    let mut warnings = Reported::new(input.limits.max_reported);
+    let mut warnings = BoundedReport::new(input.limits.max_reported);
     for reason in facts.warnings {
-        warnings.push(Warning::new(input.path, None, reason));
+        warnings.push(IngestWarning::new(input.path, None, reason));
     }
     let document = Document {
         id: id.map_or_else(|| file_id(input), Ok)?,
@@ -47,7 +47,7 @@ pub(crate) fn build_document_with_id(
         hash: input.sha256.to_owned(),
         readers: Readers::Everyone,
     };
-    Ok(Parsed {
+    Ok(ParsedFile {
         documents: vec![ParsedDocument {
             document,
             readers: facts.readers,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 /// The most elements inside each other; no office program comes near it.
 pub(crate) const MAX_DEPTH: usize = 512;
@@ -17,20 +17,20 @@ const MAX_ATTRIBUTES: usize = 256;
 /// The next thing in an XML file. Names come without their prefix: which prefix stands for which
 /// vocabulary is up to the program that wrote the file.
 #[derive(Debug)]
-pub(crate) enum Piece<'a> {
-    Open(Tag<'a>),
+pub(crate) enum XmlEvent<'a> {
+    Open(XmlTag<'a>),
     Close(String),
     Text(Cow<'a, str>),
 }
 
 /// A start tag.
 #[derive(Debug)]
-pub(crate) struct Tag<'a> {
+pub(crate) struct XmlTag<'a> {
     pub name: String,
     start: BytesStart<'a>,
 }
 
-impl Tag<'_> {
+impl XmlTag<'_> {
     /// The value of the first attribute with this name, whatever its prefix.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.find(|key| key.rsplit(':').next() == Some(name))
@@ -51,12 +51,12 @@ impl Tag<'_> {
     }
 }
 
-pub(crate) struct Xml<'a> {
+pub(crate) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
     open: Vec<String>,
 }
 
-impl<'a> Xml<'a> {
+impl<'a> XmlReader<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let mut reader = Reader::from_str(text);
         let config = reader.config_mut();
@@ -69,27 +69,27 @@ impl<'a> Xml<'a> {
     }
 
     /// The next piece, or nothing at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Piece<'a>>, Reason> {
+    pub(crate) fn next(&mut self) -> Result<Option<XmlEvent<'a>>, IngestError> {
         loop {
             let event = self.reader.read_event().map_err(|_| malformed_xml())?;
             return Ok(Some(match event {
                 Event::Start(start) => {
                     if self.open.len() >= MAX_DEPTH {
-                        return Err(Reason::TooMuchInside {
+                        return Err(IngestError::TooMuchInside {
                             limit: MAX_DEPTH as u64,
                         });
                     }
                     let name = start.local_name().into_inner().to_owned();
                     self.open.push(name.clone());
-                    Piece::Open(Tag { name, start })
+                    XmlEvent::Open(XmlTag { name, start })
                 }
-                Event::End(_) => Piece::Close(self.open.pop().unwrap_or_default()),
-                Event::Text(text) => Piece::Text(text.into_inner()),
-                Event::CData(text) => Piece::Text(text.into_inner()),
+                Event::End(_) => XmlEvent::Close(self.open.pop().unwrap_or_default()),
+                Event::Text(text) => XmlEvent::Text(text.into_inner()),
+                Event::CData(text) => XmlEvent::Text(text.into_inner()),
                 Event::GeneralRef(name) => {
                     let numbered = name.resolve_char_ref().ok().flatten();
                     match numbered.or_else(|| predefined_entity(&name)) {
-                        Some(c) => Piece::Text(Cow::Owned(c.to_string())),
+                        Some(c) => XmlEvent::Text(Cow::Owned(c.to_string())),
                         None => continue,
                     }
                 }
@@ -106,19 +106,19 @@ impl<'a> Xml<'a> {
     }
 
     /// Passes over the rest of the element that was opened last.
-    pub(crate) fn skip(&mut self) -> Result<(), Reason> {
+    pub(crate) fn skip(&mut self) -> Result<(), IngestError> {
         let depth = self.open.len();
         while self.open.len() >= depth && self.next()?.is_some() {}
         Ok(())
     }
 
     /// The words in the rest of the element that was opened last, up to a number of bytes.
-    pub(crate) fn text_content(&mut self, limit: usize) -> Result<String, Reason> {
+    pub(crate) fn text_content(&mut self, limit: usize) -> Result<String, IngestError> {
         let depth = self.open.len();
         let mut words = String::new();
         while self.open.len() >= depth {
             match self.next()? {
-                Some(Piece::Text(text)) if words.len() < limit => {
+                Some(XmlEvent::Text(text)) if words.len() < limit => {
                     words.extend(text.chars().take(limit - words.len()));
                 }
                 Some(_) => {}
@@ -129,8 +129,8 @@ impl<'a> Xml<'a> {
     }
 }
 
-fn malformed_xml() -> Reason {
-    Reason::Damaged {
+fn malformed_xml() -> IngestError {
+    IngestError::Damaged {
         what: "its XML cannot be read".into(),
     }
 }
@@ -150,14 +150,14 @@ fn predefined_entity(name: &str) -> Option<char> {
 mod tests {
     use super::*;
 
-    fn show(text: &str) -> Result<String, Reason> {
-        let mut xml = Xml::new(text);
+    fn show(text: &str) -> Result<String, IngestError> {
+        let mut xml = XmlReader::new(text);
         let mut out = String::new();
         while let Some(piece) = xml.next()? {
             match piece {
-                Piece::Open(tag) => out.push_str(&format!("<{}>", tag.name)),
-                Piece::Close(name) => out.push_str(&format!("</{name}>")),
-                Piece::Text(text) => out.push_str(&text),
+                XmlEvent::Open(tag) => out.push_str(&format!("<{}>", tag.name)),
+                XmlEvent::Close(name) => out.push_str(&format!("</{name}>")),
+                XmlEvent::Text(text) => out.push_str(&text),
             }
         }
         Ok(out)
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn attributes_are_found_with_and_without_their_prefix() {
-        let mut xml = Xml::new("<a w:id='1' r:id='&lt;2' b='&unknown;'/>");
-        let Ok(Some(Piece::Open(tag))) = xml.next() else {
+        let mut xml = XmlReader::new("<a w:id='1' r:id='&lt;2' b='&unknown;'/>");
+        let Ok(Some(XmlEvent::Open(tag))) = xml.next() else {
             panic!("no tag")
         };
         assert_eq!(tag.get("id").as_deref(), Some("1"));
@@ -190,8 +190,8 @@ mod tests {
         let found = |before: usize| {
             let many: String = (0..before).map(|n| format!("a{n}='x' ")).collect();
             let text = format!("<a {many} last='y'/>");
-            let mut xml = Xml::new(&text);
-            let Ok(Some(Piece::Open(tag))) = xml.next() else {
+            let mut xml = XmlReader::new(&text);
+            let Ok(Some(XmlEvent::Open(tag))) = xml.next() else {
                 panic!("no tag")
             };
             tag.get("last")
@@ -207,7 +207,7 @@ mod tests {
         let limit = MAX_DEPTH;
         assert_eq!(
             deep(limit + 1),
-            Err(Reason::TooMuchInside {
+            Err(IngestError::TooMuchInside {
                 limit: limit as u64
             })
         );
@@ -215,13 +215,13 @@ mod tests {
 
     #[test]
     fn skipping_and_taking_words_end_with_the_element() {
-        let mut xml = Xml::new("<a><b>x<b/>y</b><c>one <i>two</i></c>z</a>");
+        let mut xml = XmlReader::new("<a><b>x<b/>y</b><c>one <i>two</i></c>z</a>");
         let mut seen = Vec::new();
         while let Some(piece) = xml.next().unwrap() {
             match piece {
-                Piece::Open(tag) if tag.name == "b" => xml.skip().unwrap(),
-                Piece::Open(tag) if tag.name == "c" => seen.push(xml.text_content(6).unwrap()),
-                Piece::Text(text) => seen.push(text.into_owned()),
+                XmlEvent::Open(tag) if tag.name == "b" => xml.skip().unwrap(),
+                XmlEvent::Open(tag) if tag.name == "c" => seen.push(xml.text_content(6).unwrap()),
+                XmlEvent::Text(text) => seen.push(text.into_owned()),
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use docent_ingest::Reason;
+use docent_ingest::IngestError;
 use docent_search::{Embedded, Engine, PartState, Settled};
 use serde_json::{Map, Value, json};
 
@@ -277,7 +277,7 @@ fn at(path: &str, line: Option<u64>) -> String {
 }
 
 fn wire(report: &Report, (documents, closed): (u64, usize), folder: &str, index: &str) -> Value {
-    let problem = |path: &str, line: Option<u64>, reason: &Reason| {
+    let problem = |path: &str, line: Option<u64>, reason: &IngestError| {
         json!({"path": path, "line": line, "code": reason.code(),
             "message": reason.to_string(), "hint": reason.hint()})
     };
@@ -323,16 +323,16 @@ fn format((kind, counts): (&str, &Counts)) -> (String, Value) {
 
 #[cfg(test)]
 mod tests {
-    use docent_ingest::Skipped;
+    use docent_ingest::SkippedItem;
 
     use super::*;
 
     #[test]
     fn long_reports_end_with_how_much_is_left_out() {
-        let skipped = |n: usize| Skipped {
+        let skipped = |n: usize| SkippedItem {
             path: format!("{n}"),
             line: Some(1),
-            reason: Reason::Empty,
+            reason: IngestError::Empty,
         };
         let report = Report {
             skipped: (0..3).map(skipped).collect(),

@@ -9,7 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use docent_ingest::{Entry, Fingerprint, ParsedDocument, Reading, Reason, Source, Workers};
+use docent_ingest::{
+    FileEntry, FileFingerprint, FileReadOutcome, FolderSource, IngestError, ParsedDocument,
+    ParserPool,
+};
 
 use super::budget::Budget;
 use super::register::Register;
@@ -54,9 +57,9 @@ pub(super) enum Piece {
     Kind(String),
     Documents(Vec<ParsedDocument>),
     /// The file has the content it had before.
-    Same(Fingerprint),
+    Same(FileFingerprint),
     /// That was all.
-    End(Result<Reading, Reason>),
+    End(Result<FileReadOutcome, IngestError>),
 }
 
 /// Files that are being read.
@@ -66,9 +69,9 @@ pub(super) struct Ahead {
 
 /// What the threads share.
 struct Desk {
-    source: Source,
-    workers: Arc<Workers>,
-    entries: Arc<[Entry]>,
+    source: FolderSource,
+    workers: Arc<ParserPool>,
+    entries: Arc<[FileEntry]>,
     register: Arc<Register>,
     most_bytes: usize,
     most_reading: u64,
@@ -93,8 +96,8 @@ struct State {
 impl Ahead {
     /// Starts to read `jobs`, which are in the order of the listing.
     pub(super) fn start(
-        (source, workers): (Source, Arc<Workers>),
-        entries: Arc<[Entry]>,
+        (source, workers): (FolderSource, Arc<ParserPool>),
+        entries: Arc<[FileEntry]>,
         register: Arc<Register>,
         (budget, shape): (Budget, Arc<Shape>),
         jobs: VecDeque<Job>,
@@ -233,12 +236,12 @@ impl Desk {
         self.put(job.at, Piece::Kind(self.source.kind(entry)));
         // Our own parsers do not panic. Were it not so, a file would be waited for that never ends.
         let read = AssertUnwindSafe(|| self.read_entry(entry, job));
-        let last = catch_unwind(read).unwrap_or(Piece::End(Err(Reason::Crashed)));
+        let last = catch_unwind(read).unwrap_or(Piece::End(Err(IngestError::Crashed)));
         self.put(job.at, last);
     }
 
-    fn read_entry(&self, entry: &Entry, job: &Job) -> Piece {
-        let is_same = |found: &Fingerprint| match &job.compare {
+    fn read_entry(&self, entry: &FileEntry, job: &Job) -> Piece {
+        let is_same = |found: &FileFingerprint| match &job.compare {
             Compare::No => false,
             Compare::Held => {
                 let hash = self.shape.hash(entry.path(), &found.sha256);

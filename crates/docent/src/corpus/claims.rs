@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use docent_ingest::{Limits, Reason};
+use docent_ingest::{IngestError, Limits};
 
 use super::register::{After, Change, NOBODY, Register};
 
@@ -60,17 +60,22 @@ impl Claims {
     }
 
     /// Claims an id for a document, or says who has it.
-    pub(super) fn claim(&mut self, id: &str, source: &str, hash: &str) -> Result<Claimed, Reason> {
+    pub(super) fn claim(
+        &mut self,
+        id: &str,
+        source: &str,
+        hash: &str,
+    ) -> Result<Claimed, IngestError> {
         let key = self.register.sums().id(id);
         let row = self.register.find(key);
         if let Some(first) = self.holder(key, row) {
-            return Err(Reason::DuplicateId {
+            return Err(IngestError::DuplicateId {
                 id: id.to_owned(),
                 first: first.to_owned(),
             });
         }
         if self.count >= self.most {
-            return Err(Reason::TooManyDocuments { limit: self.most });
+            return Err(IngestError::TooManyDocuments { limit: self.most });
         }
         self.count += 1;
         let claimant = self.claimant(source);

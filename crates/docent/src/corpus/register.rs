@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-use docent_ingest::Entry;
+use docent_ingest::FileEntry;
 use docent_search::{Engine, Error, Holding};
 
 /// Stands where no file and no document is.
@@ -198,17 +198,17 @@ impl Register {
     }
 
     /// Whether a file was one document of its own name.
-    pub(super) fn has_file(&self, entry: &Entry) -> bool {
+    pub(super) fn has_file(&self, entry: &FileEntry) -> bool {
         self.row_of(entry).is_some()
     }
 
     /// The same, and its content was this.
-    pub(super) fn is_file(&self, entry: &Entry, sha256: &str) -> bool {
+    pub(super) fn is_file(&self, entry: &FileEntry, sha256: &str) -> bool {
         self.row_of(entry)
             .is_some_and(|row| self.is(row, entry.path(), sha256))
     }
 
-    fn row_of(&self, entry: &Entry) -> Option<usize> {
+    fn row_of(&self, entry: &FileEntry) -> Option<usize> {
         self.find(self.sums.id(entry.id()))
             .filter(|row| self.source_of(*row) == entry.path())
     }

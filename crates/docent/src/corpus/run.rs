@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use docent_ingest::{
-    Entry, Fingerprint, ParsedDocument, Reading, Reason, Skipped, Warning, qualified_id,
+    FileEntry, FileFingerprint, FileReadOutcome, IngestError, IngestWarning, ParsedDocument,
+    SkippedItem, qualified_id,
 };
 use docent_search::{Change, DocId, Document, Engine, Holding, MAX_DOCUMENT_BYTES};
 
@@ -23,7 +24,7 @@ use crate::shape::Shape;
 pub(super) struct Run<'a> {
     engine: &'a dyn Engine,
     shape: Arc<Shape>,
-    entries: Arc<[Entry]>,
+    entries: Arc<[FileEntry]>,
     claims: Claims,
     batch: Batch,
     /// What the sync before saw, and what this one sees.
@@ -59,7 +60,7 @@ impl<'a> Run<'a> {
         engine: &'a dyn Engine,
         shape: Arc<Shape>,
         budget: Budget,
-        (entries, register): (Arc<[Entry]>, Arc<Register>),
+        (entries, register): (Arc<[FileEntry]>, Arc<Register>),
         seen: Seen,
     ) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the documents of a file that did not change; false when it must be read after all.
-    fn keep(&mut self, at: usize, entry: &Entry, look: &Arc<Look>) -> bool {
+    fn keep(&mut self, at: usize, entry: &FileEntry, look: &Arc<Look>) -> bool {
         let may_differ = look.contested && self.disturbed;
         if may_differ || !self.claims.keep(at, look.documents) {
             return false;
@@ -145,9 +146,9 @@ impl<'a> Run<'a> {
     fn keep_same(
         &mut self,
         at: usize,
-        entry: &Entry,
+        entry: &FileEntry,
         look: Option<&Arc<Look>>,
-        found: &Fingerprint,
+        found: &FileFingerprint,
     ) -> bool {
         let mut fresh = Look::from(found);
         fresh.documents = 1;
@@ -172,7 +173,7 @@ impl<'a> Run<'a> {
         let (mut document, reasons) = self.shape.apply(parsed);
         for reason in reasons {
             taken.warn(
-                Warning {
+                IngestWarning {
                     path: document.source.clone(),
                     line: line(&document),
                     reason,
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
         }
         let size = document.bytes();
         let claimed = if size > MAX_DOCUMENT_BYTES {
-            Err(Reason::TooLarge {
+            Err(IngestError::TooLarge {
                 bytes: size as u64,
                 limit: MAX_DOCUMENT_BYTES as u64,
             })
@@ -201,7 +202,7 @@ impl<'a> Run<'a> {
             }
             Err(reason) => {
                 taken.contested = true;
-                let skipped = Skipped {
+                let skipped = SkippedItem {
                     line: line(&document),
                     path: document.source,
                     reason,
@@ -217,10 +218,14 @@ impl<'a> Run<'a> {
     /// too, so that two tables that both count their rows from one are both found. Where its own file has it,
     /// which only a file does that was written while it was read, or an archive with a name twice in it, a
     /// number comes behind. No document is lost for its id.
-    fn claim(&mut self, document: &mut Document, taken: &mut Taken) -> Result<Claimed, Reason> {
+    fn claim(
+        &mut self,
+        document: &mut Document,
+        taken: &mut Taken,
+    ) -> Result<Claimed, IngestError> {
         let id = document.id.to_string();
         let claimed = self.claims.claim(&id, &document.source, &document.hash);
-        let Err(Reason::DuplicateId { first, .. }) = &claimed else {
+        let Err(IngestError::DuplicateId { first, .. }) = &claimed else {
             return claimed;
         };
         taken.contested = true;
@@ -230,7 +235,7 @@ impl<'a> Run<'a> {
             let again = self
                 .claims
                 .claim(own.as_str(), &document.source, &document.hash);
-            if !matches!(again, Err(Reason::DuplicateId { .. })) {
+            if !matches!(again, Err(IngestError::DuplicateId { .. })) {
                 taken.renamed += 1;
                 taken.first.clone_from(first);
                 document.id = own;
@@ -246,7 +251,7 @@ impl<'a> Run<'a> {
         document: &mut Document,
         id: &str,
         taken: &mut Taken,
-    ) -> Option<Result<Claimed, Reason>> {
+    ) -> Option<Result<Claimed, IngestError>> {
         /// Ids that end like ours and belong to somebody else.
         const MOST_TRIES: u64 = 100;
         for _ in 0..MOST_TRIES {
@@ -255,7 +260,7 @@ impl<'a> Run<'a> {
             let claimed = self
                 .claims
                 .claim(own.as_str(), &document.source, &document.hash);
-            if !matches!(claimed, Err(Reason::DuplicateId { .. })) {
+            if !matches!(claimed, Err(IngestError::DuplicateId { .. })) {
                 taken.repeated_id = id.to_owned();
                 document.id = own;
                 return Some(claimed);
@@ -265,7 +270,12 @@ impl<'a> Run<'a> {
     }
 
     /// Notes how a file ended.
-    fn end(&mut self, entry: &Entry, read: Result<Reading, Reason>, mut taken: Taken) {
+    fn end(
+        &mut self,
+        entry: &FileEntry,
+        read: Result<FileReadOutcome, IngestError>,
+        mut taken: Taken,
+    ) {
         self.disturbed = true;
         let mut look = match read {
             Ok(reading) => {
@@ -275,7 +285,7 @@ impl<'a> Run<'a> {
                 Look::from(&reading.fingerprint)
             }
             Err(reason) => {
-                taken.problems.skipped.push(Skipped {
+                taken.problems.skipped.push(SkippedItem {
                     path: entry.path().to_owned(),
                     line: None,
                     reason,
@@ -285,27 +295,27 @@ impl<'a> Run<'a> {
         };
         if taken.unlisted > 0 {
             let (count, lost) = (taken.unlisted, taken.lost);
-            taken.problems.skipped.push(Skipped {
+            taken.problems.skipped.push(SkippedItem {
                 path: entry.path().to_owned(),
                 line: None,
-                reason: Reason::More { count, lost },
+                reason: IngestError::More { count, lost },
             });
         }
         if taken.renamed > 0 {
-            taken.problems.warnings.push(Warning {
+            taken.problems.warnings.push(IngestWarning {
                 path: entry.path().to_owned(),
                 line: None,
-                reason: Reason::SharedIds {
+                reason: IngestError::SharedIds {
                     count: taken.renamed,
                     first: taken.first,
                 },
             });
         }
         if taken.repeated > 0 {
-            taken.problems.warnings.push(Warning {
+            taken.problems.warnings.push(IngestWarning {
                 path: entry.path().to_owned(),
                 line: None,
-                reason: Reason::RepeatedIds {
+                reason: IngestError::RepeatedIds {
                     count: taken.repeated,
                     id: taken.repeated_id,
                 },
@@ -404,13 +414,13 @@ impl<'a> Run<'a> {
     }
 
     /// Reports something that was left out before it was opened.
-    pub(super) fn skip(&mut self, skipped: Skipped) {
+    pub(super) fn skip(&mut self, skipped: SkippedItem) {
         self.report.tally.skip(&skipped.reason);
         self.list(skipped);
     }
 
-    fn list(&mut self, skipped: Skipped) {
-        if matches!(skipped.reason, Reason::Unreadable { .. }) {
+    fn list(&mut self, skipped: SkippedItem) {
+        if matches!(skipped.reason, IngestError::Unreadable { .. }) {
             self.unreadable.insert(skipped.path.clone());
         }
         let lost = skipped.reason.lost_items();
@@ -422,7 +432,7 @@ impl<'a> Run<'a> {
         self.report.unlisted += 1;
         // Many pictures must not keep a damaged table off the list.
         let listed = &mut self.report.skipped;
-        let is_harmless = |listed: &Skipped| listed.reason.lost_items() == 0;
+        let is_harmless = |listed: &SkippedItem| listed.reason.lost_items() == 0;
         if lost > 0
             && let Some(at) = listed.iter().rposition(is_harmless)
         {
@@ -431,7 +441,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn warn(&mut self, warning: Warning) {
+    fn warn(&mut self, warning: IngestWarning) {
         if self.report.warnings.len() < self.shape.limits.max_reported {
             self.report.warnings.push(warning);
         } else {
@@ -441,7 +451,7 @@ impl<'a> Run<'a> {
 }
 
 impl Taken {
-    fn skip(&mut self, skipped: Skipped, most: usize) {
+    fn skip(&mut self, skipped: SkippedItem, most: usize) {
         if self.problems.skipped.len() < most {
             self.problems.skipped.push(skipped);
         } else {
@@ -450,7 +460,7 @@ impl Taken {
         }
     }
 
-    fn warn(&mut self, warning: Warning, most: usize) {
+    fn warn(&mut self, warning: IngestWarning, most: usize) {
         if self.problems.warnings.len() < most {
             self.problems.warnings.push(warning);
         } else {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use docent_ingest::{Entry, Fingerprint, Reason, Skipped, Warning};
+use docent_ingest::{FileEntry, FileFingerprint, IngestError, IngestWarning, SkippedItem};
 use docent_search::Generation;
 
 use super::register::Register;
@@ -44,8 +44,8 @@ pub(super) struct Look {
 /// What was wrong with a file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Problems {
-    pub skipped: Vec<Skipped>,
-    pub warnings: Vec<Warning>,
+    pub skipped: Vec<SkippedItem>,
+    pub warnings: Vec<IngestWarning>,
 }
 
 impl Problems {
@@ -55,15 +55,19 @@ impl Problems {
 
     /// Whether the file may be fine the next time although nobody touches it.
     fn may_pass(&self) -> bool {
-        let passes =
-            |skipped: &Skipped| matches!(skipped.reason, Reason::Unreadable { .. } | Reason::Gone);
+        let passes = |skipped: &SkippedItem| {
+            matches!(
+                skipped.reason,
+                IngestError::Unreadable { .. } | IngestError::Gone
+            )
+        };
         self.skipped.iter().any(passes)
     }
 }
 
 impl Look {
     /// Whether a file looks just like this.
-    pub(super) fn is_of(&self, entry: &Entry) -> bool {
+    pub(super) fn is_of(&self, entry: &FileEntry) -> bool {
         self.size == entry.size && self.modified.is_some() && self.modified == entry.modified
     }
 }
@@ -86,7 +90,7 @@ impl Seen {
 
     /// What came of all files, when each looks as it did in the last sync and none is gone: how many
     /// documents there are, and what was wrong.
-    pub(super) fn untouched(&self, entries: &[Entry]) -> Option<(usize, Vec<&Problems>)> {
+    pub(super) fn untouched(&self, entries: &[FileEntry]) -> Option<(usize, Vec<&Problems>)> {
         // Only a sync that came to its end knows what the index holds.
         if self.held.is_none() || self.now.len() != entries.len() {
             return None;
@@ -105,25 +109,25 @@ impl Seen {
     }
 
     /// How a file looked before.
-    pub(super) fn look(&self, entry: &Entry) -> Option<&Arc<Look>> {
+    pub(super) fn look(&self, entry: &FileEntry) -> Option<&Arc<Look>> {
         self.before.get(entry.path())
     }
 
     /// Whether files were seen before that are not among these.
-    pub(super) fn misses(&self, entries: &[Entry]) -> bool {
+    pub(super) fn misses(&self, entries: &[FileEntry]) -> bool {
         let known = entries.iter().filter(|entry| self.look(entry).is_some());
         known.count() < self.before.len()
     }
 
     /// Notes that a file is as it was before.
-    pub(super) fn again(&mut self, entry: &Entry, look: &Arc<Look>) {
+    pub(super) fn again(&mut self, entry: &FileEntry, look: &Arc<Look>) {
         self.problems += look.problems.len();
         self.before.remove(entry.path());
         self.now.insert(entry.path().to_owned(), look.clone());
     }
 
     /// Notes how a file looked when it was read.
-    pub(super) fn note(&mut self, entry: &Entry, mut look: Look, at: SystemTime) {
+    pub(super) fn note(&mut self, entry: &FileEntry, mut look: Look, at: SystemTime) {
         let all = self.problems + look.problems.len();
         if all > MOST_PROBLEMS || look.problems.may_pass() {
             return;
@@ -140,8 +144,8 @@ impl Seen {
     }
 }
 
-impl From<&Fingerprint> for Look {
-    fn from(found: &Fingerprint) -> Self {
+impl From<&FileFingerprint> for Look {
+    fn from(found: &FileFingerprint) -> Self {
         Self {
             size: found.size,
             modified: found.modified,
@@ -153,9 +157,9 @@ impl From<&Fingerprint> for Look {
     }
 }
 
-impl From<&Entry> for Look {
+impl From<&FileEntry> for Look {
     /// For a file that could not be read to its end.
-    fn from(entry: &Entry) -> Self {
+    fn from(entry: &FileEntry) -> Self {
         Self {
             size: entry.size,
             modified: entry.modified,

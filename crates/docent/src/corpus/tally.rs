@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use docent_ingest::Reason;
+use docent_ingest::IngestError;
 
 /// The most kinds that are told apart; beyond them all are one.
 const MAX_KINDS: usize = 64;
@@ -51,12 +51,12 @@ impl Tally {
     }
 
     /// Counts something that was left out.
-    pub(super) fn skip(&mut self, reason: &Reason) {
+    pub(super) fn skip(&mut self, reason: &IngestError) {
         count(&mut self.counts().skipped, reason);
     }
 
     /// Counts something that was changed.
-    pub(super) fn warn(&mut self, reason: &Reason) {
+    pub(super) fn warn(&mut self, reason: &IngestError) {
         count(&mut self.counts().warnings, reason);
     }
 
@@ -75,9 +75,9 @@ impl Tally {
 }
 
 /// A reason that stands for several counts as often.
-fn count(codes: &mut BTreeMap<&'static str, usize>, reason: &Reason) {
+fn count(codes: &mut BTreeMap<&'static str, usize>, reason: &IngestError) {
     let times = match reason {
-        Reason::More { count, .. } => usize::try_from(*count).unwrap_or(usize::MAX),
+        IngestError::More { count, .. } => usize::try_from(*count).unwrap_or(usize::MAX),
         _ => 1,
     };
     let known = codes.entry(reason.code()).or_default();
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn kinds_end_at_their_bound() {
         let mut tally = Tally::default();
-        tally.skip(&Reason::Link);
+        tally.skip(&IngestError::Link);
         for n in 1..MAX_KINDS {
             tally.begin(format!("k{n}"));
         }
@@ -113,9 +113,9 @@ mod tests {
     fn reasons_are_counted_by_their_codes() {
         let mut tally = Tally::default();
         tally.begin("csv".to_owned());
-        tally.skip(&Reason::Empty);
-        tally.skip(&Reason::Empty);
-        tally.warn(&Reason::More { count: 7, lost: 0 });
+        tally.skip(&IngestError::Empty);
+        tally.skip(&IngestError::Empty);
+        tally.warn(&IngestError::More { count: 7, lost: 0 });
         tally.unchanged(1);
         let (kind, counts) = tally.kinds().next().unwrap();
         assert_eq!((kind, counts.files, counts.unchanged), ("csv", 1, 1));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use docent_ingest::{Choice, Options};
+use docent_ingest::{FileFilter, IngestOptions};
 use docent_search::{Held, Memory};
 use proptest::prelude::*;
 
@@ -17,8 +17,8 @@ impl Watch for Unwatched {
 
 fn way(limits: &Limits) -> Way {
     Way {
-        shape: Arc::new(Shape::new(limits, &Options::NONE, &[])),
-        choice: Choice::default(),
+        shape: Arc::new(Shape::new(limits, &IngestOptions::NONE, &[])),
+        choice: FileFilter::default(),
         budget: Budget::default(),
     }
 }
@@ -355,7 +355,7 @@ fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
     for name in ["a.md", "b.txt", "drafts/c.md", "sub/d.md", "sub/build/e.md"] {
         std::fs::write(dir.path().join(name), format!("# {name}")).unwrap();
     }
-    let sync = |choice: Choice| {
+    let sync = |choice: FileFilter| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -373,19 +373,22 @@ fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
     };
     let told = |ids: &str, excluded, removed| (ids.to_owned(), excluded, removed);
     let all = "a.md b.txt drafts/c.md sub/build/e.md sub/d.md";
-    assert_eq!(sync(Choice::default()), told(all, 0, 0));
+    assert_eq!(sync(FileFilter::default()), told(all, 0, 0));
     std::fs::write(dir.path().join(".gitignore"), "drafts/\nbuild/\n").unwrap();
-    assert_eq!(sync(Choice::default()), told("a.md b.txt sub/d.md", 2, 2));
+    assert_eq!(
+        sync(FileFilter::default()),
+        told("a.md b.txt sub/d.md", 2, 2)
+    );
     // The nearest file decides, and this project's own comes last.
     std::fs::write(dir.path().join("sub/.docentignore"), "!build/\n").unwrap();
     assert_eq!(
-        sync(Choice::default()),
+        sync(FileFilter::default()),
         told("a.md b.txt sub/build/e.md sub/d.md", 1, 0)
     );
     let patterns = |patterns: &[&str]| -> Vec<String> {
         patterns.iter().map(|&pattern| pattern.to_owned()).collect()
     };
     let (include, exclude) = (patterns(&["*.md"]), patterns(&["/sub/d.md"]));
-    let choice = Choice::new(&include, &exclude, false).unwrap();
+    let choice = FileFilter::new(&include, &exclude, false).unwrap();
     assert_eq!(sync(choice), told("a.md drafts/c.md sub/build/e.md", 2, 2));
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use docent_ingest::{Confinement, LANDLOCK_VERSION, Limits, Sandbox, Wall, Workers};
+use docent_ingest::{
+    Confinement, LANDLOCK_VERSION, Limits, ParserPool, SandboxConfig, SandboxLayerStatus,
+};
 
 use super::Finding;
 use crate::corpus::PARSER;
@@ -64,8 +66,8 @@ fn judged_watches(folders: u64, most: u64) -> Finding {
 
 /// The walls that parsers of foreign formats stand behind, as a child found them that was started to see.
 pub(crate) fn sandbox(limits: &Limits) -> Finding {
-    let walls = Sandbox::of_this_program(PARSER)
-        .and_then(Workers::new)
+    let walls = SandboxConfig::of_this_program(PARSER)
+        .and_then(ParserPool::new)
         .and_then(|workers| workers.probe_confinement(limits));
     match walls {
         Ok(walls) => judged_walls(walls, limits.require_sandbox),
@@ -80,10 +82,10 @@ pub(crate) fn sandbox(limits: &Limits) -> Finding {
 fn judged_walls(walls: Confinement, is_required: bool) -> Finding {
     if walls.is_complete() {
         let note = match walls.landlock {
-            Wall::Partial(version) => format!(
+            SandboxLayerStatus::Partial(version) => format!(
                 " (version {version} of Landlock; seccomp closes what version {LANDLOCK_VERSION} adds)"
             ),
-            Wall::Enforced | Wall::Missing(_) => String::new(),
+            SandboxLayerStatus::Enforced | SandboxLayerStatus::Missing(_) => String::new(),
         };
         return Finding::good(
             "sandbox",
@@ -91,9 +93,9 @@ fn judged_walls(walls: Confinement, is_required: bool) -> Finding {
         );
     }
     let stands = |(name, wall)| match wall {
-        Wall::Enforced => format!("{name} enforced"),
-        Wall::Partial(_) => format!("{name} incomplete: {}", cause(name, wall)),
-        Wall::Missing(_) => format!("{name} missing: {}", cause(name, wall)),
+        SandboxLayerStatus::Enforced => format!("{name} enforced"),
+        SandboxLayerStatus::Partial(_) => format!("{name} incomplete: {}", cause(name, wall)),
+        SandboxLayerStatus::Missing(_) => format!("{name} missing: {}", cause(name, wall)),
     };
     let says = walls.layers().map(stands).join("; ");
     if is_required {
@@ -116,23 +118,25 @@ const ENOSYS: u16 = 38;
 const EOPNOTSUPP: u16 = 95;
 
 /// Why a wall does not stand.
-fn cause(name: &str, wall: Wall) -> String {
+fn cause(name: &str, wall: SandboxLayerStatus) -> String {
     match (name, wall) {
         _ if !cfg!(target_os = "linux") => "only Linux has it".to_owned(),
-        (_, Wall::Missing(EPERM)) => "the container forbids its system calls".to_owned(),
-        (_, Wall::Missing(ENOSYS)) => {
+        (_, SandboxLayerStatus::Missing(EPERM)) => {
+            "the container forbids its system calls".to_owned()
+        }
+        (_, SandboxLayerStatus::Missing(ENOSYS)) => {
             "this kernel is older than it, or the container forbids its system calls".to_owned()
         }
-        (_, Wall::Missing(EOPNOTSUPP)) => {
+        (_, SandboxLayerStatus::Missing(EOPNOTSUPP)) => {
             "turned off in this kernel, name it in the boot parameter `lsm=`".to_owned()
         }
-        (_, Wall::Missing(0)) => "the system does not say why".to_owned(),
-        (_, Wall::Missing(errno)) => format!("the system answers with error {errno}"),
-        ("Landlock", Wall::Partial(version)) => format!(
+        (_, SandboxLayerStatus::Missing(0)) => "the system does not say why".to_owned(),
+        (_, SandboxLayerStatus::Missing(errno)) => format!("the system answers with error {errno}"),
+        ("Landlock", SandboxLayerStatus::Partial(version)) => format!(
             "this kernel has version {version} of it, Linux 6.12 brought version {LANDLOCK_VERSION}"
         ),
-        (_, Wall::Partial(held)) => format!("only {held} of its parts could be set"),
-        (_, Wall::Enforced) => String::new(),
+        (_, SandboxLayerStatus::Partial(held)) => format!("only {held} of its parts could be set"),
+        (_, SandboxLayerStatus::Enforced) => String::new(),
     }
 }
 
@@ -164,9 +168,9 @@ mod tests {
     #[test]
     fn a_wall_that_is_missing_is_named_with_its_cause() {
         let all = Confinement {
-            limits: Wall::Enforced,
-            landlock: Wall::Enforced,
-            seccomp: Wall::Enforced,
+            limits: SandboxLayerStatus::Enforced,
+            landlock: SandboxLayerStatus::Enforced,
+            seccomp: SandboxLayerStatus::Enforced,
         };
         for is_required in [false, true] {
             assert_eq!(judged_walls(all, is_required).state, State::Good);
@@ -181,20 +185,20 @@ mod tests {
         };
         let landlock = |landlock| Confinement { landlock, ..all };
         check(
-            landlock(Wall::Missing(ENOSYS)),
+            landlock(SandboxLayerStatus::Missing(ENOSYS)),
             "Landlock missing: this kernel is older",
         );
         check(
-            landlock(Wall::Missing(EOPNOTSUPP)),
+            landlock(SandboxLayerStatus::Missing(EOPNOTSUPP)),
             "Landlock missing: turned off",
         );
-        let seccomp = Wall::Missing(EPERM);
+        let seccomp = SandboxLayerStatus::Missing(EPERM);
         check(
             Confinement { seccomp, ..all },
             "seccomp missing: the container forbids",
         );
         // An older Landlock is enough behind whole filters, and said; without them it is one more gap.
-        let old = landlock(Wall::Partial(4));
+        let old = landlock(SandboxLayerStatus::Partial(4));
         for is_required in [false, true] {
             let finding = judged_walls(old, is_required);
             assert_eq!(finding.state, State::Good);
@@ -204,7 +208,7 @@ mod tests {
             Confinement { seccomp, ..old },
             "Landlock incomplete: this kernel has version 4",
         );
-        let limits = Wall::Partial(5);
+        let limits = SandboxLayerStatus::Partial(5);
         check(
             Confinement { limits, ..all },
             "resource limits incomplete: only 5",

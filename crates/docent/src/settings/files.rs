@@ -1,6 +1,6 @@
 //! Which files of the folder are wanted: patterns as in a `.gitignore`.
 
-use docent_ingest::Choice;
+use docent_ingest::FileFilter;
 
 use super::value::{Given, Wrong};
 
@@ -28,8 +28,8 @@ impl Default for Files {
 impl Files {
     /// The patterns, ready to be asked. Each list was found good when it was read.
     #[must_use]
-    pub fn choice(&self) -> Choice {
-        Choice::new(&self.include, &self.exclude, self.gitignore).unwrap_or_default()
+    pub fn choice(&self) -> FileFilter {
+        FileFilter::new(&self.include, &self.exclude, self.gitignore).unwrap_or_default()
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn patterns(given: &Given) -> Result<Vec<String>, Wrong> {
             "write patterns as in a .gitignore, such as `drafts/` or `**/*.tmp`",
         )
     };
-    Choice::new(&[], &patterns, true).map_err(wrong)?;
+    FileFilter::new(&[], &patterns, true).map_err(wrong)?;
     Ok(patterns)
 }
 

@@ -25,8 +25,8 @@ fn document(fields: &[(&str, Value)]) -> Document {
     }
 }
 
-fn applied(rules: &[Rule], document: &mut Document) -> Vec<Reason> {
-    let (limits, options) = (Limits::default(), Options::default());
+fn applied(rules: &[Rule], document: &mut Document) -> Vec<IngestError> {
+    let (limits, options) = (Limits::default(), IngestOptions::default());
     Shape::new(&limits, &options, rules).give(document, ReaderField::Absent)
 }
 
@@ -39,7 +39,7 @@ fn check(rules: &[Rule], fields: &[(&str, Value)], expect: &[&str], codes: &[&st
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     assert_eq!(found, expect);
-    let found: Vec<_> = warnings.iter().map(Reason::code).collect();
+    let found: Vec<_> = warnings.iter().map(IngestError::code).collect();
     assert_eq!(found, codes);
 }
 
@@ -174,7 +174,7 @@ fn fields_end_at_their_bound() {
 
 #[test]
 fn the_hash_tells_what_was_wanted_of_a_document() {
-    let (limits, options) = (Limits::default(), Options::default());
+    let (limits, options) = (Limits::default(), IngestOptions::default());
     let under = |folder: &str| Rule {
         under: Some(folder.to_owned()),
         value: Some(text("x")),
@@ -212,7 +212,7 @@ fn the_hash_tells_what_was_wanted_of_a_document() {
     assert_eq!((content_hash(&shaped), shaped.fields.len()), ("00", 1));
 }
 
-fn permitted(toml: &str, document: &mut Document) -> Vec<Reason> {
+fn permitted(toml: &str, document: &mut Document) -> Vec<IngestError> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("docent.toml"), toml).unwrap();
     let sources = crate::settings::Sources {
@@ -265,6 +265,6 @@ fn a_field_names_the_readers_and_is_not_shown() {
     let before = open.hash.clone();
     permitted("", &mut open);
     let as_ever =
-        Shape::new(&Limits::default(), &Options::default(), &[]).hash(&open.source, &before);
+        Shape::new(&Limits::default(), &IngestOptions::default(), &[]).hash(&open.source, &before);
     assert_eq!((open.readers, open.hash), (Readers::Everyone, as_ever));
 }

@@ -4,38 +4,38 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::limits::Limits;
 
 /// What every archive may unpack to, however small it is.
 const FREE_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn damaged() -> Reason {
-    Reason::Damaged {
+pub(super) fn damaged() -> IngestError {
+    IngestError::Damaged {
         what: "it is no whole archive".into(),
     }
 }
 
-pub(super) struct Budget {
+pub(super) struct UnpackBudget {
     members: usize,
     max_members: usize,
-    bytes: Rc<Bytes>,
+    bytes: Rc<UnpackedBytes>,
     max_bytes: u64,
 }
 
-struct Bytes {
+struct UnpackedBytes {
     left: Cell<u64>,
     over: Cell<bool>,
 }
 
-impl Budget {
+impl UnpackBudget {
     pub(super) fn new(limits: &Limits, size: u64) -> Self {
         let most = size.saturating_mul(limits.max_expansion).max(FREE_BYTES);
         let most = most.min(limits.max_unpacked_bytes);
         Self {
             members: 0,
             max_members: limits.max_members,
-            bytes: Rc::new(Bytes {
+            bytes: Rc::new(UnpackedBytes {
                 left: Cell::new(most),
                 over: Cell::new(false),
             }),
@@ -44,30 +44,30 @@ impl Budget {
     }
 
     /// Counts one more file, folder or link.
-    pub(super) fn count_member(&mut self) -> Result<(), Reason> {
+    pub(super) fn count_member(&mut self) -> Result<(), IngestError> {
         self.members += 1;
         if self.members > self.max_members {
             let limit = self.max_members as u64;
-            return Err(Reason::TooMuchInside { limit });
+            return Err(IngestError::TooMuchInside { limit });
         }
         Ok(())
     }
 
     /// A reader whose bytes are counted.
-    pub(super) fn metered<R: Read>(&self, inner: R) -> Metered<R> {
-        Metered {
+    pub(super) fn metered<R: Read>(&self, inner: R) -> MeteredReader<R> {
+        MeteredReader {
             inner,
             bytes: self.bytes.clone(),
         }
     }
 
     /// Why reading failed.
-    pub(super) fn classify_read_error(&self, error: &io::Error) -> Reason {
+    pub(super) fn classify_read_error(&self, error: &io::Error) -> IngestError {
         if self.bytes.over.get() {
             let limit = self.max_bytes;
-            Reason::TooMuchInside { limit }
+            IngestError::TooMuchInside { limit }
         } else if error.kind() == io::ErrorKind::OutOfMemory {
-            Reason::out_of_memory()
+            IngestError::out_of_memory()
         } else {
             damaged()
         }
@@ -79,12 +79,12 @@ impl Budget {
     }
 }
 
-pub(super) struct Metered<R> {
+pub(super) struct MeteredReader<R> {
     inner: R,
-    bytes: Rc<Bytes>,
+    bytes: Rc<UnpackedBytes>,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for MeteredReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.left.get();
         // One byte more than is left is asked for: whether it comes tells the end from too much.
@@ -110,13 +110,13 @@ impl<R: Read> Read for Metered<R> {
 mod tests {
     use super::*;
 
-    fn budget(max_unpacked_bytes: u64) -> Budget {
+    fn budget(max_unpacked_bytes: u64) -> UnpackBudget {
         let limits = Limits {
             max_unpacked_bytes,
             max_members: 2,
             ..Limits::default()
         };
-        Budget::new(&limits, 1_000_000)
+        UnpackBudget::new(&limits, 1_000_000)
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         assert!(budget.is_exhausted());
         assert_eq!(
             budget.classify_read_error(&over),
-            Reason::TooMuchInside { limit: 10 }
+            IngestError::TooMuchInside { limit: 10 }
         );
     }
 
@@ -146,7 +146,7 @@ mod tests {
         assert!(!budget.is_exhausted());
         assert_eq!(
             budget.count_member(),
-            Err(Reason::TooMuchInside { limit: 2 })
+            Err(IngestError::TooMuchInside { limit: 2 })
         );
         assert!(budget.is_exhausted());
     }
@@ -155,12 +155,15 @@ mod tests {
     fn a_reader_without_memory_says_nothing_of_the_archive() {
         let why = |kind| budget(10).classify_read_error(&io::Error::from(kind));
         assert_eq!(why(io::ErrorKind::InvalidData), damaged());
-        assert_eq!(why(io::ErrorKind::OutOfMemory), Reason::out_of_memory());
+        assert_eq!(
+            why(io::ErrorKind::OutOfMemory),
+            IngestError::out_of_memory()
+        );
     }
 
     #[test]
     fn small_archives_may_unpack_to_a_megabyte_and_large_ones_to_a_multiple() {
-        let most = |size| Budget::new(&Limits::default(), size).max_bytes;
+        let most = |size| UnpackBudget::new(&Limits::default(), size).max_bytes;
         assert_eq!(most(1), FREE_BYTES);
         assert_eq!(most(100_000), 10_000_000);
         assert_eq!(most(u64::MAX), Limits::default().max_unpacked_bytes);

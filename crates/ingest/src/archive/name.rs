@@ -6,9 +6,9 @@ use std::path::Path;
 use docent_search::MAX_SOURCE_BYTES;
 
 use crate::clean::truncate_chars;
-use crate::entry::{Place, printable, stem_and_extension, truncate_id};
-use crate::error::Reason;
-use crate::format::Input;
+use crate::entry::{SourcePath, printable, stem_and_extension, truncate_id};
+use crate::error::IngestError;
+use crate::format::ParserInput;
 use crate::limits::Limits;
 
 /// Characters of a name that cannot be used, where the report shows it.
@@ -16,15 +16,15 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// Where an archive or a file inside one lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct At {
+pub(super) struct MemberPath {
     pub(super) id: String,
     pub(super) path: String,
     pub(super) stem: String,
     pub(super) extension: String,
 }
 
-impl At {
-    pub(super) fn from_input(input: &Input<'_>) -> Self {
+impl MemberPath {
+    pub(super) fn from_input(input: &ParserInput<'_>) -> Self {
         Self {
             id: input.id.to_owned(),
             path: input.path.to_owned(),
@@ -34,14 +34,14 @@ impl At {
     }
 
     /// The place of a member; nothing for folders and for hidden names, which are no part of a corpus.
-    pub(super) fn member(&self, name: &str, limits: &Limits) -> Result<Option<Self>, Reason> {
+    pub(super) fn member(&self, name: &str, limits: &Limits) -> Result<Option<Self>, IngestError> {
         let Some(name) = safe_relative_name(name, limits)? else {
             return Ok(None);
         };
-        let place = Place::new(Path::new(&name));
+        let place = SourcePath::new(Path::new(&name));
         let path = format!("{}/{}", self.path, place.printable);
         if path.len() > MAX_SOURCE_BYTES {
-            return Err(Reason::PathTooLong {
+            return Err(IngestError::PathTooLong {
                 limit: MAX_SOURCE_BYTES,
             });
         }
@@ -64,15 +64,15 @@ impl At {
 
 /// The parts of a name joined by `/`, if it stays below the archive. Both kinds of slashes separate, as some
 /// programs write the other one.
-fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Reason> {
+fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, IngestError> {
     let slash = ['/', '\\'];
     let drive =
         matches!(name.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
     if name.contains('\0') || name.starts_with(slash) || drive {
-        return Err(Reason::BadName);
+        return Err(IngestError::BadName);
     }
     if name.len() > limits.max_path_bytes {
-        return Err(Reason::PathTooLong {
+        return Err(IngestError::PathTooLong {
             limit: limits.max_path_bytes,
         });
     }
@@ -81,10 +81,10 @@ fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Rea
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
     if parts.contains(&"..") {
-        return Err(Reason::BadName);
+        return Err(IngestError::BadName);
     }
     if parts.len() > limits.max_depth.saturating_add(1) {
-        return Err(Reason::TooDeep {
+        return Err(IngestError::TooDeep {
             limit: limits.max_depth,
         });
     }
@@ -99,8 +99,8 @@ fn safe_relative_name(name: &str, limits: &Limits) -> Result<Option<String>, Rea
 mod tests {
     use super::*;
 
-    fn at() -> At {
-        At {
+    fn at() -> MemberPath {
+        MemberPath {
             id: "a%20b.zip".into(),
             path: "a b.zip".into(),
             stem: "a b".into(),
@@ -128,7 +128,10 @@ mod tests {
         };
         let check = |name: &str, expect: Result<bool, &str>| {
             let found = at().member(name, &limits);
-            let found = found.as_ref().map(Option::is_some).map_err(Reason::code);
+            let found = found
+                .as_ref()
+                .map(Option::is_some)
+                .map_err(IngestError::code);
             assert_eq!(found, expect, "{name:?}");
         };
         for name in [

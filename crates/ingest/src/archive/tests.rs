@@ -8,9 +8,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::elsewhere::Around;
+use crate::elsewhere::FolderContext;
 use crate::limits::Limits;
-use crate::options::Options;
+use crate::options::IngestOptions;
 
 fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
@@ -40,10 +40,10 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-static NO_OPTIONS: Options = Options::NONE;
+static NO_OPTIONS: IngestOptions = IngestOptions::NONE;
 
-fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
-    Input {
+fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> ParserInput<'a> {
+    ParserInput {
         id: path,
         path,
         stem: path.rsplit_once('.').map_or(path, |(stem, _)| stem),
@@ -51,7 +51,7 @@ fn input<'a>(path: &'a str, bytes: &'a [u8], limits: &'a Limits) -> Input<'a> {
         sha256: "",
         limits,
         options: &NO_OPTIONS,
-        folder_context: &Around::NONE,
+        folder_context: &FolderContext::NONE,
         sink: None,
         ids: crate::record_ids::IdPass::Own,
     }

@@ -8,52 +8,52 @@ use ::zip::ZipArchive;
 use ::zip::result::ZipError;
 use flate2::read::MultiGzDecoder;
 
-use super::budget::{Budget, damaged};
-use super::name::At;
+use super::budget::{UnpackBudget, damaged};
+use super::name::MemberPath;
 use crate::digest::sha256;
-use crate::elsewhere::{Around, clutter};
-use crate::error::{Reason, Skipped, Warning};
-use crate::format::{HEAD_BYTES, Input, Parsed, detect};
+use crate::elsewhere::{FolderContext, clutter};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
 use crate::limits::Limits;
-use crate::options::Options;
+use crate::options::IngestOptions;
 use crate::record_ids::IdPass;
-use crate::report::{Problem as _, Reported};
+use crate::report::{BoundedReport, ReportItem as _};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArchiveKind {
     Zip,
     Tar,
     Gzip,
 }
 
-pub(super) struct Unpack<'a> {
+pub(super) struct ArchiveUnpacker<'a> {
     limits: &'a Limits,
-    options: &'a Options,
-    budget: Budget,
-    parsed: Parsed,
-    skipped: Reported<Skipped>,
-    warnings: Reported<Warning>,
+    options: &'a IngestOptions,
+    budget: UnpackBudget,
+    parsed: ParsedFile,
+    skipped: BoundedReport<SkippedItem>,
+    warnings: BoundedReport<IngestWarning>,
 }
 
-impl<'a> Unpack<'a> {
-    pub(super) fn new(input: &Input<'a>) -> Self {
+impl<'a> ArchiveUnpacker<'a> {
+    pub(super) fn new(input: &ParserInput<'a>) -> Self {
         let limits = input.limits;
         Self {
             limits,
             options: input.options,
-            budget: Budget::new(limits, input.bytes.len() as u64),
-            parsed: Parsed::default(),
-            skipped: Reported::new(limits.max_reported),
-            warnings: Reported::new(limits.max_reported),
+            budget: UnpackBudget::new(limits, input.bytes.len() as u64),
+            parsed: ParsedFile::default(),
+            skipped: BoundedReport::new(limits.max_reported),
+            warnings: BoundedReport::new(limits.max_reported),
         }
     }
 
     /// What was read. An archive that gave nothing at all has failed as a whole.
     pub(super) fn finish(
         mut self,
-        input: &Input<'_>,
-        opened: Result<(), Reason>,
-    ) -> Result<Parsed, Reason> {
+        input: &ParserInput<'_>,
+        opened: Result<(), IngestError>,
+    ) -> Result<ParsedFile, IngestError> {
         let nothing = self.parsed.documents.is_empty();
         match opened {
             Err(reason) if nothing => return Err(reason),
@@ -63,7 +63,7 @@ impl<'a> Unpack<'a> {
         self.parsed.skipped = self.skipped.finish(input.path);
         self.parsed.warnings = self.warnings.finish(input.path);
         if nothing && self.parsed.skipped.is_empty() {
-            return Err(Reason::Empty);
+            return Err(IngestError::Empty);
         }
         Ok(self.parsed)
     }
@@ -71,19 +71,19 @@ impl<'a> Unpack<'a> {
     /// Reads one archive. Calls itself for archives inside, as deep as the limits allow.
     pub(super) fn archive(
         &mut self,
-        at: &At,
+        at: &MemberPath,
         bytes: &[u8],
-        kind: Kind,
+        kind: ArchiveKind,
         depth: usize,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), IngestError> {
         match kind {
-            Kind::Zip => self.zip(at, bytes, depth),
-            Kind::Tar => self.tar(at, bytes, depth),
-            Kind::Gzip => self.gzip(at, bytes, depth),
+            ArchiveKind::Zip => self.zip(at, bytes, depth),
+            ArchiveKind::Tar => self.tar(at, bytes, depth),
+            ArchiveKind::Gzip => self.gzip(at, bytes, depth),
         }
     }
 
-    fn zip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
+    fn zip(&mut self, at: &MemberPath, bytes: &[u8], depth: usize) -> Result<(), IngestError> {
         let mut zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| zip_error(&error))?;
         let names = names(&zip, self.limits.max_members);
         for index in 0..zip.len() {
@@ -99,11 +99,13 @@ impl<'a> Unpack<'a> {
                 continue;
             };
             let read = match zip.by_index(index) {
-                Ok(file) if file.is_symlink() => Err(Reason::Link),
-                Ok(file) if file.size() > self.limits.max_file_bytes => Err(Reason::TooLarge {
-                    bytes: file.size(),
-                    limit: self.limits.max_file_bytes,
-                }),
+                Ok(file) if file.is_symlink() => Err(IngestError::Link),
+                Ok(file) if file.size() > self.limits.max_file_bytes => {
+                    Err(IngestError::TooLarge {
+                        bytes: file.size(),
+                        limit: self.limits.max_file_bytes,
+                    })
+                }
                 Ok(file) => self.read_member(self.budget.metered(file)),
                 Err(error) => Err(zip_error(&error)),
             };
@@ -112,7 +114,7 @@ impl<'a> Unpack<'a> {
         Ok(())
     }
 
-    fn gzip(&mut self, at: &At, bytes: &[u8], depth: usize) -> Result<(), Reason> {
+    fn gzip(&mut self, at: &MemberPath, bytes: &[u8], depth: usize) -> Result<(), IngestError> {
         let mut unpacked = self.budget.metered(MultiGzDecoder::new(bytes));
         let mut head = Vec::new();
         let begun = (&mut unpacked).take(512).read_to_end(&mut head);
@@ -134,7 +136,7 @@ impl<'a> Unpack<'a> {
         self.member(&place, read, depth)
     }
 
-    fn tar(&mut self, at: &At, bytes: impl Read, depth: usize) -> Result<(), Reason> {
+    fn tar(&mut self, at: &MemberPath, bytes: impl Read, depth: usize) -> Result<(), IngestError> {
         let mut tar = tar::Archive::new(bytes);
         let entries = tar
             .entries()
@@ -151,10 +153,10 @@ impl<'a> Unpack<'a> {
                 continue;
             };
             let read = if kind.is_symlink() || kind.is_hard_link() {
-                Err(Reason::Link)
+                Err(IngestError::Link)
             } else if kind.is_gnu_sparse() {
                 // Its holes would be bytes that nobody packed.
-                Err(Reason::Unsupported {
+                Err(IngestError::Unsupported {
                     kind: "sparse file".to_owned(),
                 })
             } else if kind.is_file() || kind.is_contiguous() {
@@ -163,7 +165,7 @@ impl<'a> Unpack<'a> {
                 let read = self.read_member(entry);
                 read.and_then(|bytes| Some(bytes).filter(whole).ok_or_else(damaged))
             } else {
-                Err(Reason::Special)
+                Err(IngestError::Special)
             };
             self.member(&place, read, depth)?;
         }
@@ -171,7 +173,7 @@ impl<'a> Unpack<'a> {
     }
 
     /// Where a member lies, or nothing when it is not read.
-    fn resolve_member(&mut self, at: &At, name: &str) -> Option<At> {
+    fn resolve_member(&mut self, at: &MemberPath, name: &str) -> Option<MemberPath> {
         match at.member(name, self.limits) {
             Ok(place) => place,
             Err(reason) => {
@@ -182,13 +184,13 @@ impl<'a> Unpack<'a> {
     }
 
     /// The whole content of a member, within the bound of a file.
-    fn read_member(&self, from: impl Read) -> Result<Vec<u8>, Reason> {
+    fn read_member(&self, from: impl Read) -> Result<Vec<u8>, IngestError> {
         let limit = self.limits.max_file_bytes;
         let mut bytes = Vec::new();
         let read = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| self.budget.classify_read_error(&error))?;
         if bytes.len() as u64 > limit {
-            return Err(Reason::TooLarge {
+            return Err(IngestError::TooLarge {
                 bytes: bytes.len() as u64,
                 limit,
             });
@@ -200,14 +202,16 @@ impl<'a> Unpack<'a> {
     /// the whole archive is spent.
     fn member(
         &mut self,
-        at: &At,
-        content: Result<Vec<u8>, Reason>,
+        at: &MemberPath,
+        content: Result<Vec<u8>, IngestError>,
         depth: usize,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), IngestError> {
         let read = content.and_then(|bytes| match super::detect_archive_kind(&bytes) {
-            Some(_) if depth >= self.limits.max_nested_archives => Err(Reason::TooMuchInside {
-                limit: self.limits.max_nested_archives as u64,
-            }),
+            Some(_) if depth >= self.limits.max_nested_archives => {
+                Err(IngestError::TooMuchInside {
+                    limit: self.limits.max_nested_archives as u64,
+                })
+            }
             Some(kind) => self.archive(at, &bytes, kind, depth + 1),
             None => self.file(at, &bytes),
         });
@@ -221,10 +225,10 @@ impl<'a> Unpack<'a> {
         }
     }
 
-    fn file(&mut self, at: &At, bytes: &[u8]) -> Result<(), Reason> {
+    fn file(&mut self, at: &MemberPath, bytes: &[u8]) -> Result<(), IngestError> {
         let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
         let format = detect(head, &at.extension)?;
-        let parsed = (format.parse)(&Input {
+        let parsed = (format.parse)(&ParserInput {
             id: &at.id,
             path: &at.path,
             stem: &at.stem,
@@ -232,7 +236,7 @@ impl<'a> Unpack<'a> {
             sha256: &sha256(bytes),
             limits: self.limits,
             options: self.options,
-            folder_context: &Around::NONE,
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: IdPass::Own,
         })?;
@@ -246,8 +250,8 @@ impl<'a> Unpack<'a> {
         Ok(())
     }
 
-    fn skip(&mut self, path: &str, reason: Reason) {
-        self.skipped.push(Skipped::new(path, None, reason));
+    fn skip(&mut self, path: &str, reason: IngestError) {
+        self.skipped.push(SkippedItem::new(path, None, reason));
     }
 }
 
@@ -280,12 +284,12 @@ fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-fn zip_error(error: &ZipError) -> Reason {
+fn zip_error(error: &ZipError) -> IngestError {
     match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) | ZipError::InvalidPassword => {
-            Reason::Encrypted
+            IngestError::Encrypted
         }
-        ZipError::CompressionMethodNotSupported(method) => Reason::Unsupported {
+        ZipError::CompressionMethodNotSupported(method) => IngestError::Unsupported {
             kind: format!("zip method {method}"),
         },
         _ => damaged(),

@@ -1,11 +1,11 @@
 //! Which character separates the cells of a table, by its first rows.
 
-use super::rows::{Cells, Rows};
+use super::rows::{CsvCells, CsvRowReader};
 use crate::columns::is_value;
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::reader_column::{MOST_PREAMBLE, names_readers};
 use crate::reader_field::ReaderKeys;
-use crate::stream::Stream;
+use crate::stream::TextStream;
 
 /// The delimiters that are looked for, the likelier first.
 const DELIMITERS: &[u8] = b",;\t|";
@@ -31,7 +31,7 @@ pub(super) fn separator_line(text: &str) -> Option<(u8, usize)> {
 /// The likeliest delimiter. One that gives the readers' column comes first, then the one that cuts the header
 /// into the most names, then the one that cuts most rows into the same number of cells. Without the second, a
 /// table of semicolons and decimal commas with a few ragged rows would be cut at its commas.
-pub(super) fn sniff(sample: &str, is_cut: bool, readers: &ReaderKeys) -> Result<u8, Reason> {
+pub(super) fn sniff(sample: &str, is_cut: bool, readers: &ReaderKeys) -> Result<u8, IngestError> {
     let mut candidates = Vec::new();
     for &delimiter in DELIMITERS {
         candidates.push(Candidate::of(sample, is_cut, delimiter, readers)?);
@@ -72,9 +72,14 @@ struct HeaderNames {
 type Score = (bool, usize, usize, usize);
 
 impl Candidate {
-    fn of(sample: &str, is_cut: bool, delimiter: u8, readers: &ReaderKeys) -> Result<Self, Reason> {
+    fn of(
+        sample: &str,
+        is_cut: bool,
+        delimiter: u8,
+        readers: &ReaderKeys,
+    ) -> Result<Self, IngestError> {
         let mut bytes = sample.as_bytes();
-        let mut rows = Rows::new(Stream::json(&mut bytes), sample.len());
+        let mut rows = CsvRowReader::new(TextStream::json(&mut bytes), sample.len());
         rows.set_delimiter(delimiter);
         let mut found = Self {
             delimiter,
@@ -122,7 +127,7 @@ impl Candidate {
     }
 }
 
-fn names(cells: &Cells) -> usize {
+fn names(cells: &CsvCells) -> usize {
     let mut names: Vec<String> = cells
         .iter()
         .map(|cell| cell.trim().to_lowercase())

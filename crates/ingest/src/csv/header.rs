@@ -3,17 +3,17 @@
 use serde_json::{Map, Value as Raw};
 
 use super::delimiter::most_common;
-use super::rows::{Cells, Row};
-use crate::columns::{self, Column};
-use crate::error::Reason;
-use crate::format::Input;
+use super::rows::{CsvCells, CsvRow};
+use crate::columns::{self, TableColumn};
+use crate::error::IngestError;
+use crate::format::ParserInput;
 use crate::reader_column::{
     MOST_ABOVE, hides_readers, is_readers_field, late_header, names_readers,
 };
 use crate::reader_field::ReaderKeys;
 
 pub(super) struct Head {
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
     /// The rows above the first record.
     pub rows: usize,
     /// Whether the readers' column may be named where it cannot be used, so that nobody knows who may read any
@@ -22,7 +22,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn find(sample: &[Row], readers: &ReaderKeys) -> Result<Self, Reason> {
+    pub(super) fn find(sample: &[CsvRow], readers: &ReaderKeys) -> Result<Self, IngestError> {
         // A bad row keeps its place, so that rows are counted alike here and when they are read.
         let table: Vec<Vec<&str>> = sample
             .iter()
@@ -69,8 +69,8 @@ impl Head {
 
     /// Whether a row below the header names the readers' field outside of its column, as the header of another
     /// table does. Whose readers stand where in the rows below it, nobody knows.
-    pub(super) fn is_other_header(&self, cells: &Cells, readers: &ReaderKeys) -> bool {
-        let is_readers = |at: usize| self.columns.get(at).is_some_and(Column::names_readers);
+    pub(super) fn is_other_header(&self, cells: &CsvCells, readers: &ReaderKeys) -> bool {
+        let is_readers = |at: usize| self.columns.get(at).is_some_and(TableColumn::names_readers);
         readers.is_configured()
             && (cells.iter().enumerate())
                 .any(|(at, cell)| !is_readers(at) && is_readers_field(cell, readers))
@@ -78,28 +78,28 @@ impl Head {
 
     /// Whether a row may have another cell in the readers' column than was meant: there are more cells than the
     /// header names, or quotes that were not understood.
-    pub(super) fn is_shifted(&self, row: &Row) -> bool {
-        let beyond = |cells: &Cells| {
+    pub(super) fn is_shifted(&self, row: &CsvRow) -> bool {
+        let beyond = |cells: &CsvCells| {
             let mut beyond = cells.iter().skip(self.columns.len());
             beyond.any(|cell| !cell.trim().is_empty())
         };
-        self.columns.iter().any(Column::names_readers)
+        self.columns.iter().any(TableColumn::names_readers)
             && (row.has_bare_quotes || row.cells.as_ref().is_ok_and(beyond))
     }
 
     /// The keys and values of one row below the header.
     pub(super) fn keys(
         &self,
-        cells: &Cells,
-        input: &Input<'_>,
-    ) -> Result<Map<String, Raw>, Reason> {
+        cells: &CsvCells,
+        input: &ParserInput<'_>,
+    ) -> Result<Map<String, Raw>, IngestError> {
         if cells.len() > input.limits.max_columns {
             let limit = input.limits.max_columns;
-            return Err(Reason::TooManyColumns { limit });
+            return Err(IngestError::TooManyColumns { limit });
         }
         if cells.bytes() > input.limits.max_line_bytes {
             let limit = input.limits.max_line_bytes;
-            return Err(Reason::LineTooLong { limit });
+            return Err(IngestError::LineTooLong { limit });
         }
         let mut keys = Map::new();
         let mut columns = self.columns.iter();
@@ -122,9 +122,9 @@ impl Head {
 }
 
 /// How many rows above the header hold a title or nothing.
-fn titles(table: &[Vec<&str>]) -> Result<usize, Reason> {
+fn titles(table: &[Vec<&str>]) -> Result<usize, IngestError> {
     let widths: Vec<_> = table.iter().map(Vec::len).collect();
-    let width = most_common(&widths).ok_or(Reason::Empty)?;
+    let width = most_common(&widths).ok_or(IngestError::Empty)?;
     let filled = |cell: &&&str| !cell.trim_ascii().is_empty();
     let is_title = |cells: &&Vec<&str>| {
         // The cell above row numbers is often left empty, so that a header of two cells has one name.

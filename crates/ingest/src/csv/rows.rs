@@ -7,9 +7,9 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::quotes::{QuoteEnd, quote_end};
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::line_ends::LineCounter;
-use crate::stream::Stream;
+use crate::stream::TextStream;
 
 /// How often reading may begin anew behind a quote that never ends.
 const MOST_RESTARTS: usize = 64;
@@ -26,12 +26,12 @@ const COMPACT_AT_BYTES: usize = 1024 * 1024;
 
 /// The cells of one row.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cells {
+pub(super) struct CsvCells {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Cells {
+impl CsvCells {
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -51,16 +51,16 @@ impl Cells {
     }
 }
 
-pub(super) struct Row {
+pub(super) struct CsvRow {
     /// Counted from 1.
     pub line: u64,
-    pub cells: Result<Cells, Reason>,
+    pub cells: Result<CsvCells, IngestError>,
     /// Whether it has quotes that were read like any other character, so that cells may be cut in two.
     pub has_bare_quotes: bool,
 }
 
-pub(super) struct Rows<'r> {
-    from: Stream<'r>,
+pub(super) struct CsvRowReader<'r> {
+    from: TextStream<'r>,
     window: Vec<u8>,
     /// No more will come.
     ended: bool,
@@ -76,9 +76,9 @@ pub(super) struct Rows<'r> {
     most: usize,
 }
 
-impl<'r> Rows<'r> {
+impl<'r> CsvRowReader<'r> {
     /// The rows of a text. One that does not end within four times `longest` bytes never does.
-    pub(super) fn new(from: Stream<'r>, longest: usize) -> Self {
+    pub(super) fn new(from: TextStream<'r>, longest: usize) -> Self {
         Self {
             from,
             window: Vec::new(),
@@ -95,7 +95,7 @@ impl<'r> Rows<'r> {
     }
 
     /// The beginning of the text, so much of it as there is, and whether there is more.
-    pub(super) fn peek_start(&mut self, bytes: usize) -> Result<(&str, bool), Reason> {
+    pub(super) fn peek_start(&mut self, bytes: usize) -> Result<(&str, bool), IngestError> {
         while self.window.len() < bytes && !self.ended {
             self.ended = !self.from.fill(&mut self.window)?;
         }
@@ -122,12 +122,12 @@ impl<'r> Rows<'r> {
     }
 
     /// The next row, or nothing at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Row>, Reason> {
+    pub(super) fn next(&mut self) -> Result<Option<CsvRow>, IngestError> {
         self.discard_consumed();
         if !self.skip_blank_lines()? {
             return Ok(None);
         }
-        let mut cells = Cells::default();
+        let mut cells = CsvCells::default();
         let is_whole = self.scan(&mut cells)?;
         let line = self.lines.line();
         let has_quotes = self.has_quote();
@@ -137,24 +137,24 @@ impl<'r> Rows<'r> {
         let cells = if !is_whole && !has_quotes {
             self.skip_long_line()?;
             let limit = self.most;
-            Err(Reason::LineTooLong { limit })
+            Err(IngestError::LineTooLong { limit })
         } else if !is_whole || (has_quotes && self.has_unclosed_quote()) {
             self.restarts += 1;
             self.resync_after_quote();
             let what = "a quote is never closed";
-            Err(Reason::Damaged { what: what.into() })
+            Err(IngestError::Damaged { what: what.into() })
         } else if has_quotes && self.quote_end() == QuoteEnd::Torn {
             self.rescanned += self.scanned - self.at;
             self.resync_after_quote();
             let what = "text follows the closing quote of a cell of several lines";
-            Err(Reason::Damaged { what: what.into() })
+            Err(IngestError::Damaged { what: what.into() })
         } else if cells.len() == 0 {
             return Ok(None);
         } else {
             self.advance_to(self.scanned);
             Ok(cells)
         };
-        Ok(Some(Row {
+        Ok(Some(CsvRow {
             line,
             cells,
             has_bare_quotes,
@@ -162,7 +162,7 @@ impl<'r> Rows<'r> {
     }
 
     /// Goes to where a row begins, past empty lines; false at the end.
-    fn skip_blank_lines(&mut self) -> Result<bool, Reason> {
+    fn skip_blank_lines(&mut self) -> Result<bool, IngestError> {
         loop {
             let rest = self.window.get(self.at..).unwrap_or_default();
             let blank = rest
@@ -181,7 +181,7 @@ impl<'r> Rows<'r> {
     }
 
     /// Reads the cells of one row; false when it does not end.
-    fn scan(&mut self, cells: &mut Cells) -> Result<bool, Reason> {
+    fn scan(&mut self, cells: &mut CsvCells) -> Result<bool, IngestError> {
         let (mut bytes, mut ends) = (0, 0);
         cells.bytes.resize(512, 0);
         cells.ends.resize(16, 0);
@@ -245,7 +245,7 @@ impl<'r> Rows<'r> {
     }
 
     /// Goes behind a line that is too long to be held.
-    fn skip_long_line(&mut self) -> Result<(), Reason> {
+    fn skip_long_line(&mut self) -> Result<(), IngestError> {
         let end = loop {
             if let Some(end) = self.line_end() {
                 break end + 1;
@@ -302,7 +302,7 @@ mod tests {
         let apart = "Tarn,1\n".repeat(12_000);
         let text = format!("Ellin,\"x\n{apart}").repeat(MOST_RESTARTS + 2);
         let mut bytes = text.as_bytes();
-        let mut rows = Rows::new(Stream::text(&mut bytes), 1);
+        let mut rows = CsvRowReader::new(TextStream::text(&mut bytes), 1);
         rows.most = 100;
         let (mut whole, mut damaged, mut lines) = (0, 0, Vec::new());
         while let Some(row) = rows.next().unwrap() {

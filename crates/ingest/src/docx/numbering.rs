@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::error::Reason;
-use crate::xml::{Piece, Xml};
+use crate::error::IngestError;
+use crate::xml::{XmlEvent, XmlReader};
 
 use super::val_attribute;
 
@@ -18,7 +18,7 @@ pub(super) fn parse_level(written: &str) -> usize {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Numbering {
+pub(super) struct DocxNumbering {
     /// Which description a list follows.
     lists: HashMap<String, String>,
     /// For each description and level: the first number, where its items are numbered.
@@ -27,14 +27,14 @@ pub(super) struct Numbering {
     counters: HashMap<String, [Option<u64>; MAX_LEVELS]>,
 }
 
-impl Numbering {
-    pub(super) fn read(text: &str) -> Result<Self, Reason> {
-        let mut xml = Xml::new(text);
+impl DocxNumbering {
+    pub(super) fn read(text: &str) -> Result<Self, IngestError> {
+        let mut xml = XmlReader::new(text);
         let mut numbering = Self::default();
         let (mut description, mut list, mut level) = (String::new(), String::new(), 0);
         let mut start = 1;
         while let Some(piece) = xml.next()? {
-            let Piece::Open(tag) = piece else { continue };
+            let XmlEvent::Open(tag) = piece else { continue };
             match tag.name.as_str() {
                 "abstractNum" => description = tag.get("abstractNumId").unwrap_or_default(),
                 "lvl" => {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn items_are_counted_by_list_and_level() {
-        let mut numbering = Numbering::read(
+        let mut numbering = DocxNumbering::read(
             "<n><abstractNum abstractNumId='7'><lvl ilvl='0'><start val='3'/><numFmt val='decimal'/></lvl>\
              <lvl ilvl='1'><numFmt val='lowerLetter'/></lvl><lvl ilvl='2'><numFmt val='bullet'/></lvl>\
              </abstractNum><num numId='1'><abstractNumId val='7'/>\
@@ -131,7 +131,7 @@ mod tests {
             let list = |n| format!("<num numId='{n}'><abstractNumId val='0'/></num>");
             let lists: String = (0..count).map(list).collect();
             let levels = "<abstractNum abstractNumId='0'><lvl ilvl='0'><numFmt val='decimal'/></lvl></abstractNum>";
-            let mut numbering = Numbering::read(&format!("<n>{levels}{lists}</n>")).unwrap();
+            let mut numbering = DocxNumbering::read(&format!("<n>{levels}{lists}</n>")).unwrap();
             numbering.next(&format!("{}", count - 1), 0)
         };
         assert_eq!(last(MAX_LISTS), Some(1));

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::error::Reason;
-use crate::xml::{Piece, Xml};
+use crate::error::IngestError;
+use crate::xml::{XmlEvent, XmlReader};
 
 use super::numbering::parse_level;
 use super::{is_on, val_attribute};
@@ -17,7 +17,7 @@ const MAX_ANCESTORS: usize = 16;
 
 /// What a paragraph is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ParagraphRole {
     #[default]
     Body,
     Title,
@@ -27,12 +27,12 @@ pub(super) enum Role {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Styles {
-    by_id: HashMap<String, Style>,
+pub(super) struct DocxStyles {
+    by_id: HashMap<String, DocxStyle>,
 }
 
 #[derive(Debug, Default)]
-struct Style {
+struct DocxStyle {
     name: String,
     parent: String,
     outline: Option<u8>,
@@ -40,18 +40,18 @@ struct Style {
     hides: bool,
 }
 
-impl Styles {
-    pub(super) fn read(text: &str) -> Result<Self, Reason> {
-        let mut xml = Xml::new(text);
+impl DocxStyles {
+    pub(super) fn read(text: &str) -> Result<Self, IngestError> {
+        let mut xml = XmlReader::new(text);
         let mut styles = Self::default();
         let mut id = String::new();
-        let mut style = Style::default();
+        let mut style = DocxStyle::default();
         while let Some(piece) = xml.next()? {
             match piece {
-                Piece::Open(tag) => match tag.name.as_str() {
+                XmlEvent::Open(tag) => match tag.name.as_str() {
                     "style" => {
                         id = tag.get("styleId").unwrap_or_default();
-                        style = Style::default();
+                        style = DocxStyle::default();
                     }
                     "name" => style.name = val_attribute(&tag).to_lowercase(),
                     "basedOn" => style.parent = val_attribute(&tag),
@@ -63,19 +63,19 @@ impl Styles {
                     "vanish" => style.hides = is_on(&tag),
                     _ => {}
                 },
-                Piece::Close(name) if name == "style" && styles.by_id.len() < MAX_STYLES => {
+                XmlEvent::Close(name) if name == "style" && styles.by_id.len() < MAX_STYLES => {
                     styles
                         .by_id
                         .insert(std::mem::take(&mut id), std::mem::take(&mut style));
                 }
-                Piece::Close(_) | Piece::Text(_) => {}
+                XmlEvent::Close(_) | XmlEvent::Text(_) => {}
             }
         }
         Ok(styles)
     }
 
     /// What a paragraph of this style is, unless it says itself on which level it stands.
-    pub(super) fn role(&self, id: &str, own: Option<u8>) -> Role {
+    pub(super) fn role(&self, id: &str, own: Option<u8>) -> ParagraphRole {
         if let Some(level) = own {
             return role_of_outline_level(level);
         }
@@ -88,7 +88,7 @@ impl Styles {
             .find_map(|(distance, style)| {
                 // The lines below a title often take their looks from it.
                 let named = role_of_style_name(&style.name)
-                    .filter(|role| distance == 0 || *role != Role::Title);
+                    .filter(|role| distance == 0 || *role != ParagraphRole::Title);
                 named.or_else(|| style.outline.map(role_of_outline_level))
             });
         found.unwrap_or_default()
@@ -105,34 +105,36 @@ impl Styles {
     }
 
     /// A style and those it stands on.
-    fn inheritance_chain(&self, id: &str) -> impl Iterator<Item = &Style> {
+    fn inheritance_chain(&self, id: &str) -> impl Iterator<Item = &DocxStyle> {
         let first = self.by_id.get(id);
-        let next = |style: &&Style| self.by_id.get(&style.parent);
+        let next = |style: &&DocxStyle| self.by_id.get(&style.parent);
         std::iter::successors(first, next).take(MAX_ANCESTORS)
     }
 }
 
 /// Levels are counted from 0, and 9 is no heading.
-fn role_of_outline_level(level: u8) -> Role {
+fn role_of_outline_level(level: u8) -> ParagraphRole {
     if level < 9 {
-        Role::Heading(level + 1)
+        ParagraphRole::Heading(level + 1)
     } else {
-        Role::Body
+        ParagraphRole::Body
     }
 }
 
 /// The names of the styles that come with Word are English in every language.
-fn role_of_style_name(name: &str) -> Option<Role> {
+fn role_of_style_name(name: &str) -> Option<ParagraphRole> {
     if name == "title" {
-        return Some(Role::Title);
+        return Some(ParagraphRole::Title);
     }
     if let Some(rest) = name.strip_prefix("toc")
         && (rest.trim() == "heading" || rest.trim().parse::<u8>().is_ok())
     {
-        return Some(Role::Contents);
+        return Some(ParagraphRole::Contents);
     }
     let level: u8 = name.strip_prefix("heading")?.trim().parse().ok()?;
-    (1..=9).contains(&level).then_some(Role::Heading(level))
+    (1..=9)
+        .contains(&level)
+        .then_some(ParagraphRole::Heading(level))
 }
 
 #[cfg(test)]
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn roles_come_from_names_levels_and_ancestors() {
-        let styles = Styles::read(
+        let styles = DocxStyles::read(
             "<styles><style w:styleId='U1'><name w:val='Heading 2'/></style>\
              <style w:styleId='Mine'><name w:val='Mine'/><basedOn w:val='U1'/></style>\
              <style w:styleId='L'><name w:val='x'/><pPr><outlineLvl w:val='2'/></pPr></style>\
@@ -152,17 +154,17 @@ mod tests {
         )
         .unwrap();
         for (id, own, role) in [
-            ("U1", None, Role::Heading(2)),
-            ("Mine", None, Role::Heading(2)),
-            ("Mine", Some(0), Role::Heading(1)),
-            ("U1", Some(9), Role::Body),
-            ("L", None, Role::Heading(3)),
-            ("V1", None, Role::Contents),
-            ("T", None, Role::Title),
-            ("Author", None, Role::Body),
-            ("loop", None, Role::Body),
-            ("Heading3", None, Role::Heading(3)),
-            ("", None, Role::Body),
+            ("U1", None, ParagraphRole::Heading(2)),
+            ("Mine", None, ParagraphRole::Heading(2)),
+            ("Mine", Some(0), ParagraphRole::Heading(1)),
+            ("U1", Some(9), ParagraphRole::Body),
+            ("L", None, ParagraphRole::Heading(3)),
+            ("V1", None, ParagraphRole::Contents),
+            ("T", None, ParagraphRole::Title),
+            ("Author", None, ParagraphRole::Body),
+            ("loop", None, ParagraphRole::Body),
+            ("Heading3", None, ParagraphRole::Heading(3)),
+            ("", None, ParagraphRole::Body),
         ] {
             assert_eq!(styles.role(id, own), role, "{id} {own:?}");
         }
@@ -173,10 +175,10 @@ mod tests {
         let read = |count: usize| {
             let style = |n| format!("<style styleId='s{n}'><name val='Title'/></style>");
             let all: String = (0..count).map(style).collect();
-            let styles = Styles::read(&format!("<a>{all}</a>")).unwrap();
+            let styles = DocxStyles::read(&format!("<a>{all}</a>")).unwrap();
             styles.role(&format!("s{}", count - 1), None)
         };
-        assert_eq!(read(MAX_STYLES), Role::Title);
-        assert_eq!(read(MAX_STYLES + 1), Role::Body);
+        assert_eq!(read(MAX_STYLES), ParagraphRole::Title);
+        assert_eq!(read(MAX_STYLES + 1), ParagraphRole::Body);
     }
 }

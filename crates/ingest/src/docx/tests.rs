@@ -3,10 +3,10 @@
 use super::*;
 
 fn check(body: &str, expect: &str) {
-    let mut found = Body {
-        styles: Styles::read("<s><style styleId='H'><name val='heading 1'/></style><style styleId='V'><rPr><vanish/></rPr></style></s>").unwrap(),
+    let mut found = DocxBody {
+        styles: DocxStyles::read("<s><style styleId='H'><name val='heading 1'/></style><style styleId='V'><rPr><vanish/></rPr></style></s>").unwrap(),
         max_bytes: 1_000,
-        ..Body::default()
+        ..DocxBody::default()
     };
     found.read(&format!("<body>{body}</body>"), "").unwrap();
     assert_eq!(found.layout.finish(), expect, "{body}");
@@ -69,13 +69,13 @@ fn tables_and_lists() {
 #[test]
 fn text_ends_at_its_bound() {
     let long = |count: usize| {
-        let mut body = Body {
+        let mut body = DocxBody {
             max_bytes: 40,
-            ..Body::default()
+            ..DocxBody::default()
         };
         let text = format!("<p><t>{}</t></p>", "x".repeat(count));
         body.read(&text, "")
     };
     assert_eq!(long(40), Ok(()));
-    assert_eq!(long(41), Err(Reason::TextTooLong { limit: 10 }));
+    assert_eq!(long(41), Err(IngestError::TextTooLong { limit: 10 }));
 }

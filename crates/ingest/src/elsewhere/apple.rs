@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::clean::clean_line;
-use crate::dates::{Order, parse_in_order};
+use crate::dates::{DateOrder, parse_in_order};
 
 /// The most bytes of a list that are read; a row has about a hundred.
 pub(crate) const MAX_LIST_BYTES: u64 = 4 * 1024 * 1024;
@@ -30,7 +30,7 @@ pub(crate) fn creation_dates(list: &str) -> BTreeMap<String, String> {
         found.insert(name.clone(), (!known).then(|| day.clone()));
     }
     let written: Vec<&str> = found.values().flatten().map(String::as_str).collect();
-    let Some(order) = Order::infer_order(&written) else {
+    let Some(order) = DateOrder::infer_order(&written) else {
         return BTreeMap::new();
     };
     let known = found.into_iter().filter_map(|(name, day)| {

@@ -32,12 +32,12 @@ const STYLES: &str = "styles";
 const BESIDE_STYLES: [&str; 2] = ["index.html", "images"];
 
 /// The names of a folder, and whether a folder in it has pages.
-pub(crate) struct Folder<'n, F: Fn(&str) -> bool> {
+pub(crate) struct ExportFolder<'n, F: Fn(&str) -> bool> {
     pub names: &'n BTreeSet<OsString>,
     pub has_pages: F,
 }
 
-impl<F: Fn(&str) -> bool> Folder<'_, F> {
+impl<F: Fn(&str) -> bool> ExportFolder<'_, F> {
     /// Whether a name among these is clutter.
     pub(crate) fn is_redundant(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
@@ -77,7 +77,7 @@ mod tests {
 
     fn clutter(names: &[&str], pages: &[&str]) -> Vec<String> {
         let names: BTreeSet<OsString> = names.iter().map(OsString::from).collect();
-        let folder = Folder {
+        let folder = ExportFolder {
             names: &names,
             has_pages: |name: &str| pages.contains(&name),
         };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::front_matter;
-use crate::lists::Lists;
+use crate::lists::ListSyntax;
 use crate::reader_field::ReaderKeys;
 use crate::spelled_day::parse_written_date;
 
@@ -116,7 +116,7 @@ fn parse_property_value(name: &str, value: &str) -> Raw {
         return Raw::String(day);
     }
     if let Some(list) =
-        Lists::infer_syntax(name, &[value]).and_then(|lists| lists.parse_list(value))
+        ListSyntax::infer_syntax(name, &[value]).and_then(|lists| lists.parse_list(value))
     {
         return list;
     }

@@ -24,7 +24,7 @@ const CSL_TYPES: &[&str] = &[
 
 /// What is known of a work, before it is written down.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct BibliographicRecord {
     pub id: Option<Raw>,
     pub kind: Option<String>,
     pub title: Option<String>,
@@ -71,19 +71,19 @@ fn is_csl(keys: &Map<String, Raw>) -> bool {
             || keys.get("issued").is_some_and(dated))
 }
 
-fn from_csl(keys: &mut Map<String, Raw>) -> Work {
+fn from_csl(keys: &mut Map<String, Raw>) -> BibliographicRecord {
     let names = |list: Option<Raw>| -> Vec<String> {
         let Some(Raw::Array(list)) = list else {
             return Vec::new();
         };
         list.iter().take(MAX_NAMES).filter_map(csl_name).collect()
     };
-    let mut work = Work {
+    let mut work = BibliographicRecord {
         id: keys.shift_remove("id"),
         authors: names(keys.shift_remove("author")),
         editors: names(keys.shift_remove("editor")),
         date: keys.shift_remove("issued").as_ref().and_then(csl_day),
-        ..Work::default()
+        ..BibliographicRecord::default()
     };
     let mut word = |name: &str| take(keys, &[name], text);
     work.kind = word("type");
@@ -130,7 +130,7 @@ fn csl_day(date: &Raw) -> Option<String> {
 }
 
 /// The columns of Zotero's own table.
-fn from_zotero(keys: &mut Map<String, Raw>) -> Work {
+fn from_zotero(keys: &mut Map<String, Raw>) -> BibliographicRecord {
     let mut list = |name: &str| match keys.shift_remove(name) {
         Some(Raw::Array(list)) => list.iter().filter_map(text).collect(),
         Some(value) => text(&value).map_or_else(Vec::new, |words| split_list(&words, &[';'])),
@@ -145,7 +145,7 @@ fn from_zotero(keys: &mut Map<String, Raw>) -> Work {
     let files = list("File Attachments");
     let mut word = |name: &str| take(keys, &[name], text);
     let year = word("Publication Year");
-    let mut work = Work {
+    let mut work = BibliographicRecord {
         id: word("Key").map(Raw::String),
         kind: word("Item Type"),
         title: word("Title"),
@@ -196,7 +196,7 @@ fn text(value: &Raw) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-impl Work {
+impl BibliographicRecord {
     /// The work as a record: `title`, `text`, `url` and `date`, and the rest as fields.
     pub(crate) fn into_keys(self) -> Map<String, Raw> {
         let mut keys = Map::new();

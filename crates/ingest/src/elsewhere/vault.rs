@@ -9,14 +9,14 @@ const MAX_TAG_CHARS: usize = 64;
 
 /// What a note says between its words, each thing once, in its order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct LinksAndTags {
     pub links: Vec<String>,
     pub tags: Vec<String>,
 }
 
 /// Looks for links and tags, so many of each at most.
-pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> Marks {
-    let mut found = Marks::default();
+pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> LinksAndTags {
+    let mut found = LinksAndTags::default();
     let mut fence: Option<&str> = None;
     for line in body.lines() {
         let shown = line.trim_start();
@@ -37,7 +37,7 @@ pub(crate) fn extract_links_and_tags(body: &str, most: usize) -> Marks {
 }
 
 /// One line, without what stands between backticks.
-fn scan_line(line: &str, found: &mut Marks, most: usize) {
+fn scan_line(line: &str, found: &mut LinksAndTags, most: usize) {
     let mut before = ' ';
     let mut rest = line;
     while let Some(at) = rest.find(['[', '#', '`']) {

@@ -4,7 +4,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::text::{decode_text, is_binary, is_utf16};
 
 /// How far into a page its encoding is looked for. Browsers stop at 1,024 bytes; comments and scripts
@@ -14,9 +14,9 @@ const SCAN_BYTES: usize = 16 * 1024;
 /// How many bytes are enough to guess an encoding.
 const GUESS_BYTES: usize = 256 * 1024;
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<String, Reason> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<String, IngestError> {
     if is_binary(bytes) {
-        return Err(Reason::Binary);
+        return Err(IngestError::Binary);
     }
     if is_utf16(bytes) || bytes.starts_with(b"\xEF\xBB\xBF") {
         return decode_text(bytes);
@@ -138,6 +138,6 @@ mod tests {
 
     #[test]
     fn nul_bytes_are_no_page() {
-        assert_eq!(decode(b"<html>\0"), Err(Reason::Binary));
+        assert_eq!(decode(b"<html>\0"), Err(IngestError::Binary));
     }
 }

@@ -1,11 +1,11 @@
 //! The names of HTML elements into what they do to the text: begin a paragraph, a list, a cell; or hide it.
 
-use super::tags::Tag;
+use super::tags::HtmlTag;
 use super::wiki;
 
 /// What an element does to the words inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HtmlElementKind {
     /// Nothing.
     Inline,
     /// Puts them between quotation marks.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Isolated,
 }
 
-impl Kind {
+impl HtmlElementKind {
     pub(super) fn from_name(name: &str) -> Self {
         match name {
             "q" => Self::InlineQuote,
@@ -101,7 +101,7 @@ pub(super) fn is_void(name: &str) -> bool {
 }
 
 /// Whether a reader of the page does not see what is inside, or it is no text of the document.
-pub(super) fn is_hidden(tag: &Tag) -> bool {
+pub(super) fn is_hidden(tag: &HtmlTag) -> bool {
     let no_text = matches!(
         tag.name.as_str(),
         "script"
@@ -170,7 +170,7 @@ fn without_comments(style: &str) -> String {
 
 /// Which part of the page an element's text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zone {
+pub(super) enum PageRegion {
     /// What surrounds the document: menus, banners, notes at the side.
     Boilerplate,
     /// The page as such.
@@ -179,9 +179,9 @@ pub(super) enum Zone {
     Main,
 }
 
-impl Zone {
+impl PageRegion {
     /// The zone inside a tag that stands in this one.
-    pub(super) fn inside(self, tag: &Tag) -> Self {
+    pub(super) fn inside(self, tag: &HtmlTag) -> Self {
         if wiki::is_content(tag) {
             return Self::Main;
         }
@@ -220,7 +220,7 @@ mod tests {
             "font-size:0px",
             "font-size: 0.00em",
         ] {
-            assert!(is_hidden(&Tag::of("p", &[("style", style)])), "{style}");
+            assert!(is_hidden(&HtmlTag::of("p", &[("style", style)])), "{style}");
         }
         for style in [
             "display:block",
@@ -231,28 +231,34 @@ mod tests {
             "display",
             "",
         ] {
-            assert!(!is_hidden(&Tag::of("p", &[("style", style)])), "{style}");
+            assert!(
+                !is_hidden(&HtmlTag::of("p", &[("style", style)])),
+                "{style}"
+            );
         }
-        assert!(is_hidden(&Tag::of("p", &[("hidden", "")])));
-        assert!(is_hidden(&Tag::of("p", &[("aria-hidden", "true")])));
-        assert!(!is_hidden(&Tag::of("p", &[("aria-hidden", "false")])));
-        assert!(is_hidden(&Tag::of("dialog", &[])));
-        assert!(!is_hidden(&Tag::of("dialog", &[("open", "")])));
+        assert!(is_hidden(&HtmlTag::of("p", &[("hidden", "")])));
+        assert!(is_hidden(&HtmlTag::of("p", &[("aria-hidden", "true")])));
+        assert!(!is_hidden(&HtmlTag::of("p", &[("aria-hidden", "false")])));
+        assert!(is_hidden(&HtmlTag::of("dialog", &[])));
+        assert!(!is_hidden(&HtmlTag::of("dialog", &[("open", "")])));
     }
 
     #[test]
     fn a_header_belongs_to_what_it_stands_in() {
-        let header = Tag::of("header", &[]);
-        assert_eq!(Zone::Body.inside(&header), Zone::Boilerplate);
-        assert_eq!(Zone::Article.inside(&header), Zone::Article);
-        assert_eq!(Zone::Main.inside(&Tag::of("nav", &[])), Zone::Boilerplate);
+        let header = HtmlTag::of("header", &[]);
+        assert_eq!(PageRegion::Body.inside(&header), PageRegion::Boilerplate);
+        assert_eq!(PageRegion::Article.inside(&header), PageRegion::Article);
         assert_eq!(
-            Zone::Boilerplate.inside(&Tag::of("article", &[])),
-            Zone::Boilerplate
+            PageRegion::Main.inside(&HtmlTag::of("nav", &[])),
+            PageRegion::Boilerplate
         );
         assert_eq!(
-            Zone::Body.inside(&Tag::of("div", &[("role", "Main")])),
-            Zone::Main
+            PageRegion::Boilerplate.inside(&HtmlTag::of("article", &[])),
+            PageRegion::Boilerplate
+        );
+        assert_eq!(
+            PageRegion::Body.inside(&HtmlTag::of("div", &[("role", "Main")])),
+            PageRegion::Main
         );
     }
 }

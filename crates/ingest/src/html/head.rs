@@ -6,8 +6,8 @@ use crate::clean::clean_line;
 use crate::reader_field::{self, ReaderKeys};
 use crate::spelled_day::parse_written_date;
 
-use super::tags::Tag;
-use super::wiki::Wiki;
+use super::tags::HtmlTag;
+use super::wiki::ConfluenceMetadata;
 
 /// The attributes of a `meta` element that may say what it is about.
 pub(super) const NAMING: [&str; 4] = ["name", "property", "itemprop", "http-equiv"];
@@ -104,14 +104,14 @@ const NAMES: &[(&str, &[&str])] = &[
 ];
 
 #[derive(Debug, Default)]
-pub(crate) struct Head {
+pub(crate) struct HtmlHead {
     title: String,
     has_title: bool,
     heading: String,
     has_heading: bool,
     canonical: Option<String>,
     language: Option<String>,
-    wiki: Wiki,
+    wiki: ConfluenceMetadata,
     readers: ReaderKeys,
     /// What the page says about its readers; two are as bad as many.
     named_readers: Vec<(String, Option<String>)>,
@@ -120,7 +120,7 @@ pub(crate) struct Head {
     values: Vec<(&'static str, usize, String)>,
 }
 
-impl Head {
+impl HtmlHead {
     /// The head of a page that may say who reads it under these names.
     pub(super) fn with_reader_keys(readers: ReaderKeys) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Head {
         add(&mut self.heading, text);
     }
 
-    pub(super) fn set_wiki(&mut self, wiki: Wiki) {
+    pub(super) fn set_wiki(&mut self, wiki: ConfluenceMetadata) {
         self.wiki = wiki;
     }
 
@@ -157,7 +157,7 @@ impl Head {
         }
     }
 
-    pub(super) fn read_meta(&mut self, tag: &Tag) {
+    pub(super) fn read_meta(&mut self, tag: &HtmlTag) {
         let mut names = NAMING
             .iter()
             .filter_map(|attribute| tag.get(attribute))
@@ -190,7 +190,7 @@ impl Head {
         self.metas_with_readers
     }
 
-    pub(super) fn read_link(&mut self, tag: &Tag) {
+    pub(super) fn read_link(&mut self, tag: &HtmlTag) {
         let is_canonical = |rel: &str| {
             rel.split_ascii_whitespace()
                 .any(|word| word.eq_ignore_ascii_case("canonical"))
@@ -201,7 +201,7 @@ impl Head {
     }
 
     /// `<time itemprop="datePublished" datetime="…">`.
-    pub(super) fn read_time(&mut self, tag: &Tag) {
+    pub(super) fn read_time(&mut self, tag: &HtmlTag) {
         if tag.name == "time"
             && let (Some(name), Some(moment)) = (tag.get("itemprop"), tag.get("datetime"))
         {
@@ -343,9 +343,12 @@ mod tests {
     use super::*;
 
     fn keys(metas: &[(&str, &str)]) -> String {
-        let mut head = Head::default();
+        let mut head = HtmlHead::default();
         for (name, content) in metas {
-            head.read_meta(&Tag::of("meta", &[("name", name), ("content", content)]));
+            head.read_meta(&HtmlTag::of(
+                "meta",
+                &[("name", name), ("content", content)],
+            ));
         }
         Raw::Object(head.into_keys()).to_string()
     }
@@ -396,9 +399,12 @@ mod tests {
     fn values_of_one_kind_end_at_their_bound() {
         let count = |given: usize| {
             let names: Vec<_> = (0..given).map(|n| format!("A{n}")).collect();
-            let mut head = Head::default();
+            let mut head = HtmlHead::default();
             for name in &names {
-                head.read_meta(&Tag::of("meta", &[("name", "author"), ("content", name)]));
+                head.read_meta(&HtmlTag::of(
+                    "meta",
+                    &[("name", "author"), ("content", name)],
+                ));
             }
             head.into_keys()["author"].as_array().map(Vec::len)
         };
@@ -408,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_title_ends_at_its_bound() {
-        let mut head = Head::default();
+        let mut head = HtmlHead::default();
         head.add_title(&"x".repeat(MAX_TITLE_BYTES - 1));
         head.add_title("yyy");
         assert_eq!(head.title.len(), MAX_TITLE_BYTES);

@@ -1,34 +1,34 @@
 //! The tags and texts of one page into its words and what it says about itself. One pass, no tree: the
 //! words of every zone are laid out as they come, and at the end one zone is chosen.
 
-use crate::error::Reason;
-use crate::layout::{Layout, clean_pages};
+use crate::error::IngestError;
+use crate::layout::{TextLayout, clean_pages};
 
-use super::element::{Kind, Zone, is_hidden, is_void};
-use super::head::Head;
+use super::element::{HtmlElementKind, PageRegion, is_hidden, is_void};
+use super::head::HtmlHead;
 use super::properties::PropertyTable;
-use super::stack::{MAX_DEPTH, Stack};
-use super::tags::Tag;
-use super::wiki::Wiki;
+use super::stack::{ElementStack, MAX_DEPTH};
+use super::tags::HtmlTag;
+use super::wiki::ConfluenceMetadata;
 use crate::reader_field::ReaderKeys;
 
 /// What a page gave.
-pub(crate) struct Read {
-    pub head: Head,
+pub(crate) struct ParsedPage {
+    pub head: HtmlHead,
     pub text: String,
 }
 
-pub(super) struct Page {
+pub(super) struct HtmlPageBuilder {
     /// Whether it is XML, where any element may end with its start tag.
     xml: bool,
-    stack: Stack,
-    layout: Layout,
-    head: Head,
-    wiki: Wiki,
+    stack: ElementStack,
+    layout: TextLayout,
+    head: HtmlHead,
+    wiki: ConfluenceMetadata,
     properties: PropertyTable,
-    zone: Zone,
+    zone: PageRegion,
     /// Where the text of each zone begins.
-    marks: Vec<(usize, Zone)>,
+    marks: Vec<(usize, PageRegion)>,
     /// Open elements that hide what is in them, drawings and formulas, and the number of the next item
     /// of each open list.
     hidden: usize,
@@ -42,17 +42,17 @@ pub(super) struct Page {
     too_deep: bool,
 }
 
-impl Page {
+impl HtmlPageBuilder {
     pub(super) fn new(xml: bool, readers: ReaderKeys) -> Self {
         Self {
             xml,
-            stack: Stack::default(),
-            layout: Layout::default(),
-            head: Head::with_reader_keys(readers),
-            wiki: Wiki::default(),
+            stack: ElementStack::default(),
+            layout: TextLayout::default(),
+            head: HtmlHead::with_reader_keys(readers),
+            wiki: ConfluenceMetadata::default(),
             properties: PropertyTable::default(),
-            zone: Zone::Body,
-            marks: vec![(0, Zone::Body)],
+            zone: PageRegion::Body,
+            marks: vec![(0, PageRegion::Body)],
             hidden: 0,
             foreign: 0,
             lists: Vec::new(),
@@ -93,12 +93,12 @@ impl Page {
         }
     }
 
-    pub(super) fn open(&mut self, tag: &Tag) {
+    pub(super) fn open(&mut self, tag: &HtmlTag) {
         let name = tag.name.as_str();
         if is_void(name) {
             return self.void(tag);
         }
-        let kind = Kind::from_name(name);
+        let kind = HtmlElementKind::from_name(name);
         // Inside what is hidden only its own end matters.
         if self.foreign == 0 {
             self.pop_to(self.stack.before_start_of(name, kind));
@@ -121,14 +121,14 @@ impl Page {
             return;
         }
         self.hidden += usize::from(hidden);
-        self.foreign += usize::from(kind == Kind::Foreign);
+        self.foreign += usize::from(kind == HtmlElementKind::Foreign);
         if self.wants_text() {
             let depth = self.stack.depth();
             self.wiki.open(tag, depth);
             self.properties.open(tag, depth, self.head.readers());
             self.enter_region(outer.inside(tag));
             self.begin(tag, kind);
-        } else if kind == Kind::List {
+        } else if kind == HtmlElementKind::List {
             self.lists.push(None);
         }
     }
@@ -137,13 +137,16 @@ impl Page {
         if name == "br" {
             return self.layout.line_break();
         }
-        self.pop_to(self.stack.after_end_of(name, Kind::from_name(name)));
+        self.pop_to(
+            self.stack
+                .after_end_of(name, HtmlElementKind::from_name(name)),
+        );
     }
 
     /// The page's text and head, once everything has been read.
-    pub(super) fn finish(mut self) -> Result<Read, Reason> {
+    pub(super) fn finish(mut self) -> Result<ParsedPage, IngestError> {
         if self.too_deep {
-            return Err(Reason::TooMuchInside {
+            return Err(IngestError::TooMuchInside {
                 limit: MAX_DEPTH as u64,
             });
         }
@@ -164,13 +167,13 @@ impl Page {
         for (name, value) in self.properties.take() {
             self.head.name_readers(&name, Some(value));
         }
-        Ok(Read {
+        Ok(ParsedPage {
             head: self.head,
             text,
         })
     }
 
-    fn void(&mut self, tag: &Tag) {
+    fn void(&mut self, tag: &HtmlTag) {
         match tag.name.as_str() {
             "meta" => self.head.read_meta(tag),
             "link" => self.head.read_link(tag),
@@ -181,7 +184,7 @@ impl Page {
                 self.layout.line_break();
             }
             "hr" if self.wants_text() => {
-                self.pop_to(self.stack.before_start_of("hr", Kind::Block));
+                self.pop_to(self.stack.before_start_of("hr", HtmlElementKind::Block));
                 self.layout.end_block();
             }
             _ => {}
@@ -189,25 +192,25 @@ impl Page {
     }
 
     /// Begins an element that is seen.
-    fn begin(&mut self, tag: &Tag, kind: Kind) {
+    fn begin(&mut self, tag: &HtmlTag, kind: HtmlElementKind) {
         match kind {
-            Kind::Inline | Kind::Foreign | Kind::Isolated => {
+            HtmlElementKind::Inline | HtmlElementKind::Foreign | HtmlElementKind::Isolated => {
                 self.is_raised |= tag.name == "sup";
             }
-            Kind::InlineQuote => self.layout.write("“"),
-            Kind::Block | Kind::Table => self.layout.end_block(),
-            Kind::Line => self.layout.end_line(),
-            Kind::Heading(level) => {
+            HtmlElementKind::InlineQuote => self.layout.write("“"),
+            HtmlElementKind::Block | HtmlElementKind::Table => self.layout.end_block(),
+            HtmlElementKind::Line => self.layout.end_line(),
+            HtmlElementKind::Heading(level) => {
                 self.in_first_heading = level == 1 && self.head.claim_heading();
                 self.layout.heading(level);
             }
-            Kind::List => {
+            HtmlElementKind::List => {
                 let start = || tag.get("start").and_then(|start| start.trim().parse().ok());
                 let first = (tag.name == "ol").then(|| start().unwrap_or(1));
                 self.lists.push(first);
                 self.layout.begin_list();
             }
-            Kind::Item => {
+            HtmlElementKind::Item => {
                 let number = self.lists.last_mut().and_then(Option::as_mut);
                 let this = number.as_ref().map(|number| **number);
                 if let Some(number) = number {
@@ -215,11 +218,11 @@ impl Page {
                 }
                 self.layout.item(this);
             }
-            Kind::Code => self.layout.begin_code(),
-            Kind::Quote => self.layout.begin_quote(),
-            Kind::Row => self.layout.begin_row(),
-            Kind::Cell => self.layout.begin_cell(),
-            Kind::Title => self.in_title = self.head.claim_title(),
+            HtmlElementKind::Code => self.layout.begin_code(),
+            HtmlElementKind::Quote => self.layout.begin_quote(),
+            HtmlElementKind::Row => self.layout.begin_row(),
+            HtmlElementKind::Cell => self.layout.begin_cell(),
+            HtmlElementKind::Title => self.in_title = self.head.claim_title(),
         }
     }
 
@@ -229,7 +232,7 @@ impl Page {
             self.wiki.close(depth);
             self.properties.close(depth, self.head.readers());
             let Some(open) = self.stack.pop() else { return };
-            if open.kind == Kind::List {
+            if open.kind == HtmlElementKind::List {
                 self.lists.pop();
             }
             if self.wants_text() {
@@ -237,30 +240,32 @@ impl Page {
                 self.enter_region(open.outer);
             }
             self.hidden -= usize::from(open.hidden);
-            self.foreign -= usize::from(open.kind == Kind::Foreign);
+            self.foreign -= usize::from(open.kind == HtmlElementKind::Foreign);
         }
     }
 
-    fn end(&mut self, kind: Kind) {
+    fn end(&mut self, kind: HtmlElementKind) {
         match kind {
-            Kind::Inline | Kind::Foreign | Kind::Isolated => {}
-            Kind::InlineQuote => self.layout.write("”"),
-            Kind::Block | Kind::Table | Kind::Item => self.layout.end_block(),
-            Kind::Line => self.layout.end_line(),
-            Kind::Heading(_) => {
+            HtmlElementKind::Inline | HtmlElementKind::Foreign | HtmlElementKind::Isolated => {}
+            HtmlElementKind::InlineQuote => self.layout.write("”"),
+            HtmlElementKind::Block | HtmlElementKind::Table | HtmlElementKind::Item => {
+                self.layout.end_block()
+            }
+            HtmlElementKind::Line => self.layout.end_line(),
+            HtmlElementKind::Heading(_) => {
                 self.in_first_heading = false;
                 self.layout.end_heading();
             }
-            Kind::List => self.layout.end_list(),
-            Kind::Code => self.layout.end_code(),
-            Kind::Quote => self.layout.end_quote(),
-            Kind::Row => self.layout.end_row(),
-            Kind::Cell => self.layout.end_cell(),
-            Kind::Title => self.in_title = false,
+            HtmlElementKind::List => self.layout.end_list(),
+            HtmlElementKind::Code => self.layout.end_code(),
+            HtmlElementKind::Quote => self.layout.end_quote(),
+            HtmlElementKind::Row => self.layout.end_row(),
+            HtmlElementKind::Cell => self.layout.end_cell(),
+            HtmlElementKind::Title => self.in_title = false,
         }
     }
 
-    fn enter_region(&mut self, zone: Zone) {
+    fn enter_region(&mut self, zone: PageRegion) {
         if zone == self.zone {
             return;
         }
@@ -278,20 +283,20 @@ impl Page {
 
 /// The text of the zone that is the document: what its author marked as such, else everything that does
 /// not merely surround it, else everything.
-fn choose_region(parts: &[(Zone, &str)]) -> String {
-    let size = |wanted: fn(Zone) -> bool| -> usize {
+fn choose_region(parts: &[(PageRegion, &str)]) -> String {
+    let size = |wanted: fn(PageRegion) -> bool| -> usize {
         let parts = parts.iter().filter(|(zone, _)| wanted(*zone));
         parts.map(|(_, text)| text.len()).sum()
     };
-    let articles = size(|zone| zone == Zone::Article);
-    let inner = size(|zone| zone != Zone::Boilerplate);
-    let wanted: fn(Zone) -> bool = if size(|zone| zone == Zone::Main) > 0 {
-        |zone| zone == Zone::Main
+    let articles = size(|zone| zone == PageRegion::Article);
+    let inner = size(|zone| zone != PageRegion::Boilerplate);
+    let wanted: fn(PageRegion) -> bool = if size(|zone| zone == PageRegion::Main) > 0 {
+        |zone| zone == PageRegion::Main
     } else if articles > 0 && articles * 2 >= inner {
         // Small articles beside a long text are comments or teasers, and the text is the document.
-        |zone| zone == Zone::Article
+        |zone| zone == PageRegion::Article
     } else if inner > 0 {
-        |zone| zone != Zone::Boilerplate
+        |zone| zone != PageRegion::Boilerplate
     } else {
         |_| true
     };

@@ -2,7 +2,7 @@
 
 use crate::reader_field::ReaderKeys;
 
-use super::tags::Tag;
+use super::tags::HtmlTag;
 
 /// The most bytes kept of a name or a value.
 const MAX_BYTES: usize = 64 * 1024;
@@ -27,7 +27,7 @@ pub(super) struct PropertyTable {
 }
 
 impl PropertyTable {
-    pub(super) fn open(&mut self, tag: &Tag, depth: usize, readers: &ReaderKeys) {
+    pub(super) fn open(&mut self, tag: &HtmlTag, depth: usize, readers: &ReaderKeys) {
         if self.depth.is_none() {
             let has_class = |class: &str| {
                 let mut words = class.split_ascii_whitespace();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::element::{Kind, Zone};
+use super::element::{HtmlElementKind, PageRegion};
 
 /// The most elements inside each other. A page that never closes a tag may have very many; beyond this
 /// it is no page any more.
@@ -12,12 +12,12 @@ pub(super) const MAX_DEPTH: usize = 1 << 20;
 
 /// An element that is open.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open {
+pub(super) struct OpenElement {
     name: u64,
-    pub kind: Kind,
+    pub kind: HtmlElementKind,
     pub hidden: bool,
     /// The zone around it.
-    pub outer: Zone,
+    pub outer: PageRegion,
     /// The place of the next element outside that has the same name, counted from 1.
     same: u32,
     /// The places of the innermost wall and of the innermost block, this one included.
@@ -26,15 +26,21 @@ pub(super) struct Open {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Stack {
-    open: Vec<Open>,
+pub(super) struct ElementStack {
+    open: Vec<OpenElement>,
     /// The place of the innermost element of each name that is open, counted from 1.
     last: HashMap<u64, u32>,
 }
 
-impl Stack {
+impl ElementStack {
     /// Opens an element; false when too many are open.
-    pub(super) fn push(&mut self, name: &str, kind: Kind, hidden: bool, outer: Zone) -> bool {
+    pub(super) fn push(
+        &mut self,
+        name: &str,
+        kind: HtmlElementKind,
+        hidden: bool,
+        outer: PageRegion,
+    ) -> bool {
         let place = self.open.len() + 1;
         let Some(place) = u32::try_from(place).ok().filter(|_| place <= MAX_DEPTH) else {
             return false;
@@ -45,7 +51,7 @@ impl Stack {
         let wall = either(kind.is_scope_boundary(), above.map(|open| open.wall));
         let block = either(!kind.is_inline(), above.map(|open| open.block));
         let same = self.last.insert(name, place).unwrap_or(0);
-        self.open.push(Open {
+        self.open.push(OpenElement {
             name,
             kind,
             hidden,
@@ -58,7 +64,7 @@ impl Stack {
     }
 
     /// Closes the innermost element.
-    pub(super) fn pop(&mut self) -> Option<Open> {
+    pub(super) fn pop(&mut self) -> Option<OpenElement> {
         let open = self.open.pop()?;
         if open.same == 0 {
             self.last.remove(&open.name);
@@ -73,13 +79,13 @@ impl Stack {
     }
 
     /// How many elements stay open when the end tag of `name` has been read.
-    pub(super) fn after_end_of(&self, name: &str, kind: Kind) -> usize {
+    pub(super) fn after_end_of(&self, name: &str, kind: HtmlElementKind) -> usize {
         let place = self.place(name);
         let (wall, block) = self.open.last().map_or((0, 0), |top| (top.wall, top.block));
         // The end of a table takes down its cells, the end of a cell only what is in the same table.
         let is_reached = match kind {
-            Kind::Table | Kind::Foreign | Kind::Isolated => true,
-            Kind::Row | Kind::Cell => place > self.place("table"),
+            HtmlElementKind::Table | HtmlElementKind::Foreign | HtmlElementKind::Isolated => true,
+            HtmlElementKind::Row | HtmlElementKind::Cell => place > self.place("table"),
             _ => place > wall,
         };
         // `<b><p></b>` ends no paragraph.
@@ -92,7 +98,7 @@ impl Stack {
     }
 
     /// How many elements stay open when `name` begins, which ends some that their author left open.
-    pub(super) fn before_start_of(&self, name: &str, kind: Kind) -> usize {
+    pub(super) fn before_start_of(&self, name: &str, kind: HtmlElementKind) -> usize {
         let ended = match name {
             "li" => self.place_in_scope("li", &["ul", "ol", "menu", "dir"]),
             "dt" | "dd" => self
@@ -112,7 +118,8 @@ impl Stack {
         };
         let wall = self.open.last().map_or(0, |top| top.wall);
         let paragraph = self.place("p");
-        let is_inline = kind.is_inline() || matches!(kind, Kind::Foreign | Kind::Isolated);
+        let is_inline = kind.is_inline()
+            || matches!(kind, HtmlElementKind::Foreign | HtmlElementKind::Isolated);
         let ends_paragraph = !is_inline && paragraph > wall;
         let first = match (ended, if ends_paragraph { paragraph } else { 0 }) {
             (0, 0) => return self.depth(),
@@ -144,10 +151,15 @@ fn name_hash(name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(names: &[&str]) -> Stack {
-        let mut stack = Stack::default();
+    fn of(names: &[&str]) -> ElementStack {
+        let mut stack = ElementStack::default();
         for name in names {
-            assert!(stack.push(name, Kind::from_name(name), false, Zone::Body));
+            assert!(stack.push(
+                name,
+                HtmlElementKind::from_name(name),
+                false,
+                PageRegion::Body
+            ));
         }
         stack
     }
@@ -155,7 +167,7 @@ mod tests {
     fn check_end(names: &[&str], end: &str, left: usize) {
         let stack = of(names);
         assert_eq!(
-            stack.after_end_of(end, Kind::from_name(end)),
+            stack.after_end_of(end, HtmlElementKind::from_name(end)),
             left,
             "{names:?} {end}"
         );
@@ -164,7 +176,7 @@ mod tests {
     fn check_start(names: &[&str], start: &str, left: usize) {
         let stack = of(names);
         assert_eq!(
-            stack.before_start_of(start, Kind::from_name(start)),
+            stack.before_start_of(start, HtmlElementKind::from_name(start)),
             left,
             "{names:?} {start}"
         );
@@ -202,7 +214,7 @@ mod tests {
     fn popping_restores_the_one_outside() {
         let mut stack = of(&["div", "p", "div"]);
         stack.pop();
-        assert_eq!(stack.after_end_of("div", Kind::Block), 0);
+        assert_eq!(stack.after_end_of("div", HtmlElementKind::Block), 0);
         stack.pop();
         stack.pop();
         assert!(stack.pop().is_none() && stack.last.is_empty());
@@ -210,11 +222,11 @@ mod tests {
 
     #[test]
     fn the_depth_is_bounded() {
-        let mut stack = Stack::default();
+        let mut stack = ElementStack::default();
         for _ in 0..MAX_DEPTH {
-            assert!(stack.push("div", Kind::Block, false, Zone::Body));
+            assert!(stack.push("div", HtmlElementKind::Block, false, PageRegion::Body));
         }
-        assert!(!stack.push("div", Kind::Block, false, Zone::Body));
+        assert!(!stack.push("div", HtmlElementKind::Block, false, PageRegion::Body));
         assert_eq!(stack.depth(), MAX_DEPTH);
     }
 }

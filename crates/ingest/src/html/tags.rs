@@ -3,7 +3,7 @@
 
 use html5gum::{Emitter, Error, State};
 
-use super::page::Page;
+use super::page::HtmlPageBuilder;
 
 /// The most bytes kept of a name; no element or attribute that matters has a longer one.
 const MAX_NAME_BYTES: usize = 64;
@@ -36,14 +36,14 @@ const KEPT: &[&str] = &[
 
 /// A start tag.
 #[derive(Debug, Default)]
-pub(super) struct Tag {
+pub(super) struct HtmlTag {
     pub name: String,
     /// Whether it ended in `/>`.
     pub closed: bool,
     attributes: Vec<(&'static str, String)>,
 }
 
-impl Tag {
+impl HtmlTag {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| value.as_str())
@@ -64,12 +64,12 @@ impl Tag {
 }
 
 /// What the tokenizer is in the middle of.
-pub(super) struct Tokens<'p> {
-    page: &'p mut Page,
+pub(super) struct HtmlEmitter<'p> {
+    page: &'p mut HtmlPageBuilder,
     text: Vec<u8>,
     name: Vec<u8>,
     is_end: bool,
-    tag: Tag,
+    tag: HtmlTag,
     last_start: Vec<u8>,
     attribute: Vec<u8>,
     value: Vec<u8>,
@@ -78,14 +78,14 @@ pub(super) struct Tokens<'p> {
     kept: Option<&'static str>,
 }
 
-impl<'p> Tokens<'p> {
-    pub(super) fn new(page: &'p mut Page) -> Self {
+impl<'p> HtmlEmitter<'p> {
+    pub(super) fn new(page: &'p mut HtmlPageBuilder) -> Self {
         Self {
             page,
             text: Vec::new(),
             name: Vec::new(),
             is_end: false,
-            tag: Tag::default(),
+            tag: HtmlTag::default(),
             last_start: Vec::new(),
             attribute: Vec::new(),
             value: Vec::new(),
@@ -104,7 +104,7 @@ impl<'p> Tokens<'p> {
     fn begin_tag(&mut self, is_end: bool) {
         self.name.clear();
         self.is_end = is_end;
-        self.tag = Tag::default();
+        self.tag = HtmlTag::default();
         self.attribute.clear();
         self.value.clear();
         self.has_attribute = false;
@@ -148,7 +148,7 @@ fn state_after(name: &[u8]) -> Option<State> {
     }
 }
 
-impl Emitter for Tokens<'_> {
+impl Emitter for HtmlEmitter<'_> {
     /// Says only that the page has had enough.
     type Token = ();
 

@@ -154,7 +154,7 @@ fn depth_is_bounded() {
     let limit = stack::MAX_DEPTH;
     assert_eq!(
         deep(limit + 1),
-        Err(Reason::TooMuchInside {
+        Err(IngestError::TooMuchInside {
             limit: limit as u64
         })
     );

@@ -6,14 +6,14 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::clean_line;
 use crate::spelled_day::parse_written_date;
 
-use super::tags::Tag;
+use super::tags::HtmlTag;
 
 /// The most steps of a path and attachments, and the most bytes of each.
 const MAX_NAMES: usize = 256;
 const MAX_BYTES: usize = 1_024;
 
 /// Whether an element holds the text of a page, and nothing else.
-pub(super) fn is_content(tag: &Tag) -> bool {
+pub(super) fn is_content(tag: &HtmlTag) -> bool {
     let has_class = |class: &str| {
         class
             .split_ascii_whitespace()
@@ -24,7 +24,7 @@ pub(super) fn is_content(tag: &Tag) -> bool {
 
 /// Which of the elements with names the text at hand belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ConfluenceSection {
     Breadcrumbs,
     Byline,
     Content,
@@ -33,24 +33,24 @@ enum Part {
 
 /// What was seen around a page.
 #[derive(Debug, Default)]
-pub(super) struct Wiki {
+pub(super) struct ConfluenceMetadata {
     is_page: bool,
     crumbs: Vec<String>,
     byline: String,
     attachments: Vec<String>,
     /// The element that is open, and how deep it lies.
-    open: Option<(Part, usize)>,
+    open: Option<(ConfluenceSection, usize)>,
 }
 
-impl Wiki {
-    pub(super) fn open(&mut self, tag: &Tag, depth: usize) {
+impl ConfluenceMetadata {
+    pub(super) fn open(&mut self, tag: &HtmlTag, depth: usize) {
         if let Some((part, _)) = self.open {
-            if part == Part::Breadcrumbs && tag.name == "li" {
+            if part == ConfluenceSection::Breadcrumbs && tag.name == "li" {
                 begin(&mut self.crumbs);
             }
             return;
         }
-        let is_attached = |tag: &Tag| {
+        let is_attached = |tag: &HtmlTag| {
             tag.name == "a"
                 && tag
                     .get("href")
@@ -58,14 +58,14 @@ impl Wiki {
         };
         let part = if is_content(tag) {
             self.is_page = true;
-            Part::Content
+            ConfluenceSection::Content
         } else if tag.get("id") == Some("breadcrumbs") {
-            Part::Breadcrumbs
+            ConfluenceSection::Breadcrumbs
         } else if tag.get("class") == Some("page-metadata") {
-            Part::Byline
+            ConfluenceSection::Byline
         } else if is_attached(tag) {
             begin(&mut self.attachments);
-            Part::Attachment
+            ConfluenceSection::Attachment
         } else {
             return;
         };
@@ -74,10 +74,10 @@ impl Wiki {
 
     pub(super) fn text(&mut self, text: &str) {
         match self.open {
-            Some((Part::Breadcrumbs, _)) => add(self.crumbs.last_mut(), text),
-            Some((Part::Byline, _)) => add(Some(&mut self.byline), text),
-            Some((Part::Attachment, _)) => add(self.attachments.last_mut(), text),
-            Some((Part::Content, _)) | None => {}
+            Some((ConfluenceSection::Breadcrumbs, _)) => add(self.crumbs.last_mut(), text),
+            Some((ConfluenceSection::Byline, _)) => add(Some(&mut self.byline), text),
+            Some((ConfluenceSection::Attachment, _)) => add(self.attachments.last_mut(), text),
+            Some((ConfluenceSection::Content, _)) | None => {}
         }
     }
 

@@ -5,13 +5,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use super::walk::{Entry, MAX_MEMBERS, object_members};
-use crate::error::Reason;
+use super::walk::{JsonMember, MAX_MEMBERS, object_members};
+use crate::error::IngestError;
 use crate::jsonl;
 use crate::reader_field::{self, ReaderFault, ReaderKeys};
 
 #[derive(Deserialize)]
-struct Geometry<'a> {
+struct GeoJsonGeometry<'a> {
     r#type: Option<String>,
     #[serde(borrow)]
     coordinates: Option<&'a RawValue>,
@@ -21,8 +21,8 @@ struct Geometry<'a> {
 const MOST_ID_BYTES: usize = 4_096;
 
 /// Whether an object says that it is of this type, in whatever case.
-pub(super) fn is_of_type(entries: &[Entry<'_>], kind: &str) -> bool {
-    let is_it = |entry: &Entry<'_>| {
+pub(super) fn is_of_type(entries: &[JsonMember<'_>], kind: &str) -> bool {
+    let is_it = |entry: &JsonMember<'_>| {
         let said = Some(entry.raw.get()).filter(|raw| raw.len() <= MOST_ID_BYTES);
         let said = said.and_then(|raw| serde_json::from_str::<String>(raw).ok());
         said.is_some_and(|said| said.trim().eq_ignore_ascii_case(kind))
@@ -35,9 +35,9 @@ pub(super) fn feature_record(
     raw: &str,
     limit: usize,
     readers: &ReaderKeys,
-) -> Result<Map<String, Raw>, Reason> {
+) -> Result<Map<String, Raw>, IngestError> {
     if !raw.starts_with('{') {
-        return Err(Reason::NotAnObject);
+        return Err(IngestError::NotAnObject);
     }
     let (entries, _) = object_members(raw)?;
     let named = |name: &'static str| entries.iter().filter(move |entry| entry.is(name));
@@ -62,7 +62,7 @@ pub(super) fn feature_record(
     if let Some(id) = id.and_then(|raw| serde_json::from_str(raw).ok()) {
         keys.entry("id").or_insert(id);
     }
-    let geometry = first("geometry").map(serde_json::from_str::<Option<Geometry<'_>>>);
+    let geometry = first("geometry").map(serde_json::from_str::<Option<GeoJsonGeometry<'_>>>);
     // A shape that is none costs the record its place, and nothing else.
     if let Some(Ok(Some(geometry))) = geometry {
         if let Some(kind) = geometry.r#type {
@@ -80,7 +80,7 @@ pub(super) fn feature_record(
 
 /// Adds what a feature says about its readers to its properties: beside the properties it counts as well, and
 /// in both places it is written twice.
-fn add_readers(entries: &[Entry<'_>], readers: &ReaderKeys, keys: &mut Map<String, Raw>) {
+fn add_readers(entries: &[JsonMember<'_>], readers: &ReaderKeys, keys: &mut Map<String, Raw>) {
     let mut is_misplaced = entries.len() >= MAX_MEMBERS;
     let mut properties = 0;
     for entry in entries {
@@ -107,7 +107,11 @@ fn add_readers(entries: &[Entry<'_>], readers: &ReaderKeys, keys: &mut Map<Strin
 }
 
 /// Puts what the properties of a collection say about the readers of its features into a map.
-pub(super) fn put_readers(entry: &Entry<'_>, readers: &ReaderKeys, named: &mut Map<String, Raw>) {
+pub(super) fn put_readers(
+    entry: &JsonMember<'_>,
+    readers: &ReaderKeys,
+    named: &mut Map<String, Raw>,
+) {
     let raw = entry.raw.get();
     match serde_json::from_str::<Map<String, Raw>>(raw) {
         Ok(properties) => {

@@ -8,7 +8,7 @@ use serde::de::{
 
 use super::walk::bad_json;
 use crate::clean::clean_line;
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::reader_field::ReaderKeys;
 
 /// The values of a text, one a line, at most so many characters.
@@ -16,8 +16,8 @@ pub(super) fn flatten_to_lines(
     text: &str,
     max_chars: usize,
     readers: &ReaderKeys,
-) -> Result<String, Reason> {
-    let mut lines = Lines {
+) -> Result<String, IngestError> {
+    let mut lines = JsonFlattener {
         out: String::new(),
         name: String::new(),
         left: max_chars,
@@ -25,17 +25,17 @@ pub(super) fn flatten_to_lines(
         readers,
     };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = At(&mut lines)
+    let read = JsonValueSeed(&mut lines)
         .deserialize(&mut reader)
         .and_then(|()| reader.end());
     match read {
-        Err(_) if lines.full => Err(Reason::TextTooLong { limit: max_chars }),
+        Err(_) if lines.full => Err(IngestError::TextTooLong { limit: max_chars }),
         Err(error) => Err(bad_json(&error)),
         Ok(()) => Ok(lines.out),
     }
 }
 
-struct Lines<'k> {
+struct JsonFlattener<'k> {
     out: String,
     /// The name of the value that comes next, its parts separated by points.
     name: String,
@@ -45,7 +45,7 @@ struct Lines<'k> {
     readers: &'k ReaderKeys,
 }
 
-impl Lines<'_> {
+impl JsonFlattener<'_> {
     fn push<E: serde::de::Error>(&mut self, value: &str) -> Result<(), E> {
         if value.is_empty() {
             return Ok(());
@@ -67,9 +67,9 @@ impl Lines<'_> {
 }
 
 /// One value at the current name. It calls itself once per level, and the parser bounds the levels.
-struct At<'l, 'k>(&'l mut Lines<'k>);
+struct JsonValueSeed<'l, 'k>(&'l mut JsonFlattener<'k>);
 
-impl<'de> DeserializeSeed<'de> for At<'_, '_> {
+impl<'de> DeserializeSeed<'de> for JsonValueSeed<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -77,7 +77,7 @@ impl<'de> DeserializeSeed<'de> for At<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for At<'_, '_> {
+impl<'de> Visitor<'de> for JsonValueSeed<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(At(self.0))?.is_some() {}
+        while list.next_element_seed(JsonValueSeed(self.0))?.is_some() {}
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for At<'_, '_> {
             if self.0.readers.hides_key(&self.0.name) {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                map.next_value_seed(At(self.0))?;
+                map.next_value_seed(JsonValueSeed(self.0))?;
             }
             self.0.name.truncate(before);
         }

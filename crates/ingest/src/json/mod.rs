@@ -13,37 +13,37 @@ use serde_json::{Map, Value as Raw};
 
 use crate::columns::UniqueNames;
 use crate::digest::sha256;
-use crate::error::{Reason, Warning};
-use crate::fields::{Facts, extract_metadata};
-use crate::format::{Format, Input, Parsed, no_signature};
+use crate::error::{IngestError, IngestWarning};
+use crate::fields::{ExtractedMetadata, extract_metadata};
+use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, take_own_id, two_pass};
-use crate::records::{KEYS, Place, Records, text_of_fields};
-use crate::report::Problem as _;
+use crate::records::{KEYS, RecordCollector, RecordLocation, text_of_fields};
+use crate::report::ReportItem as _;
 use crate::text::decode_text;
 use crate::walk::from_io_error;
 use crate::{code, jsonl, notebook, whole};
 
-pub(crate) use walk::{Entry, array_elements, object_members};
+pub(crate) use walk::{JsonMember, array_elements, object_members};
 use wrapper::{RecordList, Wrapper};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "json",
     extensions: &["json", "geojson"],
     has_signature: no_signature,
     parse,
 };
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     code::refuse_lock_file(input)?;
     let text = decode_text(input.bytes)?;
     let text = text.trim();
     match text.as_bytes().first() {
-        None => Err(Reason::Empty),
+        None => Err(IngestError::Empty),
         Some(b'[') if holds_objects(text) => records(input, text),
         Some(b'[') => one_document(input, text, &[]),
         Some(b'{') => object(input, text),
-        Some(_) => Err(Reason::NotAnObject),
+        Some(_) => Err(IngestError::NotAnObject),
     }
 }
 
@@ -52,7 +52,10 @@ const HEAD: u64 = 4 * 1024;
 
 /// The same for a file that is read while it comes. Only a list of objects can be read so; of anything else
 /// the end must be known before its beginning is understood.
-pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, Reason> {
+pub(crate) fn stream(
+    input: &ParserInput<'_>,
+    from: &mut dyn Read,
+) -> Result<ParsedFile, IngestError> {
     let mut head = Vec::new();
     let begun = (&mut *from).take(HEAD).read_to_end(&mut head);
     begun.map_err(|error| from_io_error(&error))?;
@@ -65,24 +68,24 @@ pub(crate) fn stream(input: &Input<'_>, from: &mut dyn Read) -> Result<Parsed, R
     }
     if input.ids == IdPass::Scan {
         // What is read as a whole is read twice there.
-        return Ok(Parsed::default());
+        return Ok(ParsedFile::default());
     }
     read_whole(input, head, from)
 }
 
 fn read_whole(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     mut bytes: Vec<u8>,
     from: &mut dyn Read,
-) -> Result<Parsed, Reason> {
+) -> Result<ParsedFile, IngestError> {
     let limit = input.limits.max_file_bytes;
     let rest = from.take(limit.saturating_add(1)).read_to_end(&mut bytes);
     rest.map_err(|error| from_io_error(&error))?;
     if bytes.len() as u64 > limit {
         let bytes = bytes.len() as u64;
-        return Err(Reason::TooLarge { bytes, limit });
+        return Err(IngestError::TooLarge { bytes, limit });
     }
-    parse(&Input {
+    parse(&ParserInput {
         bytes: &bytes,
         sha256: &sha256(&bytes),
         ..*input
@@ -90,18 +93,18 @@ fn read_whole(
 }
 
 /// Reads a list element by element.
-fn stream_list(input: &Input<'_>, from: impl Read) -> Result<Parsed, Reason> {
-    let mut records = Records::new(input);
+fn stream_list(input: &ParserInput<'_>, from: impl Read) -> Result<ParsedFile, IngestError> {
+    let mut records = RecordCollector::new(input);
     let mut number = 0;
     let outcome = walk::stream_array_elements(BufReader::new(from), |raw: &RawValue| {
         number += 1;
-        let place = Place::Row(number);
+        let place = RecordLocation::Row(number);
         record(&mut records, place, raw, &ReadRecord::PLAIN)
     });
     finish(records, number, outcome)
 }
 
-fn object(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
+fn object(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let (entries, rest) = object_members(text)?;
     if !rest.trim().is_empty() {
         // Objects that follow each other are lines of records under another name.
@@ -136,7 +139,7 @@ fn holds_objects(raw: &str) -> bool {
 }
 
 /// The keys and values of an element of at most so many bytes.
-type ReadKeys = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, Reason>;
+type ReadKeys = fn(&str, usize, &ReaderKeys) -> Result<Map<String, Raw>, IngestError>;
 
 /// How the records of a list are read.
 struct ReadRecord {
@@ -152,19 +155,28 @@ impl ReadRecord {
     };
 }
 
-fn plain_record(raw: &str, limit: usize, readers: &ReaderKeys) -> Result<Map<String, Raw>, Reason> {
+fn plain_record(
+    raw: &str,
+    limit: usize,
+    readers: &ReaderKeys,
+) -> Result<Map<String, Raw>, IngestError> {
     let mut keys = jsonl::parse_object(raw.as_bytes(), limit)?;
     readers.mark_unread(raw, &mut keys);
     Ok(keys)
 }
 
-fn records(input: &Input<'_>, list: &str) -> Result<Parsed, Reason> {
+fn records(input: &ParserInput<'_>, list: &str) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| {
-        let mut records = Records::new(input);
+        let mut records = RecordCollector::new(input);
         let mut number = 0;
         let outcome = array_elements(list, |raw| {
             number += 1;
-            record(&mut records, Place::Row(number), raw, &ReadRecord::PLAIN)
+            record(
+                &mut records,
+                RecordLocation::Row(number),
+                raw,
+                &ReadRecord::PLAIN,
+            )
         });
         finish(records, number, outcome)
     })
@@ -172,9 +184,12 @@ fn records(input: &Input<'_>, list: &str) -> Result<Parsed, Reason> {
 
 /// The records of every list that an object carries. Those of the main one may have ids of their own; those
 /// beside it are called after their list, so that they cost the others no id.
-fn wrapped_records(input: &Input<'_>, wrapper: &Wrapper<'_>) -> Result<Parsed, Reason> {
+fn wrapped_records(
+    input: &ParserInput<'_>,
+    wrapper: &Wrapper<'_>,
+) -> Result<ParsedFile, IngestError> {
     let mut parsed = two_pass(input, |input| {
-        let mut records = Records::new(input);
+        let mut records = RecordCollector::new(input);
         let mut names = UniqueNames::default();
         for list in &wrapper.lists {
             let table = names.make_unique(&list.name);
@@ -187,18 +202,20 @@ fn wrapped_records(input: &Input<'_>, wrapper: &Wrapper<'_>) -> Result<Parsed, R
     })?;
     if !wrapper.beside.is_empty() {
         let names = wrapper.beside.join("`, `");
-        let reason = Reason::BesideRecords { names };
-        parsed.warnings.push(Warning::new(input.path, None, reason));
+        let reason = IngestError::BesideRecords { names };
+        parsed
+            .warnings
+            .push(IngestWarning::new(input.path, None, reason));
     }
     Ok(parsed)
 }
 
 fn add_list(
-    records: &mut Records<'_>,
+    records: &mut RecordCollector<'_>,
     list: &RecordList<'_>,
     table: &str,
     inherited: &ReaderField,
-) -> Result<(), Reason> {
+) -> Result<(), IngestError> {
     let read = ReadRecord {
         keys: if list.is_geo {
             geo::feature_record
@@ -211,8 +228,8 @@ fn add_list(
     array_elements(list.raw.get(), |raw| {
         row += 1;
         let place = match list.is_main {
-            true => Place::Row(row),
-            false => Place::Table {
+            true => RecordLocation::Row(row),
+            false => RecordLocation::Table {
                 table,
                 row,
                 key: None,
@@ -224,7 +241,12 @@ fn add_list(
 }
 
 /// Adds one element; false when no more fit.
-fn record(records: &mut Records<'_>, place: Place<'_>, raw: &RawValue, read: &ReadRecord) -> bool {
+fn record(
+    records: &mut RecordCollector<'_>,
+    place: RecordLocation<'_>,
+    raw: &RawValue,
+    read: &ReadRecord,
+) -> bool {
     if !records.begin(place) {
         return false;
     }
@@ -235,28 +257,30 @@ fn record(records: &mut Records<'_>, place: Place<'_>, raw: &RawValue, read: &Re
             records.add(place, keys, Some(sha256(raw.get().as_bytes())));
         }
         // Nothing is there, so that nothing is lost.
-        Err(Reason::NotAnObject) if raw.get() == "null" => records.skip(place, Reason::Empty),
+        Err(IngestError::NotAnObject) if raw.get() == "null" => {
+            records.skip(place, IngestError::Empty)
+        }
         Err(reason) => records.skip(place, reason),
     }
     true
 }
 
 fn finish(
-    mut records: Records<'_>,
+    mut records: RecordCollector<'_>,
     number: u64,
-    outcome: Result<(), Reason>,
-) -> Result<Parsed, Reason> {
+    outcome: Result<(), IngestError>,
+) -> Result<ParsedFile, IngestError> {
     if let Err(reason) = outcome {
         if number == 0 {
             return Err(reason);
         }
-        records.skip(Place::Row(number + 1), reason);
+        records.skip(RecordLocation::Row(number + 1), reason);
     }
     records.finish()
 }
 
 /// A feature of GeoJSON that is a file of its own.
-fn one_feature(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
+fn one_feature(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
     let keys = geo::feature_record(text, input.limits.max_line_bytes, &readers)?;
     document_of(input, keys, text_of_fields)
@@ -264,11 +288,15 @@ fn one_feature(input: &Input<'_>, text: &str) -> Result<Parsed, Reason> {
 
 /// An object that is a document of its own: what it says about itself are the fields, and all of it the
 /// text.
-fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<Parsed, Reason> {
+fn one_document(
+    input: &ParserInput<'_>,
+    text: &str,
+    entries: &[JsonMember<'_>],
+) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
     let lines = lines::flatten_to_lines(text, input.limits.max_text_chars, &readers)?;
     if lines.trim().is_empty() {
-        return Err(Reason::Empty);
+        return Err(IngestError::Empty);
     }
     let mut keys = members_within_limit(entries, input.limits.max_line_bytes, &readers);
     readers.mark_unread(text, &mut keys);
@@ -281,10 +309,10 @@ fn one_document(input: &Input<'_>, text: &str, entries: &[Entry<'_>]) -> Result<
 
 /// The document of a file by its keys, with a text for want of one among them.
 fn document_of(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     mut keys: Map<String, Raw>,
-    text: impl FnOnce(&Facts) -> String,
-) -> Result<Parsed, Reason> {
+    text: impl FnOnce(&ExtractedMetadata) -> String,
+) -> Result<ParsedFile, IngestError> {
     let (id, bad_id) = match take_own_id(&mut keys) {
         Ok(id) => (id, None),
         Err(reason) => (None, Some(reason)),
@@ -297,7 +325,7 @@ fn document_of(
 
 /// The entries of an object that together have no more bytes than a record may have.
 fn members_within_limit(
-    entries: &[Entry<'_>],
+    entries: &[JsonMember<'_>],
     limit: usize,
     readers: &ReaderKeys,
 ) -> Map<String, Raw> {

@@ -6,17 +6,17 @@ use std::io::{ErrorKind, Read};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::jsonl::{MAX_NESTING, is_too_nested};
 
 /// One key of an object and its value.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct JsonMember<'a> {
     pub name: String,
     pub raw: &'a RawValue,
 }
 
-impl Entry<'_> {
+impl JsonMember<'_> {
     /// Whether it is called so, in whatever case.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
@@ -27,10 +27,10 @@ impl Entry<'_> {
 pub(crate) const MAX_MEMBERS: usize = 10_000;
 
 /// The first entries of an object, and the text after it.
-pub(crate) fn object_members(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reason> {
+pub(crate) fn object_members(text: &str) -> Result<(Vec<JsonMember<'_>>, &str), IngestError> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_str(text);
-    Entries(&mut found)
+    JsonMembersVisitor(&mut found)
         .deserialize(&mut reader)
         .map_err(|error| bad_json(&error))?;
     let mut rest = reader.into_iter::<IgnoredAny>();
@@ -44,10 +44,10 @@ pub(crate) fn object_members(text: &str) -> Result<(Vec<Entry<'_>>, &str), Reaso
 pub(crate) fn array_elements<'a>(
     text: &'a str,
     each: impl FnMut(&'a RawValue) -> bool,
-) -> Result<(), Reason> {
+) -> Result<(), IngestError> {
     let mut stopped = false;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let list = Elements {
+    let list = JsonElementsVisitor {
         each,
         stopped: &mut stopped,
     };
@@ -63,16 +63,16 @@ pub(crate) fn array_elements<'a>(
 pub(crate) fn stream_array_elements(
     from: impl Read,
     each: impl FnMut(&RawValue) -> bool,
-) -> Result<(), Reason> {
+) -> Result<(), IngestError> {
     let mut stopped = false;
     let mut reader = serde_json::Deserializer::from_reader(from);
-    let list = OwnElements {
+    let list = OwnedJsonElementsVisitor {
         each,
         stopped: &mut stopped,
     };
     let read = list.deserialize(&mut reader).and_then(|()| reader.end());
     match read {
-        Err(error) if error.is_io() => Err(Reason::Unreadable {
+        Err(error) if error.is_io() => Err(IngestError::Unreadable {
             cause: error.io_error_kind().unwrap_or(ErrorKind::Other),
         }),
         Err(error) if !stopped => Err(bad_json(&error)),
@@ -80,19 +80,19 @@ pub(crate) fn stream_array_elements(
     }
 }
 
-pub(super) fn bad_json(error: &serde_json::Error) -> Reason {
+pub(super) fn bad_json(error: &serde_json::Error) -> IngestError {
     if is_too_nested(error) {
-        return Reason::TooNested { limit: MAX_NESTING };
+        return IngestError::TooNested { limit: MAX_NESTING };
     }
-    Reason::BadJson {
+    IngestError::BadJson {
         line: Some(error.line()),
         column: error.column(),
     }
 }
 
-struct Entries<'v, 'de>(&'v mut Vec<Entry<'de>>);
+struct JsonMembersVisitor<'v, 'de>(&'v mut Vec<JsonMember<'de>>);
 
-impl<'de> DeserializeSeed<'de> for Entries<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for JsonMembersVisitor<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -100,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for Entries<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Entries<'_, 'de> {
+impl<'de> Visitor<'de> for JsonMembersVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,19 +112,19 @@ impl<'de> Visitor<'de> for Entries<'_, 'de> {
             let Some((name, raw)) = map.next_entry()? else {
                 return Ok(());
             };
-            self.0.push(Entry { name, raw });
+            self.0.push(JsonMember { name, raw });
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }
 
-struct Elements<'s, F> {
+struct JsonElementsVisitor<'s, F> {
     each: F,
     stopped: &'s mut bool,
 }
 
-impl<'de, F: FnMut(&'de RawValue) -> bool> DeserializeSeed<'de> for Elements<'_, F> {
+impl<'de, F: FnMut(&'de RawValue) -> bool> DeserializeSeed<'de> for JsonElementsVisitor<'_, F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -132,7 +132,7 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> DeserializeSeed<'de> for Elements<'_,
     }
 }
 
-impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<'_, F> {
+impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for JsonElementsVisitor<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,12 +151,12 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<'_, F> {
 }
 
 /// The same where nothing can be borrowed, because what was read is gone.
-struct OwnElements<'s, F> {
+struct OwnedJsonElementsVisitor<'s, F> {
     each: F,
     stopped: &'s mut bool,
 }
 
-impl<'de, F: FnMut(&RawValue) -> bool> DeserializeSeed<'de> for OwnElements<'_, F> {
+impl<'de, F: FnMut(&RawValue) -> bool> DeserializeSeed<'de> for OwnedJsonElementsVisitor<'_, F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
@@ -164,7 +164,7 @@ impl<'de, F: FnMut(&RawValue) -> bool> DeserializeSeed<'de> for OwnElements<'_, 
     }
 }
 
-impl<'de, F: FnMut(&RawValue) -> bool> Visitor<'de> for OwnElements<'_, F> {
+impl<'de, F: FnMut(&RawValue) -> bool> Visitor<'de> for OwnedJsonElementsVisitor<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::walk::{self, Entry};
+use super::walk::{self, JsonMember};
 use super::{geo, holds_objects};
 use crate::clean::{clean_line, truncate_chars};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
@@ -46,13 +46,13 @@ pub(super) struct RecordList<'a> {
 
 /// The lists that an object carries: those beside the only one under a usual name, those under several such
 /// names, or the only one at all where nothing says that the object is itself a document.
-pub(super) fn find<'a>(outer: &[Entry<'a>], readers: &ReaderKeys) -> Option<Wrapper<'a>> {
+pub(super) fn find<'a>(outer: &[JsonMember<'a>], readers: &ReaderKeys) -> Option<Wrapper<'a>> {
     let mut passed = Passed::new(readers);
-    let mut inner: Vec<Entry<'a>>;
+    let mut inner: Vec<JsonMember<'a>>;
     let mut entries = outer;
     for _ in 0..MOST_LEVELS {
         if let Some(lists) = lists_of(entries) {
-            let is_list = |entry: &Entry<'_>| {
+            let is_list = |entry: &JsonMember<'_>| {
                 let is_it = |list: &RecordList<'_>| std::ptr::eq(list.raw, entry.raw);
                 lists.iter().any(is_it)
             };
@@ -76,20 +76,20 @@ pub(super) fn find<'a>(outer: &[Entry<'a>], readers: &ReaderKeys) -> Option<Wrap
     None
 }
 
-fn is_any(names: &[&str], entry: &Entry<'_>) -> bool {
+fn is_any(names: &[&str], entry: &JsonMember<'_>) -> bool {
     names.iter().any(|name| entry.is(name))
 }
 
-fn lists_of<'a>(entries: &[Entry<'a>]) -> Option<Vec<RecordList<'a>>> {
+fn lists_of<'a>(entries: &[JsonMember<'a>]) -> Option<Vec<RecordList<'a>>> {
     let is_collection = geo::is_of_type(entries, "FeatureCollection");
-    let is_geo = |entry: &Entry<'_>| {
+    let is_geo = |entry: &JsonMember<'_>| {
         is_collection && entry.is("features") && entry.raw.get().starts_with('[')
     };
     let lists: Vec<_> = entries
         .iter()
         .filter(|entry| is_geo(entry) || holds_objects(entry.raw.get()))
         .collect();
-    let is_wrapped = |entry: &Entry<'_>| match is_collection {
+    let is_wrapped = |entry: &JsonMember<'_>| match is_collection {
         true => is_geo(entry),
         false => is_any(WRAPPERS, entry),
     };
@@ -100,7 +100,7 @@ fn lists_of<'a>(entries: &[Entry<'a>]) -> Option<Vec<RecordList<'a>>> {
                 || is_any(KEYS.text, entry) && entry.raw.get().starts_with('"')
         })
     };
-    let is_main = |entry: &Entry<'_>| match wrapped {
+    let is_main = |entry: &JsonMember<'_>| match wrapped {
         0 => true,
         1 => is_wrapped(entry),
         _ => false,
@@ -108,7 +108,7 @@ fn lists_of<'a>(entries: &[Entry<'a>]) -> Option<Vec<RecordList<'a>>> {
     if wrapped == 0 && (lists.len() != 1 || is_document()) {
         return None;
     }
-    let list = |entry: &&Entry<'a>| RecordList {
+    let list = |entry: &&JsonMember<'a>| RecordList {
         name: entry.name.clone(),
         raw: entry.raw,
         is_main: is_main(entry),
@@ -134,7 +134,12 @@ impl<'k> Passed<'k> {
         }
     }
 
-    fn see(&mut self, entries: &[Entry<'_>], is_geo: bool, is_read: impl Fn(&Entry<'_>) -> bool) {
+    fn see(
+        &mut self,
+        entries: &[JsonMember<'_>],
+        is_geo: bool,
+        is_read: impl Fn(&JsonMember<'_>) -> bool,
+    ) {
         let is_cut = entries.len() >= walk::MAX_MEMBERS;
         let mut is_misplaced = is_cut && self.keys.is_configured();
         for entry in entries.iter().filter(|entry| !is_read(entry)) {

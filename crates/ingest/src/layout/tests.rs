@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn check(write: impl Fn(&mut Layout), expect: &str) {
-    let mut layout = Layout::default();
+fn check(write: impl Fn(&mut TextLayout), expect: &str) {
+    let mut layout = TextLayout::default();
     write(&mut layout);
     assert_eq!(layout.finish(), expect);
 }
 
-fn row(layout: &mut Layout, cells: &[&str]) {
+fn row(layout: &mut TextLayout, cells: &[&str]) {
     layout.begin_row();
     for cell in cells {
         layout.begin_cell();
@@ -91,7 +91,7 @@ fn short_cells_share_a_line_and_long_ones_do_not() {
 #[test]
 fn rows_inside_rows_end_at_their_bound() {
     let nested = |depth: usize| {
-        let mut layout = Layout::default();
+        let mut layout = TextLayout::default();
         for _ in 0..depth {
             layout.begin_row();
             layout.begin_cell();
@@ -112,7 +112,7 @@ fn rows_inside_rows_end_at_their_bound() {
 #[test]
 fn very_many_cells_stay_apart() {
     let cells = |count: usize| {
-        let mut layout = Layout::default();
+        let mut layout = TextLayout::default();
         row(&mut layout, &vec!["x"; count]);
         layout.finish().lines().count()
     };

@@ -9,42 +9,42 @@ use docent_search::DocId;
 use super::message;
 use crate::clean::clean;
 use crate::entry::truncate_id;
-use crate::error::{Reason, Skipped, Warning};
-use crate::format::{Input, Parsed};
+use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::format::{ParsedFile, ParserInput};
 use crate::record_ids::is_page_id;
-use crate::report::{Problem as _, Reported};
+use crate::report::{BoundedReport, ReportItem as _};
 
 /// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
 const MAX_MESSAGE_ID_BYTES: usize = 250;
 
-pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+pub(super) fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if !input.bytes.starts_with(b"From ") {
-        return Err(Reason::Damaged {
+        return Err(IngestError::Damaged {
             what: "it is no mailbox".into(),
         });
     }
     let mut documents = Vec::new();
-    let mut skipped = Reported::new(input.limits.max_reported);
-    let mut warnings = Reported::new(input.limits.max_reported);
+    let mut skipped = BoundedReport::new(input.limits.max_reported);
+    let mut warnings = BoundedReport::new(input.limits.max_reported);
     let mut taken = HashSet::new();
     for (count, (line, raw)) in messages(input.bytes).enumerate() {
         if count >= input.limits.max_records {
             let limit = input.limits.max_records;
-            let reason = Reason::TooManyRecords { limit };
-            skipped.push(Skipped::new(input.path, Some(line), reason));
+            let reason = IngestError::TooManyRecords { limit };
+            skipped.push(SkippedItem::new(input.path, Some(line), reason));
             break;
         }
         match parse_message(input, line, raw, &mut taken) {
             Ok((document, reasons)) => {
                 documents.push(document);
                 for reason in reasons {
-                    warnings.push(Warning::new(input.path, Some(line), reason));
+                    warnings.push(IngestWarning::new(input.path, Some(line), reason));
                 }
             }
-            Err(reason) => skipped.push(Skipped::new(input.path, Some(line), reason)),
+            Err(reason) => skipped.push(SkippedItem::new(input.path, Some(line), reason)),
         }
     }
-    Ok(Parsed {
+    Ok(ParsedFile {
         documents,
         skipped: skipped.finish(input.path),
         warnings: warnings.finish(input.path),
@@ -53,18 +53,18 @@ pub(super) fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
 }
 
 fn parse_message(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     line: u64,
     raw: &[u8],
     taken: &mut HashSet<String>,
-) -> Result<(crate::reader_field::ParsedDocument, Vec<Reason>), Reason> {
+) -> Result<(crate::reader_field::ParsedDocument, Vec<IngestError>), IngestError> {
     // The empty line above the next separator belongs to the separator.
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     let raw = unescape_from_lines(raw.strip_suffix(b"\r").unwrap_or(raw));
     let own =
         message::message_id(&raw).filter(|id| is_usable_message_id(id) && taken.insert(id.clone()));
     let id = own.unwrap_or_else(|| truncate_id(format!("{}#L{line}", input.id)));
-    let id = DocId::parse(&id).map_err(|error| Reason::BadId {
+    let id = DocId::parse(&id).map_err(|error| IngestError::BadId {
         why: error.to_string(),
     })?;
     message::document(input, id, &raw)
@@ -144,22 +144,22 @@ fn unescape_from_lines(raw: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::Around;
+    use crate::elsewhere::FolderContext;
     use crate::limits::Limits;
-    use crate::options::Options;
+    use crate::options::IngestOptions;
 
     const LINE: &str = "From a@b.example Tue Mar 12 10:30:00 2024";
 
     fn read(text: &str, limits: &Limits) -> Vec<String> {
-        let input = Input {
+        let input = ParserInput {
             id: "m.mbox",
             path: "m.mbox",
             stem: "m",
             bytes: text.as_bytes(),
             sha256: "",
             limits,
-            options: &Options::NONE,
-            folder_context: &Around::NONE,
+            options: &IngestOptions::NONE,
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: crate::record_ids::IdPass::Own,
         };

@@ -6,13 +6,13 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line};
 use crate::digest::sha256;
-use crate::error::Reason;
-use crate::fields::{Keys, extract_metadata};
-use crate::format::Input;
+use crate::error::IngestError;
+use crate::fields::{KeyMapping, extract_metadata};
+use crate::format::ParserInput;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::title_from_name;
 
-const KEYS: Keys = Keys {
+const KEYS: KeyMapping = KeyMapping {
     title: &["subject"],
     text: &[],
     url: &[],
@@ -25,21 +25,23 @@ const LINES_PER_PART: usize = 100;
 const MAX_PART_HEADER_BYTES: usize = 64 * 1024;
 
 pub(super) fn document(
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     id: DocId,
     raw: &[u8],
-) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
+) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
     count_parts(raw, input.limits.max_mail_parts)?;
-    let message = MessageParser::default().parse(raw).ok_or(Reason::Empty)?;
+    let message = MessageParser::default()
+        .parse(raw)
+        .ok_or(IngestError::Empty)?;
     let text = text(&message);
     let limit = input.limits.max_text_chars;
     if text.chars().nth(limit).is_some() {
-        return Err(Reason::TextTooLong { limit });
+        return Err(IngestError::TextTooLong { limit });
     }
     let text = clean(&text);
     let facts = extract_metadata(header_fields(&message), &KEYS, input);
     if text.trim().is_empty() && facts.title.is_none() && facts.fields.is_empty() {
-        return Err(Reason::Empty);
+        return Err(IngestError::Empty);
     }
     let title = facts.title.unwrap_or_else(|| {
         if text.trim().is_empty() {
@@ -72,7 +74,7 @@ pub(super) fn message_id(raw: &[u8]) -> Option<String> {
 /// Refuses a message of too many parts before they are taken apart. Nesting takes a line for each level, so
 /// that it is bounded too; and what is said about one part is short, because the parser's time for it grows
 /// with the square.
-fn count_parts(raw: &[u8], limit: usize) -> Result<(), Reason> {
+fn count_parts(raw: &[u8], limit: usize) -> Result<(), IngestError> {
     let (mut types, mut lines) = (0_usize, 0_usize);
     // Bytes of the header that describes a part, while the lines belong to one.
     let mut header: Option<usize> = None;
@@ -97,8 +99,8 @@ fn count_parts(raw: &[u8], limit: usize) -> Result<(), Reason> {
     Ok(())
 }
 
-fn too_many_parts(limit: usize) -> Reason {
-    Reason::TooMuchInside {
+fn too_many_parts(limit: usize) -> IngestError {
+    IngestError::TooMuchInside {
         limit: limit as u64,
     }
 }
@@ -207,20 +209,20 @@ fn list(values: impl Iterator<Item = String>) -> Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::Around;
+    use crate::elsewhere::FolderContext;
     use crate::limits::Limits;
-    use crate::options::Options;
+    use crate::options::IngestOptions;
 
-    fn read(raw: &str, limits: &Limits) -> Result<(ParsedDocument, Vec<Reason>), Reason> {
-        let input = Input {
+    fn read(raw: &str, limits: &Limits) -> Result<(ParsedDocument, Vec<IngestError>), IngestError> {
+        let input = ParserInput {
             id: "m.eml",
             path: "m.eml",
             stem: "harbour_notice",
             bytes: raw.as_bytes(),
             sha256: "",
             limits,
-            options: &Options::NONE,
-            folder_context: &Around::NONE,
+            options: &IngestOptions::NONE,
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: crate::record_ids::IdPass::Own,
         };
@@ -262,7 +264,7 @@ mod tests {
         check("From: a@b.example\n\n", "Harbour notice", "");
         assert_eq!(
             read("\n\n", &Limits::default()).map(drop),
-            Err(Reason::Empty)
+            Err(IngestError::Empty)
         );
     }
 
@@ -286,7 +288,7 @@ mod tests {
             )
         };
         assert!(read(&parts(2), &limits).is_ok());
-        let over = Err(Reason::TooMuchInside { limit: 3 });
+        let over = Err(IngestError::TooMuchInside { limit: 3 });
         assert_eq!(read(&parts(3), &limits).map(drop), over);
         let lines = |count: usize| {
             format!(
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(read(&lines(301), &limits).map(drop), over);
         assert!(read("Subject: S\n\n1234567890", &limits).is_ok());
         let long = read("Subject: S\n\n12345678901", &limits).map(drop);
-        assert_eq!(long, Err(Reason::TextTooLong { limit: 10 }));
+        assert_eq!(long, Err(IngestError::TextTooLong { limit: 10 }));
     }
 
     #[test]
@@ -335,6 +337,6 @@ mod tests {
             },
         )
         .map(drop);
-        assert_eq!(refused, Err(Reason::TooMuchInside { limit: 999 }));
+        assert_eq!(refused, Err(IngestError::TooMuchInside { limit: 999 }));
     }
 }

@@ -6,7 +6,7 @@ use std::io::{Cursor, Read as _};
 use zip::read::{Config, ZipFileEntry, ZipReadOptions};
 use zip::unstable::read::ZipIterable;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::html;
 use crate::limits::Limits;
 
@@ -20,7 +20,7 @@ const MAX_RATIO: u64 = 200;
 /// What a part may unpack to whatever its ratio is.
 const FREE_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(crate) struct Parts<'a> {
+pub(crate) struct PackageParts<'a> {
     reader: Cursor<&'a [u8]>,
     entries: BTreeMap<String, ZipFileEntry<'static>>,
     /// The names in lower case: office programs tell parts apart without the case of letters.
@@ -30,15 +30,15 @@ pub(crate) struct Parts<'a> {
     limit: u64,
 }
 
-impl<'a> Parts<'a> {
-    pub(crate) fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, Reason> {
+impl<'a> PackageParts<'a> {
+    pub(crate) fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, IngestError> {
         let reader = Cursor::new(bytes);
         let mut zip = ZipIterable::try_new(reader.clone(), Config::default()).map_err(damaged)?;
         let mut entries = BTreeMap::new();
         let mut folded = BTreeMap::new();
         for (index, entry) in zip.files().map_err(damaged)?.enumerate() {
             if index >= limits.max_members {
-                return Err(Reason::TooMuchInside {
+                return Err(IngestError::TooMuchInside {
                     limit: limits.max_members as u64,
                 });
             }
@@ -77,19 +77,19 @@ impl<'a> Parts<'a> {
     }
 
     /// Unpacks a part, once. There may be none of this name, or it may have been unpacked before.
-    pub(crate) fn bytes(&mut self, name: &str) -> Result<Option<Vec<u8>>, Reason> {
+    pub(crate) fn bytes(&mut self, name: &str) -> Result<Option<Vec<u8>>, IngestError> {
         let name = self.known(name).to_owned();
         let Some(entry) = self.entries.remove(&name) else {
             return Ok(None);
         };
         if entry.encrypted() {
-            return Err(Reason::Encrypted);
+            return Err(IngestError::Encrypted);
         }
         let by_ratio = entry.compressed_size().saturating_mul(MAX_RATIO);
         let most = by_ratio.max(FREE_BYTES).min(self.left);
         let claimed = entry.size();
         if claimed > most {
-            return Err(Reason::TooMuchInside { limit: self.limit });
+            return Err(IngestError::TooMuchInside { limit: self.limit });
         }
         // Room for what it claims and the one byte more that shows a lie: a vector that grows by itself takes
         // twice the memory, and whether that is there depends on what the child has read before.
@@ -97,13 +97,13 @@ impl<'a> Parts<'a> {
         let room = usize::try_from(claimed.saturating_add(1)).unwrap_or(usize::MAX);
         bytes
             .try_reserve_exact(room)
-            .map_err(|_| Reason::out_of_memory())?;
+            .map_err(|_| IngestError::out_of_memory())?;
         let part = entry.with_reader(&mut self.reader, ZipReadOptions::new());
         let part = part.map_err(damaged)?;
         let read = part.take(room as u64).read_to_end(&mut bytes);
         let size = bytes.len() as u64;
         if read.is_err() || size > claimed {
-            return Err(Reason::Damaged {
+            return Err(IngestError::Damaged {
                 what: "a part of it cannot be unpacked".into(),
             });
         }
@@ -112,7 +112,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Unpacks a part that is text, in any encoding that XML allows.
-    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, Reason> {
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, IngestError> {
         let Some(bytes) = self.bytes(name)? else {
             return Ok(None);
         };
@@ -126,8 +126,8 @@ impl<'a> Parts<'a> {
     }
 
     /// Unpacks a part that must be there.
-    pub(crate) fn required_text(&mut self, name: &str) -> Result<String, Reason> {
-        self.text(name)?.ok_or(Reason::Damaged {
+    pub(crate) fn required_text(&mut self, name: &str) -> Result<String, IngestError> {
+        self.text(name)?.ok_or(IngestError::Damaged {
             what: "a part of it is missing".into(),
         })
     }
@@ -137,12 +137,12 @@ impl<'a> Parts<'a> {
     clippy::needless_pass_by_value,
     reason = "it is the argument of `map_err`"
 )]
-fn damaged(error: zip::result::ZipError) -> Reason {
+fn damaged(error: zip::result::ZipError) -> IngestError {
     match error {
-        zip::result::ZipError::UnsupportedArchive(_) => Reason::Damaged {
+        zip::result::ZipError::UnsupportedArchive(_) => IngestError::Damaged {
             what: "a part of it is packed in an unknown way".into(),
         },
-        _ => Reason::Damaged {
+        _ => IngestError::Damaged {
             what: "it is not a whole zip file".into(),
         },
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn names(bytes: &[u8]) -> Vec<String> {
-        let parts = Parts::open(bytes, &Limits::default()).unwrap();
+        let parts = PackageParts::open(bytes, &Limits::default()).unwrap();
         parts.entries.into_keys().collect()
     }
 
@@ -231,10 +231,10 @@ mod tests {
             max_members: 2,
             ..Limits::default()
         };
-        let open = |parts: &[(&str, &[u8])]| Parts::open(&zipped(parts), &limits).map(drop);
+        let open = |parts: &[(&str, &[u8])]| PackageParts::open(&zipped(parts), &limits).map(drop);
         assert_eq!(open(&[("a", b""), ("b", b"")]), Ok(()));
         let over = open(&[("a", b""), ("b", b""), ("c", b"")]);
-        assert_eq!(over, Err(Reason::TooMuchInside { limit: 2 }));
+        assert_eq!(over, Err(IngestError::TooMuchInside { limit: 2 }));
     }
 
     #[test]
@@ -244,9 +244,12 @@ mod tests {
             ..Limits::default()
         };
         let bytes = zipped(&[("a", b"xxx"), ("b", b"xx"), ("c", b"xxx")]);
-        let mut parts = Parts::open(&bytes, &limits).unwrap();
+        let mut parts = PackageParts::open(&bytes, &limits).unwrap();
         assert_eq!(parts.bytes("a"), Ok(Some(b"xxx".to_vec())));
-        assert_eq!(parts.bytes("c"), Err(Reason::TooMuchInside { limit: 5 }));
+        assert_eq!(
+            parts.bytes("c"),
+            Err(IngestError::TooMuchInside { limit: 5 })
+        );
         assert_eq!(parts.text("b"), Ok(Some("xx".to_owned())));
         assert_eq!(parts.text("b"), Ok(None));
     }
@@ -255,7 +258,7 @@ mod tests {
     fn a_bomb_ends_at_its_ratio() {
         let large = |size: usize| {
             let bytes = zipped(&[("a", &vec![0; size])]);
-            let mut parts = Parts::open(&bytes, &Limits::default()).unwrap();
+            let mut parts = PackageParts::open(&bytes, &Limits::default()).unwrap();
             parts.bytes("a").map(|bytes| bytes.map(|bytes| bytes.len()))
         };
         let free = FREE_BYTES as usize;
@@ -273,7 +276,7 @@ mod tests {
             b"some text that is long enough to be packed, packed, packed",
         )]);
         for cut in [4, bytes.len() / 2, bytes.len() - 1] {
-            let open = Parts::open(&bytes[..cut], &Limits::default()).map(drop);
+            let open = PackageParts::open(&bytes[..cut], &Limits::default()).map(drop);
             assert_eq!(
                 open.map_err(|reason| reason.code()),
                 Err("damaged"),
@@ -282,7 +285,7 @@ mod tests {
         }
         let mut broken = bytes;
         broken[40] ^= 0x55;
-        let mut parts = Parts::open(&broken, &Limits::default()).unwrap();
+        let mut parts = PackageParts::open(&broken, &Limits::default()).unwrap();
         assert_eq!(
             parts.bytes("a").map_err(|reason| reason.code()),
             Err("damaged")

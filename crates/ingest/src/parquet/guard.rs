@@ -8,8 +8,8 @@ use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::damaged;
-use super::thrift::{Compact, STRUCT};
-use crate::error::Reason;
+use super::thrift::{STRUCT, ThriftCompactReader};
+use crate::error::IngestError;
 use crate::limits::Limits;
 
 /// Groups inside groups of a schema.
@@ -20,17 +20,17 @@ const PAGE_BYTES: u64 = 64;
 
 /// Reads the footer as far as the schema goes: a reader that follows it level by level must not be led
 /// deeper than its stack.
-pub(super) fn check_schema(bytes: &[u8], limits: &Limits) -> Result<(), Reason> {
+pub(super) fn check_schema(bytes: &[u8], limits: &Limits) -> Result<(), IngestError> {
     let footer = footer(bytes).ok_or_else(|| damaged("footer"))?;
     let depth_and_count = schema(footer).ok_or_else(|| damaged("footer"))?;
     let (depth, count) = depth_and_count;
     if depth > MOST_LEVELS {
-        return Err(Reason::TooNested { limit: MOST_LEVELS });
+        return Err(IngestError::TooNested { limit: MOST_LEVELS });
     }
     // Every group is an element of the schema too, and no honest column lies in many of its own.
     let limit = limits.max_columns;
     if count > (limit as u64).saturating_mul(4).saturating_add(1) {
-        return Err(Reason::TooManyColumns { limit });
+        return Err(IngestError::TooManyColumns { limit });
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ fn footer(bytes: &[u8]) -> Option<&[u8]> {
 /// The depth of the schema and how many elements it has.
 fn schema(footer: &[u8]) -> Option<(usize, u64)> {
     const SCHEMA: i64 = 2;
-    let mut compact = Compact::new(footer);
+    let mut compact = ThriftCompactReader::new(footer);
     let mut before = 0;
     while let Some((number, kind)) = compact.field(before)? {
         before = number;
@@ -83,7 +83,7 @@ fn schema(footer: &[u8]) -> Option<(usize, u64)> {
 }
 
 /// The number of children of one element of the schema.
-fn children(compact: &mut Compact<'_>) -> Option<i64> {
+fn children(compact: &mut ThriftCompactReader<'_>) -> Option<i64> {
     const CHILDREN: i64 = 5;
     let (mut before, mut children) = (0, 0);
     while let Some((number, kind)) = compact.field(before)? {
@@ -103,7 +103,7 @@ pub(super) fn check_pages(
     bytes: &[u8],
     metadata: &ParquetMetaData,
     limits: &Limits,
-) -> Result<(), Reason> {
+) -> Result<(), IngestError> {
     let limit = limits.max_unpacked_bytes;
     let mut left = limit;
     let mut rows = 0_u64;
@@ -120,7 +120,7 @@ pub(super) fn check_pages(
                 rest.get(..usize::try_from(length).ok()?)
             });
             let chunk = chunk.ok_or_else(|| damaged("footer"))?;
-            let chunk = Chunk {
+            let chunk = ParquetColumnChunk {
                 pages: chunk,
                 codec: column.compression(),
                 repeats: column.column_descr().max_rep_level() > 0,
@@ -128,14 +128,14 @@ pub(super) fn check_pages(
             left = chunk
                 .unpacked(left)
                 .ok_or_else(|| damaged("page header"))?
-                .ok_or(Reason::TooMuchInside { limit })?;
+                .ok_or(IngestError::TooMuchInside { limit })?;
         }
     }
     Ok(())
 }
 
 /// The pages of one column in one group of rows.
-pub(super) struct Chunk<'a> {
+pub(super) struct ParquetColumnChunk<'a> {
     pub pages: &'a [u8],
     pub codec: Compression,
     /// Whether a row may have many values, which a page can claim by the thousand million in a few bytes.
@@ -145,14 +145,14 @@ pub(super) struct Chunk<'a> {
 /// What a value of a list takes in memory while its row is put together.
 const VALUE_BYTES: u64 = 32;
 
-impl Chunk<'_> {
+impl ParquetColumnChunk<'_> {
     /// What of `left` the pages leave over: nothing inside when it is not enough, nothing at all when they
     /// cannot be read.
     pub(super) fn unpacked(&self, mut left: u64) -> Option<Option<u64>> {
         let mut rest = self.pages;
         while !rest.is_empty() {
-            let mut compact = Compact::new(rest);
-            let page = Page::read(&mut compact)?;
+            let mut compact = ThriftCompactReader::new(rest);
+            let page = ParquetPageHeader::read(&mut compact)?;
             let from = rest.len() - compact.remaining();
             let content = rest.get(from..from.checked_add(page.compressed)?)?;
             // A dictionary has no more values than bits.
@@ -192,7 +192,7 @@ fn unpacked(content: &[u8], codec: Compression, left: u64) -> u64 {
     }
 }
 
-struct Page {
+struct ParquetPageHeader {
     unpacked: u64,
     compressed: usize,
     /// Values of a page of data.
@@ -200,8 +200,8 @@ struct Page {
     dictionary_values: u64,
 }
 
-impl Page {
-    fn read(compact: &mut Compact<'_>) -> Option<Self> {
+impl ParquetPageHeader {
+    fn read(compact: &mut ThriftCompactReader<'_>) -> Option<Self> {
         const UNPACKED: i64 = 2;
         const COMPRESSED: i64 = 3;
         const DATA: i64 = 5;
@@ -229,7 +229,7 @@ impl Page {
 }
 
 /// The first field of a struct, which is a number.
-fn first_number(compact: &mut Compact<'_>) -> Option<u64> {
+fn first_number(compact: &mut ThriftCompactReader<'_>) -> Option<u64> {
     let (mut before, mut found) = (0, 0);
     while let Some((number, kind)) = compact.field(before)? {
         before = number;

@@ -15,31 +15,31 @@ use parquet::schema::types::Type;
 use serde_json::{Map, Value as Raw};
 
 use crate::columns::put_date_and_time;
-use crate::dates::{self, Moment, date_from_epoch_days, from_epoch_millis};
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use crate::dates::{self, DateAndTime, date_from_epoch_days, from_epoch_millis};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::{self, ReaderKeys};
 use crate::record_ids::two_pass;
-use crate::records::{Place, Records};
+use crate::records::{RecordCollector, RecordLocation};
 use crate::sheet::as_number;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "parquet",
     extensions: &[],
     has_signature: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
     parse,
 };
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if input.bytes.starts_with(b"PARE") {
-        return Err(Reason::Encrypted);
+        return Err(IngestError::Encrypted);
     }
     guard::check_schema(input.bytes, input.limits)?;
     two_pass(input, parse_rows)
 }
 
-fn parse_rows(input: &Input<'_>) -> Result<Parsed, Reason> {
-    let mut records = Records::new(input);
+fn parse_rows(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
+    let mut records = RecordCollector::new(input);
     // The reader trusts what pages say about themselves. Where that makes it panic, what was read before
     // is whole.
     let read = catch_unwind(AssertUnwindSafe(|| read(input, &mut records)));
@@ -56,20 +56,20 @@ fn parse_rows(input: &Input<'_>) -> Result<Parsed, Reason> {
     }
 }
 
-fn damaged(what: &str) -> Reason {
-    Reason::Damaged {
+fn damaged(what: &str) -> IngestError {
+    IngestError::Damaged {
         what: format!("the {what} cannot be read").into(),
     }
 }
 
-fn read(input: &Input<'_>, records: &mut Records<'_>) -> Result<(), Reason> {
+fn read(input: &ParserInput<'_>, records: &mut RecordCollector<'_>) -> Result<(), IngestError> {
     let bytes = Bytes::copy_from_slice(input.bytes);
     let reader = SerializedFileReader::new(bytes).map_err(|_| damaged("footer"))?;
     guard::check_pages(input.bytes, reader.metadata(), input.limits)?;
     let nanos = nanosecond_columns(reader.metadata().file_metadata().schema());
     let rows = RowIter::from_file(None, &reader).map_err(|_| damaged("schema"))?;
     for (number, row) in (1..).zip(rows) {
-        let place = Place::Row(number);
+        let place = RecordLocation::Row(number);
         if !records.begin(place) {
             break;
         }
@@ -96,14 +96,14 @@ fn nanosecond_columns(schema: &Type) -> Vec<String> {
 fn keys(
     row: Row,
     nanos: &[String],
-    input: &Input<'_>,
+    input: &ParserInput<'_>,
     readers: &ReaderKeys,
-) -> Result<Map<String, Raw>, Reason> {
+) -> Result<Map<String, Raw>, IngestError> {
     let mut keys = Map::new();
-    let mut left = Left {
+    let mut left = RowByteBudget {
         bytes: input.limits.max_line_bytes,
     };
-    let too_long = || Reason::LineTooLong {
+    let too_long = || IngestError::LineTooLong {
         limit: input.limits.max_line_bytes,
     };
     for (name, field) in row.into_columns() {
@@ -132,21 +132,21 @@ fn keys(
 }
 
 /// Bytes that a row may still have.
-struct Left {
+struct RowByteBudget {
     bytes: usize,
 }
 
-impl Left {
+impl RowByteBudget {
     fn take(&mut self, bytes: usize) -> Option<()> {
         self.bytes = self.bytes.checked_sub(bytes)?;
         Some(())
     }
 }
 
-fn moment(field: &Field) -> Option<Moment> {
+fn moment(field: &Field) -> Option<DateAndTime> {
     match field {
         Field::Date(days) => {
-            date_from_epoch_days(i64::from(*days)).map(|day| Moment { day, time: None })
+            date_from_epoch_days(i64::from(*days)).map(|day| DateAndTime { day, time: None })
         }
         Field::TimestampMillis(millis) => from_epoch_millis(*millis),
         Field::TimestampMicros(micros) => from_epoch_millis(micros.div_euclid(1_000)),
@@ -156,7 +156,7 @@ fn moment(field: &Field) -> Option<Moment> {
 
 /// A value as JSON; nothing when the row grows too long. It calls itself once per level of the schema,
 /// whose levels are bounded.
-fn value(field: Field, left: &mut Left) -> Option<Raw> {
+fn value(field: Field, left: &mut RowByteBudget) -> Option<Raw> {
     left.take(size_of::<u64>())?;
     if let Some(moment) = moment(&field) {
         let parts = [Some(moment.day), moment.time];

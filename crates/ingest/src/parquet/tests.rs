@@ -179,7 +179,7 @@ fn what_pages_hold_is_bounded() {
         assert!(least > 500, "{codec:?}");
         assert_eq!(
             fits(least - 1),
-            Err(Reason::TooMuchInside { limit: least - 1 }),
+            Err(IngestError::TooMuchInside { limit: least - 1 }),
             "{codec:?}"
         );
     }
@@ -205,7 +205,7 @@ fn a_page_that_lies_about_its_size_is_counted() {
     chunk.extend([left as u8, 0]);
     chunk.extend(gzip);
     let codec = Compression::GZIP(GzipLevel::default());
-    let chunk = guard::Chunk {
+    let chunk = guard::ParquetColumnChunk {
         pages: &chunk,
         codec,
         repeats: false,
@@ -218,7 +218,7 @@ fn a_page_that_lies_about_its_size_is_counted() {
 fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
     // An empty page of data whose own header claims a thousand values, and a dictionary alike.
     let pages = [0x15, 0, 0x15, 0, 0x15, 0, 0x2C, 0x15, 0xD0, 0x0F, 0, 0];
-    let chunk = |repeats| guard::Chunk {
+    let chunk = |repeats| guard::ParquetColumnChunk {
         pages: &pages,
         codec: Compression::UNCOMPRESSED,
         repeats,
@@ -227,7 +227,7 @@ fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
     assert_eq!(chunk(true).unpacked(64 + 32_000), Some(Some(0)));
     assert_eq!(chunk(true).unpacked(64 + 31_999), Some(None));
     let dictionary = [0x15, 4, 0x15, 0, 0x15, 0, 0x4C, 0x15, 0xD0, 0x0F, 0, 0];
-    let chunk = guard::Chunk {
+    let chunk = guard::ParquetColumnChunk {
         pages: &dictionary,
         ..chunk(false)
     };
@@ -261,7 +261,7 @@ fn nested(levels: usize) -> Vec<u8> {
 fn deep_schemas_are_refused_before_they_are_followed() {
     let check = |levels: usize| guard::check_schema(&nested(levels), &Limits::default());
     assert_eq!(check(32), Ok(()));
-    assert_eq!(check(33), Err(Reason::TooNested { limit: 32 }));
+    assert_eq!(check(33), Err(IngestError::TooNested { limit: 32 }));
     assert_eq!(show(&nested(1_000_000), &Limits::default()), ["too-nested"]);
 }
 

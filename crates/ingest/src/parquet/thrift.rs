@@ -2,7 +2,7 @@
 //! reader believes it. Nothing is kept but numbers.
 
 /// A place in compact Thrift.
-pub(super) struct Compact<'a> {
+pub(super) struct ThriftCompactReader<'a> {
     rest: &'a [u8],
 }
 
@@ -19,7 +19,7 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 pub(super) const STRUCT: u8 = 12;
 
-impl<'a> Compact<'a> {
+impl<'a> ThriftCompactReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }

@@ -7,7 +7,7 @@ use hayro_interpret::hayro_syntax::object::{Dict, Name, ObjectIdentifier, Stream
 use hayro_interpret::hayro_syntax::page::Page;
 use memchr::memmem;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 /// The most drawings of one page, counted as often as they are drawn.
 pub(super) const MAX_DRAWN: u64 = 1_000_000;
@@ -23,20 +23,20 @@ const MAX_NAME_BYTES: usize = 128;
 
 /// How often each drawing draws others, with those that they draw.
 #[derive(Default)]
-pub(super) struct Forms {
+pub(super) struct FormDrawCounter {
     known: HashMap<ObjectIdentifier, u64>,
 }
 
-impl Forms {
+impl FormDrawCounter {
     /// Refuses a page that draws too much.
-    pub(super) fn check(&mut self, page: &Page<'_>) -> Result<(), Reason> {
+    pub(super) fn check(&mut self, page: &Page<'_>) -> Result<(), IngestError> {
         let names = &page.resources().x_objects;
         if names.is_empty() {
             return Ok(());
         }
         let content = page.page_stream().unwrap_or_default();
         if self.count_draws(content, names, MAX_DEPTH) > MAX_DRAWN {
-            return Err(Reason::TooMuchInside { limit: MAX_DRAWN });
+            return Err(IngestError::TooMuchInside { limit: MAX_DRAWN });
         }
         Ok(())
     }

@@ -10,20 +10,20 @@ use hayro_interpret::{
     InterpreterCache, InterpreterSettings, SoftMask, interpret_page,
 };
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 use super::codes;
-use super::forms::Forms;
+use super::forms::FormDrawCounter;
 use super::order::in_reading_order;
-use super::segment::{Glyph, Segment, Segments};
+use super::segment::{PositionedGlyph, TextSegment, TextSegmentBuilder};
 
 /// The most letters of one page; a page of a telephone directory has ten thousand.
 const MAX_GLYPHS: usize = 500_000;
 
 /// Reads every page into segments of lines, in reading order.
-pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<Segment>>, Reason> {
+pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<TextSegment>>, IngestError> {
     let cache = InterpreterCache::new();
-    let mut forms = Forms::default();
+    let mut forms = FormDrawCounter::default();
     let mut left = max_chars;
     let mut pages = Vec::new();
     for sheet in pdf.pages().iter() {
@@ -33,22 +33,22 @@ pub(super) fn read(pdf: &Pdf, max_chars: usize) -> Result<Vec<Vec<Segment>>, Rea
             let used = segment.text.chars().count();
             left = left
                 .checked_sub(used)
-                .ok_or(Reason::TextTooLong { limit: max_chars })?;
+                .ok_or(IngestError::TextTooLong { limit: max_chars })?;
         }
         pages.push(segments);
     }
     Ok(pages)
 }
 
-fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Vec<Segment> {
+fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Vec<TextSegment> {
     let transform = Affine::new(sheet.initial_transform(true).as_coeffs());
     let (width, height) = sheet.render_dimensions();
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let settings = InterpreterSettings::default();
     let mut context = Context::new(transform, bounds, cache, pdf.xref(), settings);
-    let mut seen = Seen {
+    let mut seen = GlyphCollector {
         encoding: codes::encoding(sheet.resources()),
-        ..Seen::default()
+        ..GlyphCollector::default()
     };
     interpret_page(sheet, &mut context, &mut seen);
     // A scanned page has its recognised text under the picture, where nobody sees it. Without a
@@ -62,9 +62,9 @@ fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Ve
 
 /// What a page shows.
 #[derive(Default)]
-struct Seen {
-    visible: Segments,
-    invisible: Segments,
+struct GlyphCollector {
+    visible: TextSegmentBuilder,
+    invisible: TextSegmentBuilder,
     has_picture: bool,
     encoding: Option<&'static Encoding>,
     count: usize,
@@ -72,9 +72,9 @@ struct Seen {
     last: Option<(String, f64, f64)>,
 }
 
-impl Seen {
+impl GlyphCollector {
     /// The same words on the same place again are how some programs write in bold type.
-    fn is_repeated(&mut self, glyphs: &[Glyph]) -> bool {
+    fn is_repeated(&mut self, glyphs: &[PositionedGlyph]) -> bool {
         let text: String = glyphs.iter().map(|glyph| glyph.text.as_str()).collect();
         let Some(first) = glyphs.first() else {
             return false;
@@ -90,7 +90,7 @@ impl Seen {
     }
 }
 
-impl Device<'_> for Seen {
+impl Device<'_> for GlyphCollector {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, mode: &DrawMode) {
         self.count = self.count.saturating_add(run.glyphs().len());
         if self.count > MAX_GLYPHS {
@@ -152,7 +152,7 @@ fn place_glyph(
     advance: f64,
     transform: Affine,
     is_vertical: bool,
-) -> Option<Glyph> {
+) -> Option<PositionedGlyph> {
     let origin = transform * Point::ZERO;
     let along = transform * Point::new(1_000.0, 0.0) - origin;
     let up = transform * Point::new(0.0, 1_000.0) - origin;
@@ -169,7 +169,7 @@ fn place_glyph(
         _ => (-origin.y, origin.x),
     };
     let width = along.hypot() * if is_vertical { 1.0 } else { advance / 1_000.0 };
-    Some(Glyph {
+    Some(PositionedGlyph {
         text: letters,
         start,
         end: start + width,

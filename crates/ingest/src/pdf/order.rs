@@ -2,7 +2,7 @@
 //! programs draw in reading order, columns and tables included; where one did not, the page is cut along
 //! its gaps.
 
-use super::segment::Segment;
+use super::segment::TextSegment;
 
 /// How often cuts may follow each other.
 const MAX_XY_CUTS: usize = 24;
@@ -12,9 +12,9 @@ const MAX_XY_CUTS: usize = 24;
 const FREE_STEPS: usize = 4;
 const STEPS: usize = 10;
 
-pub(super) fn in_reading_order(segments: Vec<Segment>) -> Vec<Segment> {
+pub(super) fn in_reading_order(segments: Vec<TextSegment>) -> Vec<TextSegment> {
     // Lines that are turned against most of the page come after it.
-    let mut by_turn: [Vec<Segment>; 4] = Default::default();
+    let mut by_turn: [Vec<TextSegment>; 4] = Default::default();
     for segment in segments {
         if let Some(same) = by_turn.get_mut(usize::from(segment.turn)) {
             same.push(segment);
@@ -24,7 +24,7 @@ pub(super) fn in_reading_order(segments: Vec<Segment>) -> Vec<Segment> {
     by_turn.into_iter().flat_map(order_segments).collect()
 }
 
-fn order_segments(segments: Vec<Segment>) -> Vec<Segment> {
+fn order_segments(segments: Vec<TextSegment>) -> Vec<TextSegment> {
     let steps_back = segments
         .windows(2)
         .filter(|pair| matches!(pair, [one, next] if is_step_back(one, next)))
@@ -38,7 +38,7 @@ fn order_segments(segments: Vec<Segment>) -> Vec<Segment> {
 }
 
 /// Whether the next segment stands above, and not at the top of a column to the right.
-fn is_step_back(one: &Segment, next: &Segment) -> bool {
+fn is_step_back(one: &TextSegment, next: &TextSegment) -> bool {
     let above = next.base < one.base - one.size * 0.5;
     let before = (next.base - one.base).abs() <= one.size * 0.5 && next.end < one.start;
     (above && next.start < one.end) || before
@@ -46,16 +46,16 @@ fn is_step_back(one: &Segment, next: &Segment) -> bool {
 
 /// Cuts a page into columns, else into what stands above and below the widest gap. Calls itself once per
 /// cut, and the cuts are bounded.
-fn xy_cut(mut segments: Vec<Segment>, out: &mut Vec<Segment>, left: usize) {
+fn xy_cut(mut segments: Vec<TextSegment>, out: &mut Vec<TextSegment>, left: usize) {
     let size = segments.iter().map(|one| one.size).sum::<f64>() / segments.len().max(1) as f64;
     if left > 0 && segments.len() > 2 {
-        let across = |one: &Segment| (one.start, one.end);
+        let across = |one: &TextSegment| (one.start, one.end);
         if let Some(at) = widest_gap(&segments, across, size) {
             let (first, second) = segments.into_iter().partition(|one| one.end <= at);
             xy_cut(first, out, left - 1);
             return xy_cut(second, out, left - 1);
         }
-        let down = |one: &Segment| (one.base - one.size * 0.8, one.base + one.size * 0.2);
+        let down = |one: &TextSegment| (one.base - one.size * 0.8, one.base + one.size * 0.2);
         if let Some(at) = widest_gap(&segments, down, size * 0.6) {
             let (first, second) = segments.into_iter().partition(|one| one.base <= at);
             xy_cut(first, out, left - 1);
@@ -64,7 +64,7 @@ fn xy_cut(mut segments: Vec<Segment>, out: &mut Vec<Segment>, left: usize) {
     }
     segments.sort_by(|one, other| one.base.total_cmp(&other.base));
     // Letters of one line do not always stand at exactly the same height.
-    let mut lines: Vec<Vec<Segment>> = Vec::new();
+    let mut lines: Vec<Vec<TextSegment>> = Vec::new();
     for segment in segments {
         match lines.last_mut() {
             Some(line)
@@ -85,8 +85,8 @@ fn xy_cut(mut segments: Vec<Segment>, out: &mut Vec<Segment>, left: usize) {
 
 /// The middle of the widest gap that is at least `least` wide and that no segment stands in.
 fn widest_gap(
-    segments: &[Segment],
-    span: impl Fn(&Segment) -> (f64, f64),
+    segments: &[TextSegment],
+    span: impl Fn(&TextSegment) -> (f64, f64),
     least: f64,
 ) -> Option<f64> {
     let mut spans: Vec<_> = segments.iter().map(span).collect();
@@ -107,8 +107,8 @@ fn widest_gap(
 mod tests {
     use super::*;
 
-    fn segment(text: &str, start: f64, end: f64, base: f64) -> Segment {
-        Segment {
+    fn segment(text: &str, start: f64, end: f64, base: f64) -> TextSegment {
+        TextSegment {
             text: text.to_owned(),
             start,
             end,
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    fn texts(segments: Vec<Segment>) -> Vec<String> {
+    fn texts(segments: Vec<TextSegment>) -> Vec<String> {
         in_reading_order(segments)
             .into_iter()
             .map(|one| one.text)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::segment::Segment;
+use super::segment::TextSegment;
 
 /// How much larger than the text a heading is, and the most characters it has.
 const LARGER: f64 = 1.15;
@@ -24,14 +24,14 @@ const LONG: f64 = 0.6;
 /// What stands between two pages.
 const PAGE_BREAK: &str = "\n\u{C}\n";
 
-pub(super) struct Rendered {
+pub(super) struct PdfText {
     pub text: String,
     pub first_heading: String,
 }
 
 /// One line of a page.
 #[derive(Debug)]
-struct Line {
+struct PdfLine {
     text: String,
     start: f64,
     end: f64,
@@ -45,17 +45,17 @@ struct Line {
     is_row: bool,
 }
 
-impl Line {
+impl PdfLine {
     /// Whether a part of it begins exactly below a part of another line.
-    fn is_aligned(&self, other: &Line) -> bool {
+    fn is_aligned(&self, other: &PdfLine) -> bool {
         let near = |one: &f64| other.starts.iter().any(|start| (start - one).abs() < 1.0);
         self.starts.iter().any(near)
     }
 }
 
-pub(super) fn render(pages: &[Vec<Segment>]) -> Rendered {
-    let sizes = Sizes::of(pages);
-    let mut rendered = Rendered {
+pub(super) fn render(pages: &[Vec<TextSegment>]) -> PdfText {
+    let sizes = FontSizes::of(pages);
+    let mut rendered = PdfText {
         text: String::new(),
         first_heading: String::new(),
     };
@@ -69,13 +69,13 @@ pub(super) fn render(pages: &[Vec<Segment>]) -> Rendered {
 }
 
 /// Which sizes of letters are headings.
-struct Sizes {
+struct FontSizes {
     text: f64,
     headings: Vec<f64>,
 }
 
-impl Sizes {
-    fn of(pages: &[Vec<Segment>]) -> Self {
+impl FontSizes {
+    fn of(pages: &[Vec<TextSegment>]) -> Self {
         let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
         for segment in pages.iter().flatten() {
             *counts.entry(rounded(segment.size)).or_default() += segment.text.len();
@@ -91,7 +91,7 @@ impl Sizes {
     }
 
     /// The level of a line as a heading, counted from 1.
-    fn level(&self, line: &Line) -> Option<usize> {
+    fn level(&self, line: &PdfLine) -> Option<usize> {
         let size = rounded(line.size) as f64 / 2.0;
         let has_letters = line.text.chars().filter(|c| c.is_alphabetic()).count() > 1;
         if size < self.text * LARGER || !has_letters || line.is_row {
@@ -108,8 +108,8 @@ fn rounded(size: f64) -> i64 {
 }
 
 /// Puts segments that follow each other on one line together.
-fn lines(page: &[Segment]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(page: &[TextSegment]) -> Vec<PdfLine> {
+    let mut lines: Vec<PdfLine> = Vec::new();
     for segment in page {
         match lines.last_mut() {
             Some(line)
@@ -127,7 +127,7 @@ fn lines(page: &[Segment]) -> Vec<Line> {
                     line.starts.push(segment.start);
                 }
             }
-            _ => lines.push(Line {
+            _ => lines.push(PdfLine {
                 text: segment.text.clone(),
                 start: segment.start,
                 end: segment.end,
@@ -143,43 +143,43 @@ fn lines(page: &[Segment]) -> Vec<Line> {
     lines
 }
 
-fn write_page(lines: &[Line], sizes: &Sizes, rendered: &mut Rendered) {
+fn write_page(lines: &[PdfLine], sizes: &FontSizes, rendered: &mut PdfText) {
     let pitch = line_pitch(lines);
     let rights = right_edges(lines);
-    let mut before: Option<(&Line, Option<usize>, f64)> = None;
+    let mut before: Option<(&PdfLine, Option<usize>, f64)> = None;
     for (line, right) in lines.iter().zip(rights) {
         let level = sizes
             .level(line)
             .filter(|_| line.text.chars().count() <= MAX_HEADING_CHARS);
         let joint = match before {
-            None => Joint::None,
-            Some((_, last_level, _)) if last_level != level => Joint::Paragraph,
-            Some((last, _, last_right)) => Joint::between(last, line, last_right, pitch),
+            None => LineJoin::None,
+            Some((_, last_level, _)) if last_level != level => LineJoin::Paragraph,
+            Some((last, _, last_right)) => LineJoin::between(last, line, last_right, pitch),
         };
         write_line(line, level, joint, rendered);
         before = Some((line, level, right));
     }
 }
 
-fn write_line(line: &Line, level: Option<usize>, joint: Joint, rendered: &mut Rendered) {
+fn write_line(line: &PdfLine, level: Option<usize>, joint: LineJoin, rendered: &mut PdfText) {
     let out = &mut rendered.text;
     match joint {
-        Joint::None => {}
-        Joint::Word => {
+        LineJoin::None => {}
+        LineJoin::Word => {
             out.pop();
         }
-        Joint::Space => out.push(' '),
-        Joint::Line if level.is_some() => out.push(' '),
-        Joint::Line => out.push('\n'),
-        Joint::Paragraph => out.push_str("\n\n"),
+        LineJoin::Space => out.push(' '),
+        LineJoin::Line if level.is_some() => out.push(' '),
+        LineJoin::Line => out.push('\n'),
+        LineJoin::Paragraph => out.push_str("\n\n"),
     }
-    let begins = matches!(joint, Joint::None | Joint::Paragraph);
+    let begins = matches!(joint, LineJoin::None | LineJoin::Paragraph);
     match level {
         Some(level) if begins => {
             (0..level).for_each(|_| out.push('#'));
             out.push(' ');
         }
-        None if begins || matches!(joint, Joint::Line) => {
+        None if begins || matches!(joint, LineJoin::Line) => {
             let after = line.text.trim_start_matches('#');
             if after.len() < line.text.len() && after.starts_with(' ') {
                 out.push('\\');
@@ -197,7 +197,7 @@ fn write_line(line: &Line, level: Option<usize>, joint: Joint, rendered: &mut Re
 
 /// How two lines that follow each other are connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Joint {
+enum LineJoin {
     None,
     /// The hyphen goes.
     Word,
@@ -206,8 +206,8 @@ enum Joint {
     Paragraph,
 }
 
-impl Joint {
-    fn between(last: &Line, line: &Line, right: f64, pitch: f64) -> Self {
+impl LineJoin {
+    fn between(last: &PdfLine, line: &PdfLine, right: f64, pitch: f64) -> Self {
         let step = line.base - last.base;
         let changes = last.turn != line.turn || (last.size - line.size).abs() > last.size * 0.2;
         if changes || step > pitch * 1.4 {
@@ -257,7 +257,7 @@ fn is_dense(c: char) -> bool {
 }
 
 /// The usual step from one line to the next.
-fn line_pitch(lines: &[Line]) -> f64 {
+fn line_pitch(lines: &[PdfLine]) -> f64 {
     let mut steps: Vec<f64> = lines
         .windows(2)
         .filter_map(|pair| match pair {
@@ -271,7 +271,7 @@ fn line_pitch(lines: &[Line]) -> f64 {
 
 /// For each line the right edge of the column it stands in: the farthest that one of its neighbours with
 /// the same left edge reaches.
-fn right_edges(lines: &[Line]) -> Vec<f64> {
+fn right_edges(lines: &[PdfLine]) -> Vec<f64> {
     const NEIGHBOURS: usize = 12;
     let mut edges = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -294,8 +294,8 @@ mod tests {
     use super::*;
 
     /// Lines of size 10: text, left edge, right edge, height.
-    fn page(lines: &[(&str, f64, f64, f64)]) -> Vec<Segment> {
-        let segment = |(text, start, end, base): &(&str, f64, f64, f64)| Segment {
+    fn page(lines: &[(&str, f64, f64, f64)]) -> Vec<TextSegment> {
+        let segment = |(text, start, end, base): &(&str, f64, f64, f64)| TextSegment {
             text: (*text).to_owned(),
             start: *start,
             end: *end,

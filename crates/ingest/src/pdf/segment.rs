@@ -5,7 +5,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 /// A letter, or several that are drawn as one. Places are measured along its line and across it.
 #[derive(Debug)]
-pub(super) struct Glyph {
+pub(super) struct PositionedGlyph {
     pub text: String,
     pub start: f64,
     pub end: f64,
@@ -17,7 +17,7 @@ pub(super) struct Glyph {
 
 /// Words next to each other on one line.
 #[derive(Debug, Clone)]
-pub(super) struct Segment {
+pub(super) struct TextSegment {
     pub text: String,
     pub start: f64,
     pub end: f64,
@@ -40,9 +40,9 @@ const LEVEL: f64 = 0.2;
 const SMALL: f64 = 0.8;
 
 #[derive(Debug, Default)]
-pub(super) struct Segments {
-    done: Vec<Segment>,
-    open: Option<Segment>,
+pub(super) struct TextSegmentBuilder {
+    done: Vec<TextSegment>,
+    open: Option<TextSegment>,
     /// Whether a space was drawn after the last letter, and where the next one is expected.
     space: bool,
     pen: f64,
@@ -50,12 +50,12 @@ pub(super) struct Segments {
     leftward: bool,
 }
 
-impl Segments {
+impl TextSegmentBuilder {
     pub(super) fn is_empty(&self) -> bool {
         self.done.is_empty() && self.open.is_none()
     }
 
-    pub(super) fn add(&mut self, glyph: &Glyph) {
+    pub(super) fn add(&mut self, glyph: &PositionedGlyph) {
         let text = normalize_ligatures(&glyph.text);
         if text.trim().is_empty() {
             // A space that is drawn is believed only where it stands on the line.
@@ -100,7 +100,7 @@ impl Segments {
             }
             _ => {
                 self.close();
-                self.open = Some(Segment {
+                self.open = Some(TextSegment {
                     text,
                     start: glyph.start,
                     end: glyph.end,
@@ -119,13 +119,13 @@ impl Segments {
         };
     }
 
-    pub(super) fn finish(mut self) -> Vec<Segment> {
+    pub(super) fn finish(mut self) -> Vec<TextSegment> {
         self.close();
         self.done
     }
 
     /// The gap before a letter, if the letter continues the open segment.
-    fn gap(&self, open: &Segment, glyph: &Glyph, text: &str) -> Option<f64> {
+    fn gap(&self, open: &TextSegment, glyph: &PositionedGlyph, text: &str) -> Option<f64> {
         let larger = open.size.max(glyph.size);
         let smaller = open.size.min(glyph.size);
         let level = if smaller < larger * SMALL {
@@ -225,9 +225,9 @@ mod tests {
     }
 
     fn sized(letters: &[(&str, f64, f64, f64)]) -> Vec<String> {
-        let mut segments = Segments::default();
+        let mut segments = TextSegmentBuilder::default();
         for (text, start, base, size) in letters {
-            segments.add(&Glyph {
+            segments.add(&PositionedGlyph {
                 text: (*text).to_owned(),
                 start: *start,
                 end: start + size / 2.0,

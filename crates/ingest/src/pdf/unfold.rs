@@ -7,7 +7,7 @@ use std::io::Read as _;
 use flate2::read::ZlibDecoder;
 use memchr::memmem;
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 /// How far before a stream its description is looked for.
 const DESCRIPTION_BYTES: usize = 4 * 1024;
@@ -23,7 +23,7 @@ const MAX_INNER_BYTES: usize = 16 * 1024 * 1024;
 const MAX_LAYERS: usize = 3;
 
 /// Refuses a file whose streams unpack to more than `limit` bytes together.
-pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), Reason> {
+pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), IngestError> {
     let mut left = limit;
     let mut at = 0;
     while let Some(found) = memmem::find(bytes.get(at..).unwrap_or_default(), b"stream") {
@@ -37,7 +37,8 @@ pub(super) fn check(bytes: &[u8], limit: u64) -> Result<(), Reason> {
         let data = bytes.get(at..).unwrap_or_default();
         let data = data.strip_prefix(b"\r").unwrap_or(data);
         let data = data.strip_prefix(b"\n").unwrap_or(data);
-        let used = charge_stream(data, before, &mut left).ok_or(Reason::TooMuchInside { limit })?;
+        let used =
+            charge_stream(data, before, &mut left).ok_or(IngestError::TooMuchInside { limit })?;
         at += used;
     }
     Ok(())

@@ -1,26 +1,26 @@
 //! Tables and packages in which the readers' field is easily overlooked: it is found, or nobody may read the
 //! rows.
 
-use crate::elsewhere::Around;
-use crate::format::{HEAD_BYTES, Input, Parsed, detect};
+use crate::elsewhere::FolderContext;
+use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
 use crate::limits::Limits;
-use crate::options::Options;
+use crate::options::IngestOptions;
 use crate::reader_field::formats::zipped;
-use crate::reader_field::{ReaderField, ReaderName};
+use crate::reader_field::{ReaderField, ReaderFieldName};
 use crate::record_ids::IdPass;
 
 /// A file with the field `allowed` for readers.
-fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> Parsed {
-    let options = Options {
-        readers: vec![ReaderName {
+fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> ParsedFile {
+    let options = IngestOptions {
+        readers: vec![ReaderFieldName {
             name: "allowed".to_owned(),
             under: None,
         }],
-        ..Options::default()
+        ..IngestOptions::default()
     };
     let head = bytes.get(..HEAD_BYTES.min(bytes.len())).unwrap();
     let (stem, extension) = path.rsplit_once('.').unwrap();
-    let parsed = (detect(head, extension).unwrap().parse)(&Input {
+    let parsed = (detect(head, extension).unwrap().parse)(&ParserInput {
         id: path,
         path,
         stem,
@@ -28,7 +28,7 @@ fn parsed(path: &str, bytes: &[u8], limits: &Limits) -> Parsed {
         sha256: "",
         limits,
         options: &options,
-        folder_context: &Around::NONE,
+        folder_context: &FolderContext::NONE,
         ids: IdPass::Own,
         sink: None,
     });

@@ -12,24 +12,24 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::elsewhere::Around;
-use crate::error::Reason;
-use crate::format::{HEAD_BYTES, Parsed, detect};
+use crate::elsewhere::FolderContext;
+use crate::error::IngestError;
+use crate::format::{HEAD_BYTES, ParsedFile, detect};
 use crate::limits::Limits;
-use crate::options::Options;
+use crate::options::IngestOptions;
 
 /// What a file gives, with the field `allowed` for readers.
-pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<Parsed, Reason> {
-    let options = Options {
-        readers: vec![ReaderName {
+pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<ParsedFile, IngestError> {
+    let options = IngestOptions {
+        readers: vec![ReaderFieldName {
             name: "allowed".to_owned(),
             under: None,
         }],
-        ..Options::default()
+        ..IngestOptions::default()
     };
     let head = bytes.get(..HEAD_BYTES.min(bytes.len())).unwrap();
     let (stem, extension) = path.rsplit_once('.').unwrap();
-    (detect(head, extension).unwrap().parse)(&Input {
+    (detect(head, extension).unwrap().parse)(&ParserInput {
         id: path,
         path,
         stem,
@@ -37,7 +37,7 @@ pub(super) fn parse(path: &str, bytes: &[u8]) -> Result<Parsed, Reason> {
         sha256: "",
         limits: &Limits::default(),
         options: &options,
-        folder_context: &Around::NONE,
+        folder_context: &FolderContext::NONE,
         ids: crate::record_ids::IdPass::Own,
         sink: None,
     })
@@ -52,14 +52,14 @@ pub(super) fn read(path: &str, bytes: &[u8]) -> Vec<ParsedDocument> {
 }
 
 /// A file of a format with one document that has this value, or no such field.
-type Write = fn(Option<&Raw>) -> Vec<u8>;
+type SampleWriter = fn(Option<&Raw>) -> Vec<u8>;
 
 fn with(before: &str, field: Option<String>, after: &str) -> Vec<u8> {
     format!("{before}{}{after}", field.unwrap_or_default()).into_bytes()
 }
 
 /// Formats that can hold any value.
-const RICH: &[(&str, Write)] = &[
+const RICH: &[(&str, SampleWriter)] = &[
     ("a.md", |raw| {
         let field = raw.map(|raw| format!("allowed: {raw}\n"));
         with("---\ntitle: T\n", field, "---\nwords\n")
@@ -239,7 +239,7 @@ fn parquet_row(column: &str, value: Option<&str>) -> Vec<u8> {
 const READERS_COLUMN: &str = "OPTIONAL BYTE_ARRAY allowed (UTF8);";
 
 /// Formats that can hold texts.
-const PLAIN: &[(&str, Write)] = &[
+const PLAIN: &[(&str, SampleWriter)] = &[
     ("a.csv", |raw| {
         let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));
         let head = raw.map_or("", |_| ",allowed");

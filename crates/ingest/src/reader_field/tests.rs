@@ -190,7 +190,7 @@ fn a_text_names_the_field_before_a_mark() {
 
 #[test]
 fn a_name_counts_in_its_folder() {
-    let name = ReaderName {
+    let name = ReaderFieldName {
         name: "allowed".to_owned(),
         under: Some("hr".to_owned()),
     };

@@ -5,12 +5,12 @@ use std::io;
 
 use docent_search::{DocId, Document, Readers, Value};
 
-use super::wire::{Frame, Received, invalid_data};
+use super::wire::{FrameReader, FrameWriter, invalid_data};
 use super::{MAX_ANSWER_BYTES, reasons};
-use crate::error::Reason;
-use crate::format::{Input, Parsed};
+use crate::error::IngestError;
+use crate::format::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
-use crate::report::Problem;
+use crate::report::ReportItem;
 
 /// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
 const OWN_WEIGHT: usize = 512;
@@ -24,27 +24,27 @@ pub(super) fn document_weight(bytes: usize) -> usize {
 }
 
 /// An answer on its way, and how much of it has come.
-pub(super) struct Answer<'a> {
-    input: &'a Input<'a>,
+pub(super) struct ResponseValidator<'a> {
+    input: &'a ParserInput<'a>,
     /// A file that is read while it comes may become any number of bytes, but not of records.
     is_stream: bool,
-    parsed: Parsed,
+    parsed: ParsedFile,
     documents: usize,
     weight: usize,
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn for_input(input: &'a Input<'a>, is_stream: bool) -> Self {
+impl<'a> ResponseValidator<'a> {
+    pub(super) fn for_input(input: &'a ParserInput<'a>, is_stream: bool) -> Self {
         Self {
             input,
             is_stream,
-            parsed: Parsed::default(),
+            parsed: ParsedFile::default(),
             documents: 0,
             weight: 0,
         }
     }
 
-    pub(super) fn document(&mut self, frame: &mut Received) -> io::Result<ParsedDocument> {
+    pub(super) fn document(&mut self, frame: &mut FrameReader) -> io::Result<ParsedDocument> {
         self.weight = self.weight.saturating_add(document_weight(frame.len()));
         self.documents += 1;
         let is_endless = if self.is_stream {
@@ -71,26 +71,26 @@ impl<'a> Answer<'a> {
         Ok(document)
     }
 
-    pub(super) fn skipped(&mut self, frame: &mut Received) -> io::Result<()> {
+    pub(super) fn skipped(&mut self, frame: &mut FrameReader) -> io::Result<()> {
         let problem = self.decode_report_item(frame)?;
         self.parsed.skipped.push(problem);
         self.check_report_length(self.parsed.skipped.len())
     }
 
-    pub(super) fn warning(&mut self, frame: &mut Received) -> io::Result<()> {
+    pub(super) fn warning(&mut self, frame: &mut FrameReader) -> io::Result<()> {
         let problem = self.decode_report_item(frame)?;
         self.parsed.warnings.push(problem);
         self.check_report_length(self.parsed.warnings.len())
     }
 
-    pub(super) fn finish(self, numbered: bool) -> Parsed {
-        Parsed {
+    pub(super) fn finish(self, numbered: bool) -> ParsedFile {
+        ParsedFile {
             numbered,
             ..self.parsed
         }
     }
 
-    fn decode_report_item<T: Problem>(&self, frame: &mut Received) -> io::Result<T> {
+    fn decode_report_item<T: ReportItem>(&self, frame: &mut FrameReader) -> io::Result<T> {
         let (path, line) = (frame.text()?, frame.number()?.checked_sub(1));
         let reason = reasons::decode(frame)?;
         frame.end()?;
@@ -117,7 +117,7 @@ impl<'a> Answer<'a> {
 }
 
 /// A document as a frame.
-pub(super) fn encode_document(frame: Frame, document: &ParsedDocument) -> Frame {
+pub(super) fn encode_document(frame: FrameWriter, document: &ParsedDocument) -> FrameWriter {
     let frame = encode_readers(frame, &document.readers)
         .text(document.id.as_str())
         .text(&document.title)
@@ -132,7 +132,7 @@ pub(super) fn encode_document(frame: Frame, document: &ParsedDocument) -> Frame 
     })
 }
 
-fn encode_readers(frame: Frame, readers: &ReaderField) -> Frame {
+fn encode_readers(frame: FrameWriter, readers: &ReaderField) -> FrameWriter {
     match readers {
         ReaderField::Absent => frame.number(0),
         ReaderField::Malformed(fault) => frame.number(1).text(fault.code()),
@@ -141,7 +141,7 @@ fn encode_readers(frame: Frame, readers: &ReaderField) -> Frame {
 }
 
 /// What names readers. A word that is not known is no reason to let everyone in.
-fn decode_readers(frame: &mut Received) -> io::Result<ReaderField> {
+fn decode_readers(frame: &mut FrameReader) -> io::Result<ReaderField> {
     Ok(match frame.number()? {
         0 => ReaderField::Absent,
         1 => {
@@ -153,7 +153,7 @@ fn decode_readers(frame: &mut Received) -> io::Result<ReaderField> {
     })
 }
 
-fn encode_value(frame: Frame, value: &Value) -> Frame {
+fn encode_value(frame: FrameWriter, value: &Value) -> FrameWriter {
     match value {
         Value::Text(text) => frame.number(0).text(text),
         Value::Number(number) => frame.number(1).number(number.to_bits()),
@@ -167,7 +167,7 @@ fn encode_value(frame: Frame, value: &Value) -> Frame {
     }
 }
 
-fn decode_document(frame: &mut Received) -> io::Result<ParsedDocument> {
+fn decode_document(frame: &mut FrameReader) -> io::Result<ParsedDocument> {
     let readers = decode_readers(frame)?;
     let id = DocId::parse(&frame.text()?).map_err(|_| invalid_data("no id"))?;
     let mut document = Document {
@@ -189,7 +189,7 @@ fn decode_document(frame: &mut Received) -> io::Result<ParsedDocument> {
     Ok(ParsedDocument { document, readers })
 }
 
-fn decode_value(frame: &mut Received) -> io::Result<Value> {
+fn decode_value(frame: &mut FrameReader) -> io::Result<Value> {
     Ok(match frame.number()? {
         0 => Value::Text(frame.text()?),
         1 => Value::Number(finite(f64::from_bits(frame.number()?))?),
@@ -216,11 +216,11 @@ fn finite(number: f64) -> io::Result<f64> {
 
 /// A skipped thing or a warning as a frame.
 pub(super) fn encode_report_item(
-    frame: Frame,
+    frame: FrameWriter,
     path: &str,
     line: Option<u64>,
-    reason: &Reason,
-) -> Frame {
+    reason: &IngestError,
+) -> FrameWriter {
     let line = line.map_or(0, |line| line.saturating_add(1));
     reasons::encode(frame.text(path).number(line), reason)
 }
@@ -229,11 +229,11 @@ pub(super) fn encode_report_item(
 mod tests {
     use super::super::wire::{DOCUMENT, SKIPPED};
     use super::*;
-    use crate::Skipped;
+    use crate::SkippedItem;
     use crate::digest::sha256;
-    use crate::elsewhere::Around;
+    use crate::elsewhere::FolderContext;
     use crate::limits::Limits;
-    use crate::options::Options;
+    use crate::options::IngestOptions;
 
     fn document() -> ParsedDocument {
         let document = Document {
@@ -261,42 +261,46 @@ mod tests {
 
     /// Tries one frame as the answer to `a.zip`.
     fn answer(
-        frame: Frame,
-        take: impl Fn(&mut Answer<'_>, &mut Received) -> io::Result<()>,
-    ) -> io::Result<Parsed> {
+        frame: FrameWriter,
+        take: impl Fn(&mut ResponseValidator<'_>, &mut FrameReader) -> io::Result<()>,
+    ) -> io::Result<ParsedFile> {
         let limits = Limits {
             max_title_chars: 3,
             max_text_chars: 4,
             max_fields: 5,
             ..Limits::default()
         };
-        let input = Input {
+        let input = ParserInput {
             id: "a.zip",
             path: "a.zip",
             stem: "a",
             bytes: b"",
             sha256: "",
             limits: &limits,
-            options: &Options::NONE,
-            folder_context: &Around::NONE,
+            options: &IngestOptions::NONE,
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: crate::record_ids::IdPass::Own,
         };
         let mut bytes = Vec::new();
         frame.send(&mut bytes)?;
-        let mut frame = Received::from(&mut bytes.as_slice())?;
-        let mut answer = Answer::for_input(&input, false);
+        let mut frame = FrameReader::from(&mut bytes.as_slice())?;
+        let mut answer = ResponseValidator::for_input(&input, false);
         take(&mut answer, &mut frame)?;
         Ok(answer.finish(false))
     }
 
     #[test]
     fn documents_come_back_as_they_were() {
-        let come = |answer: &mut Answer<'_>, frame: &mut Received| {
+        let come = |answer: &mut ResponseValidator<'_>, frame: &mut FrameReader| {
             assert_eq!(answer.document(frame)?, document());
             Ok(())
         };
-        answer(encode_document(Frame::new(DOCUMENT), &document()), come).unwrap();
+        answer(
+            encode_document(FrameWriter::new(DOCUMENT), &document()),
+            come,
+        )
+        .unwrap();
     }
 
     #[test]
@@ -316,7 +320,7 @@ mod tests {
             let mut document = document();
             change(&mut document.document);
             let found = answer(
-                encode_document(Frame::new(DOCUMENT), &document),
+                encode_document(FrameWriter::new(DOCUMENT), &document),
                 |answer, frame| answer.document(frame).map(drop),
             );
             assert!(found.is_err(), "change {number}");
@@ -326,13 +330,18 @@ mod tests {
     #[test]
     fn problems_of_other_files_are_refused() {
         let try_path = |path: &str| {
-            let frame = encode_report_item(Frame::new(SKIPPED), path, Some(0), &Reason::Empty);
+            let frame = encode_report_item(
+                FrameWriter::new(SKIPPED),
+                path,
+                Some(0),
+                &IngestError::Empty,
+            );
             answer(frame, |answer, frame| answer.skipped(frame))
         };
         let found = try_path("a.zip/c").unwrap();
         assert_eq!(
             found.skipped,
-            [Skipped::new("a.zip/c", Some(0), Reason::Empty)]
+            [SkippedItem::new("a.zip/c", Some(0), IngestError::Empty)]
         );
         assert!(try_path("b.md").is_err());
     }

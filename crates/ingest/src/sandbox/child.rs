@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use crate::reader_field::ParsedDocument;
 
-use super::wire::{self, Chunks, Frame, Received};
+use super::wire::{self, ChunkReader, FrameReader, FrameWriter};
 use super::{MAX_ANSWER_BYTES, believe, confine, reasons};
 use crate::digest::sha256;
-use crate::elsewhere::Around;
-use crate::error::Reason;
-use crate::format::{Input, Parsed, by_name};
+use crate::elsewhere::FolderContext;
+use crate::error::IngestError;
+use crate::format::{ParsedFile, ParserInput, by_name};
 use crate::limits::Limits;
-use crate::options::Options;
-use crate::out::Call;
+use crate::options::IngestOptions;
+use crate::out::CallbackSink;
 use crate::record_ids::IdPass;
 use crate::walk::from_io_error;
 
@@ -28,7 +28,7 @@ pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
     let confinement = confine::shut_in((&input, &output), fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     let [limits, landlock, seccomp] = confinement.to_numbers();
-    let hello = Frame::new(wire::HELLO)
+    let hello = FrameWriter::new(wire::HELLO)
         .number(limits)
         .number(landlock)
         .number(seccomp);
@@ -65,10 +65,10 @@ fn serve_one_file(
     output: &mut impl Write,
     before: &dyn Fn(&[u8]),
 ) -> io::Result<()> {
-    let request = Request::from(input)?;
+    let request = ParseRequest::from(input)?;
     // It worked at the start, or the parent knows that it did not; the parent's own clock runs all the same.
     let _ = confine::bound_time(time_limit_seconds(&request.limits, request.size));
-    let mut chunks = Chunks::new(input);
+    let mut chunks = ChunkReader::new(input);
     let mut sent = Ok(());
     let parsed = {
         let mut take = |document: ParsedDocument| {
@@ -76,7 +76,7 @@ fn serve_one_file(
             sent.is_ok()
         };
         let parse = AssertUnwindSafe(|| request.parse(&mut chunks, before, &mut take));
-        catch_unwind(parse).unwrap_or(Err(Reason::Crashed))
+        catch_unwind(parse).unwrap_or(Err(IngestError::Crashed))
     };
     // A document that could not be sent is the end of the file, or of the parent.
     let parsed = match sent {
@@ -86,7 +86,7 @@ fn serve_one_file(
     };
     match parsed {
         Ok(parsed) => send(&parsed, output)?,
-        Err(reason) => reasons::encode(Frame::new(wire::FAILED), &reason).send(output)?,
+        Err(reason) => reasons::encode(FrameWriter::new(wire::FAILED), &reason).send(output)?,
     }
     output.flush()?;
     // The answer first: who has it sends no more of a file that nobody reads.
@@ -100,21 +100,21 @@ pub(super) fn time_limit_seconds(limits: &Limits, size: u64) -> u64 {
     limits.max_parse_seconds.saturating_mul(times + 1)
 }
 
-struct Request {
+struct ParseRequest {
     format: String,
     id: String,
     path: String,
     stem: String,
     limits: Limits,
-    options: Options,
+    options: IngestOptions,
     /// What the file had when it was opened.
     size: u64,
     ids: IdPass,
 }
 
-impl Request {
+impl ParseRequest {
     fn from(input: &mut impl Read) -> io::Result<Self> {
-        let mut frame = Received::from(input)?;
+        let mut frame = FrameReader::from(input)?;
         Ok(Self {
             format: frame.text()?,
             id: frame.text()?,
@@ -133,14 +133,14 @@ impl Request {
         content: &mut impl Read,
         before: &dyn Fn(&[u8]),
         take: &mut dyn FnMut(ParsedDocument) -> bool,
-    ) -> Result<Parsed, Reason> {
-        let unknown = || Reason::Unsupported {
+    ) -> Result<ParsedFile, IngestError> {
+        let unknown = || IngestError::Unsupported {
             kind: self.format.clone(),
         };
         let format = by_name(&self.format).ok_or_else(unknown)?;
         let stream = format.stream_parser();
-        let out = Call::new(take, stream.is_some());
-        let mut input = Input {
+        let out = CallbackSink::new(take, stream.is_some());
+        let mut input = ParserInput {
             id: &self.id,
             path: &self.path,
             stem: &self.stem,
@@ -148,7 +148,7 @@ impl Request {
             sha256: "",
             limits: &self.limits,
             options: &self.options,
-            folder_context: &Around::NONE,
+            folder_context: &FolderContext::NONE,
             sink: Some(&out),
             ids: self.ids,
         };
@@ -162,7 +162,7 @@ impl Request {
         (format.parse)(&input)
     }
 
-    fn whole(&self, content: &mut impl Read) -> Result<Vec<u8>, Reason> {
+    fn whole(&self, content: &mut impl Read) -> Result<Vec<u8>, IngestError> {
         // As much as is needed and no more: doubling would take half of the child's memory for a large file.
         let mut bytes = Vec::new();
         let size = self.size.min(self.limits.max_file_bytes);
@@ -173,38 +173,38 @@ impl Request {
     }
 }
 
-fn answer_too_large() -> Reason {
+fn answer_too_large() -> IngestError {
     let limit = MAX_ANSWER_BYTES as u64;
-    Reason::TooMuchInside { limit }
+    IngestError::TooMuchInside { limit }
 }
 
 fn send_document(document: &ParsedDocument, output: &mut impl Write) -> io::Result<()> {
     document
         .check()
         .map_err(|_| wire::invalid_data("no engine takes this document"))?;
-    believe::encode_document(Frame::new(wire::DOCUMENT), document).send(output)
+    believe::encode_document(FrameWriter::new(wire::DOCUMENT), document).send(output)
 }
 
 /// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
 /// take, the file has failed.
-fn send(parsed: &Parsed, output: &mut impl Write) -> io::Result<()> {
+fn send(parsed: &ParsedFile, output: &mut impl Write) -> io::Result<()> {
     let weight = |document: &ParsedDocument| believe::document_weight(document.bytes());
     let weight: usize = parsed.documents.iter().map(weight).sum();
     if weight > MAX_ANSWER_BYTES || parsed.documents.iter().any(|one| one.check().is_err()) {
-        return reasons::encode(Frame::new(wire::FAILED), &answer_too_large()).send(output);
+        return reasons::encode(FrameWriter::new(wire::FAILED), &answer_too_large()).send(output);
     }
     for document in &parsed.documents {
         send_document(document, output)?;
     }
     for found in &parsed.skipped {
-        let frame = Frame::new(wire::SKIPPED);
+        let frame = FrameWriter::new(wire::SKIPPED);
         believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
     }
     for found in &parsed.warnings {
-        let frame = Frame::new(wire::WARNING);
+        let frame = FrameWriter::new(wire::WARNING);
         believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
     }
-    Frame::new(wire::DONE)
+    FrameWriter::new(wire::DONE)
         .number(u64::from(parsed.numbered))
         .send(output)
 }

@@ -19,7 +19,7 @@ pub const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
 /// How one wall around a child stands, as the child found it after it had built it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wall {
+pub enum SandboxLayerStatus {
     /// All of it.
     Enforced,
     /// Some of it: so many of the limits or filters, or the version of Landlock that the kernel has.
@@ -28,7 +28,7 @@ pub enum Wall {
     Missing(u16),
 }
 
-impl Wall {
+impl SandboxLayerStatus {
     fn number(self) -> u64 {
         let (state, value) = match self {
             Self::Enforced => (0, 0),
@@ -49,7 +49,7 @@ impl Wall {
     }
 }
 
-impl Default for Wall {
+impl Default for SandboxLayerStatus {
     /// Nothing stands until somebody built it.
     fn default() -> Self {
         Self::Missing(0)
@@ -60,11 +60,11 @@ impl Default for Wall {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Memory, processor time, stack, open and written files are limited.
-    pub limits: Wall,
+    pub limits: SandboxLayerStatus,
     /// No file can be opened and no address reached, by Landlock.
-    pub landlock: Wall,
+    pub landlock: SandboxLayerStatus,
     /// Few system calls are left, by seccomp.
-    pub seccomp: Wall,
+    pub seccomp: SandboxLayerStatus,
 }
 
 /// The version of Landlock that has everything a child gives up; Linux 6.12 brought it.
@@ -77,7 +77,7 @@ impl Confinement {
     }
 
     /// The walls with their names.
-    pub fn layers(self) -> [(&'static str, Wall); 3] {
+    pub fn layers(self) -> [(&'static str, SandboxLayerStatus); 3] {
         [
             ("resource limits", self.limits),
             ("Landlock", self.landlock),
@@ -86,11 +86,11 @@ impl Confinement {
     }
 
     /// The walls that leave something open, with their names.
-    fn open_layers(self) -> Vec<(&'static str, Wall)> {
+    fn open_layers(self) -> Vec<(&'static str, SandboxLayerStatus)> {
         let closed = [
-            self.limits == Wall::Enforced,
+            self.limits == SandboxLayerStatus::Enforced,
             self.is_landlock_enough(),
-            self.seccomp == Wall::Enforced,
+            self.seccomp == SandboxLayerStatus::Enforced,
         ];
         let walls = self.layers().into_iter().zip(closed);
         walls
@@ -104,17 +104,21 @@ impl Confinement {
     /// the newest would shut out most servers of today and keep no parser from anything.
     fn is_landlock_enough(self) -> bool {
         match self.landlock {
-            Wall::Enforced => true,
-            Wall::Partial(version) => version >= 1 && self.seccomp == Wall::Enforced,
-            Wall::Missing(_) => false,
+            SandboxLayerStatus::Enforced => true,
+            SandboxLayerStatus::Partial(version) => {
+                version >= 1 && self.seccomp == SandboxLayerStatus::Enforced
+            }
+            SandboxLayerStatus::Missing(_) => false,
         }
     }
 
     /// What stands open, for people: `Landlock missing, seccomp incomplete`.
     pub(crate) fn gaps(self) -> String {
         let gap = |(name, wall)| match wall {
-            Wall::Missing(_) => format!("{name} missing"),
-            Wall::Partial(_) | Wall::Enforced => format!("{name} incomplete"),
+            SandboxLayerStatus::Missing(_) => format!("{name} missing"),
+            SandboxLayerStatus::Partial(_) | SandboxLayerStatus::Enforced => {
+                format!("{name} incomplete")
+            }
         };
         let gaps: Vec<_> = self.open_layers().into_iter().map(gap).collect();
         gaps.join(", ")
@@ -127,9 +131,9 @@ impl Confinement {
     /// Nothing where a number says what no child says.
     pub(super) fn from_numbers([limits, landlock, seccomp]: [u64; 3]) -> Option<Self> {
         Some(Self {
-            limits: Wall::from_number(limits)?,
-            landlock: Wall::from_number(landlock)?,
-            seccomp: Wall::from_number(seccomp)?,
+            limits: SandboxLayerStatus::from_number(limits)?,
+            landlock: SandboxLayerStatus::from_number(landlock)?,
+            seccomp: SandboxLayerStatus::from_number(seccomp)?,
         })
     }
 }
@@ -157,24 +161,24 @@ mod tests {
     #[test]
     fn numbers_come_back_and_others_are_refused() {
         let walls = [
-            Wall::Enforced,
-            Wall::Partial(0),
-            Wall::Partial(5),
-            Wall::Missing(0),
-            Wall::Missing(u16::MAX),
+            SandboxLayerStatus::Enforced,
+            SandboxLayerStatus::Partial(0),
+            SandboxLayerStatus::Partial(5),
+            SandboxLayerStatus::Missing(0),
+            SandboxLayerStatus::Missing(u16::MAX),
         ];
         for wall in walls {
-            assert_eq!(Wall::from_number(wall.number()), Some(wall));
+            assert_eq!(SandboxLayerStatus::from_number(wall.number()), Some(wall));
             let confinement = Confinement {
-                limits: Wall::Enforced,
+                limits: SandboxLayerStatus::Enforced,
                 landlock: wall,
-                seccomp: Wall::Enforced,
+                seccomp: SandboxLayerStatus::Enforced,
             };
             let numbers = confinement.to_numbers();
             assert_eq!(Confinement::from_numbers(numbers), Some(confinement));
         }
         for wrong in [1, 0xFFFF, 3 << 16, u64::MAX] {
-            assert_eq!(Wall::from_number(wrong), None);
+            assert_eq!(SandboxLayerStatus::from_number(wrong), None);
             assert_eq!(Confinement::from_numbers([0, 0, wrong]), None);
         }
     }
@@ -192,18 +196,25 @@ mod tests {
     #[test]
     fn an_older_landlock_is_enough_behind_whole_filters_alone() {
         let old = Confinement {
-            limits: Wall::Enforced,
-            landlock: Wall::Partial(1),
-            seccomp: Wall::Enforced,
+            limits: SandboxLayerStatus::Enforced,
+            landlock: SandboxLayerStatus::Partial(1),
+            seccomp: SandboxLayerStatus::Enforced,
         };
         assert!(old.is_complete());
         assert_eq!(old.gaps(), "");
         let landlock = |landlock| Confinement { landlock, ..old };
-        assert!(landlock(Wall::Enforced).is_complete());
-        for open in [Wall::Partial(0), Wall::Missing(0), Wall::Missing(38)] {
+        assert!(landlock(SandboxLayerStatus::Enforced).is_complete());
+        for open in [
+            SandboxLayerStatus::Partial(0),
+            SandboxLayerStatus::Missing(0),
+            SandboxLayerStatus::Missing(38),
+        ] {
             assert!(!landlock(open).is_complete(), "{open:?}");
         }
-        for open in [Wall::Partial(1), Wall::Missing(1)] {
+        for open in [
+            SandboxLayerStatus::Partial(1),
+            SandboxLayerStatus::Missing(1),
+        ] {
             let seccomp = Confinement {
                 seccomp: open,
                 ..old

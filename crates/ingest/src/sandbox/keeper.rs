@@ -8,16 +8,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Sandbox;
+use super::SandboxConfig;
 
 /// A child process, for whoever may have to end it.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct WorkerProcess {
     child: Mutex<Child>,
     late: AtomicBool,
 }
 
-impl Process {
+impl WorkerProcess {
     pub(super) fn new(child: Child) -> Self {
         Self {
             child: Mutex::new(child),
@@ -56,17 +56,17 @@ impl Process {
     }
 }
 
-enum Order {
-    Start(Sandbox, SyncSender<io::Result<Child>>),
-    Watch(Arc<Process>, Instant),
-    Release(Arc<Process>),
+enum SupervisorCommand {
+    Start(SandboxConfig, SyncSender<io::Result<Child>>),
+    Watch(Arc<WorkerProcess>, Instant),
+    Release(Arc<WorkerProcess>),
 }
 
 /// Gives orders to the thread, which ends when the last handle is gone.
 #[derive(Debug)]
-pub(super) struct Keeper(Sender<Order>);
+pub(super) struct ProcessSupervisor(Sender<SupervisorCommand>);
 
-impl Keeper {
+impl ProcessSupervisor {
     pub(super) fn start() -> io::Result<Self> {
         let (orders, received) = channel();
         std::thread::Builder::new()
@@ -76,28 +76,32 @@ impl Keeper {
     }
 
     /// Starts a child with pipes at all its ends.
-    pub(super) fn spawn(&self, sandbox: &Sandbox) -> io::Result<Child> {
+    pub(super) fn spawn(&self, sandbox: &SandboxConfig) -> io::Result<Child> {
         let gone = || io::Error::other("the keeper is gone");
         let (reply, child) = sync_channel(1);
-        let sent = self.0.send(Order::Start(sandbox.clone(), reply));
+        let sent = self
+            .0
+            .send(SupervisorCommand::Start(sandbox.clone(), reply));
         sent.map_err(|_| gone())?;
         child.recv().map_err(|_| gone())?
     }
 
     /// Kills a process that is not released within a time.
-    pub(super) fn watch(&self, process: &Arc<Process>, time: Duration) {
+    pub(super) fn watch(&self, process: &Arc<WorkerProcess>, time: Duration) {
         let until = Instant::now() + time;
         // Without a keeper nothing could be started, so that somebody is there.
-        let _ = self.0.send(Order::Watch(process.clone(), until));
+        let _ = self
+            .0
+            .send(SupervisorCommand::Watch(process.clone(), until));
     }
 
-    pub(super) fn release(&self, process: &Arc<Process>) {
-        let _ = self.0.send(Order::Release(process.clone()));
+    pub(super) fn release(&self, process: &Arc<WorkerProcess>) {
+        let _ = self.0.send(SupervisorCommand::Release(process.clone()));
     }
 }
 
-fn run_supervisor(orders: &Receiver<Order>) {
-    let mut watched: Vec<(Arc<Process>, Instant)> = Vec::new();
+fn run_supervisor(orders: &Receiver<SupervisorCommand>) {
+    let mut watched: Vec<(Arc<WorkerProcess>, Instant)> = Vec::new();
     loop {
         let next = watched.iter().map(|(_, until)| *until).min();
         let order = match next {
@@ -105,12 +109,12 @@ fn run_supervisor(orders: &Receiver<Order>) {
             None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
-            Ok(Order::Start(sandbox, reply)) => {
+            Ok(SupervisorCommand::Start(sandbox, reply)) => {
                 // Nobody waits any more when this fails, and the child sees the end of its stdin.
                 let _ = reply.send(spawn(&sandbox));
             }
-            Ok(Order::Watch(process, until)) => watched.push((process, until)),
-            Ok(Order::Release(process)) => {
+            Ok(SupervisorCommand::Watch(process, until)) => watched.push((process, until)),
+            Ok(SupervisorCommand::Release(process)) => {
                 watched.retain(|(other, _)| !Arc::ptr_eq(other, &process));
             }
             Err(RecvTimeoutError::Timeout) => kill_overdue(&mut watched),
@@ -119,7 +123,7 @@ fn run_supervisor(orders: &Receiver<Order>) {
     }
 }
 
-fn kill_overdue(watched: &mut Vec<(Arc<Process>, Instant)>) {
+fn kill_overdue(watched: &mut Vec<(Arc<WorkerProcess>, Instant)>) {
     let now = Instant::now();
     watched.retain(|(process, until)| {
         let late = *until <= now;
@@ -131,7 +135,7 @@ fn kill_overdue(watched: &mut Vec<(Arc<Process>, Instant)>) {
     });
 }
 
-fn spawn(sandbox: &Sandbox) -> io::Result<Child> {
+fn spawn(sandbox: &SandboxConfig) -> io::Result<Child> {
     let mut command = Command::new(&sandbox.program);
     command
         .args(&sandbox.arguments)

@@ -2,49 +2,49 @@
 
 use std::io;
 
-use super::wire::{Frame, Received, invalid_data};
+use super::wire::{FrameReader, FrameWriter, invalid_data};
 use crate::clean::{clean_line, truncate_chars};
-use crate::error::Reason;
+use crate::error::IngestError;
 
 /// The most characters of a text inside a reason: the longest id or field name with room.
 const MAX_CHARS: usize = 1_024;
 
-pub(super) fn encode(frame: Frame, reason: &Reason) -> Frame {
+pub(super) fn encode(frame: FrameWriter, reason: &IngestError) -> FrameWriter {
     // A reason is plain data, which always becomes JSON; were it not so, the child has broken.
     let text = serde_json::to_string(reason).unwrap_or_else(|_| r#""Crashed""#.to_owned());
     frame.text(&text)
 }
 
-pub(super) fn decode(frame: &mut Received) -> io::Result<Reason> {
+pub(super) fn decode(frame: &mut FrameReader) -> io::Result<IngestError> {
     let reason =
         serde_json::from_str(&frame.text()?).map_err(|_| invalid_data("no such reason"))?;
     Ok(sanitize(reason))
 }
 
 /// Words of a child go into reports, so that they are cleaned and cut here once more.
-fn sanitize(mut reason: Reason) -> Reason {
+fn sanitize(mut reason: IngestError) -> IngestError {
     let clean = |text: &str| {
         let mut words = clean_line(text);
         truncate_chars(&mut words, MAX_CHARS);
         words
     };
     match &mut reason {
-        Reason::Unsupported { kind: text }
-        | Reason::BadId { why: text }
-        | Reason::Query { why: text }
-        | Reason::NumberedRows { why: text }
-        | Reason::RepeatedIds { id: text, .. }
-        | Reason::NoSandbox { gaps: text }
-        | Reason::SharedIds { first: text, .. }
-        | Reason::UnusableReaders { name: text, .. }
-        | Reason::Cut { name: text, .. } => *text = clean(text),
-        Reason::WrongType { name, kind, value } => {
+        IngestError::Unsupported { kind: text }
+        | IngestError::BadId { why: text }
+        | IngestError::Query { why: text }
+        | IngestError::NumberedRows { why: text }
+        | IngestError::RepeatedIds { id: text, .. }
+        | IngestError::NoSandbox { gaps: text }
+        | IngestError::SharedIds { first: text, .. }
+        | IngestError::UnusableReaders { name: text, .. }
+        | IngestError::Cut { name: text, .. } => *text = clean(text),
+        IngestError::WrongType { name, kind, value } => {
             (*name, *kind, *value) = (clean(name), clean(kind), clean(value));
         }
-        Reason::DuplicateId { id, first } => (*id, *first) = (clean(id), clean(first)),
-        Reason::FrontMatter { language: text, .. }
-        | Reason::Generated { what: text }
-        | Reason::Damaged { what: text } => {
+        IngestError::DuplicateId { id, first } => (*id, *first) = (clean(id), clean(first)),
+        IngestError::FrontMatter { language: text, .. }
+        | IngestError::Generated { what: text }
+        | IngestError::Damaged { what: text } => {
             *text = clean(text).into();
         }
         _ => {}
@@ -58,10 +58,10 @@ mod tests {
     use super::*;
     use crate::error::tests::all;
 
-    fn there_and_back(reason: &Reason) -> io::Result<Reason> {
+    fn there_and_back(reason: &IngestError) -> io::Result<IngestError> {
         let mut bytes = Vec::new();
-        encode(Frame::new(FAILED), reason).send(&mut bytes)?;
-        let mut frame = Received::from(&mut bytes.as_slice())?;
+        encode(FrameWriter::new(FAILED), reason).send(&mut bytes)?;
+        let mut frame = FrameReader::from(&mut bytes.as_slice())?;
         let found = decode(&mut frame)?;
         frame.end()?;
         Ok(found)
@@ -73,7 +73,10 @@ mod tests {
             let found = there_and_back(&reason).unwrap();
             assert_eq!(found.code(), reason.code());
             // What the system said stays behind: no parser opens anything.
-            if !matches!(reason, Reason::Root { .. } | Reason::Unreadable { .. }) {
+            if !matches!(
+                reason,
+                IngestError::Root { .. } | IngestError::Unreadable { .. }
+            ) {
                 assert_eq!(found, reason);
             }
         }
@@ -82,9 +85,9 @@ mod tests {
     #[test]
     fn words_of_a_child_are_cleaned_and_cut() {
         let kind = format!("a\u{202E}\n{}", "x".repeat(2_000));
-        let found = there_and_back(&Reason::Unsupported { kind }).unwrap();
+        let found = there_and_back(&IngestError::Unsupported { kind }).unwrap();
         let expect = format!("a {}", "x".repeat(MAX_CHARS - 2));
-        assert_eq!(found, Reason::Unsupported { kind: expect });
+        assert_eq!(found, IngestError::Unsupported { kind: expect });
     }
 
     #[test]
@@ -96,8 +99,11 @@ mod tests {
             r#"{"TooDeep":{"limit":-1}}"#,
         ] {
             let mut bytes = Vec::new();
-            Frame::new(FAILED).text(text).send(&mut bytes).unwrap();
-            let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
+            FrameWriter::new(FAILED)
+                .text(text)
+                .send(&mut bytes)
+                .unwrap();
+            let mut frame = FrameReader::from(&mut bytes.as_slice()).unwrap();
             assert!(decode(&mut frame).is_err());
         }
     }

@@ -29,9 +29,9 @@ pub(super) const MAX_FRAME_BYTES: usize = MAX_DOCUMENT_BYTES + 1024 * 1024;
 const HEAD: usize = 5;
 
 /// A frame that is being written.
-pub(super) struct Frame(Vec<u8>);
+pub(super) struct FrameWriter(Vec<u8>);
 
-impl Frame {
+impl FrameWriter {
     pub(super) fn new(tag: u8) -> Self {
         Self(vec![tag, 0, 0, 0, 0])
     }
@@ -70,13 +70,13 @@ impl Frame {
 
 /// A frame that came.
 #[derive(Debug)]
-pub(super) struct Received {
+pub(super) struct FrameReader {
     pub(super) tag: u8,
     bytes: Vec<u8>,
     at: usize,
 }
 
-impl Received {
+impl FrameReader {
     /// Waits for a frame. Its memory grows with what has really come, not with what was announced.
     pub(super) fn from(input: &mut impl Read) -> io::Result<Self> {
         let mut head = [0; HEAD];
@@ -176,14 +176,14 @@ pub(super) fn write_abort(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// The file that follows a request, out of its chunks.
-pub(super) struct Chunks<'r, R> {
+pub(super) struct ChunkReader<'r, R> {
     from: &'r mut R,
     left: usize,
     ended: bool,
     broken: bool,
 }
 
-impl<'r, R: Read> Chunks<'r, R> {
+impl<'r, R: Read> ChunkReader<'r, R> {
     pub(super) fn new(from: &'r mut R) -> Self {
         Self {
             from,
@@ -202,7 +202,7 @@ impl<'r, R: Read> Chunks<'r, R> {
     }
 }
 
-impl<R: Read> Read for Chunks<'_, R> {
+impl<R: Read> Read for ChunkReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !self.ended {
             let mut length = [0; 4];
@@ -243,18 +243,20 @@ mod tests {
         write_abort(&mut bytes).unwrap();
         let mut from = bytes.as_slice();
         let mut text = String::new();
-        Chunks::new(&mut from).read_to_string(&mut text).unwrap();
+        ChunkReader::new(&mut from)
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(text, "some of it");
-        let mut cut = Chunks::new(&mut from);
+        let mut cut = ChunkReader::new(&mut from);
         assert!(cut.read_to_string(&mut text).is_err());
         cut.drain().unwrap();
         assert!(from.is_empty());
         let half = [9, 0, 0, 0, 1];
-        let read = Chunks::new(&mut half.as_slice()).read_to_end(&mut Vec::new());
+        let read = ChunkReader::new(&mut half.as_slice()).read_to_end(&mut Vec::new());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
-    fn sent(frame: Frame) -> Vec<u8> {
+    fn sent(frame: FrameWriter) -> Vec<u8> {
         let mut bytes = Vec::new();
         frame.send(&mut bytes).unwrap();
         bytes
@@ -263,13 +265,13 @@ mod tests {
     #[test]
     fn what_is_sent_comes() {
         let bytes = sent(
-            Frame::new(DONE)
+            FrameWriter::new(DONE)
                 .number(7)
                 .text("ü")
                 .optional_text(None)
                 .optional_text(Some("")),
         );
-        let mut frame = Received::from(&mut bytes.as_slice()).unwrap();
+        let mut frame = FrameReader::from(&mut bytes.as_slice()).unwrap();
         assert_eq!((frame.tag, frame.len()), (DONE, bytes.len()));
         assert_eq!(frame.number().unwrap(), 7);
         assert_eq!(frame.text().unwrap(), "ü");
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn lengths_are_not_believed() {
         let check = |bytes: &[u8], kind: io::ErrorKind| {
-            let found = Received::from(&mut &*bytes).and_then(|mut frame| frame.text());
+            let found = FrameReader::from(&mut &*bytes).and_then(|mut frame| frame.text());
             assert_eq!(found.unwrap_err().kind(), kind, "{bytes:?}");
         };
         let over = u32::try_from(MAX_FRAME_BYTES + 1).unwrap().to_le_bytes();
@@ -294,14 +296,14 @@ mod tests {
         check(&[DONE, 9, 0, 0, 0, 1], io::ErrorKind::UnexpectedEof);
         check(&[DONE], io::ErrorKind::UnexpectedEof);
         check(
-            &sent(Frame::new(DONE).number(u64::MAX)),
+            &sent(FrameWriter::new(DONE).number(u64::MAX)),
             io::ErrorKind::InvalidData,
         );
         check(
-            &sent(Frame::new(DONE).number(9).number(0)),
+            &sent(FrameWriter::new(DONE).number(9).number(0)),
             io::ErrorKind::InvalidData,
         );
-        let mut text = sent(Frame::new(DONE).text("ab"));
+        let mut text = sent(FrameWriter::new(DONE).text("ab"));
         *text.last_mut().unwrap() = 0xFF;
         check(&text, io::ErrorKind::InvalidData);
     }

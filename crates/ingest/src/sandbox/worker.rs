@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::reader_field::ParsedDocument;
 
-use super::believe::Answer;
+use super::believe::ResponseValidator;
 use super::confine::Confinement;
-use super::keeper::{Keeper, Process};
-use super::wire::{self, Frame, Received, invalid_data};
-use super::{Sandbox, child, reasons};
-use crate::content::Content;
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use super::keeper::{ProcessSupervisor, WorkerProcess};
+use super::wire::{self, FrameReader, FrameWriter, invalid_data};
+use super::{SandboxConfig, child, reasons};
+use crate::content::HashingReader;
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::limits::Limits;
 
 /// How Rust ends a process whose memory is used up begins with these words, on stderr.
@@ -27,18 +27,18 @@ const OUT_OF_MEMORY: &str = "memory allocation of";
 const MAX_COMPLAINT_BYTES: usize = 1_024;
 
 /// A file that is to be read.
-pub(super) struct Task<'a> {
-    pub format: &'a Format,
+pub(super) struct ParseTask<'a> {
+    pub format: &'a FileFormat,
     /// The file without its bytes.
-    pub input: &'a Input<'a>,
+    pub input: &'a ParserInput<'a>,
     /// What the file had when it was opened.
     pub size: u64,
 }
 
-impl Task<'_> {
-    fn request(&self) -> io::Result<Frame> {
+impl ParseTask<'_> {
+    fn request(&self) -> io::Result<FrameWriter> {
         let input = self.input;
-        Ok(Frame::new(wire::REQUEST)
+        Ok(FrameWriter::new(wire::REQUEST)
             .text(self.format.name)
             .text(input.id)
             .text(input.path)
@@ -55,7 +55,7 @@ impl Task<'_> {
 }
 
 /// Takes documents as they come from a child.
-pub(super) trait Take {
+pub(super) trait DocumentReceiver {
     /// Takes a document; true when [`Take::hand_on`] should be called.
     fn take(&mut self, document: ParsedDocument) -> bool;
 
@@ -64,8 +64,8 @@ pub(super) trait Take {
 }
 
 #[derive(Debug)]
-pub(super) struct Worker {
-    process: Arc<Process>,
+pub(super) struct ParserWorker {
+    process: Arc<WorkerProcess>,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     complaint: Receiver<String>,
@@ -73,12 +73,16 @@ pub(super) struct Worker {
     files: usize,
 }
 
-impl Worker {
+impl ParserWorker {
     /// Starts a child and waits until it has shut itself in.
-    pub(super) fn start(sandbox: &Sandbox, keeper: &Keeper, limits: &Limits) -> io::Result<Self> {
+    pub(super) fn start(
+        sandbox: &SandboxConfig,
+        keeper: &ProcessSupervisor,
+        limits: &Limits,
+    ) -> io::Result<Self> {
         let mut child = keeper.spawn(sandbox)?;
         let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let process = Arc::new(Process::new(child));
+        let process = Arc::new(WorkerProcess::new(child));
         let (Some(to), Some(from), Some(complaints)) = (to, from, complaints) else {
             process.kill();
             return Err(invalid_data("the child has no pipes"));
@@ -102,7 +106,7 @@ impl Worker {
     }
 
     fn hello(&mut self) -> io::Result<Confinement> {
-        let mut frame = Received::from(&mut self.from)?;
+        let mut frame = FrameReader::from(&mut self.from)?;
         if frame.tag != wire::HELLO {
             return Err(invalid_data("the child says no hello"));
         }
@@ -127,14 +131,14 @@ impl Worker {
     /// Gives a file to the child. An answer leaves the child ready for the next file; a failure has ended it.
     pub(super) fn read(
         &mut self,
-        task: &Task<'_>,
-        content: &mut Content,
-        keeper: &Keeper,
-        take: &mut dyn Take,
-    ) -> Result<Result<Parsed, Reason>, Reason> {
+        task: &ParseTask<'_>,
+        content: &mut HashingReader,
+        keeper: &ProcessSupervisor,
+        take: &mut dyn DocumentReceiver,
+    ) -> Result<Result<ParsedFile, IngestError>, IngestError> {
         self.files += 1;
         let process = self.process.clone();
-        let mut clock = Clock::start(keeper, &process, task.time_limit());
+        let mut clock = WorkerDeadline::start(keeper, &process, task.time_limit());
         let answered = AtomicBool::new(false);
         let (to, from) = (&mut self.to, &mut self.from);
         let request = task.request();
@@ -154,7 +158,7 @@ impl Worker {
             answer
         });
         let answer = answer.map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => Reason::Gone,
+            io::ErrorKind::Interrupted => IngestError::Gone,
             _ => self.failure_reason(&error, task),
         });
         keeper.release(&self.process);
@@ -164,36 +168,36 @@ impl Worker {
         }
     }
 
-    pub(super) fn process(&self) -> &Arc<Process> {
+    pub(super) fn process(&self) -> &Arc<WorkerProcess> {
         &self.process
     }
 
     /// Waits until the child is gone and says why it failed.
-    fn failure_reason(&mut self, error: &io::Error, task: &Task<'_>) -> Reason {
+    fn failure_reason(&mut self, error: &io::Error, task: &ParseTask<'_>) -> IngestError {
         // A child that talks nonsense is ended; one that fell silent is dying or will be killed for it.
         if error.kind() == io::ErrorKind::InvalidData {
             self.process.kill();
             let _ = self.process.wait();
-            return Reason::Crashed;
+            return IngestError::Crashed;
         }
         let status = self.process.wait();
         let signal = status.ok().and_then(signal);
         let said = self.complaint.recv_timeout(Duration::from_secs(1));
         let said = said.unwrap_or_default();
         // The system itself kills with signal 9 when all memory is used up; by us it is lateness.
-        if self.process.was_overdue() || signal == Some(Signal::CpuTime) {
-            Reason::TooSlow {
+        if self.process.was_overdue() || signal == Some(FatalSignal::CpuTime) {
+            IngestError::TooSlow {
                 seconds: task.time_limit().as_secs(),
             }
-        } else if said.contains(OUT_OF_MEMORY) || signal == Some(Signal::Kill) {
-            Reason::out_of_memory()
+        } else if said.contains(OUT_OF_MEMORY) || signal == Some(FatalSignal::Kill) {
+            IngestError::out_of_memory()
         } else {
-            Reason::Crashed
+            IngestError::Crashed
         }
     }
 }
 
-impl Drop for Worker {
+impl Drop for ParserWorker {
     fn drop(&mut self) {
         self.process.kill();
         let _ = self.process.wait();
@@ -202,8 +206,8 @@ impl Drop for Worker {
 
 /// Sends a request and its file, as far as anybody wants it.
 fn send(
-    request: Frame,
-    content: &mut Content,
+    request: FrameWriter,
+    content: &mut HashingReader,
     to: &mut ChildStdin,
     answered: &AtomicBool,
 ) -> io::Result<()> {
@@ -226,14 +230,15 @@ fn send(
 
 /// Takes what a child answers. An interruption means that nobody wants more.
 fn receive_response(
-    task: &Task<'_>,
+    task: &ParseTask<'_>,
     from: &mut BufReader<ChildStdout>,
-    clock: &mut Clock<'_>,
-    take: &mut dyn Take,
-) -> io::Result<Result<Parsed, Reason>> {
-    let mut answer = Answer::for_input(task.input, task.format.stream_parser().is_some());
+    clock: &mut WorkerDeadline<'_>,
+    take: &mut dyn DocumentReceiver,
+) -> io::Result<Result<ParsedFile, IngestError>> {
+    let mut answer =
+        ResponseValidator::for_input(task.input, task.format.stream_parser().is_some());
     loop {
-        let mut frame = Received::from(from)?;
+        let mut frame = FrameReader::from(from)?;
         match frame.tag {
             wire::DOCUMENT => {
                 if take.take(answer.document(&mut frame)?) {
@@ -263,15 +268,19 @@ fn receive_response(
 }
 
 /// The time that a child has left. It stands still while the child waits for us.
-struct Clock<'a> {
-    keeper: &'a Keeper,
-    process: &'a Arc<Process>,
+struct WorkerDeadline<'a> {
+    keeper: &'a ProcessSupervisor,
+    process: &'a Arc<WorkerProcess>,
     left: Duration,
     since: Option<Instant>,
 }
 
-impl<'a> Clock<'a> {
-    fn start(keeper: &'a Keeper, process: &'a Arc<Process>, left: Duration) -> Self {
+impl<'a> WorkerDeadline<'a> {
+    fn start(
+        keeper: &'a ProcessSupervisor,
+        process: &'a Arc<WorkerProcess>,
+        left: Duration,
+    ) -> Self {
         let mut clock = Self {
             keeper,
             process,
@@ -316,22 +325,22 @@ fn capture_stderr(mut from: ChildStderr) -> io::Result<Receiver<String>> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Signal {
+enum FatalSignal {
     Kill,
     CpuTime,
 }
 
 #[cfg(unix)]
-fn signal(status: ExitStatus) -> Option<Signal> {
+fn signal(status: ExitStatus) -> Option<FatalSignal> {
     use std::os::unix::process::ExitStatusExt as _;
     match status.signal()? {
-        9 => Some(Signal::Kill),
-        24 => Some(Signal::CpuTime),
+        9 => Some(FatalSignal::Kill),
+        24 => Some(FatalSignal::CpuTime),
         _ => None,
     }
 }
 
 #[cfg(not(unix))]
-fn signal(_status: ExitStatus) -> Option<Signal> {
+fn signal(_status: ExitStatus) -> Option<FatalSignal> {
     None
 }

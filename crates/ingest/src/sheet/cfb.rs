@@ -1,21 +1,21 @@
 //! Compound files, the little file systems of old Office programs, into one of their streams. Every chain
 //! of sectors is followed at most as often as there are sectors.
 
-use crate::error::Reason;
+use crate::error::IngestError;
 
 use super::damaged;
 
 /// A compound file whose tables have been read.
-pub(super) struct Compound<'a> {
+pub(super) struct CompoundFile<'a> {
     bytes: &'a [u8],
     sector: usize,
     fat: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<CfbDirectoryEntry>,
     mini_fat_start: u32,
     mini_cutoff: u64,
 }
 
-struct Entry {
+struct CfbDirectoryEntry {
     name: String,
     start: u32,
     size: u64,
@@ -24,8 +24,8 @@ struct Entry {
 /// The first number that is no sector but a mark.
 const FIRST_MARK: u32 = 0xFFFF_FFFA;
 
-impl<'a> Compound<'a> {
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Reason> {
+impl<'a> CompoundFile<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, IngestError> {
         Self::tables(bytes).ok_or_else(|| damaged("compound file"))
     }
 
@@ -118,7 +118,7 @@ impl<'a> Compound<'a> {
     }
 
     /// Small streams share sectors of the root's own stream, 64 bytes a piece.
-    fn mini_stream(&self, entry: &Entry) -> Option<Vec<u8>> {
+    fn mini_stream(&self, entry: &CfbDirectoryEntry) -> Option<Vec<u8>> {
         const PIECE: usize = 64;
         let root = self.entries.first()?;
         let pieces = self.chain(root.start, root.size)?;
@@ -140,7 +140,7 @@ impl<'a> Compound<'a> {
     }
 }
 
-fn entry(bytes: &[u8]) -> Option<Entry> {
+fn entry(bytes: &[u8]) -> Option<CfbDirectoryEntry> {
     let name: Vec<u16> = bytes
         .get(..64)?
         .chunks_exact(2)
@@ -150,7 +150,7 @@ fn entry(bytes: &[u8]) -> Option<Entry> {
     let kind = *bytes.get(66)?;
     // Streams and the root; folders have no bytes.
     (kind == 2 || kind == 5).then(|| {
-        Some(Entry {
+        Some(CfbDirectoryEntry {
             name: String::from_utf16_lossy(&name),
             start: u32_at(bytes, 116)?,
             // Old writers leave rubbish in the upper half.

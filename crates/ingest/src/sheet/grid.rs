@@ -8,16 +8,16 @@ use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
 use crate::columns::{UniqueNames, put_date_and_time};
-use crate::dates::{Moment, from_epoch_millis};
+use crate::dates::{DateAndTime, from_epoch_millis};
 use crate::digest::sha256;
 use crate::entry::{percent_encode, truncate_id};
-use crate::error::Reason;
-use crate::format::{Input, Parsed};
+use crate::error::IngestError;
+use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
 use crate::reader_column::MOST_ABOVE;
 use crate::reader_field::{self, ReaderField};
 use crate::record_ids::{UniqueIds, two_pass};
-use crate::records::{Place, Records};
+use crate::records::{RecordCollector, RecordLocation};
 use crate::text::{file_id, title_from_name};
 
 /// Sheets of one workbook.
@@ -30,15 +30,15 @@ const MOST_PROBLEMS: usize = 100;
 const CELL_BYTES: u64 = 64;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum SheetCell {
     Text(String),
     Number(f64),
     Bool(bool),
-    Moment(Moment),
+    Moment(DateAndTime),
 }
 
 /// A moment counted in days as spreadsheets do. Less than a day is a time alone.
-pub(super) fn from_serial(serial: f64, is_1904: bool) -> Cell {
+pub(super) fn from_serial(serial: f64, is_1904: bool) -> SheetCell {
     const DAY: f64 = 86_400_000.0;
     /// Days from the first of the calendar to 1970.
     const TO_1970: f64 = 25_569.0;
@@ -54,21 +54,21 @@ pub(super) fn from_serial(serial: f64, is_1904: bool) -> Cell {
     let moment = plausible
         .then(|| from_epoch_millis(seconds as i64 * 1_000))
         .flatten();
-    moment.map_or(Cell::Number(serial), Cell::Moment)
+    moment.map_or(SheetCell::Number(serial), SheetCell::Moment)
 }
 
 /// A part of a day, or many days, as hours, minutes and seconds.
-pub(super) fn text_of_duration(days: f64) -> Cell {
+pub(super) fn text_of_duration(days: f64) -> SheetCell {
     let seconds = (days * 86_400.0).round();
     if !(0.0..1e12).contains(&seconds) {
-        return Cell::Number(days);
+        return SheetCell::Number(days);
     }
     let seconds = seconds as u64;
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    Cell::Text(format!("{hours:02}:{minutes:02}:{:02}", seconds % 60))
+    SheetCell::Text(format!("{hours:02}:{minutes:02}:{:02}", seconds % 60))
 }
 
-impl Cell {
+impl SheetCell {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Text(text) => CELL_BYTES + text.len() as u64,
@@ -118,29 +118,29 @@ pub(crate) fn as_number(number: f64) -> Raw {
 
 /// One row, its number counted from 1.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SheetRow {
     pub number: u64,
-    pub cells: Vec<(u32, Cell)>,
+    pub cells: Vec<(u32, SheetCell)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct Worksheet {
     name: String,
-    pub rows: Vec<Row>,
+    pub rows: Vec<SheetRow>,
     /// Whether cells of it could not be read or kept.
     pub has_lost_cells: bool,
 }
 
 /// A workbook as it is read, within its bounds.
-pub(super) struct Book<'a> {
+pub(super) struct WorkbookBuilder<'a> {
     limits: &'a Limits,
-    sheets: Vec<Sheet>,
-    problems: Vec<(String, Reason)>,
+    sheets: Vec<Worksheet>,
+    problems: Vec<(String, IngestError)>,
     /// Bytes that cells may still take.
     left: u64,
 }
 
-impl<'a> Book<'a> {
+impl<'a> WorkbookBuilder<'a> {
     pub(super) fn new(limits: &'a Limits) -> Self {
         Self {
             limits,
@@ -164,7 +164,7 @@ impl<'a> Book<'a> {
             let mut others = (2..).map(|number: usize| format!("{name} {number}"));
             name = others.find(|name| !is_taken(name)).unwrap_or_default();
         }
-        self.sheets.push(Sheet {
+        self.sheets.push(Worksheet {
             name,
             rows: Vec::new(),
             has_lost_cells: false,
@@ -173,31 +173,31 @@ impl<'a> Book<'a> {
     }
 
     /// Puts a cell, counted from 0, into the current sheet; false when no more fit.
-    pub(super) fn put(&mut self, row: u32, column: u32, cell: Cell) -> bool {
+    pub(super) fn put(&mut self, row: u32, column: u32, cell: SheetCell) -> bool {
         let Some(sheet) = self.sheets.last_mut() else {
             return false;
         };
-        if matches!(&cell, Cell::Text(text) if text.trim().is_empty()) {
+        if matches!(&cell, SheetCell::Text(text) if text.trim().is_empty()) {
             return true;
         }
         let limit = self.limits.max_columns;
         if column as usize >= limit {
             let name = sheet.name.clone();
-            self.lose_cells(&name, Reason::TooManyColumns { limit });
+            self.lose_cells(&name, IngestError::TooManyColumns { limit });
             return true;
         }
         let bytes = cell.bytes();
         if bytes > self.left {
             self.left = 0;
             let (name, limit) = (sheet.name.clone(), self.limits.max_unpacked_bytes);
-            self.lose_cells(&name, Reason::TooMuchInside { limit });
+            self.lose_cells(&name, IngestError::TooMuchInside { limit });
             return false;
         }
         self.left -= bytes;
         let number = u64::from(row) + 1;
         match sheet.rows.last_mut() {
             Some(last) if last.number == number => last.cells.push((column, cell)),
-            _ => sheet.rows.push(Row {
+            _ => sheet.rows.push(SheetRow {
                 number,
                 cells: vec![(column, cell)],
             }),
@@ -207,7 +207,7 @@ impl<'a> Book<'a> {
     }
 
     /// Cells of the current sheet that could not be read or kept, one of which may have named its readers.
-    pub(super) fn lose_cells(&mut self, sheet: &str, reason: Reason) {
+    pub(super) fn lose_cells(&mut self, sheet: &str, reason: IngestError) {
         self.mark_lost_cells();
         self.report_problem(sheet, reason);
     }
@@ -220,7 +220,7 @@ impl<'a> Book<'a> {
     }
 
     /// Something about a sheet that the owner should know; each is said once.
-    pub(super) fn report_problem(&mut self, sheet: &str, reason: Reason) {
+    pub(super) fn report_problem(&mut self, sheet: &str, reason: IngestError) {
         let problem = (clean_line(sheet), reason);
         if self.problems.len() < MOST_PROBLEMS && !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -230,9 +230,9 @@ impl<'a> Book<'a> {
     /// Makes the documents. The file's own readers are those of all rows that name none.
     pub(super) fn into_documents(
         mut self,
-        input: &Input<'_>,
+        input: &ParserInput<'_>,
         readers: &ReaderField,
-    ) -> Result<Parsed, Reason> {
+    ) -> Result<ParsedFile, IngestError> {
         for sheet in &mut self.sheets {
             sheet.sort();
         }
@@ -240,8 +240,12 @@ impl<'a> Book<'a> {
         two_pass(input, |input| self.documents(input, readers))
     }
 
-    fn documents(&self, input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
-        let mut records = Records::new(input);
+    fn documents(
+        &self,
+        input: &ParserInput<'_>,
+        readers: &ReaderField,
+    ) -> Result<ParsedFile, IngestError> {
+        let mut records = RecordCollector::new(input);
         records.set_file_readers(readers.clone());
         let sole = self.sheets.len() == 1;
         for sheet in &self.sheets {
@@ -259,17 +263,17 @@ impl<'a> Book<'a> {
     }
 }
 
-fn damaged_list() -> Reason {
-    Reason::Damaged {
+fn damaged_list() -> IngestError {
+    IngestError::Damaged {
         what: "list of sheets".into(),
     }
 }
 
-impl Sheet {
+impl Worksheet {
     /// Rows and cells in their order, each once; most writers keep it already.
     fn sort(&mut self) {
         self.rows.sort_by_key(|row| row.number);
-        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        let mut rows: Vec<SheetRow> = Vec::with_capacity(self.rows.len());
         for row in std::mem::take(&mut self.rows) {
             match rows.last_mut() {
                 Some(last) if last.number == row.number => last.cells.extend(row.cells),
@@ -285,12 +289,12 @@ impl Sheet {
 }
 
 /// The names of columns; none for one that says who may read its rows.
-pub(super) type Names = HashMap<u32, Option<String>>;
+pub(super) type SheetColumnNames = HashMap<u32, Option<String>>;
 
-fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool) {
+fn add_table(records: &mut RecordCollector<'_>, sheet: &Worksheet, header: usize, sole: bool) {
     let mut rows = sheet.rows.iter().skip(header);
     let Some(head) = rows.next() else { return };
-    let mut names = Names::new();
+    let mut names = SheetColumnNames::new();
     let mut readers = Vec::new();
     let mut taken = UniqueNames::default();
     for (column, cell) in &head.cells {
@@ -314,7 +318,7 @@ fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool
             reader_field::insert_keeping_duplicates(&mut keys, name, value);
         }
         let key = if has_keys { id_of(&keys) } else { None };
-        let place = Place::Table {
+        let place = RecordLocation::Table {
             table: &sheet.name,
             row: row.number,
             key: key.as_deref(),
@@ -327,7 +331,7 @@ fn add_table(records: &mut Records<'_>, sheet: &Sheet, header: usize, sole: bool
     }
 }
 
-fn keys_of(row: &Row, names: &Names) -> Map<String, Raw> {
+fn keys_of(row: &SheetRow, names: &SheetColumnNames) -> Map<String, Raw> {
     let mut keys = Map::new();
     for (column, cell) in &row.cells {
         match names.get(column) {
@@ -342,7 +346,7 @@ fn keys_of(row: &Row, names: &Names) -> Map<String, Raw> {
 }
 
 /// Whether every row of a sheet calls itself something, and no two alike.
-fn have_keys<'r>(mut rows: impl Iterator<Item = &'r Row>, names: &Names) -> bool {
+fn have_keys<'r>(mut rows: impl Iterator<Item = &'r SheetRow>, names: &SheetColumnNames) -> bool {
     let mut unique = UniqueIds::for_table();
     rows.all(|row| id_of(&keys_of(row, names)).is_some_and(|id| unique.add(&id).is_ok()))
 }
@@ -375,11 +379,11 @@ fn column_letters(column: u32) -> String {
 
 /// A sheet that is no table, as lines with its cells beside each other.
 fn add_lines(
-    records: &mut Records<'_>,
-    input: &Input<'_>,
-    sheet: &Sheet,
+    records: &mut RecordCollector<'_>,
+    input: &ParserInput<'_>,
+    sheet: &Worksheet,
     sole: bool,
-) -> Result<(), Reason> {
+) -> Result<(), IngestError> {
     let limit = input.limits.max_text_chars;
     let mut text = String::new();
     for row in &sheet.rows {
@@ -392,7 +396,7 @@ fn add_lines(
         }
     }
     if text.chars().nth(limit).is_some() {
-        records.skip_part(&sheet.name, Reason::TextTooLong { limit });
+        records.skip_part(&sheet.name, IngestError::TextTooLong { limit });
         return Ok(());
     }
     let (id, mut title) = if sole {
@@ -403,7 +407,7 @@ fn add_lines(
             input.id,
             percent_encode(sheet.name.as_bytes())
         );
-        let id = DocId::parse(&truncate_id(id)).map_err(|error| Reason::BadId {
+        let id = DocId::parse(&truncate_id(id)).map_err(|error| IngestError::BadId {
             why: error.to_string(),
         })?;
         (

@@ -1,7 +1,7 @@
 //! Whether a sheet is a table, which of its rows names the columns, and whether its readers may be named where
 //! they cannot be used.
 
-use super::grid::{Cell, Names, Row, Sheet};
+use super::grid::{SheetCell, SheetColumnNames, SheetRow, Worksheet};
 use crate::reader_column::{MOST_ABOVE, hides_readers, is_readers_field, late_header};
 use crate::reader_field::ReaderKeys;
 
@@ -16,7 +16,7 @@ pub(super) struct SheetLayout {
     pub hides_readers: bool,
 }
 
-impl Row {
+impl SheetRow {
     fn names_readers(&self, readers: &ReaderKeys) -> bool {
         let mut cells = self.cells.iter();
         cells.any(|(_, cell)| is_readers_field(&cell.display(), readers))
@@ -24,7 +24,7 @@ impl Row {
 
     /// Whether a row below the header names the readers' field outside of its column, as the header of another
     /// table does. Whose readers stand where in the rows below it, nobody knows.
-    pub(super) fn is_other_header(&self, names: &Names, readers: &ReaderKeys) -> bool {
+    pub(super) fn is_other_header(&self, names: &SheetColumnNames, readers: &ReaderKeys) -> bool {
         let is_readers = |column: &u32| matches!(names.get(column), Some(None));
         readers.is_configured()
             && (self.cells.iter()).any(|(column, cell)| {
@@ -33,7 +33,7 @@ impl Row {
     }
 }
 
-impl Sheet {
+impl Worksheet {
     pub(super) fn layout(&self, readers: &ReaderKeys) -> SheetLayout {
         if !readers.is_configured() {
             return SheetLayout {
@@ -41,7 +41,7 @@ impl Sheet {
                 hides_readers: false,
             };
         }
-        let wide = |row: &Row| row.cells.len() > 1;
+        let wide = |row: &SheetRow| row.cells.len() > 1;
         let titles = self.rows.iter().take(MOST_ABOVE + 1).position(wide);
         let top: Vec<Vec<String>> = (self.rows.iter().take(MOST_ABOVE + 2))
             .map(|row| row.cells.iter().map(|(_, cell)| cell.display()).collect())
@@ -70,20 +70,20 @@ impl Sheet {
     /// Where the header stands if the sheet is a table: at least two columns that it names, above at least
     /// two rows, most of which fill at least two of them.
     fn table_header(&self) -> Option<usize> {
-        let wide = |row: &Row| row.cells.len() > 1;
+        let wide = |row: &SheetRow| row.cells.len() > 1;
         let at = self.rows.iter().take(MOST_ABOVE + 1).position(wide)?;
         let (head, below) = (self.rows.get(at)?, self.rows.get(at + 1..)?);
         let names = head.cells.iter().filter(|(_, cell)| match cell {
-            Cell::Text(text) => text.chars().nth(MOST_HEADER_CHARS).is_none(),
+            SheetCell::Text(text) => text.chars().nth(MOST_HEADER_CHARS).is_none(),
             _ => false,
         });
         let names = names.count();
         // Years and months may head columns too, but something must be named.
         let numbers = head.cells.len() - names;
-        let values_only_after_names = matches!(head.cells.first(), Some((_, Cell::Text(_))));
+        let values_only_after_names = matches!(head.cells.first(), Some((_, SheetCell::Text(_))));
         let named = names * 2 >= head.cells.len() && (numbers == 0 || values_only_after_names);
         let (first, last) = (head.cells.first()?.0, head.cells.last()?.0);
-        let fills = |row: &&Row| {
+        let fills = |row: &&SheetRow| {
             let inside = row
                 .cells
                 .iter()
@@ -93,7 +93,7 @@ impl Sheet {
         let filled = below.iter().filter(fills).count();
         // A header of words above rows of words that are all numbers elsewhere is still a header; a row
         // of words and numbers above rows alike is none.
-        let alike = |row: &&Row| numbers > 0 && same_kinds(head, row);
+        let alike = |row: &&SheetRow| numbers > 0 && same_kinds(head, row);
         let is_table = named
             && below.len() > 1
             && filled * 10 >= below.len() * 6
@@ -103,9 +103,10 @@ impl Sheet {
 }
 
 /// Whether two rows have texts and numbers in the same places.
-fn same_kinds(a: &Row, b: &Row) -> bool {
-    let kinds = |row: &Row| -> Vec<(u32, bool)> {
-        let kind = |(column, cell): &(u32, Cell)| (*column, matches!(cell, Cell::Text(_)));
+fn same_kinds(a: &SheetRow, b: &SheetRow) -> bool {
+    let kinds = |row: &SheetRow| -> Vec<(u32, bool)> {
+        let kind =
+            |(column, cell): &(u32, SheetCell)| (*column, matches!(cell, SheetCell::Text(_)));
         row.cells.iter().map(kind).collect()
     };
     kinds(a) == kinds(b)

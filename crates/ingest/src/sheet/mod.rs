@@ -12,14 +12,14 @@ mod xlsx;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::ReaderField;
-use grid::Book;
+use grid::WorkbookBuilder;
 
 pub(crate) use grid::as_number;
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "spreadsheet",
     extensions: &["xls"],
     // What is a package is known by what is in it.
@@ -35,19 +35,22 @@ fn is_compound(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 }
 
-fn parse_bare(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse_bare(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     parse(input, &ReaderField::Absent)
 }
 
 /// Reads a spreadsheet of any kind, and refuses whatever is packed the same way and is none. `readers` is what
 /// the file's properties say about who may read its rows.
-pub(crate) fn parse(input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, Reason> {
-    let mut book = Book::new(input.limits);
+pub(crate) fn parse(
+    input: &ParserInput<'_>,
+    readers: &ReaderField,
+) -> Result<ParsedFile, IngestError> {
+    let mut book = WorkbookBuilder::new(input.limits);
     if is_package(input.bytes) {
         let package = package::measure(input.bytes, input.limits)?;
         match package.kind {
-            package::Kind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
-            package::Kind::Ods => ods::read(input.bytes, &mut book)?,
+            package::SheetPackageKind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
+            package::SheetPackageKind::Ods => ods::read(input.bytes, &mut book)?,
         }
     } else {
         xls::read(input.bytes, &mut book)?;
@@ -56,12 +59,12 @@ pub(crate) fn parse(input: &Input<'_>, readers: &ReaderField) -> Result<Parsed, 
 }
 
 /// Runs a reader that is not ours. Where a damaged file makes it panic, the file is damaged and no more.
-fn guarded(read: impl FnOnce() -> Result<(), Reason>) -> Result<(), Reason> {
+fn guarded(read: impl FnOnce() -> Result<(), IngestError>) -> Result<(), IngestError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged("spreadsheet")))
 }
 
-fn damaged(what: &str) -> Reason {
-    Reason::Damaged {
+fn damaged(what: &str) -> IngestError {
+    IngestError::Damaged {
         what: format!("the {what} cannot be read").into(),
     }
 }

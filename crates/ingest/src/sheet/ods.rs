@@ -6,10 +6,10 @@ use std::io::{BufReader, Read};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use super::grid::{Book, Cell};
+use super::grid::{SheetCell, WorkbookBuilder};
 use super::{damaged, package};
-use crate::dates::{self, Order};
-use crate::error::Reason;
+use crate::dates::{self, DateOrder};
+use crate::error::IngestError;
 
 /// Rows and columns that any program shows.
 const MOST_ROWS: u32 = 1_048_576;
@@ -18,10 +18,10 @@ const MOST_COLUMNS: u32 = 16_384;
 /// Bytes of one row, so that a row is never much larger than what a row of a table may be.
 const MOST_ROW_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
+pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
     let mut package = package::open(bytes)?;
     if is_encrypted(&mut package) {
-        return Err(Reason::Encrypted);
+        return Err(IngestError::Encrypted);
     }
     let content = package
         .by_name("content.xml")
@@ -29,7 +29,7 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     let mut reader = Reader::from_reader(BufReader::new(content));
     reader.config_mut().expand_empty_elements = true;
     reader.config_mut().check_end_names = false;
-    let mut place = Cursor::default();
+    let mut place = OdsCursor::default();
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     }
 }
 
-fn is_encrypted(package: &mut package::Package<'_>) -> bool {
+fn is_encrypted(package: &mut package::SheetPackage<'_>) -> bool {
     let mut manifest = Vec::new();
     if let Ok(part) = package.by_name("META-INF/manifest.xml") {
         let _ = part.take(4 * 1024 * 1024).read_to_end(&mut manifest);
@@ -75,30 +75,30 @@ fn character(reference: &BytesRef<'_>) -> String {
 
 /// Where in the table the reader stands, and the cell it is in.
 #[derive(Default)]
-struct Cursor {
+struct OdsCursor {
     sheet: String,
     in_sheet: bool,
     row: u32,
     column: u32,
     /// How often the current row is there.
     rows: u32,
-    row_cells: Vec<(u32, Cell)>,
+    row_cells: Vec<(u32, SheetCell)>,
     row_bytes: u64,
-    cell: Option<Open>,
+    cell: Option<OpenOdsCell>,
     /// How many elements deep the reader stands in a comment or a drawing, whose text is not the cell's.
     ignored_depth: u32,
 }
 
 /// A cell between its tags.
-struct Open {
+struct OpenOdsCell {
     columns: u32,
-    value: Option<Cell>,
+    value: Option<SheetCell>,
     text: String,
     paragraphs: u32,
 }
 
-impl Cursor {
-    fn open(&mut self, start: &BytesStart<'_>, book: &mut Book<'_>) -> bool {
+impl OdsCursor {
+    fn open(&mut self, start: &BytesStart<'_>, book: &mut WorkbookBuilder<'_>) -> bool {
         if self.ignored_depth > 0 {
             self.ignored_depth += 1;
             return true;
@@ -115,7 +115,7 @@ impl Cursor {
                 self.rows = repeat_count(start, "table:number-rows-repeated").min(MOST_ROWS);
             }
             "table:table-cell" | "table:covered-table-cell" if self.in_sheet => {
-                self.cell = Some(Open {
+                self.cell = Some(OpenOdsCell {
                     columns: repeat_count(start, "table:number-columns-repeated").min(MOST_COLUMNS),
                     value: typed(start),
                     text: String::new(),
@@ -151,7 +151,7 @@ impl Cursor {
         true
     }
 
-    fn close(&mut self, name: &str, book: &mut Book<'_>) -> bool {
+    fn close(&mut self, name: &str, book: &mut WorkbookBuilder<'_>) -> bool {
         if self.ignored_depth > 0 {
             self.ignored_depth -= 1;
             return true;
@@ -170,7 +170,7 @@ impl Cursor {
         let text = cell.text;
         let value = match cell.value {
             Some(value) => Some(value),
-            None => (!text.trim().is_empty()).then_some(Cell::Text(text)),
+            None => (!text.trim().is_empty()).then_some(SheetCell::Text(text)),
         };
         let columns = cell.columns.min(MOST_COLUMNS.saturating_sub(self.column));
         if let Some(value) = value {
@@ -186,12 +186,12 @@ impl Cursor {
         self.column += columns;
     }
 
-    fn end_row(&mut self, book: &mut Book<'_>) -> bool {
+    fn end_row(&mut self, book: &mut WorkbookBuilder<'_>) -> bool {
         let rows = self.rows.min(MOST_ROWS.saturating_sub(self.row));
         let cells = std::mem::take(&mut self.row_cells);
         if self.row_bytes > MOST_ROW_BYTES {
             let limit = MOST_ROW_BYTES as usize;
-            book.lose_cells(&self.sheet, Reason::LineTooLong { limit });
+            book.lose_cells(&self.sheet, IngestError::LineTooLong { limit });
         }
         self.row_bytes = 0;
         if !cells.is_empty() {
@@ -209,20 +209,20 @@ impl Cursor {
 }
 
 /// The value that the tag of a cell itself tells, where its text is only how it is shown.
-fn typed(start: &BytesStart<'_>) -> Option<Cell> {
+fn typed(start: &BytesStart<'_>) -> Option<SheetCell> {
     let kind = attribute(start, "office:value-type")?;
     match kind.as_str() {
         "float" | "percentage" | "currency" => {
             let number = attribute(start, "office:value")?.parse().ok()?;
-            Some(Cell::Number(number))
+            Some(SheetCell::Number(number))
         }
-        "boolean" => Some(Cell::Bool(
+        "boolean" => Some(SheetCell::Bool(
             attribute(start, "office:boolean-value")? == "true",
         )),
         "date" => {
             let text = attribute(start, "office:date-value")?;
-            let moment = dates::parse_in_order(&text, Order::YearFirst);
-            Some(moment.map_or(Cell::Text(text), Cell::Moment))
+            let moment = dates::parse_in_order(&text, DateOrder::YearFirst);
+            Some(moment.map_or(SheetCell::Text(text), SheetCell::Moment))
         }
         _ => None,
     }

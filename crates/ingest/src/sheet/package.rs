@@ -10,10 +10,10 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::damaged;
-use crate::error::Reason;
+use crate::error::IngestError;
 use crate::limits::Limits;
 
-pub(super) type Package<'a> = ZipArchive<Cursor<&'a [u8]>>;
+pub(super) type SheetPackage<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
 /// Parts of one package; a workbook with more than a few thousand sheets cannot be opened by anyone.
 const MOST_PARTS: usize = 20_000;
@@ -22,22 +22,22 @@ const MOST_PARTS: usize = 20_000;
 const MOST_STRINGS: u64 = 4_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SheetPackageKind {
     Xlsx,
     Ods,
 }
 
 #[derive(Debug)]
-pub(super) struct Measured {
-    pub kind: Kind,
+pub(super) struct MeasuredPackage {
+    pub kind: SheetPackageKind,
 }
 
-pub(super) fn open(bytes: &[u8]) -> Result<Package<'_>, Reason> {
+pub(super) fn open(bytes: &[u8]) -> Result<SheetPackage<'_>, IngestError> {
     ZipArchive::new(Cursor::new(bytes)).map_err(|_| damaged("zip package"))
 }
 
 /// Unpacks everything and keeps nothing.
-pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason> {
+pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<MeasuredPackage, IngestError> {
     let limit = limits.max_unpacked_bytes;
     let mut package = open(bytes)?;
     if package.len() > MOST_PARTS {
@@ -51,11 +51,11 @@ pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason>
             .map_err(|error| zip_error(&error))?;
         announced = announced.saturating_add(part.size());
         if part.encrypted() {
-            return Err(Reason::Encrypted);
+            return Err(IngestError::Encrypted);
         }
     }
     if announced > limit {
-        return Err(Reason::TooMuchInside { limit });
+        return Err(IngestError::TooMuchInside { limit });
     }
     let mut left = limit;
     for at in 0..package.len() {
@@ -74,22 +74,22 @@ pub(super) fn measure(bytes: &[u8], limits: &Limits) -> Result<Measured, Reason>
         let read = std::io::copy(&mut counted, &mut std::io::sink());
         let unpacked = (left + 1) - counted.get_ref().limit();
         if unpacked > left {
-            return Err(Reason::TooMuchInside { limit });
+            return Err(IngestError::TooMuchInside { limit });
         }
         left -= unpacked;
         drop(read);
     }
-    Ok(Measured { kind })
+    Ok(MeasuredPackage { kind })
 }
 
-fn zip_error(error: &ZipError) -> Reason {
+fn zip_error(error: &ZipError) -> IngestError {
     match error {
-        ZipError::InvalidPassword => Reason::Encrypted,
+        ZipError::InvalidPassword => IngestError::Encrypted,
         _ => damaged("zip package"),
     }
 }
 
-fn kind(package: &mut Package<'_>) -> Result<Kind, Reason> {
+fn kind(package: &mut SheetPackage<'_>) -> Result<SheetPackageKind, IngestError> {
     let names: Vec<String> = package
         .file_names()
         .filter_map(Result::ok)
@@ -97,9 +97,9 @@ fn kind(package: &mut Package<'_>) -> Result<Kind, Reason> {
         .collect();
     let has = |end: &str| names.iter().any(|name| name.ends_with(end));
     if has("xl/workbook.xml") || (has("[content_types].xml") && has("worksheets/sheet1.xml")) {
-        return Ok(Kind::Xlsx);
+        return Ok(SheetPackageKind::Xlsx);
     }
-    let unsupported = |kind: &str| Reason::Unsupported {
+    let unsupported = |kind: &str| IngestError::Unsupported {
         kind: kind.to_owned(),
     };
     if has("xl/workbook.bin") {
@@ -111,13 +111,13 @@ fn kind(package: &mut Package<'_>) -> Result<Kind, Reason> {
         let _ = part.take(128).read_to_end(&mut mime);
     }
     if mime.starts_with(b"application/vnd.oasis.opendocument.spreadsheet") {
-        return Ok(Kind::Ods);
+        return Ok(SheetPackageKind::Ods);
     }
     Err(unsupported("zip or office"))
 }
 
 /// Looks at how many strings a table of shared strings announces, with the reader's own parser.
-fn check_strings(part: &mut impl BufRead) -> Result<(), Reason> {
+fn check_strings(part: &mut impl BufRead) -> Result<(), IngestError> {
     let mut reader = Reader::from_reader(part);
     reader.config_mut().expand_empty_elements = true;
     reader.config_mut().check_end_names = false;

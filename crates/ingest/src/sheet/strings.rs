@@ -4,7 +4,7 @@
 use encoding_rs::Encoding;
 
 use super::cfb::{u16_at, u32_at};
-use super::xls::Stream;
+use super::xls::BiffRecordReader;
 
 /// Strings of one table; a hostile file can hold a text in every three bytes.
 const MOST_STRINGS: usize = 4_000_000;
@@ -55,14 +55,17 @@ fn decode(data: &[u8], length: usize, wide: bool) -> String {
 }
 
 /// The table of shared strings: the record it begins in and those that continue it.
-pub(super) fn shared_strings<'a>(first: &'a [u8], records: &mut Stream<'a>) -> Vec<String> {
+pub(super) fn shared_strings<'a>(
+    first: &'a [u8],
+    records: &mut BiffRecordReader<'a>,
+) -> Vec<String> {
     const CONTINUE: u16 = 0x003C;
     let mut parts = vec![first.get(8..).unwrap_or_default()];
     while records.peek() == Some(CONTINUE) {
         let Some(record) = records.next() else { break };
         parts.push(record.data);
     }
-    let mut table = Table {
+    let mut table = SharedStringTable {
         parts: parts.into_iter(),
         rest: &[],
     };
@@ -74,12 +77,12 @@ pub(super) fn shared_strings<'a>(first: &'a [u8], records: &mut Stream<'a>) -> V
     strings
 }
 
-struct Table<'a> {
+struct SharedStringTable<'a> {
     parts: std::vec::IntoIter<&'a [u8]>,
     rest: &'a [u8],
 }
 
-impl Table<'_> {
+impl SharedStringTable<'_> {
     /// Goes on to the next part when this one is used up.
     fn fill(&mut self) -> Option<()> {
         while self.rest.is_empty() {

@@ -276,12 +276,12 @@ fn other_packages_are_refused() {
 #[test]
 fn days_are_those_that_spreadsheets_show() {
     let shown = |serial: f64, is_1904: bool| match grid::from_serial(serial, is_1904) {
-        grid::Cell::Moment(moment) => [Some(moment.day), moment.time]
+        grid::SheetCell::Moment(moment) => [Some(moment.day), moment.time]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(" "),
-        grid::Cell::Text(text) => text,
+        grid::SheetCell::Text(text) => text,
         other => format!("{other:?}"),
     };
     for (serial, expect) in [

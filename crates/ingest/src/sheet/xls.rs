@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
 
-use super::cfb::{Compound, f64_at, u16_at, u32_at};
-use super::grid::{Book, Cell, from_serial, text_of_duration};
+use super::cfb::{CompoundFile, f64_at, u16_at, u32_at};
+use super::grid::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
 use super::{damaged, strings};
-use crate::error::Reason;
+use crate::error::IngestError;
 
-pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
-    let compound = Compound::open(bytes)?;
+pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
+    let compound = CompoundFile::open(bytes)?;
     if compound.has("EncryptedPackage") {
-        return Err(Reason::Encrypted);
+        return Err(IngestError::Encrypted);
     }
     let stream = ["Workbook", "Book"].iter().find_map(|name| {
         let stream = compound.stream(name);
@@ -24,18 +24,18 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
         return Err(if known {
             damaged("workbook")
         } else {
-            Reason::Unsupported {
+            IngestError::Unsupported {
                 kind: "old office".to_owned(),
             }
         });
     };
-    let workbook = Workbook::read(&stream)?;
+    let workbook = XlsWorkbook::read(&stream)?;
     // Sheets lie behind each other, so together they are no longer than their stream; a file that leads
     // to the same sheet a thousand times runs out of this.
     let mut left = stream.len();
     for sheet in &workbook.sheets {
         if sheet.hidden {
-            book.report_problem(&sheet.name, Reason::Hidden);
+            book.report_problem(&sheet.name, IngestError::Hidden);
             continue;
         }
         if !sheet.is_worksheet {
@@ -55,17 +55,17 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
 }
 
 /// One record of the stream: its number and its bytes.
-pub(super) struct Record<'a> {
+pub(super) struct BiffRecord<'a> {
     pub kind: u16,
     pub data: &'a [u8],
 }
 
 /// The records of a stream, as far as they are whole.
-pub(super) struct Stream<'a> {
+pub(super) struct BiffRecordReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Stream<'a> {
+impl<'a> BiffRecordReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -76,14 +76,14 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl<'a> Iterator for Stream<'a> {
-    type Item = Record<'a>;
+impl<'a> Iterator for BiffRecordReader<'a> {
+    type Item = BiffRecord<'a>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<BiffRecord<'a>> {
         let (kind, length) = (u16_at(self.rest, 0)?, usize::from(u16_at(self.rest, 2)?));
         let data = self.rest.get(4..4 + length)?;
         self.rest = self.rest.get(4 + length..)?;
-        Some(Record { kind, data })
+        Some(BiffRecord { kind, data })
     }
 }
 
@@ -91,7 +91,7 @@ const BEGIN: u16 = 0x0809;
 const END: u16 = 0x000A;
 
 #[derive(Debug)]
-struct SheetEntry {
+struct XlsSheetEntry {
     name: String,
     start: usize,
     hidden: bool,
@@ -100,26 +100,26 @@ struct SheetEntry {
 
 /// How the numbers of a format are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+enum XlsNumberKind {
     Number,
     Moment,
     Duration,
 }
 
 /// What stands before the sheets and speaks about them.
-struct Workbook {
-    sheets: Vec<SheetEntry>,
+struct XlsWorkbook {
+    sheets: Vec<XlsSheetEntry>,
     strings: Vec<String>,
     /// The meaning of numbers by the style of a cell.
-    styles: Vec<Meaning>,
+    styles: Vec<XlsNumberKind>,
     is_1904: bool,
     encoding: &'static Encoding,
     /// Since 1997 texts are Unicode.
     is_unicode: bool,
 }
 
-impl Workbook {
-    fn read(stream: &[u8]) -> Result<Self, Reason> {
+impl XlsWorkbook {
+    fn read(stream: &[u8]) -> Result<Self, IngestError> {
         let mut workbook = Self {
             sheets: Vec::new(),
             strings: Vec::new(),
@@ -130,12 +130,12 @@ impl Workbook {
         };
         let mut formats = HashMap::new();
         let mut style_formats = Vec::new();
-        let mut records = Stream::new(stream);
+        let mut records = BiffRecordReader::new(stream);
         while let Some(record) = records.next() {
             match record.kind {
                 BEGIN => workbook.is_unicode = u16_at(record.data, 0) != Some(0x0500),
                 0x002F if u16_at(record.data, 0) != Some(0) || record.data.len() > 4 => {
-                    return Err(Reason::Encrypted);
+                    return Err(IngestError::Encrypted);
                 }
                 0x0042 => workbook.encoding = code_page(u16_at(record.data, 0).unwrap_or(0)),
                 0x0022 => workbook.is_1904 = u16_at(record.data, 0) == Some(1),
@@ -157,7 +157,7 @@ impl Workbook {
         Ok(workbook)
     }
 
-    fn format(&self, data: &[u8]) -> Option<(u16, Meaning)> {
+    fn format(&self, data: &[u8]) -> Option<(u16, XlsNumberKind)> {
         let text = if self.is_unicode {
             strings::long_string(data.get(2..)?)?
         } else {
@@ -166,13 +166,13 @@ impl Workbook {
         Some((u16_at(data, 0)?, number_kind(&text)))
     }
 
-    fn sheet_entry(&self, data: &[u8]) -> Option<SheetEntry> {
+    fn sheet_entry(&self, data: &[u8]) -> Option<XlsSheetEntry> {
         let name = if self.is_unicode {
             strings::short_string(data.get(6..)?)?
         } else {
             strings::legacy_string(data.get(6..)?, 1, self.encoding)?
         };
-        Some(SheetEntry {
+        Some(XlsSheetEntry {
             name,
             start: usize::try_from(u32_at(data, 0)?).ok()?,
             hidden: data.get(4)? & 3 != 0,
@@ -181,8 +181,8 @@ impl Workbook {
     }
 
     /// Reads the cells of one sheet and says how many bytes it had; nothing when no more cells fit.
-    fn read_sheet(&self, part: &[u8], book: &mut Book<'_>) -> Option<usize> {
-        let mut records = Stream::new(part);
+    fn read_sheet(&self, part: &[u8], book: &mut WorkbookBuilder<'_>) -> Option<usize> {
+        let mut records = BiffRecordReader::new(part);
         let mut depth = 0_u32;
         // Where a formula stands whose text follows in the next record.
         let mut waiting = None;
@@ -203,7 +203,7 @@ impl Workbook {
                 0x0207 => {
                     let text = self.text(record.data);
                     if let (Some((row, column)), Some(text)) = (waiting.take(), text)
-                        && !book.put(row, column, Cell::Text(text))
+                        && !book.put(row, column, SheetCell::Text(text))
                     {
                         return None;
                     }
@@ -218,7 +218,7 @@ impl Workbook {
     }
 
     /// Puts the cells of a record; false when no more fit.
-    fn put_cells(&self, record: &Record<'_>, book: &mut Book<'_>) -> bool {
+    fn put_cells(&self, record: &BiffRecord<'_>, book: &mut WorkbookBuilder<'_>) -> bool {
         let data = record.data;
         let Some((row, column)) = cell_position(data) else {
             return true;
@@ -228,14 +228,14 @@ impl Workbook {
             0x027E => u32_at(data, 6).map(|packed| self.number(decode_rk(packed), style(data, 4))),
             0x00FD => u32_at(data, 6).and_then(|at| {
                 let text = self.strings.get(usize::try_from(at).ok()?)?;
-                Some(Cell::Text(text.clone()))
+                Some(SheetCell::Text(text.clone()))
             }),
             0x0204 | 0x00D6 => data
                 .get(6..)
                 .and_then(|data| self.text(data))
-                .map(Cell::Text),
+                .map(SheetCell::Text),
             0x0205 => match (data.get(6), data.get(7)) {
-                (Some(value), Some(0)) => Some(Cell::Bool(*value != 0)),
+                (Some(value), Some(0)) => Some(SheetCell::Bool(*value != 0)),
                 _ => None,
             },
             0x0006 => self.formula_result(data),
@@ -268,18 +268,18 @@ impl Workbook {
     }
 
     /// What a formula gave when the file was saved.
-    fn formula_result(&self, data: &[u8]) -> Option<Cell> {
+    fn formula_result(&self, data: &[u8]) -> Option<SheetCell> {
         if u16_at(data, 12)? != 0xFFFF {
             return Some(self.number(f64_at(data, 6)?, style(data, 4)));
         }
-        (*data.get(6)? == 1).then(|| Some(Cell::Bool(*data.get(8)? != 0)))?
+        (*data.get(6)? == 1).then(|| Some(SheetCell::Bool(*data.get(8)? != 0)))?
     }
 
-    fn number(&self, number: f64, style: usize) -> Cell {
+    fn number(&self, number: f64, style: usize) -> SheetCell {
         match self.styles.get(style) {
-            Some(Meaning::Moment) => from_serial(number, self.is_1904),
-            Some(Meaning::Duration) => text_of_duration(number),
-            _ => Cell::Number(number),
+            Some(XlsNumberKind::Moment) => from_serial(number, self.is_1904),
+            Some(XlsNumberKind::Duration) => text_of_duration(number),
+            _ => SheetCell::Number(number),
         }
     }
 }
@@ -311,17 +311,17 @@ fn decode_rk(packed: u32) -> f64 {
 }
 
 /// The formats that every workbook has without saying so.
-fn built_in_number_kind(number: u16) -> Meaning {
+fn built_in_number_kind(number: u16) -> XlsNumberKind {
     match number {
-        14..=22 | 27..=36 | 45 | 47 | 50..=58 => Meaning::Moment,
-        46 => Meaning::Duration,
-        _ => Meaning::Number,
+        14..=22 | 27..=36 | 45 | 47 | 50..=58 => XlsNumberKind::Moment,
+        46 => XlsNumberKind::Duration,
+        _ => XlsNumberKind::Number,
     }
 }
 
 /// What a format such as `dd.mm.yyyy` or `[h]:mm` makes of a number: days and hours stand for themselves
 /// outside quotes and brackets.
-fn number_kind(format: &str) -> Meaning {
+fn number_kind(format: &str) -> XlsNumberKind {
     let mut chars = format.split(';').next().unwrap_or_default().chars();
     while let Some(c) = chars.next() {
         match c {
@@ -332,16 +332,18 @@ fn number_kind(format: &str) -> Meaning {
                 let inside = inside.to_lowercase();
                 let letters = ["h", "hh", "m", "mm", "s", "ss"];
                 if letters.contains(&inside.as_str()) {
-                    return Meaning::Duration;
+                    return XlsNumberKind::Duration;
                 }
             }
-            'd' | 'D' | 'm' | 'M' | 'y' | 'Y' | 'h' | 'H' | 's' | 'S' => return Meaning::Moment,
+            'd' | 'D' | 'm' | 'M' | 'y' | 'Y' | 'h' | 'H' | 's' | 'S' => {
+                return XlsNumberKind::Moment;
+            }
             // `General` and everything for digits.
-            'G' | 'g' | '0' | '#' | '?' | '@' => return Meaning::Number,
+            'G' | 'g' | '0' | '#' | '?' | '@' => return XlsNumberKind::Number,
             _ => {}
         }
     }
-    Meaning::Number
+    XlsNumberKind::Number
 }
 
 /// The old encodings by the numbers that Windows gave them.

@@ -7,16 +7,16 @@ use std::io::Cursor;
 use calamine::{DataRef, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
 
 use super::damaged;
-use super::grid::{Book, Cell, from_serial, text_of_duration};
-use crate::dates::{self, Order};
-use crate::error::Reason;
+use super::grid::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
+use crate::dates::{self, DateOrder};
+use crate::error::IngestError;
 
 /// Cells of one sheet that may be unreadable before the sheet is.
 const MOST_BAD_CELLS: usize = 1_000;
 
-pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
+pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
     let mut workbook = Xlsx::new(Cursor::new(bytes)).map_err(|error| match error {
-        XlsxError::Password => Reason::Encrypted,
+        XlsxError::Password => IngestError::Encrypted,
         _ => damaged("workbook"),
     })?;
     let is_1904 = workbook.has_1904_epoch();
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
             continue;
         }
         if sheet.visible != SheetVisible::Visible {
-            book.report_problem(&sheet.name, Reason::Hidden);
+            book.report_problem(&sheet.name, IngestError::Hidden);
             continue;
         }
         if !book.begin(&sheet.name) {
@@ -46,13 +46,18 @@ pub(super) fn read(bytes: &[u8], book: &mut Book<'_>) -> Result<(), Reason> {
     Ok(())
 }
 
-fn same_name() -> Reason {
-    Reason::Damaged {
+fn same_name() -> IngestError {
+    IngestError::Damaged {
         what: "another sheet has the same name".into(),
     }
 }
 
-fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, book: &mut Book<'_>) {
+fn read_sheet(
+    workbook: &mut Xlsx<Cursor<&[u8]>>,
+    name: &str,
+    is_1904: bool,
+    book: &mut WorkbookBuilder<'_>,
+) {
     let Ok(mut cells) = workbook.worksheet_cells_reader(name) else {
         return book.report_problem(name, damaged("sheet"));
     };
@@ -87,22 +92,24 @@ fn read_sheet(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str, is_1904: bool, boo
     }
 }
 
-fn convert(value: &DataRef<'_>, is_1904: bool) -> Option<Cell> {
+fn convert(value: &DataRef<'_>, is_1904: bool) -> Option<SheetCell> {
     match value {
         DataRef::Empty | DataRef::Error(_) => None,
-        DataRef::Int(number) => Some(Cell::Number(*number as f64)),
-        DataRef::Float(number) => Some(Cell::Number(*number)),
-        DataRef::String(text) => Some(Cell::Text(text.clone())),
-        DataRef::SharedString(text) => Some(Cell::Text((*text).to_owned())),
-        DataRef::Bool(flag) => Some(Cell::Bool(*flag)),
+        DataRef::Int(number) => Some(SheetCell::Number(*number as f64)),
+        DataRef::Float(number) => Some(SheetCell::Number(*number)),
+        DataRef::String(text) => Some(SheetCell::Text(text.clone())),
+        DataRef::SharedString(text) => Some(SheetCell::Text((*text).to_owned())),
+        DataRef::Bool(flag) => Some(SheetCell::Bool(*flag)),
         DataRef::DateTime(moment) if moment.is_duration() => {
             Some(text_of_duration(moment.as_f64()))
         }
         DataRef::DateTime(moment) => Some(from_serial(moment.as_f64(), is_1904)),
-        DataRef::DateTimeIso(text) => Some(match dates::parse_in_order(text, Order::YearFirst) {
-            Some(moment) => Cell::Moment(moment),
-            None => Cell::Text(text.clone()),
-        }),
-        DataRef::DurationIso(text) => Some(Cell::Text(text.clone())),
+        DataRef::DateTimeIso(text) => {
+            Some(match dates::parse_in_order(text, DateOrder::YearFirst) {
+                Some(moment) => SheetCell::Moment(moment),
+                None => SheetCell::Text(text.clone()),
+            })
+        }
+        DataRef::DurationIso(text) => Some(SheetCell::Text(text.clone())),
     }
 }

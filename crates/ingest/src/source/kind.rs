@@ -5,9 +5,9 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use cap_std::fs::File;
 
-use super::Source;
-use crate::entry::{Entry, stem_and_extension};
-use crate::error::Reason;
+use super::FolderSource;
+use crate::entry::{FileEntry, stem_and_extension};
+use crate::error::IngestError;
 use crate::format::{HEAD_BYTES, by_extension, detect};
 
 /// How much of the end of a package is looked at. The directory of an office document has some kilobytes.
@@ -36,14 +36,14 @@ const TYPES: [(&str, &str); 4] = [
     ("opendocument.spreadsheet", "ods"),
 ];
 
-impl Source {
+impl FolderSource {
     /// What kind of file this is, by its content first. A file that cannot be opened or is of no kind that
     /// can be read is called after its name.
-    pub fn kind(&self, entry: &Entry) -> String {
+    pub fn kind(&self, entry: &FileEntry) -> String {
         let (_, extension) = stem_and_extension(&entry.place.relative);
         match self.known_kind(entry, &extension) {
             Ok(kind) => kind.to_owned(),
-            Err(Reason::Unsupported { kind }) if is_plain(&kind) => kind,
+            Err(IngestError::Unsupported { kind }) if is_plain(&kind) => kind,
             Err(_) => match by_extension(&extension) {
                 Some(format) if format.name == "package" || format.name == "spreadsheet" => {
                     extension
@@ -55,7 +55,7 @@ impl Source {
         }
     }
 
-    fn known_kind(&self, entry: &Entry, extension: &str) -> Result<&'static str, Reason> {
+    fn known_kind(&self, entry: &FileEntry, extension: &str) -> Result<&'static str, IngestError> {
         let (mut file, _) = self.open_file(&entry.place.relative)?;
         let mut head = Vec::new();
         super::read_prefix(&mut file, HEAD_BYTES as u64, &mut head)?;
@@ -192,7 +192,7 @@ mod tests {
         for (name, bytes, _) in &files {
             std::fs::write(root.path().join(name), bytes).unwrap();
         }
-        let source = Source::open(root.path(), Limits::default()).unwrap();
+        let source = FolderSource::open(root.path(), Limits::default()).unwrap();
         let found: Vec<_> = source.list().entries;
         let found: Vec<_> = found
             .iter()

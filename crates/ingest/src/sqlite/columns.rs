@@ -5,7 +5,7 @@ use rusqlite::{Connection, Result};
 use serde_json::{Map, Value as Raw};
 
 use crate::columns::put_date_and_time;
-use crate::dates::{self, Order, from_epoch_millis};
+use crate::dates::{self, DateOrder, from_epoch_millis};
 use crate::sheet::as_number;
 
 /// Tables of one database. One more is listed, which says that there are more.
@@ -13,14 +13,14 @@ pub(super) const MOST_TABLES: usize = 1_000;
 
 /// One table or view, and how its rows are told apart.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct SqliteTable {
     pub name: String,
-    pub columns: Vec<Column>,
-    pub key: Key,
+    pub columns: Vec<SqliteColumn>,
+    pub key: RowKey,
 }
 
 #[derive(Debug)]
-pub(super) enum Key {
+pub(super) enum RowKey {
     /// The columns of the primary key.
     Columns(Vec<String>),
     /// The number that SQLite gives every row, by the name under which it can be had.
@@ -30,20 +30,20 @@ pub(super) enum Key {
 }
 
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct SqliteColumn {
     pub name: String,
-    pub kind: Kind,
+    pub kind: DeclaredType,
 }
 
 /// What a declared type says that the stored value does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DeclaredType {
     Plain,
     Bool,
     Moment,
 }
 
-impl Kind {
+impl DeclaredType {
     pub(super) fn from_declaration(declared: &str) -> Self {
         let declared = declared.to_ascii_uppercase();
         if declared.contains("BOOL") {
@@ -57,7 +57,7 @@ impl Kind {
 }
 
 /// The ordinary tables, or the one table or view of that name.
-pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<Table>> {
+pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<SqliteTable>> {
     let mut statement = connection.prepare(
         "SELECT name, type, wr FROM pragma_table_list \
          WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -75,8 +75,8 @@ pub(super) fn tables(connection: &Connection, only: Option<&str>) -> Result<Vec<
         if wanted && tables.len() <= MOST_TABLES {
             let described = describe(connection, &name, without_rowid || kind == "view");
             // A table that cannot be described says so when it is read, and costs no other.
-            let (columns, key) = described.unwrap_or((Vec::new(), Key::Position));
-            tables.push(Table { name, columns, key });
+            let (columns, key) = described.unwrap_or((Vec::new(), RowKey::Position));
+            tables.push(SqliteTable { name, columns, key });
         }
     }
     Ok(tables)
@@ -86,7 +86,7 @@ fn describe(
     connection: &Connection,
     name: &str,
     without_rowid: bool,
-) -> Result<(Vec<Column>, Key)> {
+) -> Result<(Vec<SqliteColumn>, RowKey)> {
     let mut statement =
         connection.prepare("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)")?;
     let mut rows = statement.query([name])?;
@@ -102,29 +102,29 @@ fn describe(
         if at > 0 {
             keys.push((at, column.clone()));
         }
-        columns.push(Column {
+        columns.push(SqliteColumn {
             name: column,
-            kind: Kind::from_declaration(&declared),
+            kind: DeclaredType::from_declaration(&declared),
         });
     }
     keys.sort();
     let is_taken = |name: &&&str| {
         columns
             .iter()
-            .any(|column: &Column| column.name.eq_ignore_ascii_case(name))
+            .any(|column: &SqliteColumn| column.name.eq_ignore_ascii_case(name))
     };
     let free = ["rowid", "_rowid_", "oid"]
         .iter()
         .find(|name| !is_taken(name));
     let key = match (keys.is_empty(), free) {
-        (false, _) => Key::Columns(keys.into_iter().map(|(_, name)| name).collect()),
-        (true, Some(name)) if !without_rowid => Key::RowId(name),
-        _ => Key::Position,
+        (false, _) => RowKey::Columns(keys.into_iter().map(|(_, name)| name).collect()),
+        (true, Some(name)) if !without_rowid => RowKey::RowId(name),
+        _ => RowKey::Position,
     };
     Ok((columns, key))
 }
 
-impl Table {
+impl SqliteTable {
     /// The columns of all rows, and behind them what tells the rows apart.
     pub(super) fn select(&self) -> String {
         let mut names: Vec<String> = self
@@ -133,9 +133,9 @@ impl Table {
             .map(|column| quoted(&column.name))
             .collect();
         match &self.key {
-            Key::Columns(keys) => names.extend(keys.iter().map(|key| quoted(key))),
-            Key::RowId(name) => names.push((*name).to_owned()),
-            Key::Position => {}
+            RowKey::Columns(keys) => names.extend(keys.iter().map(|key| quoted(key))),
+            RowKey::RowId(name) => names.push((*name).to_owned()),
+            RowKey::Position => {}
         }
         format!("SELECT {} FROM {}", names.join(", "), quoted(&self.name))
     }
@@ -154,21 +154,23 @@ pub(super) fn reader_value(value: ValueRef<'_>) -> Raw {
     }
 }
 
-impl Column {
+impl SqliteColumn {
     pub(super) fn put(&self, value: ValueRef<'_>, keys: &mut Map<String, Raw>) {
         let raw = match (self.kind, value) {
             (_, ValueRef::Null | ValueRef::Blob(_)) => return,
-            (Kind::Bool, ValueRef::Integer(flag @ (0 | 1))) => Raw::Bool(flag == 1),
-            (Kind::Moment, ValueRef::Integer(number)) => match date_from_unix_time(number) {
-                Some(moment) => return put_date_and_time(keys, &self.name, moment),
-                None => number.into(),
-            },
+            (DeclaredType::Bool, ValueRef::Integer(flag @ (0 | 1))) => Raw::Bool(flag == 1),
+            (DeclaredType::Moment, ValueRef::Integer(number)) => {
+                match date_from_unix_time(number) {
+                    Some(moment) => return put_date_and_time(keys, &self.name, moment),
+                    None => number.into(),
+                }
+            }
             (_, ValueRef::Integer(number)) => number.into(),
             (_, ValueRef::Real(number)) => as_number(number),
             (kind, ValueRef::Text(text)) => {
                 let text = String::from_utf8_lossy(text);
-                let moment = (kind == Kind::Moment)
-                    .then(|| dates::parse_in_order(text.trim(), Order::YearFirst));
+                let moment = (kind == DeclaredType::Moment)
+                    .then(|| dates::parse_in_order(text.trim(), DateOrder::YearFirst));
                 if let Some(moment) = moment.flatten() {
                     return put_date_and_time(keys, &self.name, moment);
                 }
@@ -180,7 +182,7 @@ impl Column {
 }
 
 /// A moment that was stored as seconds or milliseconds since 1970. Small numbers are years or days.
-fn date_from_unix_time(number: i64) -> Option<dates::Moment> {
+fn date_from_unix_time(number: i64) -> Option<dates::DateAndTime> {
     match number.unsigned_abs() {
         100_000_000..20_000_000_000 => from_epoch_millis(number.checked_mul(1_000)?),
         100_000_000_000..20_000_000_000_000 => from_epoch_millis(number),

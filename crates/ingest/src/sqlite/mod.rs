@@ -11,14 +11,14 @@ use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
-use crate::error::Reason;
-use crate::format::{Format, Input, Parsed};
+use crate::error::IngestError;
+use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field;
 use crate::record_ids::{IdPass, UniqueIds, two_pass};
-use crate::records::{Place, Records};
-use columns::{Column, Key, Table};
+use crate::records::{RecordCollector, RecordLocation};
+use columns::{RowKey, SqliteColumn, SqliteTable};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "sqlite",
     extensions: &[],
     has_signature: |head| head.starts_with(MAGIC),
@@ -30,14 +30,14 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Steps of SQLite's own machine for one file: half a million rows of a hundred columns take a tenth.
 const MOST_STEPS: u64 = 1_000_000_000;
 
-fn parse(input: &Input<'_>) -> Result<Parsed, Reason> {
+fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     two_pass(input, |input| parse_within(input, MOST_STEPS))
 }
 
-fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
+fn parse_within(input: &ParserInput<'_>, steps: u64) -> Result<ParsedFile, IngestError> {
     let mut connection = connection::open(input.bytes, steps).map_err(|_| damaged("database"))?;
     let options = &input.options.sqlite;
-    let mut records = Records::new(input);
+    let mut records = RecordCollector::new(input);
     if let Some(query) = &options.query {
         connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
         read_query(&connection, query, input, &mut records)?;
@@ -51,7 +51,7 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
         return records.finish();
     }
     if let (Some(name), true) = (&options.table, tables.is_empty()) {
-        return Err(Reason::Query {
+        return Err(IngestError::Query {
             why: clean_line(&format!("there is no table `{name}`")),
         });
     }
@@ -59,12 +59,12 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
     for (at, table) in tables.iter().enumerate() {
         if at >= columns::MOST_TABLES {
             let limit = columns::MOST_TABLES as u64;
-            records.skip_part(&table.name, Reason::TooMuchInside { limit });
+            records.skip_part(&table.name, IngestError::TooMuchInside { limit });
             break;
         }
         if table.columns.len() > input.limits.max_columns {
             let limit = input.limits.max_columns;
-            records.skip_part(&table.name, Reason::TooManyColumns { limit });
+            records.skip_part(&table.name, IngestError::TooManyColumns { limit });
             continue;
         }
         match read_table(&connection, table, input, &mut records) {
@@ -77,15 +77,15 @@ fn parse_within(input: &Input<'_>, steps: u64) -> Result<Parsed, Reason> {
     records.finish()
 }
 
-fn damaged(what: &str) -> Reason {
-    Reason::Damaged {
+fn damaged(what: &str) -> IngestError {
+    IngestError::Damaged {
         what: format!("the {what} cannot be read").into(),
     }
 }
 
-fn read_error(error: &Error, what: &str) -> Reason {
+fn read_error(error: &Error, what: &str) -> IngestError {
     if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
-        return Reason::Query {
+        return IngestError::Query {
             why: "it takes too many steps".to_owned(),
         };
     }
@@ -95,9 +95,9 @@ fn read_error(error: &Error, what: &str) -> Reason {
 /// Reads a table; false when no more records fit.
 fn read_table(
     connection: &Connection,
-    table: &Table,
-    input: &Input<'_>,
-    records: &mut Records<'_>,
+    table: &SqliteTable,
+    input: &ParserInput<'_>,
+    records: &mut RecordCollector<'_>,
 ) -> Result<bool, Error> {
     let mut statement = connection.prepare(&table.select())?;
     // A scan ends at the first row, whatever it is called.
@@ -107,7 +107,7 @@ fn read_table(
     while let Some(row) = rows.next()? {
         number += 1;
         let key = if has_keys { key_of(row, table) } else { None };
-        let place = Place::Table {
+        let place = RecordLocation::Table {
             table: &table.name,
             row: number,
             key: key.as_deref(),
@@ -123,11 +123,11 @@ fn read_table(
 
 /// Whether every row has a key and no two keys look alike once they are written down: `1` may be a number in
 /// one row and a text in another, and a key may be missing.
-fn has_unique_keys(statement: &mut Statement<'_>, table: &Table) -> Result<bool, Error> {
+fn has_unique_keys(statement: &mut Statement<'_>, table: &SqliteTable) -> Result<bool, Error> {
     match table.key {
-        Key::Position => return Ok(false),
-        Key::RowId(_) => return Ok(true),
-        Key::Columns(_) => {}
+        RowKey::Position => return Ok(false),
+        RowKey::RowId(_) => return Ok(true),
+        RowKey::Columns(_) => {}
     }
     let mut unique = UniqueIds::for_table();
     let mut rows = statement.query([])?;
@@ -142,11 +142,11 @@ fn has_unique_keys(statement: &mut Statement<'_>, table: &Table) -> Result<bool,
 }
 
 /// What names a row inside its table: its primary key, or the number SQLite gave it.
-fn key_of(row: &Row<'_>, table: &Table) -> Option<String> {
+fn key_of(row: &Row<'_>, table: &SqliteTable) -> Option<String> {
     let values = match &table.key {
-        Key::Position => return None,
-        Key::Columns(names) => names.len(),
-        Key::RowId(_) => 1,
+        RowKey::Position => return None,
+        RowKey::Columns(names) => names.len(),
+        RowKey::RowId(_) => 1,
     };
     let mut parts = Vec::new();
     for at in 0..values {
@@ -166,23 +166,23 @@ fn key_of(row: &Row<'_>, table: &Table) -> Option<String> {
 fn read_query(
     connection: &Connection,
     query: &str,
-    input: &Input<'_>,
-    records: &mut Records<'_>,
-) -> Result<(), Reason> {
+    input: &ParserInput<'_>,
+    records: &mut RecordCollector<'_>,
+) -> Result<(), IngestError> {
     let refused = |error: Error| {
         let mut why = clean_line(&error.to_string());
         truncate_chars(&mut why, 200);
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => read_error(&error, "query"),
             Some(ErrorCode::DatabaseCorrupt) => damaged("database"),
-            _ => Reason::Query { why },
+            _ => IngestError::Query { why },
         }
     };
     let mut statement = connection.prepare(query).map_err(refused)?;
     let columns = statement_columns(&statement);
     if columns.len() > input.limits.max_columns {
         let limit = input.limits.max_columns;
-        return Err(Reason::TooManyColumns { limit });
+        return Err(IngestError::TooManyColumns { limit });
     }
     let mut rows = statement.query([]).map_err(refused)?;
     let mut number = 0;
@@ -191,7 +191,7 @@ fn read_query(
             Ok(None) => return Ok(()),
             Ok(Some(row)) => {
                 number += 1;
-                let place = Place::Table {
+                let place = RecordLocation::Table {
                     table: "query",
                     row: number,
                     key: None,
@@ -211,20 +211,20 @@ fn read_query(
     }
 }
 
-fn statement_columns(statement: &Statement<'_>) -> Vec<Column> {
-    let column = |column: rusqlite::Column<'_>| Column {
+fn statement_columns(statement: &Statement<'_>) -> Vec<SqliteColumn> {
+    let column = |column: rusqlite::Column<'_>| SqliteColumn {
         name: column.name().to_owned(),
-        kind: columns::Kind::from_declaration(column.decl_type().unwrap_or_default()),
+        kind: columns::DeclaredType::from_declaration(column.decl_type().unwrap_or_default()),
     };
     statement.columns().map(column).collect()
 }
 
 fn add(
     row: &Row<'_>,
-    place: Place<'_>,
-    columns: &[Column],
-    input: &Input<'_>,
-    records: &mut Records<'_>,
+    place: RecordLocation<'_>,
+    columns: &[SqliteColumn],
+    input: &ParserInput<'_>,
+    records: &mut RecordCollector<'_>,
 ) {
     let (mut keys, mut readers) = (Map::new(), Map::new());
     let mut left = input.limits.max_line_bytes;
@@ -236,7 +236,7 @@ fn add(
         };
         if bytes > left {
             let limit = input.limits.max_line_bytes;
-            return records.skip(place, Reason::LineTooLong { limit });
+            return records.skip(place, IngestError::LineTooLong { limit });
         }
         left -= bytes;
         if records.reader_keys().covers_key(&column.name) {

@@ -1,10 +1,10 @@
 //! What databases become, and what a hostile one cannot do.
 
 use super::*;
-use crate::elsewhere::Around;
+use crate::elsewhere::FolderContext;
 use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
-use crate::options::{Options, SqliteOptions};
+use crate::options::{IngestOptions, SqliteOptions};
 
 /// The bytes of a database that these statements make.
 fn database(sql: &str) -> Vec<u8> {
@@ -14,14 +14,14 @@ fn database(sql: &str) -> Vec<u8> {
     data.to_vec()
 }
 
-struct Asked<'a> {
+struct QueryCase<'a> {
     table: Option<&'a str>,
     query: Option<&'a str>,
     steps: u64,
     limits: Option<Limits>,
 }
 
-const ALL: Asked<'_> = Asked {
+const ALL: QueryCase<'_> = QueryCase {
     table: None,
     query: None,
     steps: 10_000_000,
@@ -29,19 +29,19 @@ const ALL: Asked<'_> = Asked {
 };
 
 /// `id|title|text` for a document, `path:code` for what was left out.
-fn show(bytes: &[u8], asked: &Asked<'_>) -> Vec<String> {
-    let options = Options {
+fn show(bytes: &[u8], asked: &QueryCase<'_>) -> Vec<String> {
+    let options = IngestOptions {
         sqlite: SqliteOptions {
             table: asked.table.map(str::to_owned),
             query: asked.query.map(str::to_owned),
         },
-        ..Options::default()
+        ..IngestOptions::default()
     };
     let limits = asked.limits.clone().unwrap_or_default();
     let parsed = with_input("b.db", bytes, &limits, |input| {
-        let input = Input {
+        let input = ParserInput {
             options: &options,
-            folder_context: &Around::NONE,
+            folder_context: &FolderContext::NONE,
             sink: None,
             ids: crate::record_ids::IdPass::Own,
             ..*input
@@ -87,7 +87,7 @@ fn settings_name_a_table_a_view_or_a_query() {
     let table = |table| {
         show(
             &bytes,
-            &Asked {
+            &QueryCase {
                 table: Some(table),
                 ..ALL
             },
@@ -105,7 +105,7 @@ fn settings_name_a_table_a_view_or_a_query() {
     let query = |query| {
         show(
             &bytes,
-            &Asked {
+            &QueryCase {
                 query: Some(query),
                 table: Some("x"),
                 ..ALL
@@ -143,7 +143,7 @@ fn a_query_can_only_look() {
     ] {
         let found = show(
             &bytes,
-            &Asked {
+            &QueryCase {
                 query: Some(sql),
                 ..ALL
             },
@@ -164,7 +164,7 @@ fn steps_are_counted() {
     assert_eq!(
         show(
             &bytes,
-            &Asked {
+            &QueryCase {
                 query: Some(endless),
                 steps: 100_000,
                 ..ALL
@@ -175,7 +175,7 @@ fn steps_are_counted() {
     let hidden = database(&format!("CREATE VIEW v AS {endless}"));
     let found = show(
         &hidden,
-        &Asked {
+        &QueryCase {
             table: Some("v"),
             steps: 100_000,
             ..ALL
@@ -187,7 +187,7 @@ fn steps_are_counted() {
     );
     let found = show(
         &long,
-        &Asked {
+        &QueryCase {
             steps: 5_000,
             ..ALL
         },
@@ -203,7 +203,7 @@ fn schemas_are_not_trusted() {
         database("CREATE VIEW v AS SELECT sqlite_version() AS title, load_extension('x') AS text;");
     let found = show(
         &bytes,
-        &Asked {
+        &QueryCase {
             table: Some("v"),
             ..ALL
         },
@@ -259,7 +259,7 @@ fn every_bound_holds() {
     let with = |limits: Limits| {
         show(
             &bytes,
-            &Asked {
+            &QueryCase {
                 limits: Some(limits),
                 ..ALL
             },

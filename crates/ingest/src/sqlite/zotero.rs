@@ -1,7 +1,7 @@
 //! Zotero's own database into one row for each work, with the columns of the table that Zotero exports. In the
 //! database a work lies scattered over a dozen tables, of which no row says anything by itself.
 
-use super::columns::Table;
+use super::columns::SqliteTable;
 
 /// The tables by which the database is known, and which the query reads.
 const TABLES: &[&str] = &[
@@ -19,7 +19,7 @@ const TABLES: &[&str] = &[
     "tags",
 ];
 
-pub(super) fn is_library(tables: &[Table]) -> bool {
+pub(super) fn is_library(tables: &[SqliteTable]) -> bool {
     let has = |name: &&str| tables.iter().any(|table| table.name == *name);
     TABLES.iter().all(has)
 }

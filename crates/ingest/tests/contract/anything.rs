@@ -4,7 +4,7 @@ use docent_ingest::{Limits, clean};
 use docent_search::{Document, Value};
 use proptest::prelude::*;
 
-use crate::{Folder, find};
+use crate::{TestFolder, find};
 
 /// Small bounds, so that small inputs reach them.
 pub(crate) fn limits() -> Limits {
@@ -165,7 +165,7 @@ proptest! {
             "eml", "mbox", "zip", "tar", "gz", "html", "xhtml", "docx",
         ]),
     ) {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let name = if extension.is_empty() { "f".to_owned() } else { format!("f.{extension}") };
         folder.write(&name, &bytes);
         let limits = limits();

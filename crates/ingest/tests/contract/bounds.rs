@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use docent_ingest::{Limits, Source};
+use docent_ingest::{FolderSource, Limits};
 
 fn code(file: &str, limits: Limits) -> Result<(), &'static str> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let (folder, name) = file.split_once('/').unwrap();
-    let source = Source::open(data.join(folder), limits).unwrap();
+    let source = FolderSource::open(data.join(folder), limits).unwrap();
     let entry = crate::find(&source.list(), name);
     source
         .read(&entry)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use docent_ingest::Limits;
 
-use crate::Folder;
+use crate::TestFolder;
 
 /// Mutations of each file. They follow from its bytes, so a failure comes back on every run.
 const ROUNDS: u64 = 24;
@@ -20,9 +20,9 @@ fn limits() -> Limits {
 }
 
 /// Numbers that look random and are the same every time.
-struct Numbers(u64);
+struct DamageRng(u64);
 
-impl Numbers {
+impl DamageRng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -31,7 +31,7 @@ impl Numbers {
     }
 }
 
-fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
+fn damage(bytes: &mut Vec<u8>, numbers: &mut DamageRng) {
     if bytes.is_empty() {
         return;
     }
@@ -69,10 +69,10 @@ fn check(formats: &[&str]) {
         let whole = std::fs::read(&file).unwrap();
         for round in 1..=ROUNDS {
             let mut numbers =
-                Numbers(round.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ whole.len() as u64);
+                DamageRng(round.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ whole.len() as u64);
             let mut bytes = whole.clone();
             damage(&mut bytes, &mut numbers);
-            let folder = Folder::new();
+            let folder = TestFolder::new();
             folder.write(&name, &bytes);
             let read = folder.read(&name, limits());
             assert_eq!(read, folder.read(&name, limits()), "{name} {round}");

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use docent_ingest::{Limits, Source};
+use docent_ingest::{FolderSource, Limits};
 use serde_json::{Map, Value as Json, json};
 
 use super::golden::shown;
 
 fn check(name: &str) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/elsewhere");
-    let source = Source::open(data.join(name), Limits::default()).unwrap();
+    let source = FolderSource::open(data.join(name), Limits::default()).unwrap();
     let listing = source.list();
     let files: Map<String, Json> = listing
         .entries

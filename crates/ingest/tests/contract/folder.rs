@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use docent_ingest::{Dedup, Limits, Reason, Source};
+use docent_ingest::{FolderSource, IdDeduplicator, IngestError, Limits};
 
-use crate::{Folder, find, paths, skipped};
+use crate::{TestFolder, find, paths, skipped};
 
 #[test]
 fn a_listing_is_sorted_and_leaves_out_what_is_no_document() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for path in [
         "b.md",
         "a/z.md",
@@ -30,17 +30,17 @@ fn a_listing_is_sorted_and_leaves_out_what_is_no_document() {
 
 #[test]
 fn the_root_must_be_a_folder() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.md", "x");
     for path in ["a.md", "missing"] {
-        let error = Source::open(folder.path(path), Limits::default()).unwrap_err();
+        let error = FolderSource::open(folder.path(path), Limits::default()).unwrap_err();
         assert_eq!(error.code(), "root", "{path}");
     }
 }
 
 #[test]
 fn content_decides_and_the_rest_is_refused_with_a_code() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let cases: &[(&str, &[u8], &str)] = &[
         ("a.md", b"%PDF-1.7 text", "damaged"),
         ("a.xyz", b"body {}", "unsupported"),
@@ -60,7 +60,7 @@ fn content_decides_and_the_rest_is_refused_with_a_code() {
 
 #[test]
 fn a_file_ends_at_its_bound() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder
         .write("exact.txt", "x".repeat(20_000))
         .write("over.txt", "x".repeat(20_001));
@@ -76,7 +76,7 @@ fn a_file_ends_at_its_bound() {
             .size,
         20_000
     );
-    let over = Reason::TooLarge {
+    let over = IngestError::TooLarge {
         bytes: 20_001,
         limit: 20_000,
     };
@@ -92,7 +92,7 @@ fn a_file_ends_at_its_bound() {
 
 #[test]
 fn a_sparse_giant_is_not_read() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("giant.txt", "");
     let file = std::fs::File::options()
         .write(true)
@@ -101,7 +101,7 @@ fn a_sparse_giant_is_not_read() {
     file.set_len(4 << 30).unwrap();
     assert_eq!(
         folder.read("giant.txt", Limits::default()).unwrap_err(),
-        Reason::Binary
+        IngestError::Binary
     );
     let source = folder.source(Limits::default());
     let reason = source
@@ -109,7 +109,7 @@ fn a_sparse_giant_is_not_read() {
         .unwrap_err();
     assert_eq!(
         reason,
-        Reason::TooLarge {
+        IngestError::TooLarge {
             bytes: 4 << 30,
             limit: 64 << 20
         }
@@ -125,12 +125,12 @@ fn reading_is_bounded_whatever_the_size_says() {
         max_depth: 0,
         ..Limits::default()
     };
-    let source = Source::open("/proc/sys/kernel/random", limits).unwrap();
+    let source = FolderSource::open("/proc/sys/kernel/random", limits).unwrap();
     let entry = find(&source.list(), "uuid");
     assert_eq!(entry.size, 0);
     assert_eq!(
         source.fingerprint(&entry).unwrap_err(),
-        Reason::TooLarge {
+        IngestError::TooLarge {
             bytes: 11,
             limit: 10
         }
@@ -145,14 +145,14 @@ fn a_file_that_cannot_be_read_is_a_reason() {
         max_depth: 0,
         ..Limits::default()
     };
-    let source = Source::open("/proc/self", limits).unwrap();
+    let source = FolderSource::open("/proc/self", limits).unwrap();
     let memory = find(&source.list(), "mem");
     assert_eq!(source.read(&memory).unwrap_err().code(), "unreadable");
 }
 
 #[test]
 fn names_are_counted_and_the_smallest_are_kept() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for path in ["c.md", "a.md", "d/e.md", "b.md"] {
         folder.write(path, "x");
     }
@@ -175,7 +175,7 @@ fn names_are_counted_and_the_smallest_are_kept() {
 
 #[test]
 fn depth_and_paths_end_at_their_bounds() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a/b/c.md", "x").write("a/b/d/e.md", "x");
     let deep = folder.list(Limits {
         max_depth: 2,
@@ -198,7 +198,7 @@ fn depth_and_paths_end_at_their_bounds() {
 #[test]
 fn very_deep_folders_end_the_descent_and_nothing_else() {
     use cap_std::{ambient_authority, fs::Dir};
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("z.md", "x");
     let mut dir = Dir::open_ambient_dir(folder.path(""), ambient_authority()).unwrap();
     for _ in 0..200 {
@@ -209,12 +209,15 @@ fn very_deep_folders_end_the_descent_and_nothing_else() {
     assert_eq!(paths(&listing), ["z.md"]);
     assert_eq!(listing.skipped.len(), 1);
     assert_eq!(listing.skipped[0].path, ["d"; 65].join("/"));
-    assert_eq!(listing.skipped[0].reason, Reason::TooDeep { limit: 64 });
+    assert_eq!(
+        listing.skipped[0].reason,
+        IngestError::TooDeep { limit: 64 }
+    );
 }
 
 #[test]
 fn the_first_document_keeps_an_id() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(
         "b.jsonl",
         "{\"id\":\"x\",\"text\":\"b\"}\n{\"id\":\"y\",\"text\":\"b\"}\n",
@@ -225,7 +228,7 @@ fn the_first_document_keeps_an_id() {
     );
     let limits = Limits::default();
     let source = folder.source(limits.clone());
-    let mut dedup = Dedup::new(&limits);
+    let mut dedup = IdDeduplicator::new(&limits);
     let mut log = Vec::new();
     for entry in source.list().entries {
         for document in source.read(&entry).unwrap().documents {
@@ -241,7 +244,7 @@ fn the_first_document_keeps_an_id() {
 
 #[test]
 fn a_fingerprint_changes_with_the_content_only() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("a.md", "one");
     let source = folder.source(Limits::default());
     let entry = find(&source.list(), "a.md");
@@ -260,7 +263,7 @@ fn a_fingerprint_changes_with_the_content_only() {
 
 #[test]
 fn long_names_are_read() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let name = format!("{}.md", "n".repeat(252));
     let path = format!("{name}/{name}/{name}");
     folder.write(&path, "x");
@@ -288,9 +291,9 @@ mod unix {
 
     #[test]
     fn links_pipes_and_sockets_are_left_out() {
-        let outside = Folder::new();
+        let outside = TestFolder::new();
         outside.write("secret.md", "secret");
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("good.md", "good").write("sub/x.md", "x");
         symlink(outside.path("secret.md"), folder.path("file.md")).unwrap();
         symlink(outside.path(""), folder.path("folder")).unwrap();
@@ -319,22 +322,22 @@ mod unix {
         assert!(
             few.skipped
                 .iter()
-                .any(|skipped| skipped.reason == Reason::More { count: 1, lost: 0 })
+                .any(|skipped| skipped.reason == IngestError::More { count: 1, lost: 0 })
         );
     }
 
     #[test]
     fn a_link_may_be_the_root_itself() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("real/a.md", "x");
         symlink("real", folder.path("link")).unwrap();
-        let source = Source::open(folder.path("link"), Limits::default()).unwrap();
+        let source = FolderSource::open(folder.path("link"), Limits::default()).unwrap();
         assert_eq!(paths(&source.list()), ["a.md"]);
     }
 
     #[test]
     fn a_hard_link_is_a_file() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("a.md", "x");
         std::fs::hard_link(folder.path("a.md"), folder.path("b.md")).unwrap();
         assert_eq!(
@@ -344,10 +347,10 @@ mod unix {
     }
 
     /// Lists, lets `swap` change the folder, then reads.
-    fn check_swap(swap: impl Fn(&Folder, &Folder), code: &str) {
-        let outside = Folder::new();
+    fn check_swap(swap: impl Fn(&TestFolder, &TestFolder), code: &str) {
+        let outside = TestFolder::new();
         outside.write("x.md", "secret");
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("sub/x.md", "good");
         let source = folder.source(Limits::default());
         let entry = find(&source.list(), "sub/x.md");
@@ -359,9 +362,9 @@ mod unix {
 
     #[test]
     fn what_is_swapped_after_the_listing_is_refused() {
-        let gone = |folder: &Folder| std::fs::remove_file(folder.path("sub/x.md")).unwrap();
+        let gone = |folder: &TestFolder| std::fs::remove_file(folder.path("sub/x.md")).unwrap();
         let moved =
-            |folder: &Folder| std::fs::rename(folder.path("sub"), folder.path("old")).unwrap();
+            |folder: &TestFolder| std::fs::rename(folder.path("sub"), folder.path("old")).unwrap();
         check_swap(|folder, _| gone(folder), "gone");
         check_swap(|folder, _| moved(folder), "gone");
         check_swap(
@@ -404,9 +407,9 @@ mod unix {
     /// One thread turns a folder into a link to the outside and back while another reads through it.
     #[test]
     fn a_race_of_renames_never_leaks() {
-        let outside = Folder::new();
+        let outside = TestFolder::new();
         outside.write("x.md", "secret");
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("sub/x.md", "good");
         symlink(outside.path(""), folder.path(".link")).unwrap();
         let source = folder.source(Limits::default());
@@ -442,7 +445,7 @@ mod unix {
 
     #[test]
     fn strange_names_are_read_and_shown_safely() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let long = [b"x".repeat(252).as_slice(), b".md"].concat();
         let names: [&[u8]; 6] = [
             b"a\nb.md",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_ingest::{Entry, Limits, Reading, Reason, Source};
+use docent_ingest::{FileEntry, FileReadOutcome, FolderSource, IngestError, Limits};
 use docent_search::{Document, Value};
 use serde_json::{Value as Json, json};
 
@@ -10,9 +10,9 @@ fn check(format: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data")
         .join(format);
-    let source = Source::open(&folder, Limits::default()).unwrap();
+    let source = FolderSource::open(&folder, Limits::default()).unwrap();
     let listing = source.list();
-    let paths: Vec<_> = listing.entries.iter().map(Entry::path).collect();
+    let paths: Vec<_> = listing.entries.iter().map(FileEntry::path).collect();
     // The file beside an input has the input's whole name before its own `.json`.
     let is_expected = |path: &str| {
         let input = path.strip_suffix(".json");
@@ -141,13 +141,13 @@ fn archive_files() {
     check("archive");
 }
 
-pub(crate) fn shown(read: Result<Reading, Reason>) -> Json {
+pub(crate) fn shown(read: Result<FileReadOutcome, IngestError>) -> Json {
     let reading = match read {
         Ok(reading) => reading,
         Err(reason) => return json!({"skipped": reason.code()}),
     };
     let problem =
-        |line: Option<u64>, reason: &Reason| json!([line, reason.code(), reason.to_string()]);
+        |line: Option<u64>, reason: &IngestError| json!([line, reason.code(), reason.to_string()]);
     json!({
         "documents": reading.documents.iter().map(|one| document(one)).collect::<Vec<_>>(),
         "skipped": reading.skipped.iter().map(|s| problem(s.line, &s.reason)).collect::<Vec<_>>(),

@@ -19,12 +19,12 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use docent_ingest::{Entry, Limits, Listing, Reading, Reason, Source};
+use docent_ingest::{FileEntry, FileReadOutcome, FolderListing, FolderSource, IngestError, Limits};
 
 /// A folder that is removed at the end of a test.
-struct Folder(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Folder {
+impl TestFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -41,35 +41,35 @@ impl Folder {
         self
     }
 
-    fn source(&self, limits: Limits) -> Source {
-        Source::open(self.0.path(), limits).unwrap()
+    fn source(&self, limits: Limits) -> FolderSource {
+        FolderSource::open(self.0.path(), limits).unwrap()
     }
 
-    fn list(&self, limits: Limits) -> Listing {
+    fn list(&self, limits: Limits) -> FolderListing {
         self.source(limits).list()
     }
 
     /// Reads the file with this path as it is shown.
-    fn read(&self, shown: &str, limits: Limits) -> Result<Reading, Reason> {
+    fn read(&self, shown: &str, limits: Limits) -> Result<FileReadOutcome, IngestError> {
         let source = self.source(limits);
         let entry = find(&source.list(), shown);
         source.read(&entry)
     }
 }
 
-fn find(listing: &Listing, shown: &str) -> Entry {
+fn find(listing: &FolderListing, shown: &str) -> FileEntry {
     let found = listing.entries.iter().find(|entry| entry.path() == shown);
     found
         .unwrap_or_else(|| panic!("no `{shown}` in {listing:?}"))
         .clone()
 }
 
-fn paths(listing: &Listing) -> Vec<&str> {
-    listing.entries.iter().map(Entry::path).collect()
+fn paths(listing: &FolderListing) -> Vec<&str> {
+    listing.entries.iter().map(FileEntry::path).collect()
 }
 
 /// `path:code` of everything that was left out.
-fn skipped(listing: &Listing) -> Vec<String> {
+fn skipped(listing: &FolderListing) -> Vec<String> {
     listing
         .skipped
         .iter()

@@ -7,7 +7,7 @@ use docent_ingest::Limits;
 use proptest::prelude::*;
 
 use crate::anything::{check_document, limits};
-use crate::{Folder, find};
+use crate::{TestFolder, find};
 
 /// One thing done to a file, at places between 0 and 1 of it.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ fn golden(path: &str) -> Vec<u8> {
 }
 
 fn check(name: &str, bytes: &[u8], limits: &Limits) {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write(name, bytes);
     let source = folder.source(limits.clone());
     let entry = find(&source.list(), name);

@@ -3,18 +3,18 @@
 
 use std::collections::HashSet;
 
-use docent_ingest::{Limits, Options, Reading, SqliteOptions};
+use docent_ingest::{FileReadOutcome, IngestOptions, Limits, SqliteOptions};
 use proptest::prelude::*;
 use serde_json::{Value as Raw, json};
 
 use crate::tables::{
-    Table, bibtex, objects, ods, parquet, rows, separated, sqlite, table, tables, xlsx,
+    SampleTable, bibtex, objects, ods, parquet, rows, separated, sqlite, table, tables, xlsx,
 };
-use crate::{Folder, find};
+use crate::{TestFolder, find};
 
 /// Every row is one document or one line of the report, no two documents share an id, and what is no id is a
 /// field.
-fn check(table: &Table, name: &str, read: &Reading) {
+fn check(table: &SampleTable, name: &str, read: &FileReadOutcome) {
     let about = format!("{name}, ids {}: {read:#?}", table.what);
     assert_eq!(
         read.documents.len() + read.skipped.len(),
@@ -41,7 +41,7 @@ fn check(table: &Table, name: &str, read: &Reading) {
 fn no_row_is_lost_for_its_id_in_any_format() {
     let limits = Limits::default();
     for table in tables() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let list = objects(&table);
         let lines: String = list.iter().map(|object| format!("{object}\n")).collect();
         folder
@@ -82,14 +82,14 @@ fn no_row_is_lost_for_its_id_in_any_format() {
 #[test]
 fn rows_of_a_query_keep_or_lose_their_ids_like_all_others() {
     for table in tables() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("t.db", sqlite(&table, "ID, place, port"));
-        let options = Options {
+        let options = IngestOptions {
             sqlite: SqliteOptions {
                 table: None,
                 query: Some("SELECT * FROM t".to_owned()),
             },
-            ..Options::default()
+            ..IngestOptions::default()
         };
         let source = folder.source(Limits::default()).with_options(options);
         let entry = find(&source.list(), "t.db");
@@ -102,7 +102,7 @@ fn rows_of_a_query_keep_or_lose_their_ids_like_all_others() {
 fn rows_of_several_tables_are_all_there() {
     let numbers = table("numbers and texts", &["1", "2"], false);
     for table in tables() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder
             .write("t.xlsx", xlsx(&[&table, &numbers, &table]))
             .write("t.db", sqlite(&table, "ID, place, port"));
@@ -128,7 +128,7 @@ fn rows_of_several_tables_are_all_there() {
              INSERT INTO bytes VALUES (x'00', 'h'), (x'01', 'i'), (2, 'j');",
         )
         .unwrap();
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("t.db", connection.serialize("main").unwrap().to_vec());
     let read = folder.read("t.db", Limits::default()).unwrap();
     let ids: HashSet<_> = read.documents.iter().map(|document| &document.id).collect();
@@ -161,7 +161,7 @@ fn rows_are_counted_whatever_the_file_is_written_in() {
                 utf16(&marked),
             ];
             for bytes in files {
-                let folder = Folder::new();
+                let folder = TestFolder::new();
                 folder.write("t.csv", bytes);
                 let read = folder.read("t.csv", Limits::default()).unwrap();
                 let about = format!("{end:?} {delimiter:?} {read:#?}");
@@ -177,7 +177,7 @@ fn rows_are_counted_whatever_the_file_is_written_in() {
 /// A column that stands twice, and one that is called as the second would be.
 #[test]
 fn columns_of_one_name_keep_all_their_cells() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("t.csv", "a,a,a 2,a\nw,x,y,z\n1,2,3,4\n");
     let read = folder.read("t.csv", Limits::default()).unwrap();
     for document in &read.documents {
@@ -188,7 +188,7 @@ fn columns_of_one_name_keep_all_their_cells() {
 /// A name too long for a field is cut, and a single one is no name: values that blanks separate are one cell.
 #[test]
 fn rows_below_long_names_are_rows() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let question = "How often do you take the ferry? ".repeat(20);
     let values = "0.016877580434 ".repeat(20);
     folder
@@ -214,7 +214,7 @@ fn rows_below_long_names_are_rows() {
 /// A row that says nothing but its id, its day or its address is a row.
 #[test]
 fn rows_with_one_cell_are_rows() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder
         .write("id.csv", "id,note\n1,\n2,x\n3,\n")
         .write("day.csv", "date,note\n2024-03-12,\n2024-03-13,x\n")
@@ -240,7 +240,7 @@ fn rows_with_one_cell_are_rows() {
 
 #[test]
 fn sparse_rows_above_no_header_are_rows() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("t.csv", "1,\n,2\n3,4\n5,6\n");
     let read = folder.read("t.csv", Limits::default()).unwrap();
     assert_eq!(read.documents.len(), 4, "{read:#?}");
@@ -249,7 +249,7 @@ fn sparse_rows_above_no_header_are_rows() {
 /// What repeats far behind the first rows is found, in a file that is read piece by piece.
 #[test]
 fn one_repeated_id_among_many_numbers_the_whole_file() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = |n: usize| format!("{{\"id\":{},\"text\":\"berth {n}\"}}\n", n % 30_000);
     let unique: String = (0..30_000).map(line).collect();
     folder
@@ -322,7 +322,7 @@ proptest! {
             .collect();
         let is_blank = |row: &&Vec<String>| row.iter().all(|cell| cell.trim_ascii().is_empty());
         let count = rows.iter().filter(|row| !is_blank(row)).count();
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("t.csv", &text);
         let Ok(read) = folder.read("t.csv", Limits::default()) else {
             // A header alone is no table.
@@ -354,7 +354,7 @@ proptest! {
             format!("{object}{end}")
         };
         let text: String = ids.iter().enumerate().map(line).collect();
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         folder.write("t.jsonl", &text);
         let read = folder.read("t.jsonl", Limits::default()).unwrap();
         prop_assert_eq!(read.documents.len(), ids.len());

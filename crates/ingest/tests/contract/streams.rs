@@ -1,12 +1,12 @@
 //! Files of records that are read while they come: their bound, and their documents piece by piece.
 
-use docent_ingest::{Limits, Reason};
+use docent_ingest::{IngestError, Limits};
 
-use crate::{Folder, find};
+use crate::{TestFolder, find};
 
 #[test]
 fn a_file_of_records_ends_at_a_bound_of_its_own() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = "{\"text\":\"x\"}\n";
     for (name, count) in [("exact.jsonl", 10), ("over.jsonl", 11)] {
         folder.write(name, line.repeat(count));
@@ -24,7 +24,7 @@ fn a_file_of_records_ends_at_a_bound_of_its_own() {
 
 #[test]
 fn documents_are_handed_on_in_pieces_until_nobody_wants_more() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(1_000));
     folder
         .write("a.jsonl", line.repeat(2_000))
@@ -51,6 +51,6 @@ fn documents_are_handed_on_in_pieces_until_nobody_wants_more() {
             taken += 1;
             taken < 2
         });
-        assert_eq!((stopped.unwrap_err(), taken), (Reason::Gone, 2));
+        assert_eq!((stopped.unwrap_err(), taken), (IngestError::Gone, 2));
     }
 }

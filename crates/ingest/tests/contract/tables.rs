@@ -11,18 +11,18 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::{Value as Raw, json};
 
 /// One table: what stands in its column `id`, and whether its rows are called by that.
-pub(crate) struct Table {
+pub(crate) struct SampleTable {
     pub what: &'static str,
     pub ids: Vec<String>,
     pub own: bool,
 }
 
-pub(crate) fn table(what: &'static str, ids: &[&str], own: bool) -> Table {
+pub(crate) fn table(what: &'static str, ids: &[&str], own: bool) -> SampleTable {
     let ids = ids.iter().map(|id| (*id).to_owned()).collect();
-    Table { what, ids, own }
+    SampleTable { what, ids, own }
 }
 
-pub(crate) fn tables() -> Vec<Table> {
+pub(crate) fn tables() -> Vec<SampleTable> {
     let long = "x".repeat(600);
     let (one, two) = (format!("{long}1"), format!("{long}2"));
     let most = "y".repeat(512);
@@ -56,7 +56,7 @@ pub(crate) fn tables() -> Vec<Table> {
 }
 
 /// The rows below a header: the id, and two cells by which a row is found again.
-pub(crate) fn rows(table: &Table) -> impl Iterator<Item = [String; 3]> {
+pub(crate) fn rows(table: &SampleTable) -> impl Iterator<Item = [String; 3]> {
     let row =
         |(at, id): (usize, &String)| [id.clone(), format!("berth {at} of"), "Ellin".to_owned()];
     table.ids.iter().enumerate().map(row)
@@ -64,7 +64,7 @@ pub(crate) fn rows(table: &Table) -> impl Iterator<Item = [String; 3]> {
 
 const NAMES: [&str; 3] = ["ID", "place", "port"];
 
-pub(crate) fn separated(table: &Table, delimiter: char, end: &str) -> String {
+pub(crate) fn separated(table: &SampleTable, delimiter: char, end: &str) -> String {
     let line = |cells: &[String]| {
         let quoted = cells.iter().map(|cell| format!("\"{cell}\""));
         quoted.collect::<Vec<_>>().join(&delimiter.to_string()) + end
@@ -73,7 +73,7 @@ pub(crate) fn separated(table: &Table, delimiter: char, end: &str) -> String {
     head + &rows(table).map(|row| line(&row)).collect::<String>()
 }
 
-pub(crate) fn objects(table: &Table) -> Vec<Raw> {
+pub(crate) fn objects(table: &SampleTable) -> Vec<Raw> {
     let object = |[id, place, port]: [String; 3]| json!({"ID": id, "place": place, "port": port});
     rows(table).map(object).collect()
 }
@@ -88,7 +88,7 @@ fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-pub(crate) fn xlsx(tables: &[&Table]) -> Vec<u8> {
+pub(crate) fn xlsx(tables: &[&SampleTable]) -> Vec<u8> {
     const RELS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
     let (mut sheets, mut rels) = (String::new(), String::new());
     let mut parts = Vec::new();
@@ -134,7 +134,7 @@ pub(crate) fn xlsx(tables: &[&Table]) -> Vec<u8> {
     zipped(&parts)
 }
 
-pub(crate) fn ods(table: &Table) -> Vec<u8> {
+pub(crate) fn ods(table: &SampleTable) -> Vec<u8> {
     let head = NAMES.map(str::to_owned);
     let mut cells = String::new();
     for values in std::iter::once(head).chain(rows(table)) {
@@ -153,7 +153,7 @@ pub(crate) fn ods(table: &Table) -> Vec<u8> {
     ])
 }
 
-pub(crate) fn sqlite(table: &Table, columns: &str) -> Vec<u8> {
+pub(crate) fn sqlite(table: &SampleTable, columns: &str) -> Vec<u8> {
     let mut connection = rusqlite::Connection::open_in_memory().unwrap();
     connection
         .execute_batch(&format!("CREATE TABLE t ({columns})"))
@@ -166,7 +166,7 @@ pub(crate) fn sqlite(table: &Table, columns: &str) -> Vec<u8> {
     connection.serialize("main").unwrap().to_vec()
 }
 
-pub(crate) fn parquet(table: &Table) -> Vec<u8> {
+pub(crate) fn parquet(table: &SampleTable) -> Vec<u8> {
     let schema = "message t { OPTIONAL BYTE_ARRAY ID (UTF8); REQUIRED BYTE_ARRAY place (UTF8); \
         REQUIRED BYTE_ARRAY port (UTF8); }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
@@ -195,7 +195,7 @@ pub(crate) fn parquet(table: &Table) -> Vec<u8> {
     out
 }
 
-pub(crate) fn bibtex(table: &Table) -> String {
+pub(crate) fn bibtex(table: &SampleTable) -> String {
     let entry = |[id, place, port]: [String; 3]| {
         format!("@misc{{{id},\n  title = {{{place}}},\n  publisher = {{{port}}}\n}}\n")
     };

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use docent_ingest::{Limits, Source, Workers};
+use docent_ingest::{FolderSource, Limits, ParserPool};
 use libtest_mimic::Trial;
 
 use crate::{sandbox, trial};
@@ -15,9 +15,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn same() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
-    let here = Source::open(&data, Limits::default()).unwrap();
-    let there = Source::open(&data, Limits::default()).unwrap();
+    let workers = Arc::new(ParserPool::new(sandbox("__parse")).unwrap());
+    let here = FolderSource::open(&data, Limits::default()).unwrap();
+    let there = FolderSource::open(&data, Limits::default()).unwrap();
     let there = there.with_workers(workers.clone());
     let listing = here.list();
     for entry in &listing.entries {

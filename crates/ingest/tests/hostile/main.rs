@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_ingest::{Limits, Sandbox, Source, Workers};
+use docent_ingest::{FolderSource, Limits, ParserPool, SandboxConfig};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
@@ -64,14 +64,14 @@ fn trial(name: &str, test: fn()) -> Trial {
 }
 
 /// Children that are this binary in one of its other modes.
-fn sandbox(mode: &str) -> Sandbox {
-    Sandbox::of_this_program(mode).unwrap()
+fn sandbox(mode: &str) -> SandboxConfig {
+    SandboxConfig::of_this_program(mode).unwrap()
 }
 
 /// A folder that is removed at the end of a test.
-struct Folder(tempfile::TempDir);
+struct HostileFolder(tempfile::TempDir);
 
-impl Folder {
+impl HostileFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -86,8 +86,8 @@ impl Folder {
     }
 
     /// What every file gave, in the order of their names: `name` or `name:code`.
-    fn read(&self, limits: &Limits, workers: &Arc<Workers>) -> Vec<String> {
-        let source = Source::open(self.0.path(), limits.clone()).unwrap();
+    fn read(&self, limits: &Limits, workers: &Arc<ParserPool>) -> Vec<String> {
+        let source = FolderSource::open(self.0.path(), limits.clone()).unwrap();
         let source = source.with_workers(workers.clone());
         let listing = source.list();
         let read = |entry| match source.read(entry) {

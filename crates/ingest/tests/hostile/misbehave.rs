@@ -6,10 +6,12 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_ingest::{Limits, MAX_MEMORY_BYTES, Sandbox, Source, Wall, Workers};
+use docent_ingest::{
+    FolderSource, Limits, MAX_MEMORY_BYTES, ParserPool, SandboxConfig, SandboxLayerStatus,
+};
 use libtest_mimic::Trial;
 
-use crate::{Folder, mail, sandbox, trial};
+use crate::{HostileFolder, mail, sandbox, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -125,11 +127,11 @@ fn every_misbehaviour() {
     } else {
         &[]
     };
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     // Somebody listens, so that only the walls can keep a child from connecting.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let elsewhere = Folder::new();
+    let elsewhere = HostileFolder::new();
     let written = elsewhere.path("written");
     let mut expect = Vec::new();
     for (number, (what, code)) in EVERYWHERE.iter().chain(linux).enumerate() {
@@ -156,12 +158,12 @@ fn every_misbehaviour() {
     crate::set::assert_memory();
 }
 
-fn pool(mode: &str, children: usize) -> Arc<Workers> {
-    let sandbox = Sandbox {
+fn pool(mode: &str, children: usize) -> Arc<ParserPool> {
+    let sandbox = SandboxConfig {
         children,
         ..sandbox(mode)
     };
-    Arc::new(Workers::new(sandbox).unwrap())
+    Arc::new(ParserPool::new(sandbox).unwrap())
 }
 
 /// A child of its own making: it says hello and then answers whatever the file says.
@@ -231,7 +233,7 @@ fn nonsense() {
         ("endless", "crashed"),
         ("silence", "too-slow"),
     ] {
-        let folder = Folder::new();
+        let folder = HostileFolder::new();
         folder.write("a.eml", mail(&format!("nonsense: {what}")));
         let found = folder.read(&limits, &pool("__nonsense", 1));
         assert_eq!(found, [format!("a.eml:{code}")], "{what}");
@@ -239,43 +241,43 @@ fn nonsense() {
 }
 
 fn replaced() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     let names: Vec<_> = (0..5).map(|number| format!("{number}.eml")).collect();
     for name in &names {
         folder.write(name, mail("good"));
     }
-    let sandbox = Sandbox {
+    let sandbox = SandboxConfig {
         children: 1,
         files_per_child: 2,
         ..sandbox("__parse")
     };
-    let workers = Arc::new(Workers::new(sandbox).unwrap());
+    let workers = Arc::new(ParserPool::new(sandbox).unwrap());
     assert!(workers.confinement().is_none());
     assert_eq!(folder.read(&Limits::default(), &workers), names);
     assert_eq!(workers.started(), 3);
 }
 
 fn no_parser() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("good")).write("b.md", "ours");
     for program in ["/bin/true", "/no/such/program"] {
-        let sandbox = Sandbox {
+        let sandbox = SandboxConfig {
             program: program.into(),
             ..sandbox("__parse")
         };
-        let workers = Arc::new(Workers::new(sandbox).unwrap());
+        let workers = Arc::new(ParserPool::new(sandbox).unwrap());
         let found = folder.read(&Limits::default(), &workers);
         assert_eq!(found, ["a.eml:unreadable", "b.md"], "{program}");
     }
 }
 
 fn side_by_side() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     for number in 0..40 {
         folder.write(&format!("{number}.eml"), mail("good"));
     }
     let workers = pool("__parse", 3);
-    let source = Source::open(folder.path(""), Limits::default()).unwrap();
+    let source = FolderSource::open(folder.path(""), Limits::default()).unwrap();
     let source = source.with_workers(workers.clone());
     let entries = source.list().entries;
     std::thread::scope(|scope| {
@@ -295,14 +297,14 @@ fn side_by_side() {
 
 /// The child would sleep for an hour, and has as long: only closing the pool can end it.
 fn closed() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("misbehave: sleep"));
     let limits = Limits {
         max_parse_seconds: 3_600,
         ..Limits::default()
     };
     let workers = pool("__misbehave", 1);
-    let source = Source::open(folder.path(""), limits).unwrap();
+    let source = FolderSource::open(folder.path(""), limits).unwrap();
     let source = source.with_workers(workers.clone());
     let entry = source.list().entries.remove(0);
     std::thread::scope(|scope| {
@@ -318,14 +320,14 @@ fn closed() {
 
 /// More rows than a pipe, a window or a file that is read as a whole would hold, and each of them once.
 fn long_table() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     let rows: String = (0..60_000).map(|n| format!("{n},Ellin {n}\n")).collect();
     folder.write("a.csv", format!("id,text\n{rows}"));
     let limits = Limits {
         max_file_bytes: 100_000,
         ..Limits::default()
     };
-    let source = Source::open(folder.path(""), limits).unwrap();
+    let source = FolderSource::open(folder.path(""), limits).unwrap();
     let source = source.with_workers(pool("__parse", 1));
     let entry = source.list().entries.remove(0);
     let mut next = 0;
@@ -364,7 +366,7 @@ fn children_of(parent: u32) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 fn walls() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("good"));
     let workers = pool("__parse", 1);
     assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
@@ -372,7 +374,11 @@ fn walls() {
     println!("{walls:?}");
     // Landlock is a matter of the kernel.
     let built = (walls.limits, walls.seccomp);
-    assert_eq!(built, (Wall::Enforced, Wall::Enforced), "{walls:?}");
+    assert_eq!(
+        built,
+        (SandboxLayerStatus::Enforced, SandboxLayerStatus::Enforced),
+        "{walls:?}"
+    );
     let [pid] = children_of(std::process::id()).try_into().unwrap();
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let limits = read("limits");
@@ -411,7 +417,7 @@ fn walls() {
 /// Killing the idle child from outside must not cost the next file.
 #[cfg(target_os = "linux")]
 fn found_dead() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("good"));
     let workers = pool("__parse", 1);
     assert_eq!(folder.read(&Limits::default(), &workers), ["a.eml"]);
@@ -443,7 +449,7 @@ fn soon(is_true: impl Fn() -> bool) -> bool {
 
 /// A parent that reads a file that never ends.
 pub(crate) fn parent() -> ExitCode {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("misbehave: loop"));
     drop(folder.read(&Limits::default(), &pool("__misbehave", 1)));
     ExitCode::SUCCESS
@@ -451,7 +457,7 @@ pub(crate) fn parent() -> ExitCode {
 
 #[cfg(target_os = "linux")]
 fn none_is_left() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("a.eml", mail("good"));
     let workers = pool("__parse", 1);
     folder.read(&Limits::default(), &workers);

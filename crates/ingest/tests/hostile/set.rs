@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use docent_ingest::{Entry, Limits, Source, Workers};
+use docent_ingest::{FileEntry, FolderSource, Limits, ParserPool};
 use libtest_mimic::Trial;
 
-use crate::{Folder, mail, sandbox, trial};
+use crate::{HostileFolder, mail, sandbox, trial};
 
 const NEIGHBOURS: usize = 200;
 
@@ -30,15 +30,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn whole_set() {
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     let set = hostile_files(&folder);
     assert!(set.len() >= 60, "{}", set.len());
     for number in 0..NEIGHBOURS {
         let (name, content) = neighbour(number);
         folder.write(&name, content);
     }
-    let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
-    let source = Source::open(folder.path(""), Limits::default()).unwrap();
+    let workers = Arc::new(ParserPool::new(sandbox("__parse")).unwrap());
+    let source = FolderSource::open(folder.path(""), Limits::default()).unwrap();
     let source = source.with_workers(workers);
     let listing = source.list();
     assert_eq!(listing.entries.len(), set.len() + NEIGHBOURS);
@@ -65,7 +65,7 @@ fn whole_set() {
 }
 
 /// Has the set written, and says what must become of each file.
-fn hostile_files(folder: &Folder) -> Vec<(String, String)> {
+fn hostile_files(folder: &HostileFolder) -> Vec<(String, String)> {
     let mut writer = std::process::Command::new(std::env::current_exe().unwrap());
     let written = writer.arg("__write").arg(folder.path("")).output().unwrap();
     assert!(written.status.success(), "{written:?}");
@@ -96,12 +96,12 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What became of a file: how its documents begin, or a code.
-struct Outcome(Result<Vec<String>, &'static str>);
+struct HostileOutcome(Result<Vec<String>, &'static str>);
 
-impl Outcome {
+impl HostileOutcome {
     /// Reads a file as the server does, without keeping what was read: the beginnings of some documents are
     /// enough to look at, and all of all files would fill the memory.
-    fn of(source: &Source, entry: &Entry) -> Self {
+    fn of(source: &FolderSource, entry: &FileEntry) -> Self {
         let name = entry.path();
         let mut texts = Vec::new();
         let read = source.read_into(entry, &mut |documents| {
@@ -129,13 +129,13 @@ impl Outcome {
     }
 }
 
-fn read(source: &Source, entries: &[Entry]) -> BTreeMap<String, Outcome> {
+fn read(source: &FolderSource, entries: &[FileEntry]) -> BTreeMap<String, HostileOutcome> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(BTreeMap::new());
     let work = || {
         while let Some(entry) = entries.get(next.fetch_add(1, Ordering::SeqCst)) {
             let began = std::time::Instant::now();
-            let outcome = Outcome::of(source, entry);
+            let outcome = HostileOutcome::of(source, entry);
             let (seconds, path) = (began.elapsed().as_secs_f32(), entry.path());
             if path.contains('-') {
                 println!(
@@ -155,7 +155,7 @@ fn read(source: &Source, entries: &[Entry]) -> BTreeMap<String, Outcome> {
     all.into_inner().unwrap()
 }
 
-fn check(name: &str, expect: &str, outcome: &Outcome) {
+fn check(name: &str, expect: &str, outcome: &HostileOutcome) {
     let found = match outcome.documents() {
         Ok(documents) => format!("{} documents", documents.len()),
         Err(code) => code.to_owned(),
@@ -175,10 +175,10 @@ fn check(name: &str, expect: &str, outcome: &Outcome) {
 }
 
 /// The same files in another order and company, without those that only the clock ended, then or now.
-fn again(source: &Source, entries: &[Entry], first: &BTreeMap<String, Outcome>) {
+fn again(source: &FolderSource, entries: &[FileEntry], first: &BTreeMap<String, HostileOutcome>) {
     const SLOW: Option<&str> = Some("too-slow");
-    let code = |name: &str| first.get(name).and_then(Outcome::code);
-    let slow = |entry: &&Entry| code(entry.path()) == SLOW;
+    let code = |name: &str| first.get(name).and_then(HostileOutcome::code);
+    let slow = |entry: &&FileEntry| code(entry.path()) == SLOW;
     let mut rest: Vec<_> = entries
         .iter()
         .filter(|entry| !slow(entry))
@@ -209,7 +209,7 @@ pub(crate) fn assert_memory() {
 #[cfg(unix)]
 fn no_files() {
     use std::os::unix::ffi::OsStrExt as _;
-    let (folder, outside) = (Folder::new(), Folder::new());
+    let (folder, outside) = (HostileFolder::new(), HostileFolder::new());
     outside.write("secret.txt", "secret");
     for (target, link) in [
         ("/etc/passwd", "a.eml"),
@@ -240,8 +240,8 @@ fn no_files() {
         let path = folder.path("").join(std::ffi::OsStr::from_bytes(name));
         std::fs::write(path, mail("named")).unwrap();
     }
-    let source = Source::open(folder.path(""), Limits::default()).unwrap();
-    let source = source.with_workers(Arc::new(Workers::new(sandbox("__parse")).unwrap()));
+    let source = FolderSource::open(folder.path(""), Limits::default()).unwrap();
+    let source = source.with_workers(Arc::new(ParserPool::new(sandbox("__parse")).unwrap()));
     let listing = source.list();
     let left_out: Vec<_> = listing
         .skipped
@@ -258,7 +258,7 @@ fn no_files() {
         1
     );
     let outcomes = read(&source, &listing.entries);
-    let codes: Vec<_> = outcomes.values().map(Outcome::code).collect();
+    let codes: Vec<_> = outcomes.values().map(HostileOutcome::code).collect();
     assert_eq!(
         codes
             .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use docent_ingest::{Entry, Source};
+use docent_ingest::{FileEntry, FolderSource};
 use docent_search::{Catalog, CatalogBuilder, Document, MAX_CATALOG_FIELDS, Value};
 
 use crate::corpus;
@@ -79,7 +79,7 @@ impl Survey {
         Ok(survey)
     }
 
-    fn look(&mut self, source: &Source, entry: &Entry, catalog: &mut CatalogBuilder) {
+    fn look(&mut self, source: &FolderSource, entry: &FileEntry, catalog: &mut CatalogBuilder) {
         self.looked_at += 1;
         *self.kinds.entry(source.kind(entry)).or_default() += 1;
         let documents = source.read(entry).map(|reading| reading.documents);
@@ -115,8 +115,8 @@ impl Survey {
 }
 
 /// Files of every kind of name, spread over the folder.
-fn choose(entries: &[Entry]) -> Vec<&Entry> {
-    let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+fn choose(entries: &[FileEntry]) -> Vec<&FileEntry> {
+    let mut groups: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
     for entry in entries {
         let name = entry.path().rsplit('/').next().unwrap_or_default();
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -124,7 +124,7 @@ fn choose(entries: &[Entry]) -> Vec<&Entry> {
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-    let share = |group: &Vec<&Entry>| {
+    let share = |group: &Vec<&FileEntry>| {
         let part = FILES * group.len() / entries.len().max(1);
         part.max(LEAST_OF_EACH).min(group.len())
     };
@@ -150,7 +150,7 @@ mod tests {
         for name in ["a.csv", "b.csv", "c"] {
             std::fs::write(dir.path().join(name), "a").unwrap();
         }
-        let entries = Source::open(dir.path(), Limits::default())
+        let entries = FolderSource::open(dir.path(), Limits::default())
             .unwrap()
             .list()
             .entries;

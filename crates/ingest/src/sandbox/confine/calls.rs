@@ -10,7 +10,7 @@ use seccompiler::{
     SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
 };
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The number of the limit on time, which has another type in each C library.
 const RLIMIT_CPU: u64 = libc::RLIMIT_CPU as u64;
@@ -121,7 +121,7 @@ fn filters(input: RawFd, output: RawFd) -> Result<(BpfProgram, BpfProgram), Erro
 }
 
 fn program(
-    rules: Rules,
+    rules: SeccompRules,
     otherwise: SeccompAction,
     on_match: SeccompAction,
 ) -> Result<BpfProgram, BackendError> {
@@ -129,8 +129,8 @@ fn program(
     SeccompFilter::new(rules, otherwise, on_match, arch)?.try_into()
 }
 
-fn allowed_rules(input: RawFd, output: RawFd) -> Result<Rules, BackendError> {
-    let mut rules: Rules = ALLOWED_CALLS
+fn allowed_rules(input: RawFd, output: RawFd) -> Result<SeccompRules, BackendError> {
+    let mut rules: SeccompRules = ALLOWED_CALLS
         .iter()
         .map(|&call| (call, Vec::new()))
         .collect();

@@ -17,7 +17,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Confinement, MAX_MEMORY_BYTES, Wall, calls};
+use super::{Confinement, MAX_MEMORY_BYTES, SandboxLayerStatus, calls};
 
 /// Files that may be open at once: three standard ones, two pipes and what a start needs in passing.
 const MAX_OPEN_FILES: u64 = 32;
@@ -84,13 +84,13 @@ fn lower_rlimit(resource: Resource, limit: u64) -> Result<(), Errno> {
 }
 
 /// Whether every limit holds, now that they have been set.
-fn rlimit_status(fresh: bool) -> Wall {
+fn rlimit_status(fresh: bool) -> SandboxLayerStatus {
     let (held, memory) = lower_rlimits();
     let held = held + u16::from(bound_time(START_SECONDS).is_ok());
     match memory {
-        Err(errno) => Wall::Missing(number(errno.raw_os_error())),
-        Ok(()) if held == LIMITS && fresh => Wall::Enforced,
-        Ok(()) => Wall::Partial(held),
+        Err(errno) => SandboxLayerStatus::Missing(number(errno.raw_os_error())),
+        Ok(()) if held == LIMITS && fresh => SandboxLayerStatus::Enforced,
+        Ok(()) => SandboxLayerStatus::Partial(held),
     }
 }
 
@@ -117,31 +117,33 @@ pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) ->
         limits: rlimit_status(fresh),
         landlock: match apply_landlock() {
             Ok(status) => landlock_status(status.ruleset, status.landlock),
-            Err(error) => Wall::Missing(errno_of(&error)),
+            Err(error) => SandboxLayerStatus::Missing(errno_of(&error)),
         },
         seccomp: match calls::restrict_syscalls(input.as_raw_fd(), output.as_raw_fd()) {
-            (calls::FILTERS, _) => Wall::Enforced,
-            (0, error) => Wall::Missing(error.map_or(0, |error| errno_of(&error))),
-            (some, _) => Wall::Partial(some),
+            (calls::FILTERS, _) => SandboxLayerStatus::Enforced,
+            (0, error) => SandboxLayerStatus::Missing(error.map_or(0, |error| errno_of(&error))),
+            (some, _) => SandboxLayerStatus::Partial(some),
         },
     }
 }
 
 /// What Landlock says about itself. A kernel that is older than what is asked for keeps some of it.
-fn landlock_status(ruleset: RulesetStatus, kernel: LandlockStatus) -> Wall {
+fn landlock_status(ruleset: RulesetStatus, kernel: LandlockStatus) -> SandboxLayerStatus {
     match (ruleset, kernel) {
-        (RulesetStatus::FullyEnforced, _) => Wall::Enforced,
+        (RulesetStatus::FullyEnforced, _) => SandboxLayerStatus::Enforced,
         (RulesetStatus::PartiallyEnforced, LandlockStatus::Available { effective_abi, .. }) => {
-            Wall::Partial(number(effective_abi as i32))
+            SandboxLayerStatus::Partial(number(effective_abi as i32))
         }
-        (RulesetStatus::PartiallyEnforced, _) => Wall::Partial(0),
+        (RulesetStatus::PartiallyEnforced, _) => SandboxLayerStatus::Partial(0),
         (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => {
-            Wall::Missing(number(libc::EOPNOTSUPP))
+            SandboxLayerStatus::Missing(number(libc::EOPNOTSUPP))
         }
         (RulesetStatus::NotEnforced, LandlockStatus::NotImplemented) => {
-            Wall::Missing(number(libc::ENOSYS))
+            SandboxLayerStatus::Missing(number(libc::ENOSYS))
         }
-        (RulesetStatus::NotEnforced, LandlockStatus::Available { .. }) => Wall::Missing(0),
+        (RulesetStatus::NotEnforced, LandlockStatus::Available { .. }) => {
+            SandboxLayerStatus::Missing(0)
+        }
     }
 }
 
@@ -194,18 +196,21 @@ mod tests {
             effective_abi,
             kernel_abi: None,
         };
-        assert_eq!(landlock_status(FullyEnforced, of(ABI::V6)), Wall::Enforced);
+        assert_eq!(
+            landlock_status(FullyEnforced, of(ABI::V6)),
+            SandboxLayerStatus::Enforced
+        );
         assert_eq!(
             landlock_status(PartiallyEnforced, of(ABI::V4)),
-            Wall::Partial(4)
+            SandboxLayerStatus::Partial(4)
         );
         assert_eq!(
             landlock_status(NotEnforced, LandlockStatus::NotImplemented),
-            Wall::Missing(38)
+            SandboxLayerStatus::Missing(38)
         );
         assert_eq!(
             landlock_status(NotEnforced, LandlockStatus::NotEnabled),
-            Wall::Missing(95)
+            SandboxLayerStatus::Missing(95)
         );
         assert_eq!(number(ABI::V6 as i32), LANDLOCK_VERSION);
     }

@@ -8,12 +8,12 @@ mod packages;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use docent_ingest::{Limits, Reading, Reason, Source, Workers, clean};
+use docent_ingest::{FileReadOutcome, FolderSource, IngestError, Limits, ParserPool, clean};
 use libtest_mimic::Trial;
 
 use self::mutations::Mutant;
 use self::packages::{BODY_WORDS, FIRST_SHEET_WORDS, FOOTNOTE_WORDS, Package, SECOND_SHEET_WORDS};
-use crate::{Folder, sandbox, trial};
+use crate::{HostileFolder, sandbox, trial};
 
 /// Words of a file beside the packages that no package may show.
 const SECRET: &str = "Quicksand";
@@ -45,7 +45,7 @@ fn limits() -> Limits {
 }
 
 fn mutated(package: &Package) {
-    let outside = Folder::new();
+    let outside = HostileFolder::new();
     outside.write("secret.xml", format!("<w:p><w:t>{SECRET}</w:t></w:p>"));
     let secret = outside.path("secret.xml");
     let mutants: Vec<Mutant> = [
@@ -84,7 +84,7 @@ fn two_sheets_of_one_name() {
         .unwrap();
     let text = String::from_utf8(workbook.bytes.clone()).unwrap();
     workbook.bytes = text.replace("\"Notes\"", "\"Fleet\"").into_bytes();
-    let folder = Folder::new();
+    let folder = HostileFolder::new();
     folder.write("twins.xlsx", package.packed());
     let reading = read_folder(&folder).remove("twins.xlsx").unwrap().unwrap();
     let text = shown(&reading);
@@ -96,8 +96,8 @@ fn two_sheets_of_one_name() {
     assert_eq!(reading.skipped.len(), 1, "{:?}", reading.skipped);
 }
 
-fn read_all(mutants: &[Mutant]) -> BTreeMap<String, Result<Reading, Reason>> {
-    let folder = Folder::new();
+fn read_all(mutants: &[Mutant]) -> BTreeMap<String, Result<FileReadOutcome, IngestError>> {
+    let folder = HostileFolder::new();
     for mutant in mutants {
         folder.write(&mutant.name, &mutant.bytes);
     }
@@ -106,17 +106,17 @@ fn read_all(mutants: &[Mutant]) -> BTreeMap<String, Result<Reading, Reason>> {
     outcomes
 }
 
-fn read_folder(folder: &Folder) -> BTreeMap<String, Result<Reading, Reason>> {
-    let workers = Arc::new(Workers::new(sandbox("__parse")).unwrap());
-    let source = Source::open(folder.path(""), limits()).unwrap();
+fn read_folder(folder: &HostileFolder) -> BTreeMap<String, Result<FileReadOutcome, IngestError>> {
+    let workers = Arc::new(ParserPool::new(sandbox("__parse")).unwrap());
+    let source = FolderSource::open(folder.path(""), limits()).unwrap();
     let source = source.with_workers(workers);
     let entries = source.list().entries;
-    let outcome = |entry: &docent_ingest::Entry| (entry.path().to_owned(), source.read(entry));
+    let outcome = |entry: &docent_ingest::FileEntry| (entry.path().to_owned(), source.read(entry));
     entries.iter().map(outcome).collect()
 }
 
 /// The text of everything that came out of a file.
-fn shown(reading: &Reading) -> String {
+fn shown(reading: &FileReadOutcome) -> String {
     let document = |document: &docent_ingest::ParsedDocument| {
         format!(
             "{}\n{}\n{:?}\n",
@@ -129,7 +129,7 @@ fn shown(reading: &Reading) -> String {
 fn check(
     package: &Package,
     mutant: &Mutant,
-    outcome: &Result<Reading, Reason>,
+    outcome: &Result<FileReadOutcome, IngestError>,
 ) -> Result<(), String> {
     let reading = match outcome {
         Ok(reading) => reading,
@@ -158,7 +158,7 @@ fn check(
 }
 
 /// A child that dies is a fault of ours, whatever the file is.
-fn check_reason(mutant: &Mutant, reason: &Reason) -> Result<(), String> {
+fn check_reason(mutant: &Mutant, reason: &IngestError) -> Result<(), String> {
     match reason.code() {
         "damaged" | "too-much-inside" | "encrypted" | "unsupported" | "text-too-long" => Ok(()),
         "empty" if mutant.part.is_none() => Ok(()),
@@ -166,7 +166,7 @@ fn check_reason(mutant: &Mutant, reason: &Reason) -> Result<(), String> {
     }
 }
 
-fn check_bounds(reading: &Reading) -> Result<(), String> {
+fn check_bounds(reading: &FileReadOutcome) -> Result<(), String> {
     let limits = limits();
     let holds = reading.documents.len() <= limits.max_records + 2
         && reading.skipped.len() <= limits.max_reported + 1

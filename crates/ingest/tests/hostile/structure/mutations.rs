@@ -271,7 +271,7 @@ pub(super) fn of_tags(package: &Package) -> Vec<Mutant> {
 /// Several things wrong at once: pieces of parts cut out, repeated and put into other parts.
 pub(super) fn at_random(package: &Package, count: u64) -> Vec<Mutant> {
     let mutant = |seed: u64| {
-        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut numbers = MutationRng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let mut changed = package.clone();
         for _ in 0..2 + numbers.below(4) {
             let from = &package.parts[numbers.below(package.parts.len())].bytes;
@@ -294,7 +294,7 @@ pub(super) fn at_random(package: &Package, count: u64) -> Vec<Mutant> {
 }
 
 /// Some bytes that begin and end between tags.
-fn element(bytes: &[u8], numbers: &mut Numbers) -> Place {
+fn element(bytes: &[u8], numbers: &mut MutationRng) -> Place {
     let starts: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at] == b'<').collect();
     if starts.is_empty() {
         return 0..0;
@@ -305,9 +305,9 @@ fn element(bytes: &[u8], numbers: &mut Numbers) -> Place {
 }
 
 /// Numbers that look random and are the same every time.
-struct Numbers(u64);
+struct MutationRng(u64);
 
-impl Numbers {
+impl MutationRng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
