@@ -2,15 +2,15 @@
 //! name. Nothing is unpacked to a disk. What unpacks to too much, lies too deep or has a name that leads
 //! elsewhere is left out, and said so.
 
-mod budget;
-mod name;
-mod unpack;
+mod member_path;
+mod unpack_budget;
+mod unpacker;
 
 use std::io::Cursor;
 
 use ::zip::ZipArchive;
 
-use self::unpack::{ArchiveKind, ArchiveUnpacker};
+use self::unpacker::{ArchiveKind, ArchiveUnpacker};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 
@@ -75,7 +75,12 @@ fn detect_archive_kind(bytes: &[u8]) -> Option<ArchiveKind> {
 
 fn open(input: &ParserInput<'_>, kind: ArchiveKind) -> Result<ParsedFile, IngestError> {
     let mut unpack = ArchiveUnpacker::new(input);
-    let opened = unpack.archive(&name::MemberPath::from_input(input), input.bytes, kind, 0);
+    let opened = unpack.archive(
+        &member_path::MemberPath::from_input(input),
+        input.bytes,
+        kind,
+        0,
+    );
     unpack.finish(input, opened)
 }
 

@@ -6,8 +6,8 @@ mod latex;
 use serde_json::Value as Raw;
 
 use crate::digest::sha256;
-use crate::elsewhere::reference::{BibliographicRecord, file_name, given_name_first, split_list};
 use crate::error::IngestError;
+use crate::exports::bibliography::{BibliographicRecord, file_name, given_name_first, split_list};
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::reader_field;
 use crate::record_ids::two_pass;

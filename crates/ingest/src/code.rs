@@ -5,8 +5,8 @@ use std::path::Path;
 use docent_search::{Document, Readers, Value};
 
 use crate::clean::truncate_chars;
-use crate::entry::stem_and_extension;
 use crate::error::IngestError;
+use crate::file_entry::stem_and_extension;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::front_matter::{unread_in_code, unread_in_data};
 use crate::notebook::fence_for;

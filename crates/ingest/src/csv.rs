@@ -5,18 +5,18 @@
 mod delimiter;
 mod header;
 mod quotes;
-mod rows;
+mod row_reader;
 
 use std::io::Read;
 
 use self::delimiter::{separator_line, sniff};
 use self::header::Head;
-use self::rows::{CsvCells, CsvRow, CsvRowReader};
+use self::row_reader::{CsvCells, CsvRow, CsvRowReader};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
-use crate::stream::TextStream;
+use crate::text_stream::TextStream;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "csv",

@@ -4,14 +4,14 @@ mod numbering;
 mod styles;
 
 use crate::error::IngestError;
-use crate::fields::extract_metadata;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
+use crate::metadata::extract_metadata;
 use crate::ooxml::{OoxmlMainPart, properties, relationships};
 use crate::package::{PackageParts, optional_part};
 use crate::reader_field::ReaderKeys;
-use crate::whole::build_document;
+use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 use numbering::DocxNumbering;

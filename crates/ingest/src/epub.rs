@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value as Raw};
 
 use crate::error::IngestError;
-use crate::fields::extract_metadata;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::{self, KEYS};
+use crate::metadata::extract_metadata;
 use crate::ooxml::ordered_properties;
 use crate::package::{PackageParts, resolve};
 use crate::reader_field::{self, ReaderKeys};
-use crate::whole::build_document;
+use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most files of a book that are known, and chapters that are read.

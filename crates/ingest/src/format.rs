@@ -7,11 +7,11 @@ use std::io::Read;
 
 use crate::reader_field::ParsedDocument;
 
-use crate::elsewhere::FolderContext;
+use crate::document_sink::DocumentSink;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::exports::FolderContext;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::out::DocumentSink;
 use crate::record_ids::IdPass;
 use crate::{
     archive, bibtex, code, csv, html, json, jsonl, mail, markdown, notebook, package, parquet, pdf,
@@ -187,7 +187,7 @@ pub(crate) mod tests {
         limits: &Limits,
         parse: impl FnOnce(&ParserInput<'_>) -> T,
     ) -> T {
-        let (stem, _) = crate::entry::stem_and_extension(path.as_ref());
+        let (stem, _) = crate::file_entry::stem_and_extension(path.as_ref());
         parse(&ParserInput {
             id: path,
             path,

@@ -4,26 +4,26 @@
 //! The page is read as a stream of tags; no tree is built, so nesting costs nothing.
 
 mod charset;
+mod confluence;
 mod element;
+mod element_stack;
+mod emitter;
 mod head;
-mod page;
+mod page_builder;
 mod properties;
-mod stack;
-mod tags;
 mod unread_meta;
-mod wiki;
 
 use html5gum::Tokenizer;
 
 use crate::error::IngestError;
-use crate::fields::{KeyMapping, extract_metadata};
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::front_matter;
+use crate::metadata::{KeyMapping, extract_metadata};
 use crate::reader_field::{ReaderFault, ReaderField, ReaderKeys};
-use crate::whole::build_document;
+use crate::single_document::build_document;
 
 pub(crate) use charset::decode;
-pub(crate) use page::ParsedPage;
+pub(crate) use page_builder::ParsedPage;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "html",
@@ -87,8 +87,9 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
 pub(crate) fn read(bytes: &[u8], readers: ReaderKeys) -> Result<ParsedPage, IngestError> {
     let text = charset::decode(bytes)?;
     let is_xml = text.trim_start().starts_with("<?xml");
-    let mut page = page::HtmlPageBuilder::new(is_xml, readers);
-    let mut tokens = Tokenizer::new_with_emitter(text.as_str(), tags::HtmlEmitter::new(&mut page));
+    let mut page = page_builder::HtmlPageBuilder::new(is_xml, readers);
+    let mut tokens =
+        Tokenizer::new_with_emitter(text.as_str(), emitter::HtmlEmitter::new(&mut page));
     // The only thing that comes out of the tokenizer is that the page is over its limit.
     let _over = tokens.next();
     drop(tokens);

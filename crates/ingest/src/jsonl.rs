@@ -7,10 +7,10 @@ use serde_json::{Map, Value as Raw};
 use crate::digest::sha256;
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
-use crate::line_ends::LineCounter;
+use crate::line_counter::LineCounter;
 use crate::record_ids::two_pass;
 use crate::records::{RecordCollector, RecordLocation};
-use crate::stream::TextStream;
+use crate::text_stream::TextStream;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "jsonl",

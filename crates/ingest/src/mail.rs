@@ -5,9 +5,9 @@
 mod mailbox;
 mod message;
 
+use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
-use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::file_id;
 
 /// One message.

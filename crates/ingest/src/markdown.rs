@@ -6,16 +6,16 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
 use crate::dates;
-use crate::elsewhere::{notion, vault};
 use crate::error::IngestError;
-use crate::fields::{ExtractedMetadata, KeyMapping, extract_metadata};
+use crate::exports::{notion, obsidian};
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter::{FrontMatter, read, take_readers, unread_behind};
 use crate::limits::Limits;
-use crate::lists::ListSyntax;
+use crate::list_syntax::ListSyntax;
+use crate::metadata::{ExtractedMetadata, KeyMapping, extract_metadata};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
+use crate::single_document::build_document;
 use crate::text::decode_clean;
-use crate::whole::build_document;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "markdown",
@@ -133,7 +133,7 @@ fn split_list_values(mut keys: Map<String, Raw>) -> Map<String, Raw> {
 
 /// The notes that a note links to, and in a vault the tags between its words beside those of its head.
 fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool, limits: &Limits) {
-    let found = vault::extract_links_and_tags(body, limits.max_list_values);
+    let found = obsidian::extract_links_and_tags(body, limits.max_list_values);
     let named = |facts: &ExtractedMetadata, name: &str| {
         let known = facts.fields.iter();
         known
@@ -153,7 +153,7 @@ fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool,
     let mut keep = |tag: &str| {
         let tag = tag.trim().trim_start_matches('#');
         if !tag.is_empty() {
-            vault::push_unique(&mut tags, tag, limits.max_list_values);
+            obsidian::push_unique(&mut tags, tag, limits.max_list_values);
         }
     };
     match at

@@ -11,14 +11,14 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::error::IngestError;
-use crate::fields::ExtractedMetadata;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
 use crate::json::{JsonMember, array_elements, object_members};
 use crate::markdown::first_heading;
+use crate::metadata::ExtractedMetadata;
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
+use crate::single_document;
 use crate::text::decode_text;
-use crate::whole;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "notebook",
@@ -302,7 +302,7 @@ impl NotebookBuilder {
             readers,
             ..ExtractedMetadata::default()
         };
-        whole::build_document(input, self.text, facts)
+        single_document::build_document(input, self.text, facts)
     }
 }
 

@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Raw};
 
 use crate::error::IngestError;
-use crate::fields::extract_metadata;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
+use crate::metadata::extract_metadata;
 use crate::ooxml::{ordered_properties, whole_words};
 use crate::package::{PackageParts, optional_part};
 use crate::reader_field::{self, ReaderKeys};
-use crate::whole::build_document;
+use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most styles that are remembered.

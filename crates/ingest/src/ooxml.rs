@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Raw};
 use crate::error::IngestError;
 use crate::package::{PackageParts, resolve};
 use crate::reader_field::{self, ReaderKeys};
-use crate::spelled_day::parse_written_date;
+use crate::written_date::parse_written_date;
 use crate::xml::{XmlEvent, XmlReader};
 
 /// The most relations of one part that are kept.

@@ -1,13 +1,13 @@
 //! PDF files into one document each: the text of its pages in reading order, a page break between them,
 //! lines in larger type as headings, and what the file says about itself.
 
-mod codes;
-mod forms;
+mod char_codes;
+mod decompression_limit;
+mod form_xobjects;
 mod glyphs;
-mod order;
+mod reading_order;
 mod render;
 mod segment;
-mod unfold;
 
 use hayro_interpret::hayro_syntax::object::DateTime;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf, metadata::Metadata};
@@ -15,13 +15,13 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::error::IngestError;
-use crate::fields::extract_metadata;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::clean_pages;
+use crate::metadata::extract_metadata;
 use crate::ooxml::ordered_properties;
 use crate::reader_field::ReaderKeys;
-use crate::whole::build_document;
+use crate::single_document::build_document;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "pdf",
@@ -42,7 +42,7 @@ fn has_pdf_signature(head: &[u8]) -> bool {
 }
 
 fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
-    unfold::check(input.bytes, input.limits.max_unpacked_bytes)?;
+    decompression_limit::check(input.bytes, input.limits.max_unpacked_bytes)?;
     let pdf = Pdf::new(input.bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(DecryptionError::PasswordProtected) => IngestError::Encrypted,
         LoadPdfError::Decryption(_) => IngestError::Encrypted,

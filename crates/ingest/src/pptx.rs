@@ -2,14 +2,14 @@
 //! text, its tables and the speaker's notes.
 
 use crate::error::IngestError;
-use crate::fields::extract_metadata;
 use crate::format::{ParsedFile, ParserInput};
 use crate::html::KEYS;
 use crate::layout::TextLayout;
+use crate::metadata::extract_metadata;
 use crate::ooxml::{OoxmlMainPart, properties, relationships};
 use crate::package::{PackageParts, optional_part};
 use crate::reader_field::ReaderKeys;
-use crate::whole::build_document;
+use crate::single_document::build_document;
 use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
 /// The most slides of a presentation that are read.

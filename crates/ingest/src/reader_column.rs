@@ -4,7 +4,7 @@
 //! A header that is overlooked opens every row below it. So the field's name is looked for in all rows, and a
 //! table in which it stands outside the header is closed rather than guessed at.
 
-use crate::columns::is_value;
+use crate::column_types::is_value;
 use crate::reader_field::ReaderKeys;
 
 /// Rows that may stand above a header: a title, a note, blank lines.

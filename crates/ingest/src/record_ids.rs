@@ -10,12 +10,12 @@ use std::collections::HashSet;
 use docent_search::{DocId, Error};
 use serde_json::{Map, Value as Raw};
 
+use crate::bounded_report::ReportItem as _;
 use crate::clean::{clean, truncate_chars};
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning};
-use crate::fields::find;
 use crate::format::{ParsedFile, ParserInput};
-use crate::report::ReportItem as _;
+use crate::metadata::find;
 
 /// Ids of one file that are compared: 64 bits each in a hash table, at most 75 MB.
 const MOST_IDS: usize = 4_000_000;

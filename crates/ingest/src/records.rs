@@ -4,17 +4,17 @@
 use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Value as Raw};
 
+use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::clean::{clean_line, truncate_chars};
 use crate::digest::sha256;
-use crate::elsewhere::reference;
-use crate::entry::{percent_encode, truncate_id};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
-use crate::fields::{ExtractedMetadata, KeyMapping, extract_metadata_without_readers};
+use crate::exports::bibliography;
+use crate::file_entry::{percent_encode, truncate_id};
 use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
+use crate::metadata::{ExtractedMetadata, KeyMapping, extract_metadata_without_readers};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, IdScan, parse_document_id, take_own_id};
-use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::title_from_name;
 
 /// Which columns mean what in every format of records.
@@ -156,7 +156,7 @@ impl<'a> RecordCollector<'a> {
                 return;
             }
             return match place.has_own_ids() {
-                true => scan.observe(place.number(), &reference::normalize_reference(keys)),
+                true => scan.observe(place.number(), &bibliography::normalize_reference(keys)),
                 false => scan.observe_without_id(),
             };
         }
@@ -307,7 +307,7 @@ fn document(
     let hash = hash.unwrap_or_else(|| record_hash(&keys));
     // Before anything else looks at the keys: who may read a record is nothing to be made into something.
     let readers = readers.take(&mut keys);
-    let mut keys = reference::normalize_reference(keys);
+    let mut keys = bibliography::normalize_reference(keys);
     let own_id = match input.ids {
         // An id that cannot be used after all, because the file was written meanwhile, costs no row either.
         IdPass::Own if place.has_own_ids() => take_own_id(&mut keys).unwrap_or_default(),

@@ -5,12 +5,12 @@
 //! it counts every length, checks every document and kills a child that is late. Whatever a file does to its
 //! parser is a [`Reason`] for that file alone; the next file gets a new child.
 
-mod believe;
 mod child;
-mod confine;
-mod keeper;
-mod reasons;
-mod wire;
+mod confinement;
+mod error_codec;
+mod frames;
+mod response_validator;
+mod supervisor;
 mod worker;
 
 use std::ffi::OsString;
@@ -21,15 +21,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::reader_field::ParsedDocument;
 
-use self::keeper::{ProcessSupervisor, WorkerProcess};
+use self::supervisor::{ProcessSupervisor, WorkerProcess};
 use self::worker::{DocumentReceiver, ParseTask, ParserWorker};
-use crate::content::HashingReader;
+use crate::document_sink::DocumentBatcher;
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
-use crate::out::DocumentBatcher;
 
-pub use self::confine::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, SandboxLayerStatus};
+pub use self::confinement::{Confinement, LANDLOCK_VERSION, MAX_MEMORY_BYTES, SandboxLayerStatus};
 
 /// The most children of one pool, however many cores there are: each may take half a gigabyte.
 const MAX_CHILDREN: usize = 4;

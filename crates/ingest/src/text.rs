@@ -6,8 +6,8 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::clean::{clean, clean_line, truncate_chars};
 use crate::dates;
-use crate::elsewhere::notion;
 use crate::error::IngestError;
+use crate::exports::notion;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
 use crate::front_matter;
 use crate::reader_field::{ParsedDocument, ReaderKeys};
@@ -244,7 +244,7 @@ pub(crate) fn is_damaged_utf8(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::FolderContext;
+    use crate::exports::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 

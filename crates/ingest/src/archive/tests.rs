@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::elsewhere::FolderContext;
+use crate::exports::FolderContext;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 

@@ -1,11 +1,11 @@
 //! Which character separates the cells of a table, by its first rows.
 
-use super::rows::{CsvCells, CsvRowReader};
-use crate::columns::is_value;
+use super::row_reader::{CsvCells, CsvRowReader};
+use crate::column_types::is_value;
 use crate::error::IngestError;
 use crate::reader_column::{MOST_PREAMBLE, names_readers};
 use crate::reader_field::ReaderKeys;
-use crate::stream::TextStream;
+use crate::text_stream::TextStream;
 
 /// The delimiters that are looked for, the likelier first.
 const DELIMITERS: &[u8] = b",;\t|";

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Raw};
 
 use super::delimiter::most_common;
-use super::rows::{CsvCells, CsvRow};
-use crate::columns::{self, TableColumn};
+use super::row_reader::{CsvCells, CsvRow};
+use crate::column_types::{self, TableColumn};
 use crate::error::IngestError;
 use crate::format::ParserInput;
 use crate::reader_column::{
@@ -45,7 +45,7 @@ impl Head {
             let named = top.position(|row| names_readers(row, readers));
             if let Some(at) = named.or_else(|| late_header(&table, readers)) {
                 let below = table.get(at..).unwrap_or_default();
-                let (columns, _) = columns::infer_columns(below, readers);
+                let (columns, _) = column_types::infer_columns(below, readers);
                 return Ok(Self {
                     columns,
                     rows: at + 1,
@@ -54,7 +54,7 @@ impl Head {
             }
         }
         let below = table.get(above..).unwrap_or_default();
-        let (columns, has_header) = columns::infer_columns(below, readers);
+        let (columns, has_header) = column_types::infer_columns(below, readers);
         let hides_readers = readers.is_configured()
             && (is_damaged(titles + 1)
                 || table.iter().any(|row| names_readers(row, readers))

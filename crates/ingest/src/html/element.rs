@@ -1,7 +1,7 @@
 //! The names of HTML elements into what they do to the text: begin a paragraph, a list, a cell; or hide it.
 
-use super::tags::HtmlTag;
-use super::wiki;
+use super::confluence;
+use super::emitter::HtmlTag;
 
 /// What an element does to the words inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ pub(super) enum PageRegion {
 impl PageRegion {
     /// The zone inside a tag that stands in this one.
     pub(super) fn inside(self, tag: &HtmlTag) -> Self {
-        if wiki::is_content(tag) {
+        if confluence::is_content(tag) {
             return Self::Main;
         }
         let role = tag.get("role").map(|role| role.trim().to_ascii_lowercase());

@@ -4,10 +4,10 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::reader_field::{self, ReaderKeys};
-use crate::spelled_day::parse_written_date;
+use crate::written_date::parse_written_date;
 
-use super::tags::HtmlTag;
-use super::wiki::ConfluenceMetadata;
+use super::confluence::ConfluenceMetadata;
+use super::emitter::HtmlTag;
 
 /// The attributes of a `meta` element that may say what it is about.
 pub(super) const NAMING: [&str; 4] = ["name", "property", "itemprop", "http-equiv"];

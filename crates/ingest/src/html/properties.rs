@@ -2,7 +2,7 @@
 
 use crate::reader_field::ReaderKeys;
 
-use super::tags::HtmlTag;
+use super::emitter::HtmlTag;
 
 /// The most bytes kept of a name or a value.
 const MAX_BYTES: usize = 64 * 1024;

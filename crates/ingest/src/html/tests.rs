@@ -150,8 +150,8 @@ fn depth_is_bounded() {
     let deep = |depth: usize| {
         read("<i>".repeat(depth).as_bytes(), ReaderKeys::default()).map(|read| read.text)
     };
-    assert_eq!(deep(stack::MAX_DEPTH), Ok(String::new()));
-    let limit = stack::MAX_DEPTH;
+    assert_eq!(deep(element_stack::MAX_DEPTH), Ok(String::new()));
+    let limit = element_stack::MAX_DEPTH;
     assert_eq!(
         deep(limit + 1),
         Err(IngestError::TooMuchInside {

@@ -1,9 +1,9 @@
 //! JSON files into documents: a list of objects into one document an object, wherever in the file the list
 //! stands; any other object into one document. Lists are read element by element, never as a whole.
 
-mod geo;
-mod lines;
-mod walk;
+mod flatten;
+mod geojson;
+mod members;
 mod wrapper;
 
 use std::io::{BufReader, Read};
@@ -11,20 +11,20 @@ use std::io::{BufReader, Read};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use crate::columns::UniqueNames;
+use crate::bounded_report::ReportItem as _;
+use crate::column_types::UniqueNames;
 use crate::digest::sha256;
 use crate::error::{IngestError, IngestWarning};
-use crate::fields::{ExtractedMetadata, extract_metadata};
+use crate::folder_walk::from_io_error;
 use crate::format::{FileFormat, ParsedFile, ParserInput, no_signature};
+use crate::metadata::{ExtractedMetadata, extract_metadata};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::record_ids::{IdPass, take_own_id, two_pass};
 use crate::records::{KEYS, RecordCollector, RecordLocation, text_of_fields};
-use crate::report::ReportItem as _;
 use crate::text::decode_text;
-use crate::walk::from_io_error;
-use crate::{code, jsonl, notebook, whole};
+use crate::{code, jsonl, notebook, single_document};
 
-pub(crate) use walk::{JsonMember, array_elements, object_members};
+pub(crate) use members::{JsonMember, array_elements, object_members};
 use wrapper::{RecordList, Wrapper};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
@@ -96,7 +96,7 @@ fn read_whole(
 fn stream_list(input: &ParserInput<'_>, from: impl Read) -> Result<ParsedFile, IngestError> {
     let mut records = RecordCollector::new(input);
     let mut number = 0;
-    let outcome = walk::stream_array_elements(BufReader::new(from), |raw: &RawValue| {
+    let outcome = members::stream_array_elements(BufReader::new(from), |raw: &RawValue| {
         number += 1;
         let place = RecordLocation::Row(number);
         record(&mut records, place, raw, &ReadRecord::PLAIN)
@@ -114,7 +114,7 @@ fn object(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError
     if has("nbformat") && (has("cells") || has("worksheets")) {
         return notebook::parse_members(input, &entries);
     }
-    if geo::is_of_type(&entries, "Feature") && has("properties") {
+    if geojson::is_of_type(&entries, "Feature") && has("properties") {
         return one_feature(input, text);
     }
     match wrapper::find(&entries, &ReaderKeys::for_input(input)) {
@@ -218,7 +218,7 @@ fn add_list(
 ) -> Result<(), IngestError> {
     let read = ReadRecord {
         keys: if list.is_geo {
-            geo::feature_record
+            geojson::feature_record
         } else {
             plain_record
         },
@@ -282,7 +282,7 @@ fn finish(
 /// A feature of GeoJSON that is a file of its own.
 fn one_feature(input: &ParserInput<'_>, text: &str) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
-    let keys = geo::feature_record(text, input.limits.max_line_bytes, &readers)?;
+    let keys = geojson::feature_record(text, input.limits.max_line_bytes, &readers)?;
     document_of(input, keys, text_of_fields)
 }
 
@@ -294,14 +294,14 @@ fn one_document(
     entries: &[JsonMember<'_>],
 ) -> Result<ParsedFile, IngestError> {
     let readers = ReaderKeys::for_input(input);
-    let lines = lines::flatten_to_lines(text, input.limits.max_text_chars, &readers)?;
+    let lines = flatten::flatten_to_lines(text, input.limits.max_text_chars, &readers)?;
     if lines.trim().is_empty() {
         return Err(IngestError::Empty);
     }
     let mut keys = members_within_limit(entries, input.limits.max_line_bytes, &readers);
     readers.mark_unread(text, &mut keys);
     // Among keys that are passed over may be the one that names the readers.
-    if entries.len() >= walk::MAX_MEMBERS {
+    if entries.len() >= members::MAX_MEMBERS {
         readers.mark(&mut keys, ReaderFault::Misplaced);
     }
     document_of(input, keys, |_| lines)
@@ -320,7 +320,7 @@ fn document_of(
     let mut facts = extract_metadata(keys, &KEYS, input);
     facts.warnings.splice(0..0, bad_id);
     let text = facts.text.take().unwrap_or_else(|| text(&facts));
-    whole::build_document_with_id(input, id, text, facts)
+    single_document::build_document_with_id(input, id, text, facts)
 }
 
 /// The entries of an object that together have no more bytes than a record may have.

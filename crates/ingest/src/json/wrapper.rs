@@ -4,8 +4,8 @@
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::walk::{self, JsonMember};
-use super::{geo, holds_objects};
+use super::members::{self, JsonMember};
+use super::{geojson, holds_objects};
 use crate::clean::{clean_line, truncate_chars};
 use crate::reader_field::{self, ReaderFault, ReaderField, ReaderKeys};
 use crate::records::KEYS;
@@ -70,7 +70,7 @@ pub(super) fn find<'a>(outer: &[JsonMember<'a>], readers: &ReaderKeys) -> Option
             return None;
         };
         passed.see(entries, false, |entry| std::ptr::eq(entry.raw, wrapper.raw));
-        inner = walk::object_members(wrapper.raw.get()).ok()?.0;
+        inner = members::object_members(wrapper.raw.get()).ok()?.0;
         entries = &inner;
     }
     None
@@ -81,7 +81,7 @@ fn is_any(names: &[&str], entry: &JsonMember<'_>) -> bool {
 }
 
 fn lists_of<'a>(entries: &[JsonMember<'a>]) -> Option<Vec<RecordList<'a>>> {
-    let is_collection = geo::is_of_type(entries, "FeatureCollection");
+    let is_collection = geojson::is_of_type(entries, "FeatureCollection");
     let is_geo = |entry: &JsonMember<'_>| {
         is_collection && entry.is("features") && entry.raw.get().starts_with('[')
     };
@@ -140,7 +140,7 @@ impl<'k> Passed<'k> {
         is_geo: bool,
         is_read: impl Fn(&JsonMember<'_>) -> bool,
     ) {
-        let is_cut = entries.len() >= walk::MAX_MEMBERS;
+        let is_cut = entries.len() >= members::MAX_MEMBERS;
         let mut is_misplaced = is_cut && self.keys.is_configured();
         for entry in entries.iter().filter(|entry| !is_read(entry)) {
             if self.keys.covers_key(&entry.name) {
@@ -149,7 +149,7 @@ impl<'k> Passed<'k> {
                 continue;
             }
             if is_geo && entry.is("properties") {
-                geo::put_readers(entry, self.keys, &mut self.named);
+                geojson::put_readers(entry, self.keys, &mut self.named);
             } else {
                 is_misplaced |= self.keys.stand_in(entry.raw.get());
             }

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use docent_search::DocId;
 
 use super::message;
+use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::clean::clean;
-use crate::entry::truncate_id;
 use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::file_entry::truncate_id;
 use crate::format::{ParsedFile, ParserInput};
 use crate::record_ids::is_page_id;
-use crate::report::{BoundedReport, ReportItem as _};
 
 /// The most bytes of a message id that becomes the id of a document. Real ones have fewer than a hundred.
 const MAX_MESSAGE_ID_BYTES: usize = 250;
@@ -144,7 +144,7 @@ fn unescape_from_lines(raw: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::FolderContext;
+    use crate::exports::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 

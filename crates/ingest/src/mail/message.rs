@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Raw};
 use crate::clean::{clean, clean_line};
 use crate::digest::sha256;
 use crate::error::IngestError;
-use crate::fields::{KeyMapping, extract_metadata};
 use crate::format::ParserInput;
+use crate::metadata::{KeyMapping, extract_metadata};
 use crate::reader_field::{ParsedDocument, ReaderKeys};
 use crate::text::title_from_name;
 
@@ -209,7 +209,7 @@ fn list(values: impl Iterator<Item = String>) -> Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elsewhere::FolderContext;
+    use crate::exports::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 

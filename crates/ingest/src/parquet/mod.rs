@@ -1,8 +1,8 @@
 //! Parquet files into one document a row. Nested columns become nested values, and so dotted names; days
 //! and moments become days; decimals become numbers.
 
-mod guard;
 mod thrift;
+mod validation;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value as Raw};
 
-use crate::columns::put_date_and_time;
+use crate::column_types::put_date_and_time;
 use crate::dates::{self, DateAndTime, date_from_epoch_days, from_epoch_millis};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
@@ -34,7 +34,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     if input.bytes.starts_with(b"PARE") {
         return Err(IngestError::Encrypted);
     }
-    guard::check_schema(input.bytes, input.limits)?;
+    validation::check_schema(input.bytes, input.limits)?;
     two_pass(input, parse_rows)
 }
 
@@ -65,7 +65,7 @@ fn damaged(what: &str) -> IngestError {
 fn read(input: &ParserInput<'_>, records: &mut RecordCollector<'_>) -> Result<(), IngestError> {
     let bytes = Bytes::copy_from_slice(input.bytes);
     let reader = SerializedFileReader::new(bytes).map_err(|_| damaged("footer"))?;
-    guard::check_pages(input.bytes, reader.metadata(), input.limits)?;
+    validation::check_pages(input.bytes, reader.metadata(), input.limits)?;
     let nanos = nanosecond_columns(reader.metadata().file_metadata().schema());
     let rows = RowIter::from_file(None, &reader).map_err(|_| damaged("schema"))?;
     for (number, row) in (1..).zip(rows) {

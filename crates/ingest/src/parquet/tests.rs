@@ -173,7 +173,7 @@ fn what_pages_hold_is_bounded() {
                 ..Limits::default()
             };
             let reader = SerializedFileReader::new(Bytes::from(bytes.clone())).unwrap();
-            guard::check_pages(&bytes, reader.metadata(), &limits)
+            validation::check_pages(&bytes, reader.metadata(), &limits)
         };
         let least = (0..1 << 20).find(|limit| fits(*limit).is_ok()).unwrap();
         assert!(least > 500, "{codec:?}");
@@ -205,7 +205,7 @@ fn a_page_that_lies_about_its_size_is_counted() {
     chunk.extend([left as u8, 0]);
     chunk.extend(gzip);
     let codec = Compression::GZIP(GzipLevel::default());
-    let chunk = guard::ParquetColumnChunk {
+    let chunk = validation::ParquetColumnChunk {
         pages: &chunk,
         codec,
         repeats: false,
@@ -218,7 +218,7 @@ fn a_page_that_lies_about_its_size_is_counted() {
 fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
     // An empty page of data whose own header claims a thousand values, and a dictionary alike.
     let pages = [0x15, 0, 0x15, 0, 0x15, 0, 0x2C, 0x15, 0xD0, 0x0F, 0, 0];
-    let chunk = |repeats| guard::ParquetColumnChunk {
+    let chunk = |repeats| validation::ParquetColumnChunk {
         pages: &pages,
         codec: Compression::UNCOMPRESSED,
         repeats,
@@ -227,7 +227,7 @@ fn values_that_a_page_claims_are_counted_where_rows_hold_many() {
     assert_eq!(chunk(true).unpacked(64 + 32_000), Some(Some(0)));
     assert_eq!(chunk(true).unpacked(64 + 31_999), Some(None));
     let dictionary = [0x15, 4, 0x15, 0, 0x15, 0, 0x4C, 0x15, 0xD0, 0x0F, 0, 0];
-    let chunk = guard::ParquetColumnChunk {
+    let chunk = validation::ParquetColumnChunk {
         pages: &dictionary,
         ..chunk(false)
     };
@@ -259,7 +259,7 @@ fn nested(levels: usize) -> Vec<u8> {
 
 #[test]
 fn deep_schemas_are_refused_before_they_are_followed() {
-    let check = |levels: usize| guard::check_schema(&nested(levels), &Limits::default());
+    let check = |levels: usize| validation::check_schema(&nested(levels), &Limits::default());
     assert_eq!(check(32), Ok(()));
     assert_eq!(check(33), Err(IngestError::TooNested { limit: 32 }));
     assert_eq!(show(&nested(1_000_000), &Limits::default()), ["too-nested"]);

@@ -12,9 +12,9 @@ use hayro_interpret::{
 
 use crate::error::IngestError;
 
-use super::codes;
-use super::forms::FormDrawCounter;
-use super::order::in_reading_order;
+use super::char_codes;
+use super::form_xobjects::FormDrawCounter;
+use super::reading_order::in_reading_order;
 use super::segment::{PositionedGlyph, TextSegment, TextSegmentBuilder};
 
 /// The most letters of one page; a page of a telephone directory has ten thousand.
@@ -47,7 +47,7 @@ fn page<'a>(sheet: &Sheet<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>) -> Ve
     let settings = InterpreterSettings::default();
     let mut context = Context::new(transform, bounds, cache, pdf.xref(), settings);
     let mut seen = GlyphCollector {
-        encoding: codes::encoding(sheet.resources()),
+        encoding: char_codes::encoding(sheet.resources()),
         ..GlyphCollector::default()
     };
     interpret_page(sheet, &mut context, &mut seen);
@@ -104,9 +104,9 @@ impl Device<'_> for GlyphCollector {
                 let letters = match (glyph.as_unicode(), &**glyph) {
                     (Some(BfString::Char(c)), _) => c.to_string(),
                     (Some(BfString::String(text)), _) => text,
-                    (None, Drawn::Type3(glyph)) => codes::tex_letters(glyph.char_code())?,
+                    (None, Drawn::Type3(glyph)) => char_codes::tex_letters(glyph.char_code())?,
                     (None, _) => {
-                        codes::decode_char_code(glyph.char_code(), self.encoding?)?.to_string()
+                        char_codes::decode_char_code(glyph.char_code(), self.encoding?)?.to_string()
                     }
                 };
                 let advance = match &**glyph {

@@ -1,7 +1,7 @@
 //! Tables and packages in which the readers' field is easily overlooked: it is found, or nobody may read the
 //! rows.
 
-use crate::elsewhere::FolderContext;
+use crate::exports::FolderContext;
 use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::elsewhere::FolderContext;
 use crate::error::IngestError;
+use crate::exports::FolderContext;
 use crate::format::{HEAD_BYTES, ParsedFile, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;

@@ -6,29 +6,29 @@ use std::process::ExitCode;
 
 use crate::reader_field::ParsedDocument;
 
-use super::wire::{self, ChunkReader, FrameReader, FrameWriter};
-use super::{MAX_ANSWER_BYTES, believe, confine, reasons};
+use super::frames::{self, ChunkReader, FrameReader, FrameWriter};
+use super::{MAX_ANSWER_BYTES, confinement, error_codec, response_validator};
 use crate::digest::sha256;
-use crate::elsewhere::FolderContext;
+use crate::document_sink::CallbackSink;
 use crate::error::IngestError;
+use crate::exports::FolderContext;
+use crate::folder_walk::from_io_error;
 use crate::format::{ParsedFile, ParserInput, by_name};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::out::CallbackSink;
 use crate::record_ids::IdPass;
-use crate::walk::from_io_error;
 
 pub(super) fn serve(before: &dyn Fn(&[u8])) -> ExitCode {
-    let fresh = confine::bound();
+    let fresh = confinement::bound();
     let Ok((input, output)) = pipes() else {
         return ExitCode::FAILURE;
     };
     // What a panic says is for us alone, and a file may cause any number of them.
     set_hook(Box::new(|_| ()));
-    let confinement = confine::shut_in((&input, &output), fresh);
+    let confinement = confinement::shut_in((&input, &output), fresh);
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     let [limits, landlock, seccomp] = confinement.to_numbers();
-    let hello = FrameWriter::new(wire::HELLO)
+    let hello = FrameWriter::new(frames::HELLO)
         .number(limits)
         .number(landlock)
         .number(seccomp);
@@ -51,7 +51,7 @@ fn pipes() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::AsFd as _;
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    confine::redirect_stdio_to_null();
+    confinement::redirect_stdio_to_null();
     Ok((input.into(), output.into()))
 }
 
@@ -67,7 +67,7 @@ fn serve_one_file(
 ) -> io::Result<()> {
     let request = ParseRequest::from(input)?;
     // It worked at the start, or the parent knows that it did not; the parent's own clock runs all the same.
-    let _ = confine::bound_time(time_limit_seconds(&request.limits, request.size));
+    let _ = confinement::bound_time(time_limit_seconds(&request.limits, request.size));
     let mut chunks = ChunkReader::new(input);
     let mut sent = Ok(());
     let parsed = {
@@ -86,7 +86,9 @@ fn serve_one_file(
     };
     match parsed {
         Ok(parsed) => send(&parsed, output)?,
-        Err(reason) => reasons::encode(FrameWriter::new(wire::FAILED), &reason).send(output)?,
+        Err(reason) => {
+            error_codec::encode(FrameWriter::new(frames::FAILED), &reason).send(output)?
+        }
     }
     output.flush()?;
     // The answer first: who has it sends no more of a file that nobody reads.
@@ -124,7 +126,7 @@ impl ParseRequest {
             options: serde_json::from_str(&frame.text()?)?,
             size: frame.number()?,
             ids: IdPass::from_number(frame.number()?)
-                .ok_or_else(|| wire::invalid_data("no such pass"))?,
+                .ok_or_else(|| frames::invalid_data("no such pass"))?,
         })
     }
 
@@ -181,30 +183,33 @@ fn answer_too_large() -> IngestError {
 fn send_document(document: &ParsedDocument, output: &mut impl Write) -> io::Result<()> {
     document
         .check()
-        .map_err(|_| wire::invalid_data("no engine takes this document"))?;
-    believe::encode_document(FrameWriter::new(wire::DOCUMENT), document).send(output)
+        .map_err(|_| frames::invalid_data("no engine takes this document"))?;
+    response_validator::encode_document(FrameWriter::new(frames::DOCUMENT), document).send(output)
 }
 
 /// Sends the documents that are left, and problems, one by one. Where there are more than the parent would
 /// take, the file has failed.
 fn send(parsed: &ParsedFile, output: &mut impl Write) -> io::Result<()> {
-    let weight = |document: &ParsedDocument| believe::document_weight(document.bytes());
+    let weight = |document: &ParsedDocument| response_validator::document_weight(document.bytes());
     let weight: usize = parsed.documents.iter().map(weight).sum();
     if weight > MAX_ANSWER_BYTES || parsed.documents.iter().any(|one| one.check().is_err()) {
-        return reasons::encode(FrameWriter::new(wire::FAILED), &answer_too_large()).send(output);
+        return error_codec::encode(FrameWriter::new(frames::FAILED), &answer_too_large())
+            .send(output);
     }
     for document in &parsed.documents {
         send_document(document, output)?;
     }
     for found in &parsed.skipped {
-        let frame = FrameWriter::new(wire::SKIPPED);
-        believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
+        let frame = FrameWriter::new(frames::SKIPPED);
+        response_validator::encode_report_item(frame, &found.path, found.line, &found.reason)
+            .send(output)?;
     }
     for found in &parsed.warnings {
-        let frame = FrameWriter::new(wire::WARNING);
-        believe::encode_report_item(frame, &found.path, found.line, &found.reason).send(output)?;
+        let frame = FrameWriter::new(frames::WARNING);
+        response_validator::encode_report_item(frame, &found.path, found.line, &found.reason)
+            .send(output)?;
     }
-    FrameWriter::new(wire::DONE)
+    FrameWriter::new(frames::DONE)
         .number(u64::from(parsed.numbered))
         .send(output)
 }

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::reader_field::ParsedDocument;
 
-use super::believe::ResponseValidator;
-use super::confine::Confinement;
-use super::keeper::{ProcessSupervisor, WorkerProcess};
-use super::wire::{self, FrameReader, FrameWriter, invalid_data};
-use super::{SandboxConfig, child, reasons};
-use crate::content::HashingReader;
+use super::confinement::Confinement;
+use super::frames::{self, FrameReader, FrameWriter, invalid_data};
+use super::response_validator::ResponseValidator;
+use super::supervisor::{ProcessSupervisor, WorkerProcess};
+use super::{SandboxConfig, child, error_codec};
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
+use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 
 /// How Rust ends a process whose memory is used up begins with these words, on stderr.
@@ -38,7 +38,7 @@ pub(super) struct ParseTask<'a> {
 impl ParseTask<'_> {
     fn request(&self) -> io::Result<FrameWriter> {
         let input = self.input;
-        Ok(FrameWriter::new(wire::REQUEST)
+        Ok(FrameWriter::new(frames::REQUEST)
             .text(self.format.name)
             .text(input.id)
             .text(input.path)
@@ -107,7 +107,7 @@ impl ParserWorker {
 
     fn hello(&mut self) -> io::Result<Confinement> {
         let mut frame = FrameReader::from(&mut self.from)?;
-        if frame.tag != wire::HELLO {
+        if frame.tag != frames::HELLO {
             return Err(invalid_data("the child says no hello"));
         }
         let numbers = [frame.number()?, frame.number()?, frame.number()?];
@@ -212,19 +212,19 @@ fn send(
     answered: &AtomicBool,
 ) -> io::Result<()> {
     request.send(to)?;
-    let mut buffer = vec![0; wire::CHUNK_BYTES];
+    let mut buffer = vec![0; frames::CHUNK_BYTES];
     while !answered.load(Ordering::Acquire) {
         match content.read(&mut buffer) {
             Ok(0) => {
-                wire::write_chunk(&[], to)?;
+                frames::write_chunk(&[], to)?;
                 return to.flush();
             }
-            Ok(count) => wire::write_chunk(buffer.get(..count).unwrap_or_default(), to)?,
+            Ok(count) => frames::write_chunk(buffer.get(..count).unwrap_or_default(), to)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    wire::write_abort(to)?;
+    frames::write_abort(to)?;
     to.flush()
 }
 
@@ -240,7 +240,7 @@ fn receive_response(
     loop {
         let mut frame = FrameReader::from(from)?;
         match frame.tag {
-            wire::DOCUMENT => {
+            frames::DOCUMENT => {
                 if take.take(answer.document(&mut frame)?) {
                     clock.pause();
                     let is_wanted = take.flush();
@@ -250,15 +250,15 @@ fn receive_response(
                     }
                 }
             }
-            wire::SKIPPED => answer.skipped(&mut frame)?,
-            wire::WARNING => answer.warning(&mut frame)?,
-            wire::DONE => {
+            frames::SKIPPED => answer.skipped(&mut frame)?,
+            frames::WARNING => answer.warning(&mut frame)?,
+            frames::DONE => {
                 let numbered = frame.number()? == 1;
                 frame.end()?;
                 return Ok(Ok(answer.finish(numbered)));
             }
-            wire::FAILED => {
-                let reason = reasons::decode(&mut frame)?;
+            frames::FAILED => {
+                let reason = error_codec::decode(&mut frame)?;
                 frame.end()?;
                 return Ok(Err(reason));
             }

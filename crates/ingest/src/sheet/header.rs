@@ -1,7 +1,7 @@
 //! Whether a sheet is a table, which of its rows names the columns, and whether its readers may be named where
 //! they cannot be used.
 
-use super::grid::{SheetCell, SheetColumnNames, SheetRow, Worksheet};
+use super::workbook::{SheetCell, SheetColumnNames, SheetRow, Worksheet};
 use crate::reader_column::{MOST_ABOVE, hides_readers, is_readers_field, late_header};
 use crate::reader_field::ReaderKeys;
 

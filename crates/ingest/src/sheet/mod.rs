@@ -2,22 +2,22 @@
 //! sheet into one document of readable lines. What a sheet is, its cells decide, not its file.
 
 mod cfb;
-mod grid;
 mod header;
 mod ods;
-mod package;
-mod strings;
+mod workbook;
 mod xls;
+mod xls_strings;
 mod xlsx;
+mod zip_package;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::IngestError;
 use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field::ReaderField;
-use grid::WorkbookBuilder;
+use workbook::WorkbookBuilder;
 
-pub(crate) use grid::as_number;
+pub(crate) use workbook::as_number;
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "spreadsheet",
@@ -47,10 +47,10 @@ pub(crate) fn parse(
 ) -> Result<ParsedFile, IngestError> {
     let mut book = WorkbookBuilder::new(input.limits);
     if is_package(input.bytes) {
-        let package = package::measure(input.bytes, input.limits)?;
+        let package = zip_package::measure(input.bytes, input.limits)?;
         match package.kind {
-            package::SheetPackageKind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
-            package::SheetPackageKind::Ods => ods::read(input.bytes, &mut book)?,
+            zip_package::SheetPackageKind::Xlsx => guarded(|| xlsx::read(input.bytes, &mut book))?,
+            zip_package::SheetPackageKind::Ods => ods::read(input.bytes, &mut book)?,
         }
     } else {
         xls::read(input.bytes, &mut book)?;

@@ -6,8 +6,8 @@ use std::io::{BufReader, Read};
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use super::grid::{SheetCell, WorkbookBuilder};
-use super::{damaged, package};
+use super::workbook::{SheetCell, WorkbookBuilder};
+use super::{damaged, zip_package};
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 
@@ -19,7 +19,7 @@ const MOST_COLUMNS: u32 = 16_384;
 const MOST_ROW_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
-    let mut package = package::open(bytes)?;
+    let mut package = zip_package::open(bytes)?;
     if is_encrypted(&mut package) {
         return Err(IngestError::Encrypted);
     }
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), I
     }
 }
 
-fn is_encrypted(package: &mut package::SheetPackage<'_>) -> bool {
+fn is_encrypted(package: &mut zip_package::SheetPackage<'_>) -> bool {
     let mut manifest = Vec::new();
     if let Ok(part) = package.by_name("META-INF/manifest.xml") {
         let _ = part.take(4 * 1024 * 1024).read_to_end(&mut manifest);

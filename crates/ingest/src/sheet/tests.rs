@@ -153,7 +153,7 @@ fn repeated_cells_are_bounded() {
 fn what_is_unpacked_is_bounded() {
     let bytes = xlsx(NONE, &table(3));
     let unpacked: u64 = {
-        let mut package = package::open(&bytes).unwrap();
+        let mut package = zip_package::open(&bytes).unwrap();
         (0..package.len())
             .map(|at| package.by_index(at).unwrap().size())
             .sum()
@@ -162,9 +162,9 @@ fn what_is_unpacked_is_bounded() {
         max_unpacked_bytes,
         ..Limits::default()
     };
-    assert!(package::measure(&bytes, &limits(unpacked)).is_ok());
+    assert!(zip_package::measure(&bytes, &limits(unpacked)).is_ok());
     let code = |bytes: &[u8], limits: &Limits| {
-        package::measure(bytes, limits)
+        zip_package::measure(bytes, limits)
             .map(drop)
             .map_err(|r| r.code())
     };
@@ -177,7 +177,7 @@ fn what_is_unpacked_is_bounded() {
         .unwrap();
     lying[mark + 24..mark + 28].copy_from_slice(&1_u32.to_le_bytes());
     // Nobody gets more out of it than it says, so what was counted is what a parser sees.
-    let mut package = package::open(&lying).unwrap();
+    let mut package = zip_package::open(&lying).unwrap();
     let mut part = Vec::new();
     let at = package.len() - 1;
     let read = package.by_index(at).unwrap().read_to_end(&mut part);
@@ -275,13 +275,13 @@ fn other_packages_are_refused() {
 
 #[test]
 fn days_are_those_that_spreadsheets_show() {
-    let shown = |serial: f64, is_1904: bool| match grid::from_serial(serial, is_1904) {
-        grid::SheetCell::Moment(moment) => [Some(moment.day), moment.time]
+    let shown = |serial: f64, is_1904: bool| match workbook::from_serial(serial, is_1904) {
+        workbook::SheetCell::Moment(moment) => [Some(moment.day), moment.time]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(" "),
-        grid::SheetCell::Text(text) => text,
+        workbook::SheetCell::Text(text) => text,
         other => format!("{other:?}"),
     };
     for (serial, expect) in [

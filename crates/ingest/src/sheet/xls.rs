@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
 
 use super::cfb::{CompoundFile, f64_at, u16_at, u32_at};
-use super::grid::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
-use super::{damaged, strings};
+use super::workbook::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
+use super::{damaged, xls_strings};
 use crate::error::IngestError;
 
 pub(super) fn read(bytes: &[u8], book: &mut WorkbookBuilder<'_>) -> Result<(), IngestError> {
@@ -142,7 +142,7 @@ impl XlsWorkbook {
                 0x041E => formats.extend(workbook.format(record.data)),
                 0x00E0 => style_formats.push(u16_at(record.data, 2).unwrap_or(0)),
                 0x0085 => workbook.sheets.extend(workbook.sheet_entry(record.data)),
-                0x00FC => workbook.strings = strings::shared_strings(record.data, &mut records),
+                0x00FC => workbook.strings = xls_strings::shared_strings(record.data, &mut records),
                 END => break,
                 _ => {}
             }
@@ -159,18 +159,18 @@ impl XlsWorkbook {
 
     fn format(&self, data: &[u8]) -> Option<(u16, XlsNumberKind)> {
         let text = if self.is_unicode {
-            strings::long_string(data.get(2..)?)?
+            xls_strings::long_string(data.get(2..)?)?
         } else {
-            strings::legacy_string(data.get(2..)?, 1, self.encoding)?
+            xls_strings::legacy_string(data.get(2..)?, 1, self.encoding)?
         };
         Some((u16_at(data, 0)?, number_kind(&text)))
     }
 
     fn sheet_entry(&self, data: &[u8]) -> Option<XlsSheetEntry> {
         let name = if self.is_unicode {
-            strings::short_string(data.get(6..)?)?
+            xls_strings::short_string(data.get(6..)?)?
         } else {
-            strings::legacy_string(data.get(6..)?, 1, self.encoding)?
+            xls_strings::legacy_string(data.get(6..)?, 1, self.encoding)?
         };
         Some(XlsSheetEntry {
             name,
@@ -261,9 +261,9 @@ impl XlsWorkbook {
 
     fn text(&self, data: &[u8]) -> Option<String> {
         if self.is_unicode {
-            strings::long_string(data)
+            xls_strings::long_string(data)
         } else {
-            strings::legacy_string(data, 2, self.encoding)
+            xls_strings::legacy_string(data, 2, self.encoding)
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::Cursor;
 use calamine::{DataRef, Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
 
 use super::damaged;
-use super::grid::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
+use super::workbook::{SheetCell, WorkbookBuilder, from_serial, text_of_duration};
 use crate::dates::{self, DateOrder};
 use crate::error::IngestError;
 

@@ -2,8 +2,8 @@
 //! database is read from memory by SQLite itself, which may only look: no writing, no other files, no
 //! extensions, and a count of steps after which it is stopped.
 
-mod columns;
 mod connection;
+mod schema;
 mod zotero;
 
 use rusqlite::types::ValueRef;
@@ -16,7 +16,7 @@ use crate::format::{FileFormat, ParsedFile, ParserInput};
 use crate::reader_field;
 use crate::record_ids::{IdPass, UniqueIds, two_pass};
 use crate::records::{RecordCollector, RecordLocation};
-use columns::{RowKey, SqliteColumn, SqliteTable};
+use schema::{RowKey, SqliteColumn, SqliteTable};
 
 pub(crate) const FORMAT: FileFormat = FileFormat {
     name: "sqlite",
@@ -43,7 +43,7 @@ fn parse_within(input: &ParserInput<'_>, steps: u64) -> Result<ParsedFile, Inges
         read_query(&connection, query, input, &mut records)?;
         return records.finish();
     }
-    let tables = columns::tables(&connection, options.table.as_deref())
+    let tables = schema::tables(&connection, options.table.as_deref())
         .map_err(|error| read_error(&error, "list of tables"))?;
     if options.table.is_none() && zotero::is_library(&tables) {
         connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
@@ -57,8 +57,8 @@ fn parse_within(input: &ParserInput<'_>, steps: u64) -> Result<ParsedFile, Inges
     }
     connection::restrict_to_reads(&mut connection).map_err(|_| damaged("database"))?;
     for (at, table) in tables.iter().enumerate() {
-        if at >= columns::MOST_TABLES {
-            let limit = columns::MOST_TABLES as u64;
+        if at >= schema::MOST_TABLES {
+            let limit = schema::MOST_TABLES as u64;
             records.skip_part(&table.name, IngestError::TooMuchInside { limit });
             break;
         }
@@ -214,7 +214,7 @@ fn read_query(
 fn statement_columns(statement: &Statement<'_>) -> Vec<SqliteColumn> {
     let column = |column: rusqlite::Column<'_>| SqliteColumn {
         name: column.name().to_owned(),
-        kind: columns::DeclaredType::from_declaration(column.decl_type().unwrap_or_default()),
+        kind: schema::DeclaredType::from_declaration(column.decl_type().unwrap_or_default()),
     };
     statement.columns().map(column).collect()
 }
@@ -240,7 +240,7 @@ fn add(
         }
         left -= bytes;
         if records.reader_keys().covers_key(&column.name) {
-            let value = columns::reader_value(value);
+            let value = schema::reader_value(value);
             reader_field::insert_keeping_duplicates(&mut readers, &column.name, value);
             continue;
         }

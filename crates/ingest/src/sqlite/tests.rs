@@ -1,7 +1,7 @@
 //! What databases become, and what a hostile one cannot do.
 
 use super::*;
-use crate::elsewhere::FolderContext;
+use crate::exports::FolderContext;
 use crate::format::tests::{shown, with_input};
 use crate::limits::Limits;
 use crate::options::{IngestOptions, SqliteOptions};

@@ -1,7 +1,7 @@
 //! Zotero's own database into one row for each work, with the columns of the table that Zotero exports. In the
 //! database a work lies scattered over a dozen tables, of which no row says anything by itself.
 
-use super::columns::SqliteTable;
+use super::schema::SqliteTable;
 
 /// The tables by which the database is known, and which the query reads.
 const TABLES: &[&str] = &[

@@ -9,7 +9,7 @@
 mod anything;
 mod bounds;
 mod damaged;
-mod elsewhere;
+mod exports;
 mod folder;
 mod golden;
 mod mutated;

@@ -5,12 +5,12 @@ use std::io;
 
 use docent_search::{DocId, Document, Readers, Value};
 
-use super::wire::{FrameReader, FrameWriter, invalid_data};
-use super::{MAX_ANSWER_BYTES, reasons};
+use super::frames::{FrameReader, FrameWriter, invalid_data};
+use super::{MAX_ANSWER_BYTES, error_codec};
+use crate::bounded_report::ReportItem;
 use crate::error::IngestError;
 use crate::format::{ParsedFile, ParserInput};
 use crate::reader_field::{ParsedDocument, ReaderFault, ReaderField};
-use crate::report::ReportItem;
 
 /// What a document costs its parent beside the bytes of its frame: structures, and the ends of buffers.
 const OWN_WEIGHT: usize = 512;
@@ -92,7 +92,7 @@ impl<'a> ResponseValidator<'a> {
 
     fn decode_report_item<T: ReportItem>(&self, frame: &mut FrameReader) -> io::Result<T> {
         let (path, line) = (frame.text()?, frame.number()?.checked_sub(1));
-        let reason = reasons::decode(frame)?;
+        let reason = error_codec::decode(frame)?;
         frame.end()?;
         if !self.is_within_file(&path) {
             return Err(invalid_data("the problem of another file"));
@@ -222,16 +222,16 @@ pub(super) fn encode_report_item(
     reason: &IngestError,
 ) -> FrameWriter {
     let line = line.map_or(0, |line| line.saturating_add(1));
-    reasons::encode(frame.text(path).number(line), reason)
+    error_codec::encode(frame.text(path).number(line), reason)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{DOCUMENT, SKIPPED};
+    use super::super::frames::{DOCUMENT, SKIPPED};
     use super::*;
     use crate::SkippedItem;
     use crate::digest::sha256;
-    use crate::elsewhere::FolderContext;
+    use crate::exports::FolderContext;
     use crate::limits::Limits;
     use crate::options::IngestOptions;
 

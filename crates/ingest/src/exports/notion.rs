@@ -7,9 +7,9 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::front_matter;
-use crate::lists::ListSyntax;
+use crate::list_syntax::ListSyntax;
 use crate::reader_field::ReaderKeys;
-use crate::spelled_day::parse_written_date;
+use crate::written_date::parse_written_date;
 
 /// Digits of an id.
 const ID_CHARS: usize = 32;

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
 use crate::error::IngestError;
-use crate::walk::from_io_error;
+use crate::folder_walk::from_io_error;
 
 /// One file that is read from front to back.
 pub(crate) struct HashingReader {

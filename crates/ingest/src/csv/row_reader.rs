@@ -8,8 +8,8 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::quotes::{QuoteEnd, quote_end};
 use crate::error::IngestError;
-use crate::line_ends::LineCounter;
-use crate::stream::TextStream;
+use crate::line_counter::LineCounter;
+use crate::text_stream::TextStream;
 
 /// How often reading may begin anew behind a quote that never ends.
 const MOST_RESTARTS: usize = 64;

@@ -3,7 +3,7 @@
 
 use html5gum::{Emitter, Error, State};
 
-use super::page::HtmlPageBuilder;
+use super::page_builder::HtmlPageBuilder;
 
 /// The most bytes kept of a name; no element or attribute that matters has a longer one.
 const MAX_NAME_BYTES: usize = 64;

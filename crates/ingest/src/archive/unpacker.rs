@@ -8,16 +8,16 @@ use ::zip::ZipArchive;
 use ::zip::result::ZipError;
 use flate2::read::MultiGzDecoder;
 
-use super::budget::{UnpackBudget, damaged};
-use super::name::MemberPath;
+use super::member_path::MemberPath;
+use super::unpack_budget::{UnpackBudget, damaged};
+use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::digest::sha256;
-use crate::elsewhere::{FolderContext, clutter};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::exports::{FolderContext, redundant_files};
 use crate::format::{HEAD_BYTES, ParsedFile, ParserInput, detect};
 use crate::limits::Limits;
 use crate::options::IngestOptions;
 use crate::record_ids::IdPass;
-use crate::report::{BoundedReport, ReportItem as _};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArchiveKind {
@@ -275,7 +275,7 @@ fn is_duplicate_export(name: &str, names: &BTreeSet<String>) -> bool {
             .take_while(|name| name.starts_with(&prefix))
             .any(|name| name.ends_with(".md"))
     };
-    clutter::is_redundant_table(file, has, has_pages)
+    redundant_files::is_redundant_table(file, has, has_pages)
 }
 
 fn raw_name(zip: &mut ZipArchive<Cursor<&[u8]>>, index: usize) -> Vec<u8> {

@@ -7,9 +7,9 @@
 //! which. Elsewhere only the parent's deadline holds.
 
 #[cfg(target_os = "linux")]
-mod calls;
-#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod syscalls;
 
 #[cfg(target_os = "linux")]
 pub(super) use self::linux::{bound, bound_time, redirect_stdio_to_null, shut_in};

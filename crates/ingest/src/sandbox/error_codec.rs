@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::wire::{FrameReader, FrameWriter, invalid_data};
+use super::frames::{FrameReader, FrameWriter, invalid_data};
 use crate::clean::{clean_line, truncate_chars};
 use crate::error::IngestError;
 
@@ -54,7 +54,7 @@ fn sanitize(mut reason: IngestError) -> IngestError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::FAILED;
+    use super::super::frames::FAILED;
     use super::*;
     use crate::error::tests::all;
 

@@ -7,11 +7,11 @@ use docent_search::{DocId, Document, Readers};
 use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
-use crate::columns::{UniqueNames, put_date_and_time};
+use crate::column_types::{UniqueNames, put_date_and_time};
 use crate::dates::{DateAndTime, from_epoch_millis};
 use crate::digest::sha256;
-use crate::entry::{percent_encode, truncate_id};
 use crate::error::IngestError;
+use crate::file_entry::{percent_encode, truncate_id};
 use crate::format::{ParsedFile, ParserInput};
 use crate::limits::Limits;
 use crate::reader_column::MOST_ABOVE;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
 use crate::dates::{self, DateOrder};
-use crate::lists::ListSyntax;
-use crate::numbers::{self, NumberFormat};
+use crate::list_syntax::ListSyntax;
+use crate::number_format::{self, NumberFormat};
 use crate::reader_field::{self, ReaderKeys};
 use crate::records::KEYS;
 
@@ -184,7 +184,7 @@ impl TableColumn {
         }
         let value = match self.kind {
             ColumnType::Text | ColumnType::Readers => None,
-            ColumnType::Number(style) => numbers::parse_number(cell, style).map(Raw::Number),
+            ColumnType::Number(style) => number_format::parse_number(cell, style).map(Raw::Number),
             ColumnType::Bool => as_bool(cell).map(Raw::Bool),
             ColumnType::Day(order) => {
                 if let Some(moment) = dates::parse_in_order(cell, order) {

@@ -6,8 +6,8 @@ use std::io::Read;
 use encoding_rs::{CoderResult, Decoder};
 
 use crate::error::IngestError;
+use crate::folder_walk::from_io_error;
 use crate::text;
-use crate::walk::from_io_error;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
-use crate::spelled_day::parse_written_date;
+use crate::written_date::parse_written_date;
 
-use super::tags::HtmlTag;
+use super::emitter::HtmlTag;
 
 /// The most steps of a path and attachments, and the most bytes of each.
 const MAX_NAMES: usize = 256;

@@ -6,8 +6,8 @@ use std::path::Path;
 use docent_search::MAX_SOURCE_BYTES;
 
 use crate::clean::truncate_chars;
-use crate::entry::{SourcePath, printable, stem_and_extension, truncate_id};
 use crate::error::IngestError;
+use crate::file_entry::{SourcePath, printable, stem_and_extension, truncate_id};
 use crate::format::ParserInput;
 use crate::limits::Limits;
 

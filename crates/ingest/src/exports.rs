@@ -1,10 +1,10 @@
 //! What other programs leave in the files they export, into what it means: names, properties, tags, links.
 
-pub(crate) mod apple;
-pub(crate) mod clutter;
+pub(crate) mod apple_notes;
+pub(crate) mod bibliography;
 pub(crate) mod notion;
-pub(crate) mod reference;
-pub(crate) mod vault;
+pub(crate) mod obsidian;
+pub(crate) mod redundant_files;
 
 /// What the folder around a file tells about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! part, following no link, so nothing outside can be read whatever is renamed or linked meanwhile.
 //! A hard link is the file itself and is read.
 
-mod kind;
+mod file_kind;
 
 use std::io::Read as _;
 use std::path::{Component, Path};
@@ -13,18 +13,18 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use crate::choice::FileFilter;
-use crate::content::HashingReader;
 use crate::digest::sha256;
-use crate::entry::{FileEntry, FileFingerprint, stem_and_extension};
+use crate::document_sink::{CallbackSink, DocumentBatcher};
 use crate::error::{IngestError, IngestWarning, SkippedItem};
+use crate::file_entry::{FileEntry, FileFingerprint, stem_and_extension};
+use crate::file_filter::FileFilter;
+use crate::folder_walk::{FolderListing, from_io_error, list_folder};
 use crate::format::{FileFormat, HEAD_BYTES, ParsedFile, ParserInput, StreamParser, detect};
+use crate::hashing_reader::HashingReader;
 use crate::limits::Limits;
 use crate::options::IngestOptions;
-use crate::out::{CallbackSink, DocumentBatcher};
 use crate::record_ids::IdPass;
 use crate::sandbox::{Confinement, ParserPool};
-use crate::walk::{FolderListing, from_io_error, list_folder};
 
 /// A folder whose files become documents.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Raw};
 
 use crate::clean::clean_line;
 use crate::dates;
-use crate::fields::take;
-use crate::spelled_day::parse_written_date;
+use crate::metadata::take;
+use crate::written_date::parse_written_date;
 
 /// The most authors, editors or tags of one work.
 const MAX_NAMES: usize = 256;
@@ -140,7 +140,7 @@ fn from_zotero(keys: &mut Map<String, Raw>) -> BibliographicRecord {
     let (authors, editors) = (turned(list("Author")), turned(list("Editor")));
     let mut tags: Vec<String> = list("Manual Tags");
     for tag in list("Automatic Tags") {
-        super::vault::push_unique(&mut tags, &tag, MAX_NAMES);
+        super::obsidian::push_unique(&mut tags, &tag, MAX_NAMES);
     }
     let files = list("File Attachments");
     let mut word = |name: &str| take(keys, &[name], text);

@@ -4,7 +4,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 use serde_json::{Map, Value as Raw};
 
-use crate::columns::put_date_and_time;
+use crate::column_types::put_date_and_time;
 use crate::dates::{self, DateOrder, from_epoch_millis};
 use crate::sheet::as_number;
 

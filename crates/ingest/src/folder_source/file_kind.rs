@@ -6,8 +6,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use cap_std::fs::File;
 
 use super::FolderSource;
-use crate::entry::{FileEntry, stem_and_extension};
 use crate::error::IngestError;
+use crate::file_entry::{FileEntry, stem_and_extension};
 use crate::format::{HEAD_BYTES, by_extension, detect};
 
 /// How much of the end of a package is looked at. The directory of an office document has some kilobytes.

@@ -6,7 +6,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-use super::walk::bad_json;
+use super::members::bad_json;
 use crate::clean::clean_line;
 use crate::error::IngestError;
 use crate::reader_field::ReaderKeys;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Raw};
 
-use super::walk::{JsonMember, MAX_MEMBERS, object_members};
+use super::members::{JsonMember, MAX_MEMBERS, object_members};
 use crate::error::IngestError;
 use crate::jsonl;
 use crate::reader_field::{self, ReaderFault, ReaderKeys};

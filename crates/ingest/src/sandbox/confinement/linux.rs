@@ -17,7 +17,7 @@ use rustix::process::{
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Confinement, MAX_MEMORY_BYTES, SandboxLayerStatus, calls};
+use super::{Confinement, MAX_MEMORY_BYTES, SandboxLayerStatus, syscalls};
 
 /// Files that may be open at once: three standard ones, two pipes and what a start needs in passing.
 const MAX_OPEN_FILES: u64 = 32;
@@ -119,8 +119,8 @@ pub(in super::super) fn shut_in((input, output): (&File, &File), fresh: bool) ->
             Ok(status) => landlock_status(status.ruleset, status.landlock),
             Err(error) => SandboxLayerStatus::Missing(errno_of(&error)),
         },
-        seccomp: match calls::restrict_syscalls(input.as_raw_fd(), output.as_raw_fd()) {
-            (calls::FILTERS, _) => SandboxLayerStatus::Enforced,
+        seccomp: match syscalls::restrict_syscalls(input.as_raw_fd(), output.as_raw_fd()) {
+            (syscalls::FILTERS, _) => SandboxLayerStatus::Enforced,
             (0, error) => SandboxLayerStatus::Missing(error.map_or(0, |error| errno_of(&error))),
             (some, _) => SandboxLayerStatus::Partial(some),
         },

@@ -8,12 +8,12 @@ use std::path::Path;
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
 
-use crate::choice::{FileFilter, IgnoreStack};
-use crate::elsewhere::{FolderContext, apple, clutter};
-use crate::entry::{FileEntry, SourcePath, stem_and_extension};
+use crate::bounded_report::BoundedReport;
 use crate::error::{IngestError, SkippedItem};
+use crate::exports::{FolderContext, apple_notes, redundant_files};
+use crate::file_entry::{FileEntry, SourcePath, stem_and_extension};
+use crate::file_filter::{FileFilter, IgnoreStack};
 use crate::limits::Limits;
-use crate::report::BoundedReport;
 
 /// The folder in which Obsidian keeps its settings; whatever lies beside it and below is a vault of notes.
 const VAULT: &str = ".obsidian";
@@ -86,15 +86,15 @@ impl FolderWalker<'_> {
                 return self.skip(relative, from_io_error(&error));
             }
         };
-        let folder = clutter::ExportFolder {
+        let folder = redundant_files::ExportFolder {
             names: &names,
             has_pages: |name: &str| has_pages(dir, name),
         };
         for (name, reason) in self.rules.enter(dir, relative) {
             self.skip(&relative.join(name), reason);
         }
-        let listed = folder.is_redundant(OsStr::new(clutter::APPLE_LIST))
-            && names.contains(OsStr::new(clutter::APPLE_LIST));
+        let listed = folder.is_redundant(OsStr::new(redundant_files::APPLE_LIST))
+            && names.contains(OsStr::new(redundant_files::APPLE_LIST));
         let unlisted = listed.then(|| std::mem::replace(&mut self.days, note_dates(dir)));
         for name in &names {
             if folder.is_redundant(name) {
@@ -212,14 +212,17 @@ pub(crate) fn from_io_error(error: &std::io::Error) -> IngestError {
 fn note_dates(dir: &Dir) -> BTreeMap<String, String> {
     let mut text = String::new();
     let is_file = |dir: &Dir| {
-        dir.symlink_metadata(clutter::APPLE_LIST)
+        dir.symlink_metadata(redundant_files::APPLE_LIST)
             .is_ok_and(|m| m.is_file())
     };
     let read = is_file(dir)
-        .then(|| dir.open(clutter::APPLE_LIST))
+        .then(|| dir.open(redundant_files::APPLE_LIST))
         .and_then(Result::ok);
-    match read.map(|file| file.take(apple::MAX_LIST_BYTES).read_to_string(&mut text)) {
-        Some(Ok(_)) => apple::creation_dates(&text),
+    match read.map(|file| {
+        file.take(apple_notes::MAX_LIST_BYTES)
+            .read_to_string(&mut text)
+    }) {
+        Some(Ok(_)) => apple_notes::creation_dates(&text),
         _ => BTreeMap::new(),
     }
 }

@@ -4,12 +4,12 @@
 use crate::error::IngestError;
 use crate::layout::{TextLayout, clean_pages};
 
+use super::confluence::ConfluenceMetadata;
 use super::element::{HtmlElementKind, PageRegion, is_hidden, is_void};
+use super::element_stack::{ElementStack, MAX_DEPTH};
+use super::emitter::HtmlTag;
 use super::head::HtmlHead;
 use super::properties::PropertyTable;
-use super::stack::{ElementStack, MAX_DEPTH};
-use super::tags::HtmlTag;
-use super::wiki::ConfluenceMetadata;
 use crate::reader_field::ReaderKeys;
 
 /// What a page gave.

@@ -2,11 +2,11 @@
 
 use docent_search::{DocId, Document, Readers};
 
+use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, IngestWarning};
-use crate::fields::ExtractedMetadata;
 use crate::format::{ParsedFile, ParserInput};
+use crate::metadata::ExtractedMetadata;
 use crate::reader_field::ParsedDocument;
-use crate::report::{BoundedReport, ReportItem as _};
 use crate::text::{date_from_context, file_id, title_from_name};
 
 /// The document of a whole file, with a title from its name where it has none of its own.
