@@ -160,7 +160,7 @@ pub async fn sync(
     tell_open_walls(&workers, limits.require_sandbox);
     if !run.report.stopped {
         run.remove_the_rest(watch).await?;
-        engine.complete().await?;
+        engine.mark_complete().await?;
         run.note_held().await?;
         watch.at(total, total);
     }

@@ -103,7 +103,11 @@ impl Engine {
     /// When the settings cannot be used or the cluster does not answer.
     pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
         let settings = self.settings()?;
-        Ok(Cluster::open_after(settings, embedder, model::built_in)?)
+        Ok(Cluster::open_with_previous(
+            settings,
+            embedder,
+            model::built_in,
+        )?)
     }
 
     /// The index on the cluster, to be searched.
@@ -112,7 +116,7 @@ impl Engine {
     /// The same, and when there is none.
     pub fn open_read_only(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
         let settings = self.settings()?;
-        let opened = Cluster::open_read_only_after(settings, embedder, model::built_in);
+        let opened = Cluster::open_read_only_with_previous(settings, embedder, model::built_in);
         opened.map_err(|error| match error {
             Error::Missing { .. } => Problem::failed(format!(
                 "there is no index `{}` on the cluster",

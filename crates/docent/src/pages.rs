@@ -162,9 +162,9 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
                 wish.seal = kept;
                 true
             }
-            None => !seal.is_needed() && reader.sees(document),
+            None => !seal.is_needed() && reader.can_see(document),
         },
-        None => reader.sees(document),
+        None => reader.can_see(document),
     });
     let Some(document) = document else {
         return Ok(None);

@@ -44,7 +44,7 @@ fn text_of(tokens: usize) -> Result<String, Error> {
 }
 
 fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, Error> {
-    let Some(granite) = Granite::with_threads(threads).held_to(name) else {
+    let Some(granite) = Granite::with_threads(threads).with_instructions(name) else {
         return Ok(0.0);
     };
     let texts = vec![passage; 8 * threads];
@@ -58,7 +58,7 @@ fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, Error> {
 
 /// The median of many queries.
 fn query_ms(name: &str, query: &str) -> Result<f64, Error> {
-    let Some(granite) = Granite::with_threads(1).held_to(name) else {
+    let Some(granite) = Granite::with_threads(1).with_instructions(name) else {
         return Ok(0.0);
     };
     granite.query(query)?;

@@ -170,7 +170,7 @@ fn searches(view: &View, (rows, settings): (&[f32], &Settings), percent: u64) ->
                 let start = Instant::now();
                 let question = view.question(question)?;
                 let found = if is_exact {
-                    view.search_exactly(&question, &wanted)?
+                    view.search_exact(&question, &wanted)?
                 } else {
                     view.search(&question, &wanted)?
                 };

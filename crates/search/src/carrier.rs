@@ -12,7 +12,7 @@ use crate::embedder::{Embedder, ModelLanguages};
 use crate::engine::Vectored;
 use crate::error::Error;
 use crate::fuse::Scale;
-use crate::passage::embeddable;
+use crate::passage::embeddable_passages;
 
 /// A model that knows some answers already.
 pub struct Carrier {
@@ -32,13 +32,13 @@ impl Carrier {
     }
 
     /// Takes the vectors of a document in hand. Those that do not fit its passages are left.
-    pub fn give(&self, document: &Document, vectors: Vec<Vectored>) {
+    pub fn preload(&self, document: &Document, vectors: Vec<Vectored>) {
         let mut by_range: HashMap<_, _> = vectors
             .into_iter()
             .map(|one| ((one.range.start, one.range.end), one.vector))
             .collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        for (passage, text) in embeddable(document, self.model.languages()) {
+        for (passage, text) in embeddable_passages(document, self.model.languages()) {
             if let Some(vector) = by_range.remove(&(passage.range.start, passage.range.end)) {
                 known.insert(text, vector);
             }
@@ -46,7 +46,7 @@ impl Carrier {
     }
 
     /// Lets go of all vectors in hand.
-    pub fn empty(&self) {
+    pub fn clear(&self) {
         self.known
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +54,7 @@ impl Carrier {
     }
 
     /// How many vectors were not in hand and had to be made.
-    pub fn made(&self) -> u64 {
+    pub fn computed_count(&self) -> u64 {
         *self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,11 +141,11 @@ mod tests {
             range,
             vector: vec![-1.0],
         };
-        carrier.give(&document, vec![given(0..8), given(3..5)]);
+        carrier.preload(&document, vec![given(0..8), given(3..5)]);
         let all = carrier.passages(&["A boat!!", "A ferry.", "x"]).unwrap();
         assert_eq!(all, [[8.0], [-1.0], [1.0]]);
-        assert_eq!(carrier.made(), 2);
-        carrier.empty();
+        assert_eq!(carrier.computed_count(), 2);
+        carrier.clear();
         assert_eq!(carrier.passages(&["A ferry."]).unwrap(), [[8.0]]);
     }
 }

@@ -158,11 +158,11 @@ impl Document {
 
     /// The code of the language it is evidently written in, such as `en`; nothing in doubt.
     pub fn language(&self) -> Option<&'static str> {
-        analysis::evident(&self.title, &self.text)
+        analysis::confident_language_code(&self.title, &self.text)
     }
 
     /// The fields, and the document's own day as the field `date` unless it has one of that name.
-    pub(crate) fn facts(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
+    pub(crate) fn filterable_fields(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
         let own = self
             .date
             .as_ref()
@@ -176,7 +176,7 @@ impl Document {
     }
 
     /// Hands over each part that a reader can find the document by.
-    pub(crate) fn searchable(&self, mut take: impl FnMut(&str)) {
+    pub(crate) fn for_each_searchable(&self, mut take: impl FnMut(&str)) {
         take(&self.title);
         take(&self.text);
         for (_, value) in &self.fields {

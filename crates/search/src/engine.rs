@@ -16,13 +16,13 @@ use crate::query::Query;
 use crate::reader::Reader;
 
 /// The target of the spans of engines, for whoever keeps traces. They hold numbers and no text.
-pub const SPANS: &str = "docent_span";
+pub const SPAN_TARGET: &str = "docent_span";
 
 /// The most changes one batch may hold.
 pub const MAX_CHANGES: usize = 100_000;
 
 /// The most stretches of days that are counted at a time.
-pub const MAX_STRETCHES: usize = 100;
+pub const MAX_DATE_RANGES: usize = 100;
 
 /// Something that holds documents and finds them again.
 ///
@@ -37,7 +37,7 @@ pub trait Engine: Send + Sync + 'static {
 
     /// How many of the documents that a query counts have a day of this field in each stretch, its first and
     /// last day included; the first [`MAX_STRETCHES`] of them.
-    fn days(
+    fn count_date_ranges(
         &self,
         query: Query,
         field: String,
@@ -45,14 +45,14 @@ pub trait Engine: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
         async move {
             let mut counts = Vec::new();
-            for (from, to) in stretches.into_iter().take(MAX_STRETCHES) {
+            for (from, to) in stretches.into_iter().take(MAX_DATE_RANGES) {
                 let test = Test::Date {
                     from: Some(from.to_string()),
                     to: Some(to.to_string()),
                 };
                 let name = field.clone();
                 let within = query.clone().filter(Filter::Field { name, test });
-                let found = self.search(within.counted()).await?;
+                let found = self.search(within.count_total()).await?;
                 counts.push(found.total.unwrap_or(0));
             }
             Ok(counts)
@@ -77,7 +77,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Makes documents findable by their meaning that are not yet, about `most` of them, and says
     /// how far that is. Words are found as soon as changes are applied; meanings take longer to
     /// work out, so whoever keeps the engine calls this until nothing is left.
-    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>>;
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>>;
 
     /// What is held, one entry a document, in the order of the ids. It is the owner's to know, and so
     /// are [`Engine::holdings`] and [`Engine::status`]: no reader is asked for.
@@ -91,18 +91,18 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether changes of this process are taken. Where several processes share an index one of them
     /// writes; asking makes this one the writer where nobody is.
-    fn leads(&self) -> BoxFuture<'_, Result<bool, Error>> {
+    fn acquire_leadership(&self) -> BoxFuture<'_, Result<bool, Error>> {
         ready(Ok(true)).boxed()
     }
 
     /// Says that everything there is to hold is held. What was kept only until then is removed.
-    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+    fn mark_complete(&self) -> BoxFuture<'_, Result<(), Error>> {
         ready(Ok(())).boxed()
     }
 
     /// Shows what is held, one entry a document, in no order. Unlike an inventory it takes no memory for
     /// each. An engine on disk works on the thread that polls it.
-    fn holdings<'a>(
+    fn visit_inventory<'a>(
         &'a self,
         each: &'a mut (dyn FnMut(Holding<'_>) + Send),
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -138,7 +138,7 @@ pub enum Change {
 }
 
 /// Refuses a batch that is over a limit before anything of it is applied.
-pub(crate) fn check(changes: &[Change]) -> Result<(), Error> {
+pub(crate) fn check_batch(changes: &[Change]) -> Result<(), Error> {
     if changes.len() > MAX_CHANGES {
         return Err(Error::TooLarge {
             what: "the batch of changes".to_owned(),
@@ -201,7 +201,7 @@ pub struct Vectored {
 }
 
 /// Everything that `show` shows.
-pub(crate) fn gather(
+pub(crate) fn collect_inventory(
     show: impl FnOnce(&mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error>,
 ) -> Result<Vec<Held>, Error> {
     let mut held = Vec::new();
@@ -256,8 +256,8 @@ mod tests {
     fn a_batch_over_the_limit_is_refused() {
         let id = DocId::parse("a").unwrap();
         let mut changes = vec![Change::Remove(id); MAX_CHANGES];
-        assert!(check(&changes).is_ok());
+        assert!(check_batch(&changes).is_ok());
         changes.extend(changes.first().cloned());
-        assert!(matches!(check(&changes), Err(Error::TooLarge { .. })));
+        assert!(matches!(check_batch(&changes), Err(Error::TooLarge { .. })));
     }
 }

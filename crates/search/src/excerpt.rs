@@ -4,7 +4,7 @@ use crate::analysis::Language;
 use crate::document::Document;
 use crate::hit::{Excerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS};
 use crate::passage::{Passage, passages};
-use crate::snippet::{Shown, around};
+use crate::snippet::{Shown, snippet_around};
 
 /// How many passages are searched for the words wanted. It bounds what a hit on a very long
 /// document costs.
@@ -12,7 +12,11 @@ const MAX_SEARCHED: usize = 64;
 
 /// The best passages of a document: those nearest in meaning, then those with most of the words. A
 /// document with text has at least one.
-pub(crate) fn best(document: &Document, language: Language, shown: &Shown<'_>) -> Vec<Excerpt> {
+pub(crate) fn best_excerpts(
+    document: &Document,
+    language: Language,
+    shown: &Shown<'_>,
+) -> Vec<Excerpt> {
     let all = passages(document);
     let near = (shown.near)();
     let nearest = |passage: &Passage| {
@@ -27,7 +31,7 @@ pub(crate) fn best(document: &Document, language: Language, shown: &Shown<'_>) -
         .map(|(_, passage)| {
             let text = document.text.get(passage.range.clone()).unwrap_or_default();
             let (text, (different, matches)) =
-                around(text, language, shown.wanted, MAX_EXCERPT_CHARS);
+                snippet_around(text, language, shown.wanted, MAX_EXCERPT_CHARS);
             let worth = (different, matches);
             (nearest(&passage), worth, excerpt(passage, text))
         })
@@ -79,7 +83,7 @@ mod tests {
         };
         let all = passages(&document);
         let near: Vec<_> = near.iter().map(|at| all[*at].range.clone()).collect();
-        let found = best(
+        let found = best_excerpts(
             &document,
             Language::English,
             &Shown {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::calendar::Day;
 use crate::catalog::CatalogBuilder;
 use crate::document::{Document, Value};
-use crate::filter::{Test, folded};
+use crate::filter::{Test, fold_value};
 
 /// Ends a name or a folded text; no name and no text holds it.
 pub(crate) const END: char = '\0';
@@ -32,7 +32,7 @@ const BOOL: char = 'b';
 /// The terms of a document.
 pub(crate) fn terms(document: &Document) -> Vec<String> {
     let mut terms = Vec::new();
-    for (name, value) in document.facts() {
+    for (name, value) in document.filterable_fields() {
         let start = start(name);
         match value.as_ref() {
             Value::Text(text) => terms.push(text_term(&start, TEXT, text)),
@@ -56,14 +56,17 @@ pub(crate) fn terms(document: &Document) -> Vec<String> {
 }
 
 fn text_term(start: &str, mark: char, text: &str) -> String {
-    let folded = folded(text);
-    let shown: String = clean(text.trim()).chars().take(MAX_SHOWN_CHARS).collect();
-    format!("{start}{mark}{}{END}{shown}", clean(&folded))
+    let folded = fold_value(text);
+    let shown: String = sanitize(text.trim())
+        .chars()
+        .take(MAX_SHOWN_CHARS)
+        .collect();
+    format!("{start}{mark}{}{END}{shown}", sanitize(&folded))
 }
 
 /// The stretch of terms that holds every value of a field.
 pub(crate) fn field_range(name: &str) -> Range<String> {
-    let name = clean(name);
+    let name = sanitize(name);
     format!("{name}{END}")..format!("{name}{AFTER}")
 }
 
@@ -72,7 +75,7 @@ pub(crate) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
     let start = start(name);
     match test {
         Test::Is(text) => {
-            let text = clean(&folded(text));
+            let text = sanitize(&fold_value(text));
             let one = |mark: char| {
                 format!("{start}{mark}{text}{END}")..format!("{start}{mark}{text}{AFTER}")
             };
@@ -107,7 +110,7 @@ pub(crate) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
 }
 
 /// Tells the catalog what a term says about `documents` documents.
-pub(crate) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
+pub(crate) fn add_to_catalog(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
     let Some((name, value)) = term.split_once(END) else {
         return;
     };
@@ -119,7 +122,7 @@ pub(crate) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
         Some(ITEM) => catalog.item(name, shown(rest), documents),
         Some(LIST) => catalog.list(name, documents),
         Some(NUMBER) => {
-            if let Some(number) = unsortable(rest) {
+            if let Some(number) = from_sortable(rest) {
                 catalog.number(name, (number, number), documents);
             }
         }
@@ -134,14 +137,14 @@ pub(crate) fn tell(term: &str, documents: u64, catalog: &mut CatalogBuilder) {
 }
 
 /// The value in a term, as a person reads it; nothing where a term only says that there is a list.
-pub(crate) fn value(term: &str) -> Option<String> {
+pub(crate) fn display_value(term: &str) -> Option<String> {
     let (_, value) = term.split_once(END)?;
     let mut chars = value.chars();
     let mark = chars.next()?;
     let rest = chars.as_str();
     match mark {
         TEXT | ITEM => Some(shown(rest).to_owned()),
-        NUMBER => unsortable(rest).map(|number| Value::Number(number).to_string()),
+        NUMBER => from_sortable(rest).map(|number| Value::Number(number).to_string()),
         DATE => Some(rest.to_owned()),
         BOOL => Some((rest == "1").to_string()),
         _ => None,
@@ -153,11 +156,11 @@ fn shown(rest: &str) -> &str {
 }
 
 fn start(name: &str) -> String {
-    clean(name) + "\0"
+    sanitize(name) + "\0"
 }
 
 /// A text without the two characters that have a meaning here.
-pub(crate) fn clean(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     text.replace([END, AFTER], " ")
 }
 
@@ -173,7 +176,7 @@ fn sortable(number: f64) -> String {
     format!("{flipped:016x}")
 }
 
-fn unsortable(digits: &str) -> Option<f64> {
+fn from_sortable(digits: &str) -> Option<f64> {
     let flipped = u64::from_str_radix(digits, 16).ok()?;
     let bits = if flipped >> 63 == 1 {
         flipped & !(1 << 63)
@@ -204,7 +207,7 @@ mod tests {
         ];
         let terms = numbers.map(sortable);
         assert!(terms.is_sorted());
-        let back = terms.each_ref().map(|term| unsortable(term).unwrap());
+        let back = terms.each_ref().map(|term| from_sortable(term).unwrap());
         assert_eq!(back, numbers);
         assert_eq!(sortable(-0.0), sortable(0.0));
     }
@@ -219,7 +222,7 @@ mod tests {
         assert!(field_range("party").contains(&text));
         assert!(!field_range("part").contains(&text));
         assert!(!field_range("party ").contains(&text));
-        assert_eq!(value(&text).as_deref(), Some("LÁBOR  Party"));
+        assert_eq!(display_value(&text).as_deref(), Some("LÁBOR  Party"));
         let [longer, _] = &ranges("party", &Test::Is("labor".to_owned()))[..] else {
             panic!("two ranges");
         };

@@ -29,7 +29,7 @@ pub(crate) fn pass(_name: &str) -> io::Result<()> {
 pub(crate) fn pass(name: &str) -> io::Result<()> {
     debug_assert!(POINTS.contains(&name), "{name}");
     match armed().filter(|fault| fault.name == name) {
-        Some(fault) if fault.is_due() => fault.strike(),
+        Some(fault) if fault.is_due() => fault.trigger(),
         _ => Ok(()),
     }
 }
@@ -66,7 +66,7 @@ impl Fault {
         self.at.is_none_or(|at| at == passed)
     }
 
-    fn strike(&self) -> io::Result<()> {
+    fn trigger(&self) -> io::Result<()> {
         if self.aborts {
             std::process::abort();
         }
@@ -93,7 +93,7 @@ mod tests {
         let every = Fault::parse("words-named=error").unwrap();
         assert!(every.is_due() && every.is_due());
         assert_eq!(
-            every.strike().unwrap_err().kind(),
+            every.trigger().unwrap_err().kind(),
             io::ErrorKind::StorageFull
         );
         assert!(Fault::parse("ledger").is_none());

@@ -143,31 +143,34 @@ impl Test {
         let mut named = document.fields.iter().filter(|(own, _)| own == name);
         let is_own_date = name == "date" && named.clone().next().is_none();
         if is_own_date {
-            return document.date.as_ref().is_some_and(|day| self.holds(day));
+            return document
+                .date
+                .as_ref()
+                .is_some_and(|day| self.contains_day(day));
         }
         named.any(|(_, value)| self.passes(value))
     }
 
     fn passes(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Is(wanted), Value::Text(text)) => folded(text) == folded(wanted),
+            (Self::Is(wanted), Value::Text(text)) => fold_value(text) == fold_value(wanted),
             (Self::Is(wanted), Value::List(items)) => {
-                let wanted = folded(wanted);
-                items.iter().any(|item| folded(item) == wanted)
+                let wanted = fold_value(wanted);
+                items.iter().any(|item| fold_value(item) == wanted)
             }
             (Self::Number { from, to }, Value::Number(number)) => {
                 from.is_none_or(|from| from <= *number)
                     && to.is_none_or(|to| *number <= to)
                     && !number.is_nan()
             }
-            (Self::Date { .. }, Value::Date(day)) => self.holds(day),
+            (Self::Date { .. }, Value::Date(day)) => self.contains_day(day),
             (Self::Bool(wanted), Value::Bool(flag)) => wanted == flag,
             _ => false,
         }
     }
 
     /// Whether a day lies within the bounds.
-    fn holds(&self, day: &str) -> bool {
+    fn contains_day(&self, day: &str) -> bool {
         let Self::Date { from, to } = self else {
             return false;
         };
@@ -184,7 +187,7 @@ impl Test {
 
 /// A text as it is compared: in lower case, without accents, with single spaces, and cut at
 /// [`MAX_VALUE_CHARS`].
-pub(crate) fn folded(text: &str) -> String {
+pub(crate) fn fold_value(text: &str) -> String {
     // One character that is looked at can become several, and several can become one; four times
     // as many as are kept are enough for every text people write.
     let text = text.trim_start();
@@ -408,12 +411,12 @@ mod tests {
     fn a_folded_text_is_bounded() {
         for text in ["x", "é", "\u{FDFA}", "x ", "\u{301}", "東"] {
             let text = text.repeat(100_000);
-            assert!(folded(&text).chars().count() <= MAX_VALUE_CHARS);
+            assert!(fold_value(&text).chars().count() <= MAX_VALUE_CHARS);
         }
         let long = "x".repeat(MAX_VALUE_CHARS);
-        assert_eq!(folded(&long), long);
-        assert_eq!(folded(&format!("{long}x")), long);
-        assert_eq!(folded(&format!("   {long}")), long);
+        assert_eq!(fold_value(&long), long);
+        assert_eq!(fold_value(&format!("{long}x")), long);
+        assert_eq!(fold_value(&format!("   {long}")), long);
     }
 
     mod properties {
@@ -522,8 +525,8 @@ mod tests {
 
             #[test]
             fn folding_twice_changes_nothing(text in any::<String>()) {
-                let once = folded(&text);
-                prop_assert_eq!(folded(&once), once);
+                let once = fold_value(&text);
+                prop_assert_eq!(fold_value(&once), once);
             }
         }
     }

@@ -27,17 +27,17 @@ pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, Error> {
 }
 
 /// The lock of an index, kept by whoever writes to it.
-pub(crate) const WRITER: &str = ".docent-writer.lock";
+pub(crate) const WRITER_LOCK_FILE: &str = ".docent-writer.lock";
 
 /// Whether some process writes to the index in a folder just now. Nothing is changed there.
 #[must_use]
-pub fn is_kept(dir: &Path) -> bool {
-    let file = File::options().write(true).open(dir.join(WRITER));
+pub fn is_index_locked(dir: &Path) -> bool {
+    let file = File::options().write(true).open(dir.join(WRITER_LOCK_FILE));
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Makes the names in a folder last.
-pub(crate) fn sync(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(dir: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened like a file, and its names last by themselves.
     if cfg!(unix) {
         File::open(dir)?.sync_all()
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn a_folder_is_kept_while_somebody_writes() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(!is_kept(dir.path()));
-        let kept = lock(dir.path(), WRITER).unwrap();
-        assert!(is_kept(dir.path()));
+        assert!(!is_index_locked(dir.path()));
+        let kept = lock(dir.path(), WRITER_LOCK_FILE).unwrap();
+        assert!(is_index_locked(dir.path()));
         drop(kept);
-        assert!(!is_kept(dir.path()));
+        assert!(!is_index_locked(dir.path()));
     }
 }

@@ -31,16 +31,16 @@ use crate::hit::Why;
 /// twice as much cost .007 or .008. Of the two the smaller was taken, so that no half alone is better
 /// anywhere: through the real server SciFact has .750 (words .703, meanings .716) and CoSQA .642
 /// (.392, .633).
-const POINT: f32 = 0.04;
+const BM25_WEIGHT: f32 = 0.04;
 
 /// How much more words count in a short question, which gives a model of meaning little to go on:
 /// 17 times for a single word such as an identifier, 3 times for two, as usual from six words on.
 /// Look-ups of identifiers: .681 without it, .932 with it (words alone: .928); questions of two
 /// words: .460 and .471; longer ones are as before. From 8 to 32 all is within .004.
-const SHORT: f32 = 16.0;
+const SHORT_QUERY_BOOST: f32 = 16.0;
 
 /// The odds of words alone, where there are no vectors: fitted to the same judgements.
-const ALONE: Scale = Scale {
+const LEXICAL_ONLY: Scale = Scale {
     slope: 0.07,
     offset: 2.4,
 };
@@ -49,19 +49,19 @@ const ALONE: Scale = Scale {
 /// While vectors are still being made this keeps new documents findable: with 10, 50 and 90 % of
 /// the vectors missing it gives .605, .544 and .506, the middle candidate .592, .485 and .430, and
 /// words alone .504.
-const ONE_IN: usize = 20;
+const IMPUTED_QUANTILE: usize = 20;
 
 /// What has none of the words and less of a chance than this is not shown. Of such candidates one
 /// in thirty was judged relevant, and the small corpus that has no better ones is better served by
 /// a short answer.
-const FLOOR: f32 = 0.05;
+const SCORE_FLOOR: f32 = 0.05;
 
 /// Of this many documents that have the words of a question best, four in five must be in languages that the model
 /// does not know before the question is taken to be in one.
-const TELLING_HITS: usize = 10;
+const LANGUAGE_VOTE_HITS: usize = 10;
 
 /// The most candidates that are looked at for variety.
-const MAX_VARIED: usize = 200;
+const MAX_MMR_CANDIDATES: usize = 200;
 
 /// What the cosines of one embedder are worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,12 +153,12 @@ impl<T> Candidate<T> {
     }
 
     /// Whether it is more than a stranger that happens to be the nearest there is.
-    pub(crate) fn is_worth_showing(&self) -> bool {
-        self.lexical.is_none_or(|raw| raw > 0.0) || self.parts.score >= FLOOR
+    pub(crate) fn passes_floor(&self) -> bool {
+        self.lexical.is_none_or(|raw| raw > 0.0) || self.parts.score >= SCORE_FLOOR
     }
 
     /// What its score is made of; `pairs` is what words side by side add to its words.
-    pub(crate) fn why(&self, pairs: f32) -> Why {
+    pub(crate) fn explanation(&self, pairs: f32) -> Why {
         Why {
             lexical: self.lexical.unwrap_or(0.0),
             pairs,
@@ -188,7 +188,7 @@ impl Parts {
 
 /// How many words a question has. What is not parted by spaces counts as one, since an identifier
 /// is one; two characters of a script without spaces count as one too.
-pub(crate) fn words(text: &str) -> usize {
+pub(crate) fn count_words(text: &str) -> usize {
     let count = |part: &str| {
         let unspaced = part
             .chars()
@@ -199,7 +199,7 @@ pub(crate) fn words(text: &str) -> usize {
 }
 
 /// Gives every candidate its parts.
-pub(crate) fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+pub(crate) fn fuse<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     match signals.weighing {
         Weighing::Adaptive => {
             if signals.language == LanguageId::Unclear && are_foreign(candidates) {
@@ -207,14 +207,14 @@ pub(crate) fn weigh<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
                     candidate.is_foreign = true;
                 }
             }
-            add_up(signals, candidates);
+            fuse_log_odds(signals, candidates);
         }
-        Weighing::Fixed(share) => stretch(share, candidates),
+        Weighing::Fixed(share) => fuse_min_max(share, candidates),
     }
 }
 
 /// Leaves the best `keep` candidates, the best first; `tie` says which of two equals that is.
-pub(crate) fn best<T>(
+pub(crate) fn keep_best<T>(
     candidates: &mut Vec<Candidate<T>>,
     keep: usize,
     tie: impl Fn(&T, &T) -> Ordering,
@@ -231,20 +231,20 @@ pub(crate) fn best<T>(
     candidates.sort_unstable_by(better);
 }
 
-fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+fn fuse_log_odds<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
     let words = signals.words.max(1) as f32;
-    let short = 1.0 + SHORT / (words * words * words);
-    let typical = typical(candidates);
+    let short = 1.0 + SHORT_QUERY_BOOST / (words * words * words);
+    let typical = imputed_cosine(candidates);
     for candidate in candidates {
         let raw = candidate.lexical.unwrap_or(0.0) * short;
         let (lexical, semantic) = match typical.filter(|_| !candidate.is_foreign) {
             // Nothing speaks for one that has neither a word nor a vector.
             None if candidate.is_foreign && raw <= 0.0 => (0.0, f32::MIN),
-            None => (raw * ALONE.slope, -ALONE.offset),
+            None => (raw * LEXICAL_ONLY.slope, -LEXICAL_ONLY.offset),
             Some(typical) => {
                 let cosine = candidate.semantic.unwrap_or(typical);
                 (
-                    raw * POINT,
+                    raw * BM25_WEIGHT,
                     signals.scale.slope * cosine - signals.scale.offset,
                 )
             }
@@ -252,7 +252,7 @@ fn add_up<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
         candidate.parts = Parts {
             lexical,
             semantic,
-            score: chance(lexical + semantic),
+            score: logistic(lexical + semantic),
         };
     }
 }
@@ -265,11 +265,11 @@ fn are_foreign<T>(candidates: &[Candidate<T>]) -> bool {
     }
     let words = |one: &&Candidate<T>| one.lexical.unwrap_or(0.0);
     let mut worded: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
-    if worded.len() > TELLING_HITS {
-        worded.select_nth_unstable_by(TELLING_HITS, |left, right| {
+    if worded.len() > LANGUAGE_VOTE_HITS {
+        worded.select_nth_unstable_by(LANGUAGE_VOTE_HITS, |left, right| {
             words(right).total_cmp(&words(left))
         });
-        worded.truncate(TELLING_HITS);
+        worded.truncate(LANGUAGE_VOTE_HITS);
     }
     let foreign = worded.iter().filter(|one| one.is_foreign).count();
     foreign * 5 >= worded.len() * 4 && foreign > 0
@@ -277,14 +277,14 @@ fn are_foreign<T>(candidates: &[Candidate<T>]) -> bool {
 
 /// The cosine that a candidate without a vector is taken to have while vectors are still made; nothing if no
 /// candidate has one.
-fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
+fn imputed_cosine<T>(candidates: &[Candidate<T>]) -> Option<f32> {
     let known = || candidates.iter().filter(|one| !one.is_foreign);
     if known().all(|c| c.semantic.is_some()) {
         // Nobody asks for it then, and any will do.
         return known().next()?.semantic;
     }
     let mut known: Vec<f32> = known().filter_map(|c| c.semantic).collect();
-    let at = known.len() / ONE_IN;
+    let at = known.len() / IMPUTED_QUANTILE;
     if known.is_empty() {
         return None;
     }
@@ -293,11 +293,11 @@ fn typical<T>(candidates: &[Candidate<T>]) -> Option<f32> {
 }
 
 /// Odds into a chance. Never 0, because that would say that it was not found at all.
-fn chance(odds: f32) -> f32 {
+fn logistic(odds: f32) -> f32 {
     (1.0 / (1.0 + (-odds).exp())).max(f32::MIN_POSITIVE)
 }
 
-fn stretch<T>(share: f32, candidates: &mut [Candidate<T>]) {
+fn fuse_min_max<T>(share: f32, candidates: &mut [Candidate<T>]) {
     let share = if share.is_finite() {
         share.clamp(0.0, 1.0)
     } else {
@@ -306,8 +306,8 @@ fn stretch<T>(share: f32, candidates: &mut [Candidate<T>]) {
     let lexical = Span::of(candidates.iter().map(|c| c.lexical.unwrap_or(0.0)));
     let semantic = Span::of(candidates.iter().filter_map(|c| c.semantic));
     for candidate in candidates {
-        let lexical = (1.0 - share) * lexical.place(candidate.lexical.unwrap_or(0.0));
-        let semantic = share * candidate.semantic.map_or(0.0, |s| semantic.place(s));
+        let lexical = (1.0 - share) * lexical.normalize(candidate.lexical.unwrap_or(0.0));
+        let semantic = share * candidate.semantic.map_or(0.0, |s| semantic.normalize(s));
         candidate.parts = Parts {
             lexical,
             semantic,
@@ -327,7 +327,7 @@ impl Span {
     }
 
     /// Where a value stands between the two; at the end if they are the same.
-    fn place(&self, value: f32) -> f32 {
+    fn normalize(&self, value: f32) -> f32 {
         let width = self.1 - self.0;
         if width > f32::EPSILON {
             (value - self.0) / width
@@ -342,7 +342,7 @@ impl Span {
 ///
 /// Off by default, since it costs: an amount of .1 costs .003 of nDCG@10, .3 costs .016 and .5
 /// costs .048.
-pub(crate) fn vary<T>(
+pub(crate) fn maximal_marginal_relevance<T>(
     candidates: &mut [Candidate<T>],
     amount: f32,
     keep: usize,
@@ -353,7 +353,7 @@ pub(crate) fn vary<T>(
     } else {
         0.0
     };
-    let end = candidates.len().min(MAX_VARIED);
+    let end = candidates.len().min(MAX_MMR_CANDIDATES);
     let Some(pool) = candidates.get_mut(..end) else {
         return;
     };
@@ -402,8 +402,8 @@ mod tests {
             .iter()
             .map(|(item, lexical, semantic)| Candidate::new(*item, *lexical, *semantic))
             .collect();
-        weigh(signals, &mut candidates);
-        best(&mut candidates, usize::MAX, Ord::cmp);
+        fuse(signals, &mut candidates);
+        keep_best(&mut candidates, usize::MAX, Ord::cmp);
         for candidate in &candidates {
             let score = candidate.parts.score;
             assert!(score > 0.0 && score <= 1.0, "{candidate:?}");
@@ -430,7 +430,9 @@ mod tests {
             &["both", "meaning", "words", "neither"],
         );
         let best = fused(&signals(9), &given).remove(0).parts;
-        assert!((best.lexical - POINT * 18.0 * (1.0 + SHORT / 729.0)).abs() < 1e-5);
+        assert!(
+            (best.lexical - BM25_WEIGHT * 18.0 * (1.0 + SHORT_QUERY_BOOST / 729.0)).abs() < 1e-5
+        );
         assert!((best.semantic - (7.9 - 9.3)).abs() < 1e-5);
         assert!((best.score - 0.34).abs() < 0.02, "{best:?}");
     }
@@ -491,8 +493,8 @@ mod tests {
             .map(|n| Candidate::new(n, Some(5.0), Some(f32::from(n) / 100.0)))
             .collect();
         candidates.push(Candidate::new(200, Some(5.0), None));
-        weigh(&signals(9), &mut candidates);
-        best(&mut candidates, usize::MAX, Ord::cmp);
+        fuse(&signals(9), &mut candidates);
+        keep_best(&mut candidates, usize::MAX, Ord::cmp);
         let place = candidates.iter().position(|c| c.item == 200);
         // The cosines fall from .99, so the sixth of them is .94, and equals keep their order.
         assert_eq!(place, Some(6));
@@ -573,12 +575,12 @@ mod tests {
                 Candidate::new(n, Some(f32::from(n % 5)), Some(0.7))
             });
             let mut candidates: Vec<_> = numbers.collect();
-            weigh(&signals(9), &mut candidates);
+            fuse(&signals(9), &mut candidates);
             candidates
         };
         let items = |keep| {
             let mut candidates = make();
-            best(&mut candidates, keep, Ord::cmp);
+            keep_best(&mut candidates, keep, Ord::cmp);
             candidates.iter().map(|c| c.item).collect::<Vec<_>>()
         };
         let all = items(usize::MAX);
@@ -596,7 +598,7 @@ mod tests {
             ("words not known", None, Some(0.60)),
         ];
         let found = fused(&signals(9), &given);
-        let shown = found.iter().filter(|one| one.is_worth_showing());
+        let shown = found.iter().filter(|one| one.passes_floor());
         let shown: Vec<_> = shown.map(|one| one.item).collect();
         assert_eq!(shown, ["near", "words not known", "far, with a word"]);
     }
@@ -612,7 +614,7 @@ mod tests {
             ("東京都の予算", 3),
             ("2024年 budget", 2),
         ] {
-            assert_eq!(words(text), count, "{text}");
+            assert_eq!(count_words(text), count, "{text}");
         }
     }
 
@@ -631,11 +633,11 @@ mod tests {
             (f32::NAN, ["a1", "a2", "b1", "b2"]),
         ] {
             let mut candidates = fused(&signals(9), &given);
-            vary(&mut candidates, amount, 10, likeness);
+            maximal_marginal_relevance(&mut candidates, amount, 10, likeness);
             let order: Vec<_> = candidates.iter().map(|c| c.item).collect();
             assert_eq!(order, expected, "{amount}");
         }
-        vary(&mut [] as &mut [Candidate<&str>], 0.5, 10, likeness);
+        maximal_marginal_relevance(&mut [] as &mut [Candidate<&str>], 0.5, 10, likeness);
     }
 
     #[test]
@@ -644,16 +646,16 @@ mod tests {
             let mut candidates: Vec<_> = (0..count)
                 .map(|n| Candidate::new(n, Some(1.0), Some(0.5)))
                 .collect();
-            weigh(&signals(9), &mut candidates);
-            best(&mut candidates, usize::MAX, Ord::cmp);
+            fuse(&signals(9), &mut candidates);
+            keep_best(&mut candidates, usize::MAX, Ord::cmp);
             // The last one alone is unlike the first.
             let likeness = |left: &usize, right: &usize| {
                 f32::from(u8::from((*left == count - 1) == (*right == count - 1)))
             };
-            vary(&mut candidates, 0.5, 2, likeness);
+            maximal_marginal_relevance(&mut candidates, 0.5, 2, likeness);
             candidates.get(1).map(|c| c.item)
         };
-        assert_eq!(make(MAX_VARIED), Some(MAX_VARIED - 1));
-        assert_eq!(make(MAX_VARIED + 1), Some(1));
+        assert_eq!(make(MAX_MMR_CANDIDATES), Some(MAX_MMR_CANDIDATES - 1));
+        assert_eq!(make(MAX_MMR_CANDIDATES + 1), Some(1));
     }
 }

@@ -61,19 +61,19 @@ pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
 pub use embedded::Embedded;
 pub use embedder::{Embedder, ModelLanguages};
 pub use engine::{
-    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_STRETCHES, PartState, SPANS,
-    Settled, Status, Vectored,
+    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_DATE_RANGES, PartState,
+    SPAN_TARGET, Settled, Status, Vectored,
 };
 pub use error::Error;
 pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
-pub use folder::is_kept;
+pub use folder::is_index_locked;
 pub use fuse::Scale;
 pub use grammar::{Applied, Ignored, MAX_IGNORED, MAX_QUERY_DEPTH, Parsed};
 pub use hit::{
     Excerpt, Facet, Found, Hit, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES,
     MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why,
 };
-pub use marks::{MAX_MARKS, Marker};
+pub use marks::{MAX_HIGHLIGHTS, Marker};
 pub use memory::Memory;
 pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, heading, is_fence, passages};
 pub use query::{

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
 /// The most stretches that are told of one text.
-pub const MAX_MARKS: usize = 400;
+pub const MAX_HIGHLIGHTS: usize = 400;
 
 /// The words of a question, as they stand in one document.
 #[derive(Clone, Debug)]
@@ -25,10 +25,10 @@ impl Marker {
         let words: String = words.chars().take(MAX_QUERY_CHARS).collect();
         let terms = query_terms(&words, MAX_QUERY_TERMS, &[language]);
         // Single characters of unspaced script would mark half of a page, so they count alone.
-        let has_words = terms.iter().any(|term| term.kind != Kind::Net);
+        let has_words = terms.iter().any(|term| term.kind != Kind::NGram);
         let telling = terms
             .into_iter()
-            .filter(|term| !has_words || term.kind != Kind::Net);
+            .filter(|term| !has_words || term.kind != Kind::NGram);
         Self {
             language,
             forms: telling.flat_map(|term| term.forms).collect(),
@@ -38,7 +38,7 @@ impl Marker {
     /// The bytes of a text that answer to the words, in their order and apart from each other, at most
     /// [`MAX_MARKS`] of them.
     #[must_use]
-    pub fn marks(&self, text: &str) -> Vec<Range<usize>> {
+    pub fn highlights(&self, text: &str) -> Vec<Range<usize>> {
         let mut marks: Vec<Range<usize>> = Vec::new();
         self.each(text, |span, _| match marks.last_mut() {
             Some(last) if span.start < last.end => last.end = last.end.max(span.end),
@@ -49,7 +49,7 @@ impl Marker {
 
     /// How many different words of the question a text holds, and how often it holds one.
     #[must_use]
-    pub fn worth(&self, text: &str) -> (usize, usize) {
+    pub fn match_counts(&self, text: &str) -> (usize, usize) {
         let mut different = BTreeSet::new();
         let mut all = 0;
         self.each(text, |_, term| {
@@ -66,7 +66,7 @@ impl Marker {
             return;
         }
         let mut terms = Terms::new(text, Purpose::Index, self.language);
-        let mut left = MAX_MARKS;
+        let mut left = MAX_HIGHLIGHTS;
         while let Some(term) = terms.advance() {
             if left == 0 {
                 return;
@@ -85,7 +85,7 @@ mod tests {
     use crate::document::tests::plain;
 
     fn marked(text: &str, words: &str) -> Vec<String> {
-        let marks = Marker::new(&plain(text), words).marks(text);
+        let marks = Marker::new(&plain(text), words).highlights(text);
         let mut at = 0;
         for mark in &marks {
             assert!(mark.start >= at && mark.end > mark.start);
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(marked(text, ""), [""; 0]);
         assert_eq!(marked(text, "submarine"), [""; 0]);
         let marker = Marker::new(&plain(text), "winter ferry");
-        assert_eq!(marker.worth(text), (2, 3));
+        assert_eq!(marker.match_counts(text), (2, 3));
     }
 
     #[test]
@@ -125,8 +125,8 @@ mod tests {
     fn there_is_a_last_mark() {
         let many = |count: usize| marked(&"ferry ".repeat(count), "ferry").len();
         assert_eq!(
-            (many(MAX_MARKS), many(MAX_MARKS + 1)),
-            (MAX_MARKS, MAX_MARKS)
+            (many(MAX_HIGHLIGHTS), many(MAX_HIGHLIGHTS + 1)),
+            (MAX_HIGHLIGHTS, MAX_HIGHLIGHTS)
         );
     }
 }

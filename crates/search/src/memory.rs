@@ -21,16 +21,16 @@ use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, 
 use crate::error::Error;
 use crate::fuse::Scale;
 use crate::hit::Found;
-use crate::passage::embeddable;
+use crate::passage::embeddable_passages;
 use crate::postings::{self, Postings};
-use crate::query::{Method, Query, language_for};
+use crate::query::{Method, Query, query_language};
 use crate::reader::Reader;
 use crate::snippet::Mapped;
 
 /// An engine that holds everything in memory and forgets it when dropped.
 #[derive(Default)]
 pub struct Memory {
-    shelf: RwLock<Shelf>,
+    state: RwLock<Shelf>,
     embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -47,13 +47,13 @@ impl Memory {
             ..Shelf::default()
         };
         Self {
-            shelf: RwLock::new(shelf),
+            state: RwLock::new(shelf),
             embedder: Some(embedder),
         }
     }
 
     fn read<T>(&self, work: impl FnOnce(&Shelf) -> T) -> T {
-        work(&self.shelf.read().unwrap_or_else(PoisonError::into_inner))
+        work(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -64,7 +64,7 @@ impl Engine for Memory {
                 .embedder
                 .as_ref()
                 .filter(|_| query.method != Method::Lexical);
-            let language = |model: &Arc<dyn Embedder>| language_for(&query, model.languages());
+            let language = |model: &Arc<dyn Embedder>| query_language(&query, model.languages());
             let known = embedder.filter(|model| language(model) != LanguageId::Foreign);
             let vector =
                 known.and_then(|model| Some((model.query(&query.text).ok()?, language(model))));
@@ -83,13 +83,13 @@ impl Engine for Memory {
         async move { Ok(Arc::new(self.read(catalog))) }.boxed()
     }
 
-    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
         async move {
-            let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+            let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(model) = &self.embedder {
-                shelf.settle(model.as_ref(), most)?;
+                shelf.embed_pending(model.as_ref(), most)?;
             }
-            Ok(shelf.settled(self.embedder.is_some()))
+            Ok(shelf.embedding_progress(self.embedder.is_some()))
         }
         .boxed()
     }
@@ -104,8 +104,8 @@ impl Engine for Memory {
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
         async move {
-            engine::check(&changes)?;
-            let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+            engine::check_batch(&changes)?;
+            let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
             Ok(shelf.apply(changes))
         }
         .boxed()
@@ -156,12 +156,12 @@ struct Statistics {
 }
 
 impl Statistics {
-    fn rarity(&self, documents_with: usize) -> f32 {
-        postings::rarity(self.documents, documents_with as u64)
+    fn idf(&self, documents_with: usize) -> f32 {
+        postings::idf(self.documents, documents_with as u64)
     }
 
-    fn weigh(&self, rarity: f32, occurrences: usize, length: usize) -> f32 {
-        rarity * postings::share(occurrences, length, self.mean_length)
+    fn bm25(&self, rarity: f32, occurrences: usize, length: usize) -> f32 {
+        rarity * postings::term_frequency_weight(occurrences, length, self.mean_length)
     }
 }
 
@@ -187,11 +187,13 @@ impl Shelf {
 
     fn fetch(&self, id: &DocId, reader: &Reader) -> Option<Arc<Document>> {
         let document = self.entries.get(id).map(|entry| &entry.mapped.document);
-        document.filter(|document| reader.sees(document)).cloned()
+        document
+            .filter(|document| reader.can_see(document))
+            .cloned()
     }
 
     fn status(&self, has_model: bool) -> Status {
-        let settled = self.settled(has_model);
+        let settled = self.embedding_progress(has_model);
         Status {
             documents: self.entries.len() as u64,
             generation: self.generation,
@@ -215,7 +217,7 @@ impl Shelf {
             .collect()
     }
 
-    fn settled(&self, has_model: bool) -> Settled {
+    fn embedding_progress(&self, has_model: bool) -> Settled {
         let left = self
             .entries
             .values()
@@ -227,14 +229,14 @@ impl Shelf {
         }
     }
 
-    fn settle(&mut self, model: &dyn Embedder, most: usize) -> Result<(), Error> {
+    fn embed_pending(&mut self, model: &dyn Embedder, most: usize) -> Result<(), Error> {
         let open = self
             .entries
             .values_mut()
             .filter(|entry| entry.vectors.is_none());
         for entry in open.take(most.max(1)) {
             let document = &entry.mapped.document;
-            let cut = embeddable(document, model.languages());
+            let cut = embeddable_passages(document, model.languages());
             let texts: Vec<_> = cut.iter().map(|(_, text)| text.as_str()).collect();
             let ranges = cut.iter().map(|(passage, _)| passage.range.clone());
             entry.vectors = Some(ranges.zip(model.passages(&texts)?).collect());

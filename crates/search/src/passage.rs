@@ -59,7 +59,10 @@ pub fn passages(document: &Document) -> Vec<Passage> {
 
 /// The passages that a model of these languages makes vectors of, each with the text that is embedded. They are
 /// numbered among themselves.
-pub(crate) fn embeddable(document: &Document, languages: ModelLanguages) -> Vec<(Passage, String)> {
+pub(crate) fn embeddable_passages(
+    document: &Document,
+    languages: ModelLanguages,
+) -> Vec<(Passage, String)> {
     let mut known = passages(document);
     if languages == ModelLanguages::English {
         // A short passage, or one that is no prose, is in the language of its document.

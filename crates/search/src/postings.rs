@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::{Language, Memo, Purpose, QueryTerm, Terms, readings};
+use crate::analysis::{Language, Memo, Purpose, QueryTerm, Terms, language_variants};
 use crate::document::Document;
 use crate::ranking::Pair;
 
@@ -11,13 +11,13 @@ pub(crate) const K1: f32 = 1.2;
 pub(crate) const B: f32 = 0.75;
 
 /// What a term is worth that so many of all documents have.
-pub(crate) fn rarity(documents: u64, with: u64) -> f32 {
+pub(crate) fn idf(documents: u64, with: u64) -> f32 {
     let (documents, with) = (documents as f32, with.min(documents) as f32);
     (1.0 + (documents - with + 0.5) / (with + 0.5)).ln()
 }
 
 /// How much of that so many occurrences in a text of this length bring.
-pub(crate) fn share(occurrences: usize, length: usize, mean_length: f32) -> f32 {
+pub(crate) fn term_frequency_weight(occurrences: usize, length: usize, mean_length: f32) -> f32 {
     let often = occurrences as f32;
     let norm = K1 * (1.0 - B + B * length as f32 / mean_length);
     if occurrences == 0 {
@@ -41,12 +41,12 @@ impl Postings {
         let mut memo = Memo::for_a_text();
         let (mut title, mut body) = (Self::default(), Self::default());
         title.add(&document.title, language, &mut memo);
-        document.searchable(|text| body.add(text, language, &mut memo));
+        document.for_each_searchable(|text| body.add(text, language, &mut memo));
         (title, body)
     }
 
     fn add(&mut self, text: &str, language: Language, memo: &mut Memo) {
-        let mut terms = Terms::new(text, Purpose::Index, language).remembering(memo);
+        let mut terms = Terms::new(text, Purpose::Index, language).with_stem_cache(memo);
         let mut last = self.next;
         while let Some(term) = terms.advance() {
             last = self.next + term.position;
@@ -67,37 +67,42 @@ impl Postings {
     }
 
     /// Where a term stands.
-    pub(crate) fn places(&self, term: &str) -> &[usize] {
+    pub(crate) fn positions_of(&self, term: &str) -> &[usize] {
         self.positions.get(term).map_or(&[], Vec::as_slice)
     }
 
     /// How often a term occurs in any of its forms.
     pub(crate) fn count(&self, term: &QueryTerm) -> usize {
-        term.forms.iter().map(|form| self.places(form).len()).sum()
+        term.forms
+            .iter()
+            .map(|form| self.positions_of(form).len())
+            .sum()
     }
 
     /// How often a pair occurs.
-    pub(crate) fn pairs(&self, pair: &Pair<'_>) -> usize {
-        let seconds = self.places(pair.second);
-        let firsts = self.places(pair.first).iter();
+    pub(crate) fn count_pair(&self, pair: &Pair<'_>) -> usize {
+        let seconds = self.positions_of(pair.second);
+        let firsts = self.positions_of(pair.first).iter();
         firsts
             .filter(|at| seconds.binary_search(&(*at + pair.gap)).is_ok())
             .count()
     }
 
     /// Whether these terms stand side by side somewhere, as one of the languages has them.
-    pub(crate) fn holds(&self, phrase: &[QueryTerm]) -> bool {
+    pub(crate) fn contains_phrase(&self, phrase: &[QueryTerm]) -> bool {
         let Some(first) = phrase.first() else {
             return false;
         };
         let terms: Vec<&QueryTerm> = phrase.iter().collect();
-        readings(&terms).iter().any(|reading| {
+        language_variants(&terms).iter().any(|reading| {
             let gaps = phrase.iter().map(|term| term.position - first.position);
             let places: Vec<_> = reading.iter().zip(gaps).collect();
-            let starts = reading.first().map_or(&[][..], |form| self.places(form));
+            let starts = reading
+                .first()
+                .map_or(&[][..], |form| self.positions_of(form));
             starts.iter().any(|start| {
                 let mut all = places.iter();
-                all.all(|(form, gap)| self.places(form).contains(&(start + gap)))
+                all.all(|(form, gap)| self.positions_of(form).contains(&(start + gap)))
             })
         })
     }

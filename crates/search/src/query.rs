@@ -50,7 +50,7 @@ pub enum Method {
 
 impl Method {
     /// How the two kinds of evidence are weighed.
-    pub(crate) fn weighing(self) -> Weighing {
+    pub(crate) fn fusion_method(self) -> Weighing {
         match self {
             Self::Hybrid | Self::Lexical => Weighing::Adaptive,
             Self::Semantic => Weighing::Fixed(1.0),
@@ -62,7 +62,7 @@ impl Method {
 /// What is known of the language of a question to a model of these languages.
 ///
 /// Who asks for meanings alone, or for a fixed share of them, gets them in any language.
-pub(crate) fn language_for(query: &Query, languages: ModelLanguages) -> LanguageId {
+pub(crate) fn query_language(query: &Query, languages: ModelLanguages) -> LanguageId {
     if languages == ModelLanguages::Any || query.method != Method::Hybrid {
         return LanguageId::English;
     }
@@ -87,7 +87,7 @@ pub struct Query {
     pub(crate) method: Method,
     pub(crate) diversity: f32,
     pub(crate) facets: Vec<String>,
-    pub(crate) counted: bool,
+    pub(crate) counts_total: bool,
     pub(crate) excerpts: bool,
     reader: Reader,
 }
@@ -108,7 +108,7 @@ impl Query {
             method: Method::default(),
             diversity: 0.0,
             facets: Vec::new(),
-            counted: false,
+            counts_total: false,
             excerpts: false,
             reader,
         }
@@ -180,8 +180,8 @@ impl Query {
 
     /// Has all documents counted that hold a word of the query.
     #[must_use]
-    pub fn counted(mut self) -> Self {
-        self.counted = true;
+    pub fn count_total(mut self) -> Self {
+        self.counts_total = true;
         self
     }
 
@@ -203,7 +203,7 @@ impl Query {
     }
 
     /// The terms to look for in documents of these languages, those of most documents first.
-    pub(crate) fn asked(&self, languages: &[Language]) -> Asked {
+    pub(crate) fn analyze(&self, languages: &[Language]) -> Asked {
         let side_by_side = |texts: &[String]| -> Vec<_> {
             let terms = texts
                 .iter()
@@ -223,7 +223,7 @@ impl Query {
     }
 
     /// Whether anything narrows what may be found.
-    pub(crate) fn is_narrowed(&self) -> bool {
+    pub(crate) fn is_filtered(&self) -> bool {
         self.filter.is_some() || !self.phrases.is_empty() || !self.excluded.is_empty()
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<String> {
-        let asked = Query::new(text, 10, Reader::everyone()).asked(&[]);
+        let asked = Query::new(text, 10, Reader::everyone()).analyze(&[]);
         let texts = asked.terms.iter().map(|term| term.text().to_owned());
         texts.collect()
     }

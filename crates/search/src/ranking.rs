@@ -4,7 +4,7 @@
 //! [`TITLE_WEIGHT`] times BM25 over its title alone, plus [`PHRASE_WEIGHT`] times BM25 over every
 //! pair of neighbouring query words that it says side by side.
 
-use crate::analysis::{QueryTerm, readings};
+use crate::analysis::{QueryTerm, language_variants};
 
 /// What a match in the title adds to the match that the same word is in the whole document: about
 /// half as much again, and more for a word that few titles have. Measured on the SciFact
@@ -30,7 +30,7 @@ const MIN_CANDIDATES: usize = 50;
 const CANDIDATES_PER_HIT: usize = 2;
 
 /// How many documents each half brings for this many hits.
-pub(crate) fn candidates(hits: usize) -> usize {
+pub(crate) fn candidate_count(hits: usize) -> usize {
     MIN_CANDIDATES.max(hits * CANDIDATES_PER_HIT)
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Pair<'q> {
 
 /// The different pairs of neighbouring words of a query, each as the languages of the corpus have
 /// it.
-pub(crate) fn pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
+pub(crate) fn adjacent_pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
     let words: Vec<&QueryTerm> = terms.iter().filter(|term| term.is_word()).collect();
     let mut pairs = Vec::new();
     for neighbours in words.windows(2) {
@@ -73,7 +73,7 @@ pub(crate) fn pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
         if !(1..=MAX_GAP).contains(&gap) {
             continue;
         }
-        for reading in readings(neighbours) {
+        for reading in language_variants(neighbours) {
             let [first, second] = reading.as_slice() else {
                 continue;
             };
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn neighbours_are_pairs_across_words_that_say_nothing() {
         let terms = english("freedom of the press, and the court that sat over it");
-        let found: Vec<_> = pairs(&terms)
+        let found: Vec<_> = adjacent_pairs(&terms)
             .iter()
             .map(|p| (p.first, p.second, p.gap))
             .collect();
@@ -117,17 +117,20 @@ mod tests {
         let terms = english("tax tax tax");
         assert_eq!(forms(&distinct(&terms)), ["tax"]);
         let words: String = (0..64).map(|n| format!("w{n} ")).collect();
-        assert_eq!(pairs(&english(&words)).len(), MAX_PAIRS);
+        assert_eq!(adjacent_pairs(&english(&words)).len(), MAX_PAIRS);
     }
 
     #[test]
     fn a_pair_is_looked_for_as_each_language_has_it() {
         let languages = [Language::English, Language::German];
         let terms = query_terms("public organisation", 64, &languages);
-        let found: Vec<_> = pairs(&terms).iter().map(|p| (p.first, p.second)).collect();
+        let found: Vec<_> = adjacent_pairs(&terms)
+            .iter()
+            .map(|p| (p.first, p.second))
+            .collect();
         assert_eq!(found, [("public", "organis"), ("public", "organisation")]);
         let compound = english("open read_file");
-        let found: Vec<_> = pairs(&compound)
+        let found: Vec<_> = adjacent_pairs(&compound)
             .iter()
             .map(|p| (p.first, p.second))
             .collect();

@@ -111,7 +111,7 @@ impl Reader {
     }
 
     /// Whether this reader may know of a document.
-    pub fn sees(&self, document: &Document) -> bool {
+    pub fn can_see(&self, document: &Document) -> bool {
         match (&self.0, &document.readers) {
             (Who::Owner, _) | (Who::Holder(_), Readers::Everyone) => true,
             (Who::Holder(held), Readers::Only(readers)) => !held.is_disjoint(readers),
@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// What the reader holds; nothing for the owner, who needs nothing.
-    pub(crate) fn held(&self) -> Option<&BTreeSet<Principal>> {
+    pub(crate) fn principals(&self) -> Option<&BTreeSet<Principal>> {
         match &self.0 {
             Who::Owner => None,
             Who::Holder(held) => Some(held),
@@ -164,7 +164,9 @@ mod tests {
             only(&[]),
         ];
         for (reader, expected) in cases {
-            let seen = documents.each_ref().map(|document| reader.sees(document));
+            let seen = documents
+                .each_ref()
+                .map(|document| reader.can_see(document));
             assert_eq!(seen, expected, "{reader:?}");
         }
         assert_eq!(holder(&[]), Reader::everyone());
@@ -191,8 +193,8 @@ mod tests {
         let of = |count: usize| Reader::holder((0..count).map(|n| principal(&name(n))));
         let last = only(&[&name(MAX_PRINCIPALS - 1)]);
         let beyond = only(&[&name(MAX_PRINCIPALS)]);
-        assert!(of(MAX_PRINCIPALS).sees(&last));
-        assert!(of(MAX_PRINCIPALS + 1).sees(&last));
-        assert!(!of(MAX_PRINCIPALS + 1).sees(&beyond));
+        assert!(of(MAX_PRINCIPALS).can_see(&last));
+        assert!(of(MAX_PRINCIPALS + 1).can_see(&last));
+        assert!(!of(MAX_PRINCIPALS + 1).can_see(&beyond));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::analysis::{
-    Language, Memo, Purpose, QueryTerm, Script, Terms, detect, joins_the_previous, script,
+    Language, Memo, Purpose, QueryTerm, Script, Terms, detect, extends_previous, script,
 };
 use crate::document::Document;
 use crate::excerpt;
@@ -55,7 +55,7 @@ impl Mapped {
             score: shown.score,
             document: self.document.clone(),
             excerpts: if shown.excerpts {
-                excerpt::best(&self.document, self.language, shown)
+                excerpt::best_excerpts(&self.document, self.language, shown)
             } else {
                 Vec::new()
             },
@@ -84,7 +84,7 @@ impl Mapped {
     }
 
     /// How much of their words two documents share, from 0 to 1.
-    pub(crate) fn likeness(&self, other: &Self) -> f32 {
+    pub(crate) fn jaccard_similarity(&self, other: &Self) -> f32 {
         let (mut left, mut right) = (self.map.terms().peekable(), other.map.terms().peekable());
         let (mut shared, mut all) = (0_u32, 0_u32);
         while let Some(next) = left.peek().into_iter().chain(right.peek()).min().copied() {
@@ -155,7 +155,7 @@ struct Place {
 impl TermMap {
     fn of(text: &str, language: Language) -> Self {
         let mut memo = Memo::for_a_text();
-        let mut terms = Terms::new(text, Purpose::Index, language).remembering(&mut memo);
+        let mut terms = Terms::new(text, Purpose::Index, language).with_stem_cache(&mut memo);
         // English has a term about every six bytes.
         let mut places = Vec::with_capacity(text.len() / 6);
         while let Some(term) = terms.advance() {
@@ -225,7 +225,7 @@ fn fingerprint(term: &str) -> u32 {
 
 /// At most `most` characters of a text around the window that shows most of what was wanted, with
 /// how many different terms of it the text has, and how many matches.
-pub(crate) fn around(
+pub(crate) fn snippet_around(
     text: &str,
     language: Language,
     wanted: &Wanted,
@@ -295,7 +295,7 @@ fn begin_anywhere(before: &str, after: &str, left_over: usize) -> usize {
         if steps > reach {
             return start;
         }
-        if may_part(c, next) {
+        if is_break(c, next) {
             start = offset + c.len_utf8();
         }
         if steps >= left_over && ends_sentence(c, next) {
@@ -348,7 +348,7 @@ fn ends_sentence(c: char, next: char) -> bool {
 
 /// Whether a line may be cut between two characters without cutting a word.
 #[inline]
-fn may_part(left: char, right: char) -> bool {
+fn is_break(left: char, right: char) -> bool {
     if left.is_ascii() && right.is_ascii() {
         return left.is_ascii_whitespace() || right.is_ascii_whitespace();
     }
@@ -356,7 +356,7 @@ fn may_part(left: char, right: char) -> bool {
         return true;
     }
     let unspaced = |c| script(c) == Some(Script::Unspaced);
-    (unspaced(left) || unspaced(right)) && !joins_the_previous(right)
+    (unspaced(left) || unspaced(right)) && !extends_previous(right)
 }
 
 /// At most `most` characters of a flat text from the byte `start` on, as one line.
@@ -403,7 +403,7 @@ fn after_chars(text: &str, count: usize) -> Option<(&str, char)> {
 fn last_part(line: &str, mut next: char) -> usize {
     for (at, c) in line.char_indices().rev() {
         let end = at + c.len_utf8();
-        if may_part(c, next) {
+        if is_break(c, next) {
             return line.get(..end).unwrap_or_default().trim_end().len();
         }
         next = c;
@@ -420,7 +420,7 @@ mod tests {
     const MOST: usize = 80;
 
     fn shown(text: &str, wanted: &[&str]) -> String {
-        around(text, Language::English, &Wanted::of(wanted), MOST).0
+        snippet_around(text, Language::English, &Wanted::of(wanted), MOST).0
     }
 
     fn check(text: &str, wanted: &[&str], expected: &str) {

@@ -30,16 +30,16 @@ pub(crate) trait Dictionary {
     type Error;
 
     /// Whether a document has this one.
-    fn knows(&self, term: &str) -> Result<bool, Self::Error>;
+    fn contains_term(&self, term: &str) -> Result<bool, Self::Error>;
 
     /// The terms that begin with this character, at most [`MAX_COMPARED`], each with the number of
     /// documents that have it.
-    fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
+    fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Self::Error>;
 
     /// The same, without terms that cannot have been meant by `word`, where leaving them out is cheaper.
-    fn like(&self, word: &str) -> Result<BTreeMap<String, u64>, Self::Error> {
+    fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, Self::Error> {
         match word.chars().next() {
-            Some(first) => self.beginning_with(first),
+            Some(first) => self.terms_starting_with(first),
             None => Ok(BTreeMap::new()),
         }
     }
@@ -56,13 +56,17 @@ pub(crate) fn correct<D: Dictionary>(
     let mut left = MAX_CORRECTED;
     for (at, term) in terms.drain(..).enumerate() {
         // What is no word of its own has words or a net beside it.
-        let may_be_wrong = left > 0 && term.is_word() && may_be_meant(term.text(), at == last);
-        let is_known = !may_be_wrong || knows_one(dictionary, &term.forms)?;
+        let may_be_wrong = left > 0 && term.is_word() && may_be_misspelled(term.text(), at == last);
+        let is_known = !may_be_wrong || contains_any(dictionary, &term.forms)?;
         let meant = if is_known {
             Vec::new()
         } else {
             left -= 1;
-            meant(term.text(), at == last, &dictionary.like(term.text())?)
+            suggestions(
+                term.text(),
+                at == last,
+                &dictionary.similar_terms(term.text())?,
+            )
         };
         if meant.is_empty() {
             corrected.push(term);
@@ -74,9 +78,9 @@ pub(crate) fn correct<D: Dictionary>(
     Ok(())
 }
 
-fn knows_one<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D::Error> {
+fn contains_any<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D::Error> {
     for form in forms {
-        if dictionary.knows(form)? {
+        if dictionary.contains_term(form)? {
             return Ok(true);
         }
     }
@@ -84,16 +88,16 @@ fn knows_one<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D:
 }
 
 /// How many slips a word may have. One digit off is another number.
-fn slips(word: &str) -> usize {
+fn max_edits(word: &str) -> usize {
     if word.contains(|c: char| c.is_numeric()) {
         0
     } else {
-        slips_of(word.chars().count())
+        max_edits_for(word.chars().count())
     }
 }
 
 /// How many slips a word of so many characters may have.
-pub(crate) fn slips_of(chars: usize) -> usize {
+pub(crate) fn max_edits_for(chars: usize) -> usize {
     match chars {
         ..ONE_SLIP_CHARS => 0,
         ONE_SLIP_CHARS..TWO_SLIPS_CHARS => 1,
@@ -102,9 +106,9 @@ pub(crate) fn slips_of(chars: usize) -> usize {
 }
 
 /// Whether a slip or two may have made `word` of `term`.
-pub(crate) fn is_near(word: &str, term: &str) -> bool {
+pub(crate) fn is_within_edits(word: &str, term: &str) -> bool {
     let letters = |text: &str| text.chars().collect::<Vec<_>>();
-    distance(&letters(word), &letters(term), slips(word)).is_some()
+    edit_distance(&letters(word), &letters(term), max_edits(word)).is_some()
 }
 
 fn is_beginning(word: &str, is_last: bool) -> bool {
@@ -112,11 +116,11 @@ fn is_beginning(word: &str, is_last: bool) -> bool {
 }
 
 /// Whether another word can have been meant at all.
-fn may_be_meant(word: &str, is_last: bool) -> bool {
-    is_beginning(word, is_last) || slips(word) > 0
+fn may_be_misspelled(word: &str, is_last: bool) -> bool {
+    is_beginning(word, is_last) || max_edits(word) > 0
 }
 
-fn meant(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String> {
+fn suggestions(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String> {
     if is_beginning(word, is_last) {
         let endings = known.iter().filter(|(term, _)| term.starts_with(word));
         let endings = most_frequent(endings.map(|(term, count)| (0, term, *count)), MAX_ENDINGS);
@@ -124,14 +128,14 @@ fn meant(word: &str, is_last: bool, known: &BTreeMap<String, u64>) -> Vec<String
             return endings;
         }
     }
-    let slips = slips(word);
+    let slips = max_edits(word);
     if slips == 0 {
         return Vec::new();
     }
     let word: Vec<char> = word.chars().collect();
     let near = known.iter().filter_map(|(term, count)| {
         let other: Vec<char> = term.chars().collect();
-        distance(&word, &other, slips).map(|slips| (slips, term, *count))
+        edit_distance(&word, &other, slips).map(|slips| (slips, term, *count))
     });
     most_frequent(near, MAX_SLIPS)
 }
@@ -157,7 +161,7 @@ fn most_frequent<'t>(
 
 /// How many letters have to be put in, left out, replaced or swapped with their neighbour; nothing
 /// when that is more than `most`.
-fn distance(left: &[char], right: &[char], most: usize) -> Option<usize> {
+fn edit_distance(left: &[char], right: &[char], most: usize) -> Option<usize> {
     if left.len().abs_diff(right.len()) > most {
         return None;
     }
@@ -218,7 +222,7 @@ mod tests {
             ("1975", true, &[]),
             ("zeppelin", true, &[]),
         ] {
-            assert_eq!(meant(word, is_last, &known()), expected, "{word}");
+            assert_eq!(suggestions(word, is_last, &known()), expected, "{word}");
         }
     }
 
@@ -229,11 +233,11 @@ mod tests {
     impl Dictionary for Counting {
         type Error = std::convert::Infallible;
 
-        fn knows(&self, _: &str) -> Result<bool, Self::Error> {
+        fn contains_term(&self, _: &str) -> Result<bool, Self::Error> {
             Ok(false)
         }
 
-        fn beginning_with(&self, _: char) -> Result<BTreeMap<String, u64>, Self::Error> {
+        fn terms_starting_with(&self, _: char) -> Result<BTreeMap<String, u64>, Self::Error> {
             self.0.set(self.0.get() + 1);
             Ok(BTreeMap::new())
         }
@@ -271,7 +275,7 @@ mod tests {
             ("a", "abcd", None),
         ] {
             assert_eq!(
-                distance(&letters(left), &letters(right), 2),
+                edit_distance(&letters(left), &letters(right), 2),
                 expected,
                 "{left} {right}"
             );

@@ -8,7 +8,7 @@ use crate::document::{DocId, Document, Value};
 use crate::reader::{Principal, Readers};
 
 /// `2024-05-28` as the number 20240528, which sorts like the day.
-pub(crate) fn day(text: &str) -> Option<i64> {
+pub(crate) fn day_number(text: &str) -> Option<i64> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     digits.parse().ok()
 }

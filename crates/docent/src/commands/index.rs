@@ -100,7 +100,7 @@ fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
     }
     let dir = desk.place.made()?;
     let engine = match embedder {
-        Some(embedder) => Embedded::open_after(dir, embedder, model::built_in)?,
+        Some(embedder) => Embedded::open_with_previous(dir, embedder, model::built_in)?,
         None => Embedded::open(dir)?,
     };
     super::tell_damage(&engine);
@@ -115,7 +115,7 @@ async fn settle(engine: &dyn Engine) -> Result<(), Problem> {
     }
     let mut progress = Progress::start("embedding");
     loop {
-        let Settled { done, left } = engine.settle(AT_ONCE).await?;
+        let Settled { done, left } = engine.embed_pending(AT_ONCE).await?;
         let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
         progress.at(size(done), size(done + left));
         if left == 0 {

@@ -121,7 +121,7 @@ async fn carry(
                 continue;
             };
             if let Some(carrier) = carrier {
-                carrier.give(&document, source.vectors(held.id.clone()).await?);
+                carrier.preload(&document, source.vectors(held.id.clone()).await?);
             }
             changes.push(Change::Put(document.as_ref().clone()));
         }
@@ -132,15 +132,15 @@ async fn carry(
     }
     // What an interrupted run has left without vectors gets them now, from the model.
     settle(target, carrier).await?;
-    report.made = carrier.map_or(0, Carrier::made);
-    target.complete().await?;
+    report.made = carrier.map_or(0, Carrier::computed_count);
+    target.mark_complete().await?;
     Ok(report)
 }
 
 async fn settle(target: &dyn Engine, carrier: Option<&Carrier>) -> Result<(), Problem> {
     if let Some(carrier) = carrier {
-        while target.settle(AT_ONCE).await?.left > 0 {}
-        carrier.empty();
+        while target.embed_pending(AT_ONCE).await?.left > 0 {}
+        carrier.clear();
     }
     Ok(())
 }

@@ -165,7 +165,7 @@ fn runtime() -> Result<Runtime, Problem> {
 
 /// Says what was wrong with an index that was opened, and that it is being mended.
 fn tell_damage(engine: &Embedded) {
-    for what in engine.damaged() {
+    for what in engine.quarantined() {
         let hint = "it was set aside and is made again from the documents";
         output::warn(
             &format!("a part of the index is damaged: {what}"),

@@ -169,7 +169,7 @@ struct Verdict {
 impl Verdict {
     fn of(desk: &Desk, name: &str, document: &Document) -> Result<Self, Problem> {
         let holds = held(desk, name)?;
-        let may = Reader::holder(holds.iter().cloned()).sees(document);
+        let may = Reader::holder(holds.iter().cloned()).can_see(document);
         let by = match &document.readers {
             Readers::Everyone => vec!["everyone".to_owned()],
             Readers::Only(named) => named

@@ -27,7 +27,7 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
             .method(knowledge.method)
             .diversity(knowledge.diversity)
             .excerpts()
-            .counted();
+            .count_total();
         let found = knowledge.engine.search(query).await?;
         Ok::<_, Error>((parsed, found))
     })?;

@@ -67,7 +67,7 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     }
     let dir = desk.place.made()?;
     let opened = match &embedder {
-        Some(embedder) => Embedded::open_after(dir, embedder.clone(), model::built_in),
+        Some(embedder) => Embedded::open_with_previous(dir, embedder.clone(), model::built_in),
         None => Embedded::open(dir),
     };
     let because = match opened {
@@ -98,7 +98,7 @@ async fn close_stale(desk: &Desk, index: &Index) -> Result<(), Problem> {
     let (engine, shape) = (index.engine.as_ref(), desk.settings.shape());
     let count = if index.read_only {
         corpus::count_stale(engine, &shape).await?
-    } else if engine.leads().await? {
+    } else if engine.acquire_leadership().await? {
         let count = corpus::withdraw_stale(engine, &shape).await?;
         if count > 0 {
             let documents = counted(count as u64, "document");

@@ -87,7 +87,7 @@ impl Register {
                 source: last,
             });
         };
-        engine.holdings(&mut each).await?;
+        engine.visit_inventory(&mut each).await?;
         drop(known);
         register.rows.sort_unstable_by_key(|row| row.id);
         Ok(register)

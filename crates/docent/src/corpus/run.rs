@@ -372,7 +372,7 @@ impl<'a> Run<'a> {
                 gone.push(id);
             }
         };
-        self.engine.holdings(&mut each).await?;
+        self.engine.visit_inventory(&mut each).await?;
         self.report.removed = gone.len();
         gone.sort();
         while !gone.is_empty() {

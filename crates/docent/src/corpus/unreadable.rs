@@ -52,7 +52,7 @@ impl Unreadable {
                 named.pop_last();
             }
         };
-        engine.holdings(&mut each).await?;
+        engine.visit_inventory(&mut each).await?;
         found.first = named.into_iter().collect();
         Ok(found)
     }
@@ -87,7 +87,7 @@ async fn stale(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem
             ids.extend(DocId::parse(held.id));
         }
     };
-    engine.holdings(&mut each).await?;
+    engine.visit_inventory(&mut each).await?;
     ids.sort();
     Ok(ids)
 }

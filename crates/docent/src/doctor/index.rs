@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_search::{Embedded, Engine as _, Error, is_kept};
+use docent_search::{Embedded, Engine as _, Error, is_index_locked};
 
 use super::Finding;
 use crate::connect::steps::quoted;
@@ -22,7 +22,7 @@ pub(crate) async fn findings(dir: &Path, folder: &Path, settings: &Settings) -> 
     let mut found = vec![state(dir, folder).await];
     found.extend(losses(dir, folder));
     found.extend(readers(dir, folder, settings).await);
-    if is_kept(dir) {
+    if is_index_locked(dir) {
         found.push(Finding::good(
             "index",
             "a running docent keeps it up to date",
@@ -108,7 +108,7 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
         }
         Err(error) => return Finding::wrong("index", error.to_string(), again),
     };
-    if let Some(what) = engine.damaged().first() {
+    if let Some(what) = engine.quarantined().first() {
         return Finding::wrong("index", format!("a part is damaged: {what}"), again);
     }
     match engine.status().await {

@@ -105,7 +105,7 @@ fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
             "docent_engine_node_left_alone",
             "1 while a node that failed too often is not asked.",
             "gauge",
-            |node| u64::from(node.is_left_alone),
+            |node| u64::from(node.is_circuit_open),
         ),
     ];
     for (name, help, kind, value) in rows {
@@ -124,7 +124,7 @@ pub(super) fn page(traffic: &Traffic) -> String {
         "<table><tr><th>node</th><th>requests</th><th>failures</th><th>asked now</th></tr>",
     );
     for node in &traffic.nodes {
-        let asked = if node.is_left_alone { "no" } else { "yes" };
+        let asked = if node.is_circuit_open { "no" } else { "yes" };
         let _ = write!(
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{asked}</td></tr>",
@@ -174,7 +174,7 @@ mod tests {
                 address: "http://a:6333".to_owned(),
                 requests: 7,
                 failures: 5,
-                is_left_alone: true,
+                is_circuit_open: true,
             }],
         };
         let mut out = String::new();

@@ -152,7 +152,7 @@ fn text(sheet: &Sheet<'_>, html: &mut String) {
             passage.index
         );
         let words = words.unwrap_or_default();
-        let blocks = layout.blocks(words, &sheet.marker.marks(words));
+        let blocks = layout.blocks(words, &sheet.marker.highlights(words));
         prose::write(&blocks, html);
         html.push_str("</section>\n");
     }

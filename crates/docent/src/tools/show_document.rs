@@ -140,7 +140,7 @@ impl Shown {
         Self {
             index: passage.index,
             path: one_line(&passage.path, 300),
-            blocks: layout.blocks(text, &marker.marks(text)),
+            blocks: layout.blocks(text, &marker.highlights(text)),
         }
     }
 }

@@ -180,7 +180,7 @@ impl ShowResults {
             .offset(offset)
             .sort(question.sort)
             .facets(facet_fields(catalog))
-            .counted()
+            .count_total()
             .excerpts();
         let found = self.0.engine.search(query).await?;
         let cards: Vec<Card> = found
@@ -224,7 +224,11 @@ impl ShowResults {
         let parsed = question.within(None, None);
         let query = Query::parsed(&parsed, 1, reader.clone()).method(Method::Lexical);
         let field = histogram::DATE.to_owned();
-        let counts = self.0.engine.days(query, field, bars.clone()).await?;
+        let counts = self
+            .0
+            .engine
+            .count_date_ranges(query, field, bars.clone())
+            .await?;
         let bar = |((from, to), count): ((Day, Day), u64)| Bar {
             from: from.to_string(),
             to: to.to_string(),

@@ -30,7 +30,7 @@ pub(crate) fn excerpt(text: &str, marker: &Marker) -> Vec<Span> {
     } else {
         0
     };
-    layout::spans(text, skip..text.len(), &marker.marks(text))
+    layout::spans(text, skip..text.len(), &marker.highlights(text))
 }
 
 /// A field as a line.
@@ -71,7 +71,7 @@ pub(crate) fn hits(document: &Document, all: &[Passage], marker: &Marker) -> (Ve
     let (mut best, mut most) = (0, (0, 0));
     for passage in all.iter().take(MAX_SEARCHED) {
         let text = document.text.get(passage.range.clone());
-        let worth = marker.worth(text.unwrap_or_default());
+        let worth = marker.match_counts(text.unwrap_or_default());
         if worth.1 > 0 {
             hits.push(passage.index);
         }

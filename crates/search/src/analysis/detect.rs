@@ -8,7 +8,7 @@ use whatlang::Lang;
 
 use super::fold::{Script, fold};
 use super::language::{Alphabet, Language};
-use super::stop::{MAX_SILENT, Silent};
+use super::stop::{MAX_STOP_WORDS, Silent};
 use super::{first_letter, run_length, word_length};
 
 /// How much of a text is looked at for its words, at most.
@@ -18,7 +18,7 @@ const MAX_COUNTED_BYTES: usize = 4 * 1024;
 const MAX_COMPARED_BYTES: usize = 1024;
 
 /// After so many words it is asked whether the language is clear already.
-const WORDS_BEFORE_A_LOOK: u32 = 24;
+const WORDS_PER_CHECK: u32 = 24;
 
 /// Characters of unspaced script for each spaced word from which on a text is not in the language
 /// of those words.
@@ -56,26 +56,26 @@ pub(crate) fn detect(title: &str, text: &str) -> Language {
     let Some(alphabet) = votes.alphabet() else {
         return Language::default();
     };
-    if let Some(language) = votes.clear(alphabet) {
+    if let Some(language) = votes.certain_language(alphabet) {
         return language;
     }
-    let usual = usual(alphabet);
+    let usual = default_language(alphabet);
     let mut others = Language::ALL.into_iter().filter(|other| *other != usual);
-    if !others.any(|other| votes.confirm(other, alphabet)) {
+    if !others.any(|other| votes.has_stop_words_of(other, alphabet)) {
         return usual;
     }
-    match compared(title, text) {
-        Looks::Like(found) if votes.confirm(found, alphabet) => found,
-        Looks::LikeAnother => usual,
-        _ => votes.likely(alphabet).unwrap_or(usual),
+    match guess_by_trigrams(title, text) {
+        Looks::Supported(found) if votes.has_stop_words_of(found, alphabet) => found,
+        Looks::Unsupported => usual,
+        _ => votes.likely_language(alphabet).unwrap_or(usual),
     }
 }
 
 /// What a text looks like.
 enum Looks {
-    Like(Language),
+    Supported(Language),
     /// Like a language without a stemmer.
-    LikeAnother,
+    Unsupported,
     /// Like several.
     Unclear,
 }
@@ -85,9 +85,9 @@ pub(super) struct Votes {
     /// The words of each alphabet.
     words: [u32; Alphabet::COUNT],
     /// The silent words of each language, and how many of them are different.
-    silent: [(u32, u32); Language::ALL.len()],
+    stop_words: [(u32, u32); Language::ALL.len()],
     /// A bit for each silent word that was seen.
-    seen: [u64; MAX_SILENT / 64],
+    seen: [u64; MAX_STOP_WORDS / 64],
     /// The characters of unspaced script.
     unspaced: u32,
     folded: String,
@@ -106,8 +106,8 @@ impl Votes {
     fn new() -> Self {
         Self {
             words: [0; Alphabet::COUNT],
-            silent: [(0, 0); Language::ALL.len()],
-            seen: [0; MAX_SILENT / 64],
+            stop_words: [(0, 0); Language::ALL.len()],
+            seen: [0; MAX_STOP_WORDS / 64],
             unspaced: 0,
             folded: String::new(),
         }
@@ -140,10 +140,10 @@ impl Votes {
                 .is_some_and(|text| text.ends_with(['\'', '’']));
             self.add(word, word.is_ascii() && !is_suffix);
             words += 1;
-            if words % WORDS_BEFORE_A_LOOK == 0
+            if words % WORDS_PER_CHECK == 0
                 && self
                     .alphabet()
-                    .and_then(|known| self.clear(known))
+                    .and_then(|known| self.certain_language(known))
                     .is_some()
             {
                 return true;
@@ -180,7 +180,7 @@ impl Votes {
             if language == Language::English && !can_be_english {
                 continue;
             }
-            if let Some((all, different)) = self.silent.get_mut(language as usize) {
+            if let Some((all, different)) = self.stop_words.get_mut(language as usize) {
                 *all += 1;
                 *different += is_new;
             }
@@ -198,41 +198,41 @@ impl Votes {
     }
 
     /// The language that the silent words leave no doubt about.
-    pub(super) fn clear(&self, alphabet: Alphabet) -> Option<Language> {
-        let best = self.likely(alphabet)?;
-        let (silent, different) = self.silent_in(best);
+    pub(super) fn certain_language(&self, alphabet: Alphabet) -> Option<Language> {
+        let best = self.likely_language(alphabet)?;
+        let (silent, different) = self.stop_words_in(best);
         // Neighbours share many words: Danish and Norwegian, Czech and Polish.
         let near = self.readers(alphabet);
-        let near = near.filter(|rival| self.silent_in(*rival).0 * 4 > silent * 3);
+        let near = near.filter(|rival| self.stop_words_in(*rival).0 * 4 > silent * 3);
         let is_prose = silent >= MIN_CLEAR && different >= MIN_CLEAR_DIFFERENT;
         (is_prose && near.count() == 1).then_some(best)
     }
 
     /// The language that has the most silent words, and as many as prose has.
-    pub(super) fn likely(&self, alphabet: Alphabet) -> Option<Language> {
+    pub(super) fn likely_language(&self, alphabet: Alphabet) -> Option<Language> {
         let readers = self.readers(alphabet);
-        let best = readers.max_by_key(|language| self.silent_in(*language))?;
-        let (silent, different) = self.silent_in(best);
+        let best = readers.max_by_key(|language| self.stop_words_in(*language))?;
+        let (silent, different) = self.stop_words_in(best);
         let is_prose = silent * CLEAR_SHARE >= self.words_in(alphabet);
         (is_prose && different >= MIN_LIKELY_DIFFERENT).then_some(best)
     }
 
     fn readers(&self, alphabet: Alphabet) -> impl Iterator<Item = Language> {
         let languages = Language::ALL.into_iter();
-        languages.filter(move |language| language.reads(alphabet))
+        languages.filter(move |language| language.uses_alphabet(alphabet))
     }
 
     /// Whether there are silent words of a language that a text looks like.
-    pub(super) fn confirm(&self, language: Language, alphabet: Alphabet) -> bool {
-        if !language.reads(alphabet) {
+    pub(super) fn has_stop_words_of(&self, language: Language, alphabet: Alphabet) -> bool {
+        if !language.uses_alphabet(alphabet) {
             return false;
         }
-        let (silent, different) = self.silent_in(language);
+        let (silent, different) = self.stop_words_in(language);
         let words = self.words_in(alphabet);
         let is_line = words <= MAX_WORDS_OF_A_LINE;
         alphabet != Alphabet::Latin
             || (different >= if is_line { 1 } else { 2 }
-                && silent >= self.silent_in(Language::English).0
+                && silent >= self.stop_words_in(Language::English).0
                 && silent * BELIEVED_SHARE >= words)
     }
 
@@ -241,8 +241,8 @@ impl Votes {
     }
 
     /// The silent words of a language, and how many of them are different.
-    pub(super) fn silent_in(&self, language: Language) -> (u32, u32) {
-        self.silent
+    pub(super) fn stop_words_in(&self, language: Language) -> (u32, u32) {
+        self.stop_words
             .get(language as usize)
             .copied()
             .unwrap_or((0, 0))
@@ -251,7 +251,7 @@ impl Votes {
 
 /// The language most texts of an alphabet are written in. Hebrew has no stemmer, and English leaves
 /// its words alone.
-fn usual(alphabet: Alphabet) -> Language {
+fn default_language(alphabet: Alphabet) -> Language {
     match alphabet {
         Alphabet::Arabic => Language::Arabic,
         Alphabet::Armenian => Language::Armenian,
@@ -264,12 +264,12 @@ fn usual(alphabet: Alphabet) -> Language {
 }
 
 /// The language a text looks most like, letter by letter.
-fn compared(title: &str, text: &str) -> Looks {
+fn guess_by_trigrams(title: &str, text: &str) -> Looks {
     let found = whatlang::detect(&sample(title, text));
     let Some(found) = found.filter(|found| found.confidence() >= MIN_CONFIDENCE) else {
         return Looks::Unclear;
     };
-    Looks::Like(match found.lang() {
+    Looks::Supported(match found.lang() {
         Lang::Ara => Language::Arabic,
         Lang::Cat => Language::Catalan,
         Lang::Ces | Lang::Slk => Language::Czech,
@@ -300,7 +300,7 @@ fn compared(title: &str, text: &str) -> Looks {
         Lang::Ukr => Language::Ukrainian,
         Lang::Yid => Language::Yiddish,
         Lang::Eng => Language::English,
-        _ => return Looks::LikeAnother,
+        _ => return Looks::Unsupported,
     })
 }
 

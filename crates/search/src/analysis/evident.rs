@@ -12,7 +12,7 @@ use super::language::{Alphabet, Language};
 const MIN_WORDS: u32 = 10;
 
 /// The code in ISO 639-1, such as `en`; nothing in doubt.
-pub(crate) fn evident(title: &str, text: &str) -> Option<&'static str> {
+pub(crate) fn confident_language_code(title: &str, text: &str) -> Option<&'static str> {
     let votes = Votes::of(title, text);
     let seen = whatlang::detect(&sample(title, text));
     let seen = seen
@@ -23,11 +23,15 @@ pub(crate) fn evident(title: &str, text: &str) -> Option<&'static str> {
     };
     let is_long = votes.words_in(alphabet) >= MIN_WORDS;
     // Source text looks like anything, but has no silent words of what it looks like.
-    let is_true = |lang: &Lang| match stemmed(*lang) {
-        Some(language) => votes.confirm(language, alphabet),
+    let is_true = |lang: &Lang| match stemmed_language(*lang) {
+        Some(language) => votes.has_stop_words_of(language, alphabet),
         None => is_long,
     };
-    let by_words = || votes.clear(alphabet).or_else(|| votes.likely(alphabet));
+    let by_words = || {
+        votes
+            .certain_language(alphabet)
+            .or_else(|| votes.likely_language(alphabet))
+    };
     let only = || (alphabet == Alphabet::Greek && is_long).then_some("el");
     seen.filter(is_true)
         .and_then(code)
@@ -36,7 +40,7 @@ pub(crate) fn evident(title: &str, text: &str) -> Option<&'static str> {
 }
 
 /// The language of ours with this code.
-fn stemmed(lang: Lang) -> Option<Language> {
+fn stemmed_language(lang: Lang) -> Option<Language> {
     let code = code(lang)?;
     Language::ALL.into_iter().find(|one| one.code() == code)
 }
@@ -158,7 +162,7 @@ mod tests {
             ("7 12 19.5", None),
             ("", None),
         ] {
-            assert_eq!(evident("", text), expect, "{text}");
+            assert_eq!(confident_language_code("", text), expect, "{text}");
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn script(c: char) -> Option<Script> {
 
 /// Whether a character only changes the one before it, so that no word ends between the two:
 /// accents, vowel signs, joiners and the soft hyphen.
-pub(crate) fn joins_the_previous(c: char) -> bool {
+pub(crate) fn extends_previous(c: char) -> bool {
     !c.is_ascii() && (is_combining_mark(c) || is_invisible(c))
 }
 
@@ -70,7 +70,7 @@ fn is_dropped(c: char) -> bool {
 }
 
 /// Letters that Unicode does not take apart but readers type as others.
-fn plain(c: char) -> Option<&'static str> {
+fn replacement_letters(c: char) -> Option<&'static str> {
     Some(match c {
         'ß' => "ss",
         'æ' => "ae",
@@ -139,7 +139,7 @@ impl<I: Iterator<Item = char>> Iterator for Plainly<I> {
     fn next(&mut self) -> Option<char> {
         self.rest.next().or_else(|| {
             let letter = self.letters.next()?;
-            match plain(letter) {
+            match replacement_letters(letter) {
                 Some(letters) => {
                     self.rest = letters.chars();
                     self.rest.next()

@@ -35,7 +35,7 @@ pub(super) struct Grams {
 
 impl Grams {
     /// Takes apart the run `source` that stands in the text at `start` and folds to `folded`.
-    pub(super) fn take(&mut self, source: &str, start: usize, folded: &str, purpose: Purpose) {
+    pub(super) fn load(&mut self, source: &str, start: usize, folded: &str, purpose: Purpose) {
         self.run.clear();
         if folded == source {
             let places = source.char_indices().map(|(offset, c)| {
@@ -48,16 +48,16 @@ impl Grams {
             let span = start..start + source.len();
             self.run.extend(folded.chars().map(|c| (c, span.clone())));
         }
-        self.cut(folded);
+        self.segment(folded);
         self.grams.clear();
         self.next = 0;
         match purpose {
-            Purpose::Index => self.list_all(),
-            Purpose::Query => self.list_wanted(),
+            Purpose::Index => self.list_index_grams(),
+            Purpose::Query => self.list_query_grams(),
         }
     }
 
-    fn cut(&mut self, folded: &str) {
+    fn segment(&mut self, folded: &str) {
         let segmenter = self.segmenter.get_or_insert_with(|| {
             WordSegmenter::new_dictionary(WordBreakInvariantOptions::default())
         });
@@ -73,15 +73,15 @@ impl Grams {
     }
 
     /// Everything the run may be found by, in its order.
-    fn list_all(&mut self) {
+    fn list_index_grams(&mut self) {
         let mut words = self.words.iter().peekable();
         for (from, (c, _)) in self.run.iter().enumerate() {
             let mut add = |to: usize, kind| self.grams.push(Gram { from, to, kind });
             if can_be_a_word(*c) {
-                add(from + 1, Kind::Net);
+                add(from + 1, Kind::NGram);
             }
             if from + 1 < self.run.len() {
-                add(from + 2, Kind::Net);
+                add(from + 2, Kind::NGram);
             }
             // A word of one or two characters is in the net already. A Korean one is written with
             // its particles, so that the next text has it with others.
@@ -95,15 +95,18 @@ impl Grams {
     }
 
     /// What is worth asking for: the words of the run, and the net under them and between them.
-    fn list_wanted(&mut self) {
+    fn list_query_grams(&mut self) {
         let is_alone = self.run.len() == 1;
         for (at, word) in self.words.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|at| self.words.get(at));
             let after = self.words.get(at + 1);
             let first = self.first_char(word);
-            let is_lone = !before.into_iter().chain(after).any(|it| self.is_stray(it));
+            let is_lone = !before
+                .into_iter()
+                .chain(after)
+                .any(|it| self.is_content_char(it));
             let is_word = match word.len() {
-                1 => is_alone || (self.is_stray(word) && is_lone),
+                1 => is_alone || (self.is_content_char(word) && is_lone),
                 2 => true,
                 length => length <= MAX_TERM_CHARS && !is_korean(first),
             };
@@ -121,12 +124,13 @@ impl Grams {
             for from in (inside..word.end).filter(|from| from + 1 < self.run.len()) {
                 // Characters that are no word with their neighbours are a name the dictionary does
                 // not know. A Korean word has its particles with it.
-                let is_name = self.is_stray(word) && after.is_some_and(|it| self.is_stray(it));
+                let is_name =
+                    self.is_content_char(word) && after.is_some_and(|it| self.is_content_char(it));
                 let is_korean = is_korean(first) && from + 1 < word.end;
                 let kind = if is_name || is_korean {
                     Kind::Segment
                 } else {
-                    Kind::Net
+                    Kind::NGram
                 };
                 let to = from + 2;
                 self.grams.push(Gram { from, to, kind });
@@ -135,13 +139,13 @@ impl Grams {
     }
 
     /// Whether a word is one character that says something.
-    fn is_stray(&self, word: &Range<usize>) -> bool {
+    fn is_content_char(&self, word: &Range<usize>) -> bool {
         let c = self.first_char(word);
         let is_silent = || {
             let silent = Silent::find(c.encode_utf8(&mut [0; 4]));
             silent.is_some_and(Silent::is_unspaced)
         };
-        word.len() == 1 && is_telling_alone(c) && !is_silent()
+        word.len() == 1 && is_content_alone(c) && !is_silent()
     }
 
     fn first_char(&self, word: &Range<usize>) -> char {
@@ -149,7 +153,7 @@ impl Grams {
     }
 
     /// Whether there is a run that was not let go of.
-    pub(super) fn is_begun(&self) -> bool {
+    pub(super) fn has_run(&self) -> bool {
         !self.run.is_empty()
     }
 
@@ -192,6 +196,6 @@ fn is_korean(c: char) -> bool {
 
 /// Whether a character that is a word among others says something: a Han character or a Korean
 /// syllable does, a Japanese one is a particle.
-fn is_telling_alone(c: char) -> bool {
+fn is_content_alone(c: char) -> bool {
     can_be_a_word(c) && !matches!(u32::from(c), 0x3040..=0x30FF)
 }

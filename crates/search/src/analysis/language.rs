@@ -116,7 +116,7 @@ impl Language {
     ];
 
     /// The languages of some documents, those of most documents first.
-    pub(crate) fn ranked(counts: impl IntoIterator<Item = (Self, u64)>) -> Vec<Self> {
+    pub(crate) fn by_document_count(counts: impl IntoIterator<Item = (Self, u64)>) -> Vec<Self> {
         let mut documents = [0_u64; Self::ALL.len()];
         for (language, count) in counts {
             if let Some(sum) = documents.get_mut(language as usize) {
@@ -131,23 +131,23 @@ impl Language {
 
     /// Its code in ISO 639-1.
     pub(crate) fn code(self) -> &'static str {
-        self.known().0
+        self.properties().0
     }
 
     pub(super) fn alphabet(self) -> Alphabet {
-        self.known().1
+        self.properties().1
     }
 
     /// Whether its stemmer reads an alphabet. Serbian is written in two of them.
-    pub(super) fn reads(self, alphabet: Alphabet) -> bool {
+    pub(super) fn uses_alphabet(self, alphabet: Alphabet) -> bool {
         alphabet == self.alphabet() || (self == Self::Serbian && alphabet == Alphabet::Latin)
     }
 
     pub(super) fn algorithm(self) -> Algorithm {
-        self.known().2
+        self.properties().2
     }
 
-    fn known(self) -> (&'static str, Alphabet, Algorithm) {
+    fn properties(self) -> (&'static str, Alphabet, Algorithm) {
         match self {
             Self::English => ("en", Alphabet::Latin, Algorithm::English),
             Self::Arabic => ("ar", Alphabet::Arabic, Algorithm::Arabic),
@@ -209,9 +209,9 @@ mod tests {
             (Language::Greek, 0),
         ];
         assert_eq!(
-            Language::ranked(counts),
+            Language::by_document_count(counts),
             [Language::French, Language::Dutch]
         );
-        assert_eq!(Language::ranked([]), []);
+        assert_eq!(Language::by_document_count([]), []);
     }
 }

@@ -127,14 +127,15 @@ struct StopWordCount {
 impl StopWordCount {
     fn of(votes: &Votes) -> Self {
         let others = Language::ALL.into_iter();
-        let others = others.filter(|one| *one != Language::English && one.reads(Alphabet::Latin));
+        let others =
+            others.filter(|one| *one != Language::English && one.uses_alphabet(Alphabet::Latin));
         let (other, other_different) = others
-            .map(|one| votes.silent_in(one))
+            .map(|one| votes.stop_words_in(one))
             .max()
             .unwrap_or_default();
         Self {
             words: votes.words_in(Alphabet::Latin),
-            english: votes.silent_in(Language::English).0,
+            english: votes.stop_words_in(Language::English).0,
             other,
             other_different,
         }

@@ -34,7 +34,7 @@ impl Memo {
 
     /// The stem of a word that was not empty.
     pub(super) fn get(&self, language: Language, word: &str) -> Option<&str> {
-        let slot = self.0.get(self.place(word))?;
+        let slot = self.0.get(self.slot_index(word))?;
         let known = slot.word.get(..usize::from(slot.word_bytes))?;
         if known != word.as_bytes() || known.is_empty() || slot.language != language {
             return None;
@@ -44,7 +44,7 @@ impl Memo {
     }
 
     pub(super) fn put(&mut self, language: Language, word: &str, stem: &str) {
-        let place = self.place(word);
+        let place = self.slot_index(word);
         let Some(slot) = self.0.get_mut(place) else {
             return;
         };
@@ -60,7 +60,7 @@ impl Memo {
         }
     }
 
-    fn place(&self, word: &str) -> usize {
+    fn slot_index(&self, word: &str) -> usize {
         let hash = word.bytes().fold(0x811C_9DC5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });

@@ -19,12 +19,12 @@ mod stop;
 use std::ops::Range;
 
 pub(crate) use detect::detect;
-pub(crate) use evident::evident;
-pub(crate) use fold::{Script, fold, joins_the_previous, script};
+pub(crate) use evident::confident_language_code;
+pub(crate) use fold::{Script, extends_previous, fold, script};
 pub(crate) use language::Language;
 pub(crate) use language_id::LanguageId;
 pub(crate) use memo::Memo;
-pub(crate) use query::{QueryTerm, phrase_terms, query_terms, readings};
+pub(crate) use query::{QueryTerm, language_variants, phrase_terms, query_terms};
 pub(crate) use stop::is_stop_word;
 
 use grams::{Gram, Grams};
@@ -58,13 +58,13 @@ pub(crate) enum Kind {
     /// A word, or a part of a compound.
     Word,
     /// The word before it once more, stemmed as if it had been written without its accents.
-    Plain,
+    Unaccented,
     /// A compound such as `read_file` as one word; its parts follow.
-    Whole,
+    Compound,
     /// A word of unspaced script.
     Segment,
     /// One or two characters of unspaced script, word or not.
-    Net,
+    NGram,
 }
 
 /// One term and where it stands.
@@ -98,7 +98,7 @@ pub(crate) struct Terms<'t> {
     /// What of a run of unspaced script is still to be given out.
     grams: Grams,
     /// The bytes of the last word, when it is to be given out once more without its accents.
-    plain_is_due: Option<Range<usize>>,
+    pending_unaccented: Option<Range<usize>>,
     word: String,
     term: String,
 }
@@ -114,27 +114,27 @@ impl<'t> Terms<'t> {
             compound_end: 0,
             word_end: 0,
             grams: Grams::default(),
-            plain_is_due: None,
+            pending_unaccented: None,
             word: String::new(),
             term: String::new(),
         }
     }
 
     /// The same, but words that are stemmed once are remembered.
-    pub(crate) fn remembering(mut self, memo: &'t mut Memo) -> Self {
-        self.stems.remember(memo);
+    pub(crate) fn with_stem_cache(mut self, memo: &'t mut Memo) -> Self {
+        self.stems.use_cache(memo);
         self
     }
 
     /// The next term, or nothing at the end of the text.
     pub(crate) fn advance(&mut self) -> Option<Term<'_>> {
-        if let Some(span) = self.plain_is_due.take()
-            && self.stems.plain_stem(&self.word, &mut self.term)
+        if let Some(span) = self.pending_unaccented.take()
+            && self.stems.unaccented_stem(&self.word, &mut self.term)
         {
-            return Some(self.term(span, self.position - 1, Kind::Plain));
+            return Some(self.term(span, self.position - 1, Kind::Unaccented));
         }
         loop {
-            if self.grams.is_begun() {
+            if self.grams.has_run() {
                 if let Some(gram) = self.grams.next() {
                     return Some(self.gram(gram));
                 }
@@ -144,8 +144,8 @@ impl<'t> Terms<'t> {
             if script == Script::Unspaced {
                 self.take_run(span);
             } else if let Some(whole) = self.begin_compound(&span) {
-                if self.take_whole(whole.clone()) {
-                    return Some(self.term(whole, self.position, Kind::Whole));
+                if self.take_compound(whole.clone()) {
+                    return Some(self.term(whole, self.position, Kind::Compound));
                 }
             } else if self.take_word(span.clone()) {
                 self.position += 1;
@@ -207,7 +207,7 @@ impl<'t> Terms<'t> {
     }
 
     /// Makes one term of a compound. Says no when it is too long for a name, or a number.
-    fn take_whole(&mut self, whole: Range<usize>) -> bool {
+    fn take_compound(&mut self, whole: Range<usize>) -> bool {
         let written = self.text.get(whole).unwrap_or_default();
         self.word.clear();
         if !compound::join(written, &mut self.word) {
@@ -228,7 +228,7 @@ impl<'t> Terms<'t> {
         }
         self.stems.stem(written, &self.word, &mut self.term);
         if self.purpose == Purpose::Index && !written.is_ascii() {
-            self.plain_is_due = Some(span);
+            self.pending_unaccented = Some(span);
         }
         true
     }
@@ -240,7 +240,7 @@ impl<'t> Terms<'t> {
             return;
         };
         let end = tail
-            .find(|c| script(c).is_none() && !joins_the_previous(c))
+            .find(|c| script(c).is_none() && !extends_previous(c))
             .unwrap_or(tail.len());
         let suffix = tail.get(..end).unwrap_or_default();
         if CONTRACTIONS
@@ -257,7 +257,7 @@ impl<'t> Terms<'t> {
         self.word.clear();
         fold(source, MAX_FOLDED_CHARS, &mut self.word);
         self.grams
-            .take(source, span.start, &self.word, self.purpose);
+            .load(source, span.start, &self.word, self.purpose);
     }
 
     /// Makes a term of a few characters of the run that was taken apart.
@@ -291,7 +291,7 @@ fn word_length(text: &str) -> usize {
         Some(next) if next.is_ascii() => plain.unwrap_or_default(),
         None => text.len(),
         Some(_) => text
-            .find(|c| script(c) != Some(Script::Spaced) && !joins_the_previous(c))
+            .find(|c| script(c) != Some(Script::Spaced) && !extends_previous(c))
             .unwrap_or(text.len()),
     }
 }
@@ -301,7 +301,7 @@ fn word_length(text: &str) -> usize {
 fn run_length(text: &str) -> (usize, usize) {
     let mut previous = 0;
     for (chars, (at, c)) in text.char_indices().enumerate() {
-        if script(c) != Some(Script::Unspaced) && !joins_the_previous(c) {
+        if script(c) != Some(Script::Unspaced) && !extends_previous(c) {
             return (at, at);
         }
         if chars >= MAX_RUN_CHARS {

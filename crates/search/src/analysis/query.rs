@@ -11,7 +11,7 @@ use super::{Kind, Purpose, Term, Terms};
 
 /// What a compound as one word is worth beside its parts, and what each part is worth. Measured on
 /// SciFact (nDCG@10): 1 and 1 give .703, .5 and 1 give .707, .5 and .7 give .712.
-const WHOLE_WEIGHT: f32 = 0.5;
+const COMPOUND_WEIGHT: f32 = 0.5;
 const PART_WEIGHT: f32 = 0.7;
 
 /// What a word of three or more characters of unspaced script is worth beside the pairs that lie
@@ -19,7 +19,7 @@ const PART_WEIGHT: f32 = 0.7;
 /// and Thai and of JSQuAD: words of full worth or pairs of half their worth lose up to .013 nDCG@10,
 /// and without the pairs some documents are not found at all.
 const LONG_SEGMENT_WEIGHT: f32 = 0.5;
-const NET_WEIGHT: f32 = 0.3;
+const NGRAM_WEIGHT: f32 = 0.3;
 
 /// One term of a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl QueryTerm {
         matches!(self.kind, Kind::Word | Kind::Segment)
     }
 
-    fn reading(&self, place: usize) -> &str {
+    fn variant(&self, place: usize) -> &str {
         let form = self.readings.get(place).copied().unwrap_or(0);
         self.forms.get(form).map_or("", String::as_str)
     }
@@ -67,11 +67,11 @@ impl QueryTerm {
 
 /// The different ways in which the languages of the corpus have these terms, each a list as long as
 /// the terms. There is at least one.
-pub(crate) fn readings<'q>(terms: &[&'q QueryTerm]) -> Vec<Vec<&'q str>> {
+pub(crate) fn language_variants<'q>(terms: &[&'q QueryTerm]) -> Vec<Vec<&'q str>> {
     let languages = terms.iter().map(|term| term.readings.len()).max();
     let mut different: Vec<Vec<&str>> = Vec::new();
     for place in 0..languages.unwrap_or(0).max(1) {
-        let reading: Vec<&str> = terms.iter().map(|term| term.reading(place)).collect();
+        let reading: Vec<&str> = terms.iter().map(|term| term.variant(place)).collect();
         if !different.contains(&reading) {
             different.push(reading);
         }
@@ -86,9 +86,9 @@ pub(crate) fn query_terms(text: &str, most: usize, languages: &[Language]) -> Ve
     let (mut telling, mut silent, mut net) = (Vec::new(), Vec::new(), Vec::new());
     let mut terms = Terms::new(text, Purpose::Query, Language::English);
     while let Some(term) = terms.advance() {
-        let list = if term.kind == Kind::Net {
+        let list = if term.kind == Kind::NGram {
             &mut net
-        } else if reader.is_silent(&term) {
+        } else if reader.is_stop_word(&term) {
             &mut silent
         } else {
             &mut telling
@@ -114,7 +114,7 @@ pub(crate) fn phrase_terms(text: &str, most: usize, languages: &[Language]) -> V
         // The parts of a compound stand side by side, as the pairs of a longer word do; what is one
         // word here need not be one there.
         let is_long = term.kind == Kind::Segment && term.text.chars().nth(2).is_some();
-        if term.kind != Kind::Whole && !is_long && asked.len() < most {
+        if term.kind != Kind::Compound && !is_long && asked.len() < most {
             asked.push(reader.read(&term));
         }
     }
@@ -144,14 +144,14 @@ impl<'q> Reader<'q> {
         Self {
             text,
             capitals_mean_something: text.chars().any(char::is_lowercase),
-            language: tongue(text, languages),
+            language: query_language(text, languages),
             stems: languages.iter().copied().map(Stems::new).collect(),
             whole_end: 0,
             form: String::new(),
         }
     }
 
-    fn is_silent(&self, term: &Term<'_>) -> bool {
+    fn is_stop_word(&self, term: &Term<'_>) -> bool {
         let Some(silent) = Silent::find(term.word) else {
             return false;
         };
@@ -163,11 +163,11 @@ impl<'q> Reader<'q> {
     }
 
     fn read(&mut self, term: &Term<'_>) -> QueryTerm {
-        if term.kind == Kind::Whole {
+        if term.kind == Kind::Compound {
             self.whole_end = self.whole_end.max(term.span.end);
         }
         let (forms, readings) = match term.kind {
-            Kind::Word | Kind::Whole => self.forms(term),
+            Kind::Word | Kind::Compound => self.forms(term),
             _ => (vec![term.text.to_owned()], Vec::new()),
         };
         QueryTerm {
@@ -183,28 +183,28 @@ impl<'q> Reader<'q> {
     /// The different forms of a word, and which of them each language has.
     fn forms(&mut self, term: &Term<'_>) -> (Vec<String>, Vec<usize>) {
         let written = match term.kind {
-            Kind::Whole => term.word,
+            Kind::Compound => term.word,
             _ => self.written(term),
         };
         let (mut forms, mut plain) = (Vec::new(), Vec::new());
         let mut readings = Vec::with_capacity(self.stems.len());
         for stems in &mut self.stems {
             stems.stem(written, term.word, &mut self.form);
-            readings.push(place_of(&self.form, &mut forms));
-            if stems.plain_stem(term.word, &mut self.form) {
-                place_of(&self.form, &mut plain);
+            readings.push(index_of_form(&self.form, &mut forms));
+            if stems.unaccented_stem(term.word, &mut self.form) {
+                index_of_form(&self.form, &mut plain);
             }
         }
         for form in plain {
-            place_of(&form, &mut forms);
+            index_of_form(&form, &mut forms);
         }
         (forms, readings)
     }
 
     fn weight(&self, term: &Term<'_>) -> f32 {
         match term.kind {
-            Kind::Whole => WHOLE_WEIGHT,
-            Kind::Net => NET_WEIGHT,
+            Kind::Compound => COMPOUND_WEIGHT,
+            Kind::NGram => NGRAM_WEIGHT,
             Kind::Segment if term.word.chars().nth(2).is_some() => LONG_SEGMENT_WEIGHT,
             Kind::Word if term.span.start < self.whole_end => PART_WEIGHT,
             _ => 1.0,
@@ -217,7 +217,7 @@ impl<'q> Reader<'q> {
 }
 
 /// Where a form stands in a list, in which it is put when it is missing.
-fn place_of(form: &str, forms: &mut Vec<String>) -> usize {
+fn index_of_form(form: &str, forms: &mut Vec<String>) -> usize {
     let known = forms.iter().position(|known| known == form);
     known.unwrap_or_else(|| {
         forms.push(form.to_owned());
@@ -228,7 +228,7 @@ fn place_of(form: &str, forms: &mut Vec<String>) -> usize {
 /// The language whose silent words a question has most of. One word may say nothing in one language
 /// and everything in another: "die" does in German, but not in "how did he die". Readers of any
 /// corpus may ask in English.
-fn tongue(text: &str, languages: &[Language]) -> Language {
+fn query_language(text: &str, languages: &[Language]) -> Language {
     if languages
         .iter()
         .all(|language| *language == Language::English)
@@ -306,7 +306,7 @@ mod tests {
         check("read_file", &[("readfil", 0), ("read", 0), ("file", 1)]);
         let terms = query_terms("open read-file now", 64, &ENGLISH);
         let weights: Vec<f32> = terms.iter().map(|term| term.weight).collect();
-        assert_eq!(weights, [1.0, WHOLE_WEIGHT, PART_WEIGHT, PART_WEIGHT]);
+        assert_eq!(weights, [1.0, COMPOUND_WEIGHT, PART_WEIGHT, PART_WEIGHT]);
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
             same.map(QueryTerm::text).collect()
         };
         assert_eq!(of_kind(Kind::Segment), ["東京", "都", "予算"]);
-        assert_eq!(of_kind(Kind::Net), ["京都", "都の", "の予"]);
+        assert_eq!(of_kind(Kind::NGram), ["京都", "都の", "の予"]);
         check("都", &[("都", 0)]);
         check("2024年 budget", &[("2024", 0), ("年", 1), ("budget", 2)]);
     }
@@ -338,14 +338,17 @@ mod tests {
         );
         let terms: Vec<&QueryTerm> = terms.iter().collect();
         assert_eq!(
-            readings(&terms),
+            language_variants(&terms),
             [
                 ["organis", "universiti"],
                 ["organis", "universit"],
                 ["organisation", "universiti"],
             ]
         );
-        assert_eq!(readings(&terms[..1]), [["organis"], ["organisation"]]);
+        assert_eq!(
+            language_variants(&terms[..1]),
+            [["organis"], ["organisation"]]
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::language::Language;
 /// The silent words of a language, parted by white space.
 #[rustfmt::skip]
 #[expect(clippy::too_many_lines, reason = "lists of words are longer than code and simpler")]
-pub(super) fn silent_words(language: Language) -> &'static str {
+pub(super) fn stop_words(language: Language) -> &'static str {
     match language {
         Language::English => "
             a about after again all also am an and any are as at be because been before being but
@@ -192,7 +192,7 @@ pub(super) fn silent_words(language: Language) -> &'static str {
 
 /// Words of scripts without spaces, as their segmenter cuts them.
 #[rustfmt::skip]
-pub(super) const SILENT_UNSPACED: &str = "
+pub(super) const UNSPACED_STOP_WORDS: &str = "
     的 了 是 在 和 与 與 也 就 而 及 或 被 把 对 對 从 從 到 为 為 于 於 中 上 下 他 她 它 他们 他們 我 我们 我們
     你 您 这 這 那 这个 這個 那个 那個 哪 哪个 哪個 哪些 什么 什麼 谁 誰 何时 何時 哪里 哪裡 怎么 怎麼 怎样 怎樣 如何 为什么
     為什麼 多少 几 幾 吗 嗎 呢 有 没有 沒有 不 之 其 因为 因為 所以 但 但是 以及 以 并 並 等 着 個 个 请 請 一个 一個

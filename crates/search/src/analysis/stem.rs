@@ -25,13 +25,13 @@ impl<'m> Stems<'m> {
             language,
             own: Stemmer::new(language.algorithm()),
             english: Stemmer::new(Language::English.algorithm()),
-            is_english: language == Language::English || !language.reads(Alphabet::Latin),
+            is_english: language == Language::English || !language.uses_alphabet(Alphabet::Latin),
             lowered: String::new(),
             memo: None,
         }
     }
 
-    pub(super) fn remember(&mut self, memo: &'m mut Memo) {
+    pub(super) fn use_cache(&mut self, memo: &'m mut Memo) {
         self.memo = Some(memo);
     }
 
@@ -45,7 +45,7 @@ impl<'m> Stems<'m> {
         self.lowered.clear();
         let (language, asked) = if self.is_english && word.is_ascii() {
             (Language::English, word)
-        } else if self.reads(word) {
+        } else if self.stems_alphabet_of(word) {
             let is_turkish = self.language == Language::Turkish;
             lower(written, is_turkish, MAX_TERM_CHARS, &mut self.lowered);
             (self.language, self.lowered.as_str())
@@ -73,7 +73,7 @@ impl<'m> Stems<'m> {
     /// Puts the stem that the last word would have had without its accents in place of its `term`,
     /// and says whether it is another. Readers often leave accents out, and some endings are only
     /// known by theirs: without it `mangee` would not find `mangée`.
-    pub(super) fn plain_stem(&self, word: &str, term: &mut String) -> bool {
+    pub(super) fn unaccented_stem(&self, word: &str, term: &mut String) -> bool {
         if self.lowered.is_empty() || self.lowered == word || !word.is_ascii() {
             return false;
         }
@@ -86,10 +86,10 @@ impl<'m> Stems<'m> {
         true
     }
 
-    fn reads(&self, word: &str) -> bool {
+    fn stems_alphabet_of(&self, word: &str) -> bool {
         let alphabet = word.chars().next().and_then(Alphabet::of);
         self.language != Language::English
-            && alphabet.is_some_and(|alphabet| self.language.reads(alphabet))
+            && alphabet.is_some_and(|alphabet| self.language.uses_alphabet(alphabet))
     }
 }
 
@@ -143,12 +143,12 @@ mod tests {
             let mut stems = Stems::new(language);
             let mut term = String::new();
             stems.stem(written, typed, &mut term);
-            assert!(stems.plain_stem(typed, &mut term), "{written}");
+            assert!(stems.unaccented_stem(typed, &mut term), "{written}");
             assert_eq!(term, stem(language, typed), "{written}");
         }
         let mut stems = Stems::new(Language::English);
         let mut term = String::new();
         stems.stem("café", "cafe", &mut term);
-        assert!(!stems.plain_stem("cafe", &mut term));
+        assert!(!stems.unaccented_stem("cafe", &mut term));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 use super::fold::fold;
 use super::language::Language;
-use super::silent::{SILENT_UNSPACED, silent_words};
+use super::silent::{UNSPACED_STOP_WORDS, stop_words};
 
 /// How many different silent words there may be; a test counts them.
-pub(super) const MAX_SILENT: usize = 4096;
+pub(super) const MAX_STOP_WORDS: usize = 4096;
 
 /// The longest silent word, in bytes of its folded form. What is longer need not be looked up.
-const MAX_SILENT_BYTES: usize = 64;
+const MAX_STOP_WORD_BYTES: usize = 64;
 
 /// The bit that stands for all scripts without spaces.
 const UNSPACED: u64 = 1 << 63;
@@ -28,7 +28,7 @@ pub(super) struct Silent {
 impl Silent {
     /// Looks up a folded, unstemmed word.
     pub(super) fn find(word: &str) -> Option<Self> {
-        if word.len() > MAX_SILENT_BYTES {
+        if word.len() > MAX_STOP_WORD_BYTES {
             return None;
         }
         TABLE.get(word).copied()
@@ -66,11 +66,11 @@ fn bit(language: Language) -> u64 {
 /// All lists in one, made when the first word is looked up: one look tells all languages.
 static TABLE: LazyLock<HashMap<String, Silent>> = LazyLock::new(|| {
     let mut table: HashMap<String, Silent> = HashMap::new();
-    let spaced = Language::ALL.map(|language| (silent_words(language), bit(language)));
-    for (words, bits) in spaced.into_iter().chain([(SILENT_UNSPACED, UNSPACED)]) {
+    let spaced = Language::ALL.map(|language| (stop_words(language), bit(language)));
+    for (words, bits) in spaced.into_iter().chain([(UNSPACED_STOP_WORDS, UNSPACED)]) {
         for word in words.split_whitespace() {
             let mut folded = String::new();
-            fold(word, MAX_SILENT_BYTES, &mut folded);
+            fold(word, MAX_STOP_WORD_BYTES, &mut folded);
             let number = table.len();
             let new = Silent {
                 number,
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn every_word_has_a_number_and_none_is_too_long() {
-        assert!(TABLE.len() < MAX_SILENT);
+        assert!(TABLE.len() < MAX_STOP_WORDS);
         let mut numbers: Vec<usize> = TABLE.values().map(|silent| silent.number).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..TABLE.len()));
-        assert!(TABLE.keys().all(|word| word.len() <= MAX_SILENT_BYTES));
-        assert!(!is_stop_word(&"a".repeat(MAX_SILENT_BYTES + 1)));
+        assert!(TABLE.keys().all(|word| word.len() <= MAX_STOP_WORD_BYTES));
+        assert!(!is_stop_word(&"a".repeat(MAX_STOP_WORD_BYTES + 1)));
     }
 
     #[test]

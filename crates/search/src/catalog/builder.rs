@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{Bound, Catalog, Field, Kind};
 use crate::calendar::Day;
 use crate::document::{Document, Value};
-use crate::filter::folded;
+use crate::filter::fold_value;
 
 /// The most fields a catalog names. A reader has to take them in, and hardly any data has more
 /// that are worth it.
@@ -100,7 +100,7 @@ impl CatalogBuilder {
                         self.add(name, |field| field.more = true);
                         break;
                     }
-                    if counted.insert(folded(item)) {
+                    if counted.insert(fold_value(item)) {
                         self.item(name, item, 1);
                     }
                 }
@@ -208,7 +208,7 @@ fn grow(count: &mut u64, by: u64) {
 impl Counted {
     fn track(&mut self, value: &str, count: u64, room: &mut usize) {
         let shown = value.trim();
-        let key = folded(shown);
+        let key = fold_value(shown);
         if shown.chars().nth(MAX_KEYWORD_CHARS).is_some() || key.len() > MAX_TRACKED_BYTES {
             self.more = true;
         } else if let Some((written, documents)) = self.values.get_mut(&key) {
@@ -233,7 +233,7 @@ impl Counted {
         if self.lists > 0 && !is_mixed {
             Kind::List
         } else if words > 0 || is_mixed {
-            self.kind_of_texts(is_mixed)
+            self.text_kind(is_mixed)
         } else if self.numbers > 0 {
             Kind::Number
         } else if self.dates > 0 {
@@ -244,7 +244,7 @@ impl Counted {
     }
 
     /// A keyword has few values, all of them short, that come back in other documents.
-    fn kind_of_texts(&self, is_mixed: bool) -> Kind {
+    fn text_kind(&self, is_mixed: bool) -> Kind {
         let distinct = self.values.len();
         let come_back = self.texts >= 2 * distinct as u64 || distinct <= FEW_VALUES;
         if !is_mixed && !self.more && distinct <= MAX_KEYWORDS && come_back {

@@ -65,7 +65,7 @@ impl Field {
     }
 
     /// Whether every value that the field can have is among `values`.
-    pub fn is_closed(&self) -> bool {
+    pub fn is_enumerated(&self) -> bool {
         matches!(self.kind, Kind::Keyword | Kind::List) && !self.more
     }
 }

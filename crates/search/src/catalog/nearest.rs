@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use super::builder::MAX_CATALOG_FIELDS;
 use super::{Catalog, Field};
 use crate::analysis::is_stop_word;
-use crate::filter::folded;
+use crate::filter::fold_value;
 
 /// The longest word that is compared letter by letter with others.
 const MAX_COMPARED_CHARS: usize = 64;
@@ -59,7 +59,7 @@ impl<'c> Names<'c> {
         close.or_else(|| {
             let singular = wanted.strip_suffix('s').unwrap_or(&wanted);
             let has_word = |(_, field): &&(String, &'c Field)| {
-                let name = folded(&field.name);
+                let name = fold_value(&field.name);
                 let mut words = name.split(is_separator);
                 words.any(|word| word.strip_suffix('s').unwrap_or(word) == singular)
             };
@@ -80,7 +80,7 @@ impl<'c> Values<'c> {
         let values = field.values.iter();
         Self {
             values: values
-                .map(|(value, _)| (folded(value), value.as_str()))
+                .map(|(value, _)| (fold_value(value), value.as_str()))
                 .collect(),
         }
     }
@@ -88,7 +88,7 @@ impl<'c> Values<'c> {
     /// The value that was written. Hyphens and underscores may stand for spaces when nothing else
     /// fits.
     pub(crate) fn find(&self, written: &str) -> Option<&'c str> {
-        let wanted = folded(written);
+        let wanted = fold_value(written);
         if let Some((_, value)) = self.values.iter().find(|(value, _)| *value == wanted) {
             return Some(value);
         }
@@ -100,8 +100,8 @@ impl<'c> Values<'c> {
     }
 
     /// Whether some value goes on where this one ends.
-    pub(crate) fn begins(&self, written: &str) -> bool {
-        let begun = folded(written);
+    pub(crate) fn has_longer_value(&self, written: &str) -> bool {
+        let begun = fold_value(written);
         let goes_on = |rest: &str| rest.starts_with(' ');
         let mut values = self.values.iter();
         values.any(|(value, _)| value.strip_prefix(begun.as_str()).is_some_and(goes_on))
@@ -109,7 +109,7 @@ impl<'c> Values<'c> {
 
     /// The one value that has all the words that were written, such as the surname of a name.
     pub(crate) fn with_words(&self, written: &str) -> Option<&'c str> {
-        let wanted = folded(written);
+        let wanted = fold_value(written);
         let has = |value: &str, word: &str| value.split(is_separator).any(|own| own == word);
         let fits = |(value, _): &&(String, &str)| {
             wanted
@@ -128,7 +128,7 @@ impl<'c> Values<'c> {
     pub(crate) fn nearest(&self, written: &str) -> Option<&'c str> {
         let values = self.values.iter();
         closest(
-            &folded(written),
+            &fold_value(written),
             values.map(|(key, value)| (key.as_str(), *value)),
         )
         .or_else(|| self.with_words(written))
@@ -137,7 +137,7 @@ impl<'c> Values<'c> {
 
 /// The name without what readers do not write, or write otherwise.
 fn key(name: &str) -> String {
-    without_separators(&folded(name))
+    without_separators(&fold_value(name))
 }
 
 fn without_separators(text: &str) -> String {
@@ -160,7 +160,7 @@ fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) 
     };
     let mut best: Option<(usize, Option<T>)> = None;
     for (candidate, item) in candidates {
-        let Some(distance) = distance(&wanted, candidate, reach) else {
+        let Some(distance) = edit_distance(&wanted, candidate, reach) else {
             continue;
         };
         best = match best {
@@ -174,7 +174,7 @@ fn closest<'k, T>(wanted: &str, candidates: impl Iterator<Item = (&'k str, T)>) 
 
 /// How many letters have to be added, dropped, replaced or swapped with their neighbour to make
 /// one word of another, if no more than `most`.
-fn distance(left: &[char], right: &str, most: usize) -> Option<usize> {
+fn edit_distance(left: &[char], right: &str, most: usize) -> Option<usize> {
     let right: Vec<char> = right.chars().take(left.len() + most + 1).collect();
     if left.len().abs_diff(right.len()) > most {
         return None;
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn distance_counts_letters() {
         let of = |left: &str, right: &str, most| {
-            distance(&left.chars().collect::<Vec<_>>(), right, most)
+            edit_distance(&left.chars().collect::<Vec<_>>(), right, most)
         };
         assert_eq!(of("labour", "labor", 2), Some(1));
         assert_eq!(of("ab", "ba", 2), Some(1));

@@ -10,22 +10,22 @@ use super::cached::Known;
 use super::layout::DOCUMENT;
 use super::meaning::Nearest;
 use super::narrow::{self, Conditions, all_terms, any_term};
-use super::together::both;
+use super::together::join;
 use super::view::View;
 use super::words::{Weights, Worded};
 use crate::analysis::{LanguageId, QueryTerm};
 use crate::error::Error;
 use crate::fuse::{self, Candidate, Scale, Signals};
 use crate::hit::Found;
-use crate::postings::share;
-use crate::query::{Asked, Method, Query, Sort, language_for};
+use crate::postings::term_frequency_weight;
+use crate::query::{Asked, Method, Query, Sort, query_language};
 use crate::ranking::{self, PHRASE_WEIGHT};
 use crate::snippet::{Shown, Wanted};
 use crate::spelling;
 
 /// In how many documents, those whose words fit best, it is looked whether words stand side by side that
 /// have to, or must not.
-const MAX_LOOKED_INTO: usize = 1_000;
+const MAX_PHRASE_CHECKED: usize = 1_000;
 
 /// In how many it is looked what words side by side are worth: more than one page shows.
 const MAX_PAIRED: usize = 64;
@@ -34,10 +34,10 @@ const MAX_PAIRED: usize = 64;
 const MAX_SHOWN: usize = 32;
 
 /// The most documents of equal worth that are put in the order of their ids.
-const MAX_EQUALS: usize = 4_096;
+const MAX_TIED: usize = 4_096;
 
 /// The most documents that are compared with each other for variety.
-const MAX_VARIED: usize = 200;
+const MAX_MMR_CANDIDATES: usize = 200;
 
 /// One document on its way to become a hit.
 struct Ranked {
@@ -64,17 +64,17 @@ struct Narrowed {
     documents: Conditions,
     passages: Conditions,
     /// Whether only the documents tell what is excluded.
-    is_checked_late: bool,
+    is_post_filtered: bool,
 }
 
 impl View<'_> {
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
-        let mut asked = query.asked(&self.languages()?);
-        self.look_up(&asked.terms)?;
+        let mut asked = query.analyze(&self.languages()?);
+        self.prefetch_frequencies(&asked.terms)?;
         spelling::correct(&mut asked.terms, self)?;
         let terms = ranking::distinct(&asked.terms);
-        let narrowed = self.narrowed(query, &asked)?;
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
+        let narrowed = self.candidate_filters(query, &asked)?;
+        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
         let matching = match terms.as_slice() {
             [] => narrowed.documents.clone(),
             terms => narrowed
@@ -85,16 +85,16 @@ impl View<'_> {
         let is_ranked = !is_list && !terms.is_empty() && query.method != Method::Lexical;
         let model = self.model.as_ref().filter(|_| is_ranked);
         let language = model.map_or(LanguageId::English, |model| {
-            language_for(query, model.embedder.languages())
+            query_language(query, model.embedder.languages())
         });
         let model = model.filter(|_| language != LanguageId::Foreign);
-        let question = model.and_then(|model| model.question(&query.text));
+        let question = model.and_then(|model| model.embed_query(&query.text));
         let mut ranked = if is_list {
-            self.listed(&matching, query)?
+            self.list_by_day(&matching, query)?
         } else if terms.is_empty() {
             Vec::new()
         } else {
-            self.ranked(
+            self.rank(
                 query,
                 &asked,
                 &narrowed,
@@ -104,15 +104,15 @@ impl View<'_> {
             )?
         };
         if query.diversity > 0.0 && !is_list {
-            self.vary(query, &mut ranked)?;
+            self.diversify(query, &mut ranked)?;
         }
         let hits = ranked.into_iter().skip(query.offset).take(query.limit);
         let hits: Vec<_> = hits.collect();
         let versions: Vec<String> = hits.iter().map(|one| one.item.version.clone()).collect();
-        let known = self.known(&versions)?;
+        let known = self.documents_by_version(&versions)?;
         let wanted = Wanted::new(&terms);
         let nearest = match &question {
-            Some(question) if query.excerpts => self.passages(question, &versions)?,
+            Some(question) if query.excerpts => self.nearest_passages(question, &versions)?,
             _ => Nearest::new(),
         };
         let shown = hits.iter().filter_map(|one| {
@@ -126,12 +126,12 @@ impl View<'_> {
                 near: &near,
                 excerpts: query.excerpts,
                 wanted: &wanted,
-                why: one.why(one.item.pairs),
+                why: one.explanation(one.item.pairs),
             }))
         });
         Ok(Found {
             hits: shown.collect(),
-            total: if query.counted {
+            total: if query.counts_total {
                 Some(self.count(&matching.json(), true)?)
             } else {
                 None
@@ -140,7 +140,7 @@ impl View<'_> {
         })
     }
 
-    fn listed(
+    fn list_by_day(
         &self,
         matching: &Conditions,
         query: &Query,
@@ -159,9 +159,9 @@ impl View<'_> {
     }
 
     /// What a query allows, as conditions on documents and on passages.
-    fn narrowed(&self, query: &Query, asked: &Asked) -> Result<Narrowed, Error> {
-        let mut documents = self.seen.clone();
-        let mut passages = self.seen_passages();
+    fn candidate_filters(&self, query: &Query, asked: &Asked) -> Result<Narrowed, Error> {
+        let mut documents = self.visible.clone();
+        let mut passages = self.visible_passages();
         if let Some(filter) = &query.filter {
             let condition = narrow::filter(filter);
             documents = documents.and(condition.clone());
@@ -174,7 +174,7 @@ impl View<'_> {
             documents = documents.not(any_term(&forms));
         }
         for phrase in &phrases {
-            let with = self.standing(phrase, &documents)?;
+            let with = self.phrase_matches(phrase, &documents)?;
             documents = documents.not(json!({"has_id": with}));
             passages = passages.not(json!({"key": DOCUMENT, "match": {"any": with}}));
         }
@@ -184,7 +184,7 @@ impl View<'_> {
                 documents = documents.and(any_term(&forms));
                 continue;
             }
-            let with = self.standing(phrase, &documents)?;
+            let with = self.phrase_matches(phrase, &documents)?;
             documents = documents.and(json!({"has_id": with}));
             passages = passages.and(json!({"key": DOCUMENT, "match": {"any": with}}));
         }
@@ -193,30 +193,30 @@ impl View<'_> {
         Ok(Narrowed {
             documents,
             passages,
-            is_checked_late,
+            is_post_filtered: is_checked_late,
         })
     }
 
     /// The versions in which these terms stand side by side, among those that have all of them and whose
     /// words fit best.
-    fn standing(
+    fn phrase_matches(
         &self,
         phrase: &[QueryTerm],
         conditions: &Conditions,
     ) -> Result<Vec<String>, Error> {
         let terms: Vec<&QueryTerm> = phrase.iter().collect();
-        let weights = self.weights(&terms)?;
+        let weights = self.query_weights(&terms)?;
         let with_all = conditions.clone().and(all_terms(phrase));
-        let found = self.worded(&weights, &with_all, MAX_LOOKED_INTO)?;
+        let found = self.search_lexical(&weights, &with_all, MAX_PHRASE_CHECKED)?;
         let versions: Vec<String> = found.into_iter().map(|one| one.version).collect();
         let mut standing = Vec::new();
         // Some at a time: a thousand documents need not be in memory together.
         for some in versions.chunks(MAX_PAIRED) {
-            let known = self.known(some)?;
+            let known = self.documents_by_version(some)?;
             let holds = |version: &&String| {
                 known
                     .get(*version)
-                    .is_some_and(|known| known.body().holds(phrase))
+                    .is_some_and(|known| known.body().contains_phrase(phrase))
             };
             standing.extend(some.iter().filter(holds).cloned());
         }
@@ -224,7 +224,7 @@ impl View<'_> {
     }
 
     /// The best documents, best first, as many as have to be known for the hits asked for.
-    fn ranked(
+    fn rank(
         &self,
         query: &Query,
         asked: &Asked,
@@ -233,13 +233,13 @@ impl View<'_> {
     ) -> Result<Vec<Candidate<Ranked>>, Error> {
         let language = question.map_or(LanguageId::English, |asked| asked.language);
         let question = question.map(|asked| asked.vector);
-        let weights = self.weights(&ranking::distinct(&asked.terms))?;
-        let most = ranking::candidates(query.depth());
+        let weights = self.query_weights(&ranking::distinct(&asked.terms))?;
+        let most = ranking::candidate_count(query.depth());
         // Both halves at once: neither needs the other.
-        let (worded, near) = both(
-            || self.best_worded(&weights, &narrowed.documents, most),
+        let (worded, near) = join(
+            || self.top_lexical(&weights, &narrowed.documents, most),
             || match question {
-                Some(question) => self.near_all(question, narrowed, most),
+                Some(question) => self.top_semantic(question, narrowed, most),
                 None => Ok(Nearest::new()),
             },
         );
@@ -253,9 +253,9 @@ impl View<'_> {
             let found: HashSet<&str> = ranked.iter().map(|one| one.version.as_str()).collect();
             let new = near.keys().map(String::as_str);
             let new: Vec<&str> = new.filter(|one| !found.contains(one)).collect();
-            let (far, new) = both(
-                || self.nearness(question, &far),
-                || self.near_only(&new, &narrowed.documents, is_full.then_some(&weights)),
+            let (far, new) = join(
+                || self.score_versions(question, &far),
+                || self.score_semantic_only(&new, &narrowed.documents, is_full.then_some(&weights)),
             );
             let (far, new) = (far?, new?);
             ranked.extend(new.into_iter().map(Ranked::from));
@@ -269,38 +269,38 @@ impl View<'_> {
             }
         }
         let signals = Signals {
-            words: fuse::words(&query.text),
+            words: fuse::count_words(&query.text),
             scale: self
                 .model
                 .as_ref()
                 .map_or(Scale::GRANITE, |model| model.embedder.scale()),
-            weighing: query.method.weighing(),
+            weighing: query.method.fusion_method(),
             language,
         };
-        let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::weighed).collect();
-        fuse::weigh(&signals, &mut candidates);
+        let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::into_candidate).collect();
+        fuse::fuse(&signals, &mut candidates);
         let by_id = |left: &Ranked, right: &Ranked| left.id.cmp(&right.id);
-        fuse::best(&mut candidates, usize::MAX, by_id);
-        if self.add_pairs(asked, &weights, &mut candidates, query.depth())? {
+        fuse::keep_best(&mut candidates, usize::MAX, by_id);
+        if self.add_pair_scores(asked, &weights, &mut candidates, query.depth())? {
             candidates = candidates
                 .into_iter()
-                .map(|one| one.item.weighed())
+                .map(|one| one.item.into_candidate())
                 .collect();
-            fuse::weigh(&signals, &mut candidates);
+            fuse::fuse(&signals, &mut candidates);
         }
-        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        candidates.retain(|one| query.method != Method::Hybrid || one.passes_floor());
         let keep = if query.diversity > 0.0 {
-            MAX_VARIED.max(query.depth())
+            MAX_MMR_CANDIDATES.max(query.depth())
         } else {
             query.depth()
         };
-        fuse::best(&mut candidates, keep, by_id);
+        fuse::keep_best(&mut candidates, keep, by_id);
         Ok(candidates)
     }
 
     /// The documents whose words fit best. Where the last of them are equals, all equals are looked at,
     /// since among these the order of the ids decides.
-    fn best_worded(
+    fn top_lexical(
         &self,
         weights: &Weights,
         conditions: &Conditions,
@@ -308,10 +308,10 @@ impl View<'_> {
     ) -> Result<Vec<Worded>, Error> {
         let mut asked = most;
         loop {
-            let mut found = self.worded(weights, conditions, asked)?;
+            let mut found = self.search_lexical(weights, conditions, asked)?;
             let last = found.last().map(|one| one.score);
             let edge = found.get(most.saturating_sub(1)).map(|one| one.score);
-            let may_be_more = found.len() >= asked && last == edge && asked < MAX_EQUALS;
+            let may_be_more = found.len() >= asked && last == edge && asked < MAX_TIED;
             if !may_be_more {
                 found.sort_by(|left, right| {
                     right
@@ -322,28 +322,28 @@ impl View<'_> {
                 found.truncate(most);
                 return Ok(found);
             }
-            asked = (asked * 4).min(MAX_EQUALS);
+            asked = (asked * 4).min(MAX_TIED);
         }
     }
 
     /// The documents nearest to a question.
-    fn near_all(
+    fn top_semantic(
         &self,
         question: &[f32],
         narrowed: &Narrowed,
         most: usize,
     ) -> Result<Nearest, Error> {
-        let most = if narrowed.is_checked_late {
+        let most = if narrowed.is_post_filtered {
             most.saturating_mul(4)
         } else {
             most
         };
-        self.near(question, &narrowed.passages, most)
+        self.nearest(question, &narrowed.passages, most)
     }
 
     /// The documents that were found by their meaning alone, with what their words are worth where they may
     /// have some. The documents themselves say whether they still count.
-    fn near_only(
+    fn score_semantic_only(
         &self,
         versions: &[&str],
         conditions: &Conditions,
@@ -353,18 +353,18 @@ impl View<'_> {
             return Ok(Vec::new());
         }
         let these = conditions.clone().and(json!({"has_id": versions}));
-        self.valued(weights, &these, versions.len())
+        self.score_lexical(weights, &these, versions.len())
     }
 
     /// Adds what words side by side are worth in the best documents; false when that can be nothing.
-    fn add_pairs(
+    fn add_pair_scores(
         &self,
         asked: &Asked,
         weights: &Weights,
         candidates: &mut [Candidate<Ranked>],
         depth: usize,
     ) -> Result<bool, Error> {
-        let pairs = ranking::pairs(&asked.terms);
+        let pairs = ranking::adjacent_pairs(&asked.terms);
         // What is shown most likely, so that it need not be read apart.
         let shown = candidates.iter().take(depth.min(MAX_SHOWN));
         let mut versions: Vec<String> = shown.map(|one| one.item.version.clone()).collect();
@@ -380,7 +380,7 @@ impl View<'_> {
         let open = paired.filter(|one| !versions.contains(one)).cloned();
         let open: Vec<String> = open.collect();
         versions.extend(open);
-        let known: HashMap<String, Arc<Known>> = self.known(&versions)?;
+        let known: HashMap<String, Arc<Known>> = self.documents_by_version(&versions)?;
         let [mean, _] = self.head.means;
         for one in best {
             let Some(known) = known.get(&one.item.version) else {
@@ -388,8 +388,10 @@ impl View<'_> {
             };
             let body = known.body();
             let worth = pairs.iter().map(|pair| {
-                let rare = weights.rarity(pair.first, pair.second);
-                PHRASE_WEIGHT * rare * share(body.pairs(pair), body.length, mean)
+                let rare = weights.pair_idf(pair.first, pair.second);
+                PHRASE_WEIGHT
+                    * rare
+                    * term_frequency_weight(body.count_pair(pair), body.length, mean)
             });
             one.item.pairs = worth.sum();
         }
@@ -397,22 +399,19 @@ impl View<'_> {
     }
 
     /// Puts variety into the hits that are shown.
-    fn vary(&self, query: &Query, ranked: &mut [Candidate<Ranked>]) -> Result<(), Error> {
+    fn diversify(&self, query: &Query, ranked: &mut [Candidate<Ranked>]) -> Result<(), Error> {
         let versions: Vec<String> = ranked
             .iter()
-            .take(MAX_VARIED)
+            .take(MAX_MMR_CANDIDATES)
             .map(|one| one.item.version.clone())
             .collect();
-        let known = self.known(&versions)?;
-        fuse::vary(
-            ranked,
-            query.diversity,
-            query.depth(),
-            |left, right| match (known.get(&left.version), known.get(&right.version)) {
-                (Some(left), Some(right)) => left.mapped.likeness(&right.mapped),
+        let known = self.documents_by_version(&versions)?;
+        fuse::maximal_marginal_relevance(ranked, query.diversity, query.depth(), |left, right| {
+            match (known.get(&left.version), known.get(&right.version)) {
+                (Some(left), Some(right)) => left.mapped.jaccard_similarity(&right.mapped),
                 _ => 0.0,
-            },
-        );
+            }
+        });
         Ok(())
     }
 }
@@ -432,7 +431,7 @@ impl From<Worded> for Ranked {
 }
 
 impl Ranked {
-    fn weighed(self) -> Candidate<Self> {
+    fn into_candidate(self) -> Candidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
         let is_foreign = self.is_foreign;
         Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)

@@ -8,18 +8,18 @@ use ureq::http::Method;
 use super::traffic::Call;
 
 /// Less time than this is not worth another request.
-const LEAST: Duration = Duration::from_millis(20);
+const MIN_REMAINING: Duration = Duration::from_millis(20);
 
 /// How long a node may work on a read before it gives it up. While a node makes or removes a collection its requests
 /// wait, and those of two nodes that wait for each other would wait for minutes.
-const MOST: Duration = Duration::from_secs(10);
+const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     pub end: Instant,
     /// The longest that one node may take.
-    pub each: Duration,
+    pub per_node: Duration,
 }
 
 impl Deadline {
@@ -27,22 +27,22 @@ impl Deadline {
     pub(super) fn within(total: Duration) -> Self {
         Self {
             end: Instant::now() + total,
-            each: total / 2,
+            per_node: total / 2,
         }
     }
 
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(super) fn remaining(&self) -> Option<Duration> {
         let left = self.end.checked_duration_since(Instant::now())?;
-        (left >= LEAST).then_some(left)
+        (left >= MIN_REMAINING).then_some(left)
     }
 }
 
 /// One request.
 #[derive(Debug)]
 pub(super) struct Ask {
-    pub call: Call,
+    pub kind: Call,
     /// What is done, for logs and messages.
-    pub what: &'static str,
+    pub action: &'static str,
     pub method: Method,
     pub path: String,
     pub body: String,
@@ -82,8 +82,8 @@ impl Ask {
     fn with(call: Call, what: &'static str, method: Method, sent: (String, String)) -> Self {
         let (path, body) = sent;
         Self {
-            call,
-            what,
+            kind: call,
+            action: what,
             method,
             path,
             body,
@@ -97,7 +97,11 @@ impl Ask {
             return Cow::Borrowed(&self.path);
         }
         let mark = if self.path.contains('?') { '&' } else { '?' };
-        let seconds = timeout.min(MOST).as_millis().div_ceil(1_000).max(1);
+        let seconds = timeout
+            .min(MAX_NODE_TIMEOUT)
+            .as_millis()
+            .div_ceil(1_000)
+            .max(1);
         Cow::Owned(format!("{}{mark}timeout={seconds}", self.path))
     }
 }
@@ -119,6 +123,6 @@ mod tests {
             assert_eq!(of(path).path_within(within), expected);
         }
         let write = Ask::post(Call::Write, "", "/a".to_owned(), String::new());
-        assert_eq!(write.path_within(MOST), "/a");
+        assert_eq!(write.path_within(MAX_NODE_TIMEOUT), "/a");
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// How certificates are checked: by the authorities of this file, or by those that browsers know.
-pub(super) fn tls(file: Option<&Path>) -> Result<TlsConfig, Error> {
+pub(super) fn tls_config(file: Option<&Path>) -> Result<TlsConfig, Error> {
     let Some(file) = file else {
         return Ok(TlsConfig::default());
     };
@@ -55,7 +55,7 @@ mod tests {
     fn told(content: &[u8]) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        match tls(Some(file.path())) {
+        match tls_config(Some(file.path())) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }
@@ -86,7 +86,7 @@ mod tests {
         let most = usize::try_from(MAX_BYTES).unwrap();
         assert_eq!(padding(most), "");
         assert!(padding(most + 1).contains("more than"));
-        let missing = tls(Some(Path::new("no/such/file")))
+        let missing = tls_config(Some(Path::new("no/such/file")))
             .err()
             .unwrap()
             .to_string();

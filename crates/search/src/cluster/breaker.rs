@@ -7,18 +7,18 @@
 use std::time::{Duration, Instant};
 
 /// So many failures in a row, and a node is left alone.
-const FAILURES: u32 = 5;
+const FAILURE_THRESHOLD: u32 = 5;
 
 /// For so long.
-const PAUSE: Duration = Duration::from_secs(10);
+const OPEN_DURATION: Duration = Duration::from_secs(10);
 
 /// What a node did in place of answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// Nothing: it could not be reached, or ended.
-    Gone,
+    Unreachable,
     /// It took the request, and too long.
-    Late,
+    TimedOut,
 }
 
 /// What is known about one node.
@@ -26,35 +26,35 @@ pub(super) enum Failure {
 pub(super) struct Breaker {
     failures: u32,
     last: Option<Failure>,
-    closed_until: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
 impl Breaker {
     /// Whether the node may be asked now. After a pause one may, and the others wait for what becomes of it.
-    pub(super) fn admits(&mut self, now: Instant) -> bool {
-        match self.closed_until {
+    pub(super) fn allows(&mut self, now: Instant) -> bool {
+        match self.open_until {
             None => true,
             Some(until) if now < until => false,
             Some(_) => {
-                self.closed_until = Some(now + PAUSE);
+                self.open_until = Some(now + OPEN_DURATION);
                 true
             }
         }
     }
 
     /// Whether the node is left alone.
-    pub(super) fn is_closed(&self, now: Instant) -> bool {
-        self.closed_until.is_some_and(|until| now < until)
+    pub(super) fn is_open(&self, now: Instant) -> bool {
+        self.open_until.is_some_and(|until| now < until)
     }
 
     /// Whether the node may be asked where no other may.
-    pub(super) fn is_late(&self) -> bool {
-        self.last == Some(Failure::Late)
+    pub(super) fn last_timed_out(&self) -> bool {
+        self.last == Some(Failure::TimedOut)
     }
 
     /// When the node may be asked again, if not now.
-    pub(super) fn closed_until(&self) -> Option<Instant> {
-        self.closed_until
+    pub(super) fn open_until(&self) -> Option<Instant> {
+        self.open_until
     }
 
     pub(super) fn succeeded(&mut self) {
@@ -64,8 +64,8 @@ impl Breaker {
     pub(super) fn failed(&mut self, how: Failure, now: Instant) {
         self.last = Some(how);
         self.failures = self.failures.saturating_add(1);
-        if self.failures >= FAILURES {
-            self.closed_until = Some(now + PAUSE);
+        if self.failures >= FAILURE_THRESHOLD {
+            self.open_until = Some(now + OPEN_DURATION);
         }
     }
 }
@@ -79,25 +79,25 @@ mod tests {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut breaker = Breaker::default();
-        for _ in 1..FAILURES {
-            breaker.failed(Failure::Gone, at(0));
-            assert!(breaker.admits(at(0)));
+        for _ in 1..FAILURE_THRESHOLD {
+            breaker.failed(Failure::Unreachable, at(0));
+            assert!(breaker.allows(at(0)));
         }
-        breaker.failed(Failure::Gone, at(0));
-        assert!(!breaker.admits(at(0)) && !breaker.admits(at(9)));
-        assert!(breaker.admits(at(10)), "one question finds out");
-        assert!(!breaker.admits(at(10)), "the others wait for it");
-        breaker.failed(Failure::Gone, at(11));
-        assert!(!breaker.admits(at(20)));
-        assert!(breaker.admits(at(21)));
+        breaker.failed(Failure::Unreachable, at(0));
+        assert!(!breaker.allows(at(0)) && !breaker.allows(at(9)));
+        assert!(breaker.allows(at(10)), "one question finds out");
+        assert!(!breaker.allows(at(10)), "the others wait for it");
+        breaker.failed(Failure::Unreachable, at(11));
+        assert!(!breaker.allows(at(20)));
+        assert!(breaker.allows(at(21)));
         breaker.succeeded();
-        assert!(breaker.admits(at(21)) && breaker.admits(at(21)));
-        breaker.failed(Failure::Gone, at(22));
-        assert!(breaker.admits(at(22)), "counted from nothing again");
-        assert!(!breaker.is_late());
-        breaker.failed(Failure::Late, at(22));
-        assert!(breaker.is_late());
+        assert!(breaker.allows(at(21)) && breaker.allows(at(21)));
+        breaker.failed(Failure::Unreachable, at(22));
+        assert!(breaker.allows(at(22)), "counted from nothing again");
+        assert!(!breaker.last_timed_out());
+        breaker.failed(Failure::TimedOut, at(22));
+        assert!(breaker.last_timed_out());
         breaker.succeeded();
-        assert!(!breaker.is_late());
+        assert!(!breaker.last_timed_out());
     }
 }

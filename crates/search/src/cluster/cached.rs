@@ -85,7 +85,7 @@ impl Documents {
         }
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes + bytes > MAX_DOCUMENT_BYTES {
-            shelf.halve();
+            shelf.evict_half();
         }
         shelf.clock += 1;
         let now = shelf.clock;
@@ -98,7 +98,7 @@ impl Documents {
 
 impl Shelf {
     /// Lets go of what was not asked for longest.
-    fn halve(&mut self) {
+    fn evict_half(&mut self) {
         let mut asked: Vec<u64> = self.entries.values().map(|(_, asked)| *asked).collect();
         asked.sort_unstable();
         let middle = asked.get(asked.len() / 2).copied().unwrap_or_default();

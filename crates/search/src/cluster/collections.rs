@@ -10,7 +10,7 @@ use super::layout::{
     TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
 };
 use super::model::Model;
-use super::node::told;
+use super::node::error_message;
 use super::nodes::Nodes;
 use super::settings::ClusterSettings;
 use super::traffic::Call;
@@ -21,7 +21,7 @@ use crate::error::Error;
 struct Wanted<'a> {
     name: &'a str,
     /// What it is made with.
-    made: Value,
+    create_body: Value,
     indexes: Vec<Indexed>,
     kept: Vec<Kept>,
 }
@@ -55,7 +55,7 @@ impl Kept {
 }
 
 /// Makes the collection of the head, unless it is there.
-pub(super) fn make_head(
+pub(super) fn ensure_head(
     nodes: &Nodes,
     names: &Names,
     settings: &ClusterSettings,
@@ -64,37 +64,37 @@ pub(super) fn make_head(
     let head = Wanted {
         name: &names.head,
         // What one node alone has written does not count.
-        made: json!({
+        create_body: json!({
             "vectors": {}, "shard_number": 1, "replication_factor": replicas, "write_consistency_factor": 2,
         }),
-        indexes: indexed(&[("epoch", "integer"), ("generation", "integer")]).collect(),
+        indexes: typed_indexes(&[("epoch", "integer"), ("generation", "integer")]).collect(),
         kept: Vec::new(),
     };
-    head.bring_about(nodes, settings)
+    head.ensure(nodes, settings)
 }
 
 /// Makes what is not there yet, the indexes of these fields included. What is there stays as it is, but for
 /// what of it lies in memory.
-pub(super) fn make(
+pub(super) fn ensure_collections(
     nodes: &Nodes,
     names: &Names,
     settings: &ClusterSettings,
     fields: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    let (shards, replicas) = spread(nodes, settings);
+    let (shards, replicas) = shards_and_replicas(nodes, settings);
     let sparse = json!({WORDS: {"index": {"on_disk": settings.words_on_disk}}});
     let terms = Index::Lookup {
         on_disk: settings.words_on_disk,
     };
     let documents = Wanted {
         name: &names.documents,
-        made: json!({
+        create_body: json!({
             "vectors": {}, "sparse_vectors": sparse, "shard_number": shards,
             "replication_factor": replicas, "on_disk_payload": settings.documents_on_disk,
         }),
-        indexes: indexed(&DOCUMENT_INDEXES)
+        indexes: typed_indexes(&DOCUMENT_INDEXES)
             .chain([(TERMS.to_owned(), terms)])
-            .chain(of_fields(fields))
+            .chain(field_indexes(fields))
             .collect(),
         kept: vec![
             Kept::payload(settings.documents_on_disk),
@@ -105,21 +105,21 @@ pub(super) fn make(
             },
         ],
     };
-    documents.bring_about(nodes, settings)?;
+    documents.ensure(nodes, settings)?;
     let terms = Wanted {
         name: &names.terms,
-        made: json!({
+        create_body: json!({
             "vectors": {}, "shard_number": 1, "replication_factor": replicas,
             "on_disk_payload": settings.words_on_disk,
         }),
-        indexes: indexed(&TERM_INDEXES).collect(),
+        indexes: typed_indexes(&TERM_INDEXES).collect(),
         kept: vec![Kept::payload(settings.words_on_disk)],
     };
-    terms.bring_about(nodes, settings)
+    terms.ensure(nodes, settings)
 }
 
 /// Into how many parts a collection is cut, and on how many nodes each lies.
-fn spread(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
+fn shards_and_replicas(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
     let shards = settings
         .shards
         .unwrap_or_else(|| u32::try_from(nodes.len()).unwrap_or(1));
@@ -127,7 +127,7 @@ fn spread(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
 }
 
 /// The indexes of these fields.
-fn of_fields(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed> {
+fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed> {
     fields.iter().flat_map(|(name, kinds)| {
         let kinds = kinds.chars();
         kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
@@ -136,13 +136,13 @@ fn of_fields(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed>
 
 /// Makes the collection of a model's passages, unless it is there; of one that is there it is changed what lies
 /// in memory.
-pub(super) fn make_passages(
+pub(super) fn ensure_passages(
     nodes: &Nodes,
     settings: &ClusterSettings,
     model: &Model,
     fields: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    let (shards, replicas) = spread(nodes, settings);
+    let (shards, replicas) = shards_and_replicas(nodes, settings);
     let on_disk = settings.are_vectors_on_disk();
     let quantization = settings
         .quantized
@@ -150,7 +150,7 @@ pub(super) fn make_passages(
     let none = json!("Disabled");
     let passages = Wanted {
         name: &model.passages,
-        made: json!({
+        create_body: json!({
             "vectors": {
                 "size": model.embedder.dimensions(), "distance": "Dot", "on_disk": on_disk,
             },
@@ -158,7 +158,9 @@ pub(super) fn make_passages(
             "shard_number": shards, "replication_factor": replicas,
             "on_disk_payload": settings.documents_on_disk,
         }),
-        indexes: indexed(&PASSAGE_INDEXES).chain(of_fields(fields)).collect(),
+        indexes: typed_indexes(&PASSAGE_INDEXES)
+            .chain(field_indexes(fields))
+            .collect(),
         kept: vec![
             Kept::payload(settings.documents_on_disk),
             Kept {
@@ -174,7 +176,7 @@ pub(super) fn make_passages(
             },
         ],
     };
-    passages.bring_about(nodes, settings)
+    passages.ensure(nodes, settings)
 }
 
 /// The keys that have an index in each collection, with its kind.
@@ -203,7 +205,7 @@ const TERM_INDEXES: [(&str, &str); 3] = [
 #[derive(Clone, Copy)]
 pub(super) enum Index {
     /// Whatever nodes make of a type.
-    Of(&'static str),
+    Typed(&'static str),
     /// Numbers that are looked for one by one.
     Lookup { on_disk: bool },
 }
@@ -211,7 +213,7 @@ pub(super) enum Index {
 impl Index {
     fn schema(self) -> Value {
         match self {
-            Self::Of(kind) => json!({"type": kind}),
+            Self::Typed(kind) => json!({"type": kind}),
             Self::Lookup { on_disk } => {
                 json!({"type": "integer", "lookup": true, "range": false, "on_disk": on_disk})
             }
@@ -222,7 +224,7 @@ impl Index {
     fn is_missing(self, known: Option<&Value>) -> bool {
         let lies_on_disk = |known: &Value| known.pointer("/params/on_disk") == Some(&json!(true));
         known.is_none_or(|known| match self {
-            Self::Of(_) => false,
+            Self::Typed(_) => false,
             Self::Lookup { on_disk } => lies_on_disk(known) != on_disk,
         })
     }
@@ -230,7 +232,7 @@ impl Index {
 
 /// The kind of index that the values of a field need.
 pub(super) fn field_index(kind: char) -> Index {
-    Index::Of(match kind {
+    Index::Typed(match kind {
         NUMBERS => "float",
         DAYS => "integer",
         _ => "keyword",
@@ -240,21 +242,21 @@ pub(super) fn field_index(kind: char) -> Index {
 /// A key and its index.
 type Indexed = (String, Index);
 
-fn indexed(keys: &[(&str, &'static str)]) -> impl Iterator<Item = Indexed> {
+fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = Indexed> {
     let keys = keys.iter();
-    keys.map(|(key, kind)| ((*key).to_owned(), Index::Of(kind)))
+    keys.map(|(key, kind)| ((*key).to_owned(), Index::Typed(kind)))
 }
 
 impl Wanted<'_> {
     /// Makes it, unless it is there, and those of its indexes that are not: whoever made it may have been
     /// interrupted. What lies in another place than it should is moved by the nodes while they answer.
-    fn bring_about(&self, nodes: &Nodes, settings: &ClusterSettings) -> Result<(), Error> {
+    fn ensure(&self, nodes: &Nodes, settings: &ClusterSettings) -> Result<(), Error> {
         let deadline = Deadline::within(settings.write_timeout);
         let path = format!("/collections/{}", self.name);
         let ask = Ask::get(Call::Collections, "look for a collection", path.clone());
         let there = nodes.reply(&ask, deadline)?;
         let known: Value = if there.status != 200 {
-            make_collection(nodes, self.name, &self.made, deadline)?;
+            create_collection(nodes, self.name, &self.create_body, deadline)?;
             Value::Null
         } else {
             serde_json::from_slice(&there.body).unwrap_or_default()
@@ -263,14 +265,14 @@ impl Wanted<'_> {
         for kept in kept.filter(|kept| kept.differs(&known)) {
             let (path, body) = (format!("{path}?timeout=30"), kept.change.to_string());
             let ask = Ask::patch(Call::Collections, "change a collection", path, body);
-            nodes.ask::<Value>(&ask, deadline)?;
+            nodes.request::<Value>(&ask, deadline)?;
             tracing::info!(collection = self.name, change = %kept.change, "a collection is changed");
         }
         let present = known.pointer("/result/payload_schema");
         for (key, kind) in &self.indexes {
             if kind.is_missing(present.and_then(|present| present.get(key))) {
                 // Nobody waits for them: they are made in this order, before anything that is written later.
-                index(nodes, self.name, (key, *kind), false, deadline)?;
+                create_index(nodes, self.name, (key, *kind), false, deadline)?;
             }
         }
         Ok(())
@@ -286,20 +288,20 @@ pub(super) fn remove(nodes: &Nodes, name: &str, deadline: Deadline) -> Result<()
         reply => Err(Error::Cluster {
             what: format!("the collection `{name}` cannot be removed"),
             hint: "remove it with the cluster's own tools; nothing reads it any more",
-            source: Some(told(&reply.body).into()),
+            source: Some(error_message(&reply.body).into()),
         }),
     }
 }
 
 /// The names of all collections of the cluster.
-pub(super) fn all(nodes: &Nodes, deadline: Deadline) -> Result<Vec<String>, Error> {
+pub(super) fn list_all(nodes: &Nodes, deadline: Deadline) -> Result<Vec<String>, Error> {
     let path = "/collections".to_owned();
     let ask = Ask::get(Call::Collections, "list collections", path);
-    let found: Collections = nodes.ask(&ask, deadline)?;
+    let found: Collections = nodes.request(&ask, deadline)?;
     Ok(found.collections.into_iter().map(|one| one.name).collect())
 }
 
-fn make_collection(
+fn create_collection(
     nodes: &Nodes,
     name: &str,
     made: &Value,
@@ -314,8 +316,9 @@ fn make_collection(
     );
     let reply = nodes.reply(&ask, deadline)?;
     // Somebody else may have made it just now.
-    let is_there =
-        reply.status == 200 || reply.status == 409 || told(&reply.body).contains("already exists");
+    let is_there = reply.status == 200
+        || reply.status == 409
+        || error_message(&reply.body).contains("already exists");
     if is_there {
         return Ok(());
     }
@@ -325,12 +328,12 @@ fn make_collection(
             reply.status
         ),
         hint: "check the cluster's API key and `engine.shards` and `engine.replicas`",
-        source: Some(told(&reply.body).into()),
+        source: Some(error_message(&reply.body).into()),
     })
 }
 
 /// Makes the index of a key. Making one that is there changes nothing, unless it is another one.
-pub(super) fn index(
+pub(super) fn create_index(
     nodes: &Nodes,
     collection: &str,
     (key, kind): (&str, Index),
@@ -344,5 +347,5 @@ pub(super) fn index(
         format!("/collections/{collection}/index?wait={is_waited_for}"),
         body,
     );
-    nodes.ask::<Value>(&ask, deadline).map(drop)
+    nodes.request::<Value>(&ask, deadline).map(drop)
 }

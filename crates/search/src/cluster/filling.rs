@@ -15,24 +15,24 @@ use super::traffic::Call;
 use crate::error::Error;
 
 /// From how many kilobytes of vectors on nodes make the graph of a segment: what they do unless told otherwise.
-const GRAPHS_FROM: u64 = 10_000;
+const INDEXING_THRESHOLD_KB: u64 = 10_000;
 
 /// What tells them to make none.
-const NEVER: u64 = 0;
+const INDEXING_DISABLED: u64 = 0;
 
 impl Inner {
     /// Whether a model has so long a way to go that its graphs wait for the end of it.
-    pub(super) fn is_filling(&self, head: &Head, model: &str) -> bool {
+    pub(super) fn defers_indexing(&self, head: &Head, model: &str) -> bool {
         let is_whole = head.whole && head.model == model;
         !is_whole && head.documents >= self.settings.many
     }
 
     /// Has nodes wait with the graphs of a model that has a long way to go.
-    pub(super) fn hold_graphs(&self, lease: &mut Lease, head: &Head, model: &str) {
-        if !self.is_filling(head, model) || !lease.held.insert(model.to_owned()) {
+    pub(super) fn defer_hnsw(&self, lease: &mut Lease, head: &Head, model: &str) {
+        if !self.defers_indexing(head, model) || !lease.deferred.insert(model.to_owned()) {
             return;
         }
-        if let Err(error) = self.graphs_from(model, NEVER) {
+        if let Err(error) = self.set_indexing_threshold(model, INDEXING_DISABLED) {
             // It takes longer then, and that is all.
             tracing::warn!(%error, "nodes make graphs while vectors are still coming");
         }
@@ -40,25 +40,27 @@ impl Inner {
 
     /// Has nodes make the graphs of a model that has come to the end of its way. What somebody has set by hand
     /// stays as it is.
-    pub(super) fn make_graphs(&self, lease: &Lease, model: &str) -> Result<(), Error> {
-        if lease.held.contains(model) {
+    pub(super) fn build_hnsw(&self, lease: &Lease, model: &str) -> Result<(), Error> {
+        if lease.deferred.contains(model) {
             // The node that is asked may not know of it yet.
-            return self.graphs_from(model, GRAPHS_FROM);
+            return self.set_indexing_threshold(model, INDEXING_THRESHOLD_KB);
         }
         let path = format!("/collections/{}", self.names.passages(model));
         let ask = Ask::get(Call::Collections, "look for a collection", path);
-        let known: Value = self.nodes.ask(&ask, self.writing())?;
+        let known: Value = self.nodes.request(&ask, self.write_deadline())?;
         let now = known.pointer("/config/optimizer_config/indexing_threshold");
-        if now.and_then(Value::as_u64) == Some(NEVER) {
-            self.graphs_from(model, GRAPHS_FROM)?;
+        if now.and_then(Value::as_u64) == Some(INDEXING_DISABLED) {
+            self.set_indexing_threshold(model, INDEXING_THRESHOLD_KB)?;
         }
         Ok(())
     }
 
-    fn graphs_from(&self, model: &str, kilobytes: u64) -> Result<(), Error> {
+    fn set_indexing_threshold(&self, model: &str, kilobytes: u64) -> Result<(), Error> {
         let body = json!({"optimizers_config": {"indexing_threshold": kilobytes}}).to_string();
         let path = format!("/collections/{}?timeout=30", self.names.passages(model));
         let ask = Ask::patch(Call::Collections, "say when graphs are made", path, body);
-        self.nodes.ask::<Value>(&ask, self.writing()).map(drop)
+        self.nodes
+            .request::<Value>(&ask, self.write_deadline())
+            .map(drop)
     }
 }

@@ -25,10 +25,10 @@ use crate::analysis::Language;
 use crate::error::Error;
 
 /// The most generations that are remembered as never finished. Older ones have been swept.
-pub(super) const MAX_VOID: usize = 16;
+pub(super) const MAX_ABORTED: usize = 16;
 
 /// How long nodes get that do not agree, before they are asked again.
-const AGREEING: Duration = Duration::from_millis(20);
+const QUORUM_RETRY: Duration = Duration::from_millis(20);
 
 /// The state of an index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl Head {
     pub(super) fn languages(&self) -> Vec<Language> {
         let known = |code: &str| Language::ALL.into_iter().find(|one| one.code() == code);
         let counts = self.languages.iter();
-        Language::ranked(counts.filter_map(|(code, count)| Some((known(code)?, *count))))
+        Language::by_document_count(counts.filter_map(|(code, count)| Some((known(code)?, *count))))
     }
 
     fn id() -> String {
@@ -96,23 +96,27 @@ impl Head {
         names: &Names,
         deadline: Deadline,
     ) -> Result<Option<Self>, Error> {
-        Self::read_of("", nodes, names, deadline)
+        Self::read_with("", nodes, names, deadline)
     }
 
     /// Reads the state that more than half of the nodes have. Those that are asked differ while something is
     /// written, a sign of life perhaps, so this waits until they do not; nothing where they never agree.
-    fn agreed(nodes: &Nodes, names: &Names, deadline: Deadline) -> Result<Option<Self>, Error> {
+    fn read_quorum(
+        nodes: &Nodes,
+        names: &Names,
+        deadline: Deadline,
+    ) -> Result<Option<Self>, Error> {
         loop {
-            let found = Self::read_of("?consistency=quorum", nodes, names, deadline)?;
-            let is_over = deadline.left().is_none_or(|left| left <= AGREEING);
+            let found = Self::read_with("?consistency=quorum", nodes, names, deadline)?;
+            let is_over = deadline.remaining().is_none_or(|left| left <= QUORUM_RETRY);
             if found.is_some() || is_over {
                 return Ok(found);
             }
-            std::thread::sleep(AGREEING);
+            std::thread::sleep(QUORUM_RETRY);
         }
     }
 
-    fn read_of(
+    fn read_with(
         whom: &str,
         nodes: &Nodes,
         names: &Names,
@@ -134,7 +138,7 @@ impl Head {
     }
 
     /// What can be told of an index in another format.
-    pub(super) fn glance(
+    pub(super) fn read_summary(
         nodes: &Nodes,
         names: &Names,
         deadline: Deadline,
@@ -158,7 +162,7 @@ impl Head {
             return Ok(None);
         }
         if reply.status != 200 {
-            let said = super::node::told(&reply.body);
+            let said = super::node::error_message(&reply.body);
             return Err(unreadable(names, Some(said.into())));
         }
         let unread = |error: serde_json::Error| unreadable(names, Some(error.into()));
@@ -169,7 +173,7 @@ impl Head {
     }
 
     /// Writes the state of an empty index, unless there is one.
-    pub(super) fn begin(
+    pub(super) fn create(
         nodes: &Nodes,
         names: &Names,
         awaited: Option<u64>,
@@ -187,7 +191,7 @@ impl Head {
         });
         let path = format!("/collections/{}/points?wait=true", names.head);
         let ask = Ask::put(Call::State, "begin an index", path, body.to_string());
-        nodes.ask::<Value>(&ask, deadline).map(drop)
+        nodes.request::<Value>(&ask, deadline).map(drop)
     }
 
     /// Puts `next` in place of this one; says no when somebody else was faster.
@@ -208,9 +212,9 @@ impl Head {
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
         let ask = Ask::post(Call::State, "commit", path, body.to_string());
-        let written = nodes.ask::<Value>(&ask, deadline);
+        let written = nodes.request::<Value>(&ask, deadline);
         // Whatever was said about the writing, what more than half of the nodes have now is the truth.
-        let now = Self::agreed(nodes, names, deadline)?;
+        let now = Self::read_quorum(nodes, names, deadline)?;
         let is_done = now.is_some_and(|now| {
             let numbers = |head: &Self| (head.epoch, head.generation, head.weighing, head.whole);
             numbers(&now) == numbers(next)
@@ -225,7 +229,7 @@ impl Head {
     }
 
     /// Shows that the writer lives; says no when it is another one by now.
-    pub(super) fn beat(
+    pub(super) fn heartbeat(
         &self,
         nodes: &Nodes,
         names: &Names,
@@ -246,7 +250,7 @@ impl Head {
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
         let ask = Ask::post(Call::State, "show life", path, body.to_string());
-        nodes.ask::<Value>(&ask, deadline).map(|_| true)
+        nodes.request::<Value>(&ask, deadline).map(|_| true)
     }
 
     /// Lets go of being the writer.
@@ -266,7 +270,7 @@ impl Head {
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
         let ask = Ask::post(Call::State, "let go", path, body.to_string());
-        nodes.ask::<Value>(&ask, deadline).map(drop)
+        nodes.request::<Value>(&ask, deadline).map(drop)
     }
 }
 

@@ -103,7 +103,7 @@ impl Names {
     }
 
     /// The same index in another format.
-    pub(super) fn other(&self, format: u32) -> Self {
+    pub(super) fn with_format(&self, format: u32) -> Self {
         Self::new(&self.base, format)
     }
 
@@ -118,7 +118,7 @@ const MODEL_DIGITS: usize = 16;
 
 /// The name of a model that makes vectors of this fingerprint.
 pub(super) fn model_name(fingerprint: &str) -> String {
-    format!("{:016x}", number_of(fingerprint.as_bytes()))
+    format!("{:016x}", fnv1a(fingerprint.as_bytes()))
 }
 
 /// A name for a point that no other parts give.
@@ -146,7 +146,7 @@ pub(super) fn point_id(parts: &[&str]) -> String {
 }
 
 /// FNV-1a: what it gives lies in collections, so it stays as it is for as long as the format does.
-pub(super) fn number_of(bytes: &[u8]) -> u64 {
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
     })
@@ -154,7 +154,7 @@ pub(super) fn number_of(bytes: &[u8]) -> u64 {
 
 /// The part of a field's keys that stands for its name, which may hold anything.
 pub(super) fn field_key(mark: char, name: &str) -> String {
-    format!("{mark}.{:016x}", number_of(name.as_bytes()))
+    format!("{mark}.{:016x}", fnv1a(name.as_bytes()))
 }
 
 /// The values of a field as they are counted, its texts as they are compared, its numbers and its days.
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(names.model_of(other), None, "{other}");
         }
-        assert_eq!(names.format_of(&names.other(1).head), Some(1));
+        assert_eq!(names.format_of(&names.with_format(1).head), Some(1));
         assert_eq!(names.format_of("docs-head-x"), None);
         for (name, is_newer) in [
             ("docs-documents-3", true),
@@ -209,11 +209,11 @@ mod tests {
     /// What lies in collections is found again by the next version.
     #[test]
     fn numbers_of_terms_stay_what_they_are() {
-        assert_eq!(number_of(b""), 0xCBF2_9CE4_8422_2325);
-        assert_eq!(number_of(b"ferri"), 0x8932_14DF_F4DC_DC2B);
+        assert_eq!(fnv1a(b""), 0xCBF2_9CE4_8422_2325);
+        assert_eq!(fnv1a(b"ferri"), 0x8932_14DF_F4DC_DC2B);
         assert_eq!(
             field_key(NUMBERS, "a.b"),
-            format!("n.{:016x}", number_of(b"a.b"))
+            format!("n.{:016x}", fnv1a(b"a.b"))
         );
     }
 }

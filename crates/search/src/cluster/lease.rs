@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 use super::Inner;
 use super::ask::Deadline;
 use super::collections;
-use super::head::{Glance, Head, MAX_VOID};
+use super::head::{Glance, Head, MAX_ABORTED};
 use crate::error::Error;
 
 /// How long a writer may be silent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often it shows that it lives.
-const BEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How often somebody looks who waits for it.
-const LOOK: Duration = Duration::from_millis(500);
+const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The longest that letting go may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the one who writes knows.
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub(super) struct Lease {
     /// Collections of passages that answers no longer come from, and since when.
     pub retired: Vec<(String, Instant)>,
     /// The models whose graphs wait until all vectors are there.
-    pub held: HashSet<String>,
+    pub deferred: HashSet<String>,
     /// Older formats, what was last seen of each, and since when that stands still.
     pub older: HashMap<u32, (Glance, Instant)>,
 }
@@ -54,27 +54,27 @@ struct Other {
     /// Since when that stands still.
     since: Instant,
     /// How often it has counted up.
-    rises: u32,
+    heartbeats: u32,
 }
 
 /// How often a writer has to count up until it is believed to live. Nodes that stopped together with it may have kept
 /// two numbers, and say the one or the other for ever.
-const LIVES: u32 = 2;
+const MIN_HEARTBEATS: u32 = 2;
 
 /// A name that no other process has.
-pub(super) fn name() -> String {
+pub(super) fn writer_id() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{}-{random:016x}", std::process::id())
 }
 
 impl Inner {
     /// Whether this process writes, or does from now on.
-    pub(super) fn leads(self: &Arc<Self>) -> Result<bool, Error> {
+    pub(super) fn acquire_leadership(self: &Arc<Self>) -> Result<bool, Error> {
         if self.is_read_only {
             return Ok(false);
         }
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.lead_now(&mut lease) {
+        match self.try_acquire_lease(&mut lease) {
             Ok(_) => Ok(true),
             Err(Error::Locked { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -82,7 +82,7 @@ impl Inner {
     }
 
     /// Makes this process the writer, and gives the state of the index. Waits for a writer that may be dead.
-    pub(super) fn lead(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+    pub(super) fn acquire_lease(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
         if self.is_read_only {
             return Err(Error::ReadOnly {
                 path: self.names.head.clone().into(),
@@ -90,41 +90,43 @@ impl Inner {
         }
         // What it did before it was waited for is no sign that it still lives.
         if let Some(other) = &mut lease.other {
-            other.rises = 0;
+            other.heartbeats = 0;
         }
         loop {
-            match self.lead_now(lease) {
+            match self.try_acquire_lease(lease) {
                 // A living one counts up sooner or later.
-                Err(Error::Locked { .. }) if !lease.is_other_alive() => std::thread::sleep(LOOK),
+                Err(Error::Locked { .. }) if !lease.is_other_alive() => {
+                    std::thread::sleep(LEASE_POLL_INTERVAL)
+                }
                 other => return other,
             }
         }
     }
 
-    pub(super) fn lead_now(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
-        let deadline = self.writing();
+    pub(super) fn try_acquire_lease(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+        let deadline = self.write_deadline();
         let missing = || Error::Missing {
             path: self.names.head.clone().into(),
         };
         let head = Head::read(&self.nodes, &self.names, deadline)?.ok_or_else(missing)?;
-        let is_mine = head.holder == self.me && self.leading() == Some(head.epoch);
+        let is_mine = head.holder == self.writer_id && self.leader_epoch() == Some(head.epoch);
         if is_mine && !lease.is_dirty {
             return Ok(head);
         }
-        let is_free = is_mine || head.holder.is_empty() || head.holder == self.me;
-        if !is_free && !lease.is_over(&head) {
-            return Err(self.locked());
+        let is_free = is_mine || head.holder.is_empty() || head.holder == self.writer_id;
+        if !is_free && !lease.has_expired(&head) {
+            return Err(self.locked_error());
         }
-        let mut next = self.taken_over(&head);
+        let mut next = self.with_new_epoch(&head);
         if let Some(own) = &self.models.own {
             // Before the head names it.
-            collections::make_passages(&self.nodes, &self.settings, own, &head.fields)?;
+            collections::ensure_passages(&self.nodes, &self.settings, own, &head.fields)?;
             if next.model.is_empty() {
                 next.model.clone_from(&own.name);
             }
         }
         if !head.replace(&next, &self.nodes, &self.names, deadline)? {
-            return Err(self.locked());
+            return Err(self.locked_error());
         }
         tracing::info!(
             epoch = next.epoch,
@@ -132,72 +134,78 @@ impl Inner {
             "this process writes to the index now"
         );
         let was_leading = self
-            .leading
+            .leader_epoch
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .replace(next.epoch)
             .is_some();
         lease.other = None;
         lease.is_dirty = false;
-        lease.held.clear();
-        self.sweep_void(&next, deadline)?;
+        lease.deferred.clear();
+        self.remove_aborted(&next, deadline)?;
         lease.commits.push_back((next.generation, Instant::now()));
-        self.show(next.clone(), Instant::now());
+        self.publish_head(next.clone(), Instant::now());
         if !was_leading {
             let weak = Arc::downgrade(self);
             let named = std::thread::Builder::new().name("docent-lease".to_owned());
             named
-                .spawn(move || keep_alive(&weak))
+                .spawn(move || run_heartbeat(&weak))
                 .map_err(Error::engine)?;
             // Only now, because it may take longer than a writer may be silent.
-            self.look_around(lease, &next);
+            self.reconcile_collections(lease, &next);
         }
         Ok(next)
     }
 
     /// The state of the index with this process as its writer.
-    fn taken_over(&self, head: &Head) -> Head {
+    fn with_new_epoch(&self, head: &Head) -> Head {
         let mut next = head.clone();
         next.epoch += 1;
         next.beat += 1;
-        next.holder.clone_from(&self.me);
+        next.holder.clone_from(&self.writer_id);
         // Whoever wrote before may have begun the next generation, and may still be about to.
         if head.epoch > 0 {
             next.generation += 1;
             next.void.push(next.generation);
-            if next.void.len() > MAX_VOID {
+            if next.void.len() > MAX_ABORTED {
                 next.void.remove(0);
             }
         }
         next
     }
 
-    pub(super) fn locked(&self) -> Error {
+    pub(super) fn locked_error(&self) -> Error {
         Error::Locked {
             path: self.names.head.clone().into(),
         }
     }
 
     /// The epoch in which this process writes.
-    fn leading(&self) -> Option<u64> {
-        *self.leading.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leader_epoch(&self) -> Option<u64> {
+        *self
+            .leader_epoch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows that this process lives; false when it does not write any more.
-    fn beat(&self) -> bool {
-        let Some(epoch) = self.leading() else {
+    fn heartbeat(&self) -> bool {
+        let Some(epoch) = self.leader_epoch() else {
             return false;
         };
         let own = Head {
             epoch,
-            holder: self.me.clone(),
+            holder: self.writer_id.clone(),
             ..Head::default()
         };
-        match own.beat(&self.nodes, &self.names, Deadline::within(PATIENCE)) {
+        match own.heartbeat(&self.nodes, &self.names, Deadline::within(LEASE_TIMEOUT)) {
             Ok(true) => true,
             Ok(false) => {
                 tracing::warn!("another process writes to the index now");
-                *self.leading.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *self
+                    .leader_epoch
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = None;
                 false
             }
             // The cluster is away, for the others too.
@@ -211,15 +219,15 @@ impl Inner {
 
 impl Lease {
     /// Whether the writer that the head names has been silent for too long.
-    fn is_over(&mut self, head: &Head) -> bool {
+    fn has_expired(&mut self, head: &Head) -> bool {
         let said = (head.epoch, head.beat);
         match &mut self.other {
-            Some(other) if said <= other.seen => other.since.elapsed() >= PATIENCE,
+            Some(other) if said <= other.seen => other.since.elapsed() >= LEASE_TIMEOUT,
             other => {
                 *other = Some(Other {
                     seen: said,
                     since: Instant::now(),
-                    rises: other.as_ref().map_or(0, |other| other.rises + 1),
+                    heartbeats: other.as_ref().map_or(0, |other| other.heartbeats + 1),
                 });
                 false
             }
@@ -228,16 +236,16 @@ impl Lease {
 
     fn is_other_alive(&self) -> bool {
         let other = self.other.as_ref();
-        other.is_some_and(|other| other.rises >= LIVES)
+        other.is_some_and(|other| other.heartbeats >= MIN_HEARTBEATS)
     }
 }
 
 /// Shows that the writer lives for as long as somebody has the index open.
-fn keep_alive(inner: &Weak<Inner>) {
+fn run_heartbeat(inner: &Weak<Inner>) {
     loop {
-        std::thread::sleep(BEAT);
+        std::thread::sleep(HEARTBEAT_INTERVAL);
         match inner.upgrade() {
-            Some(inner) if inner.beat() => {}
+            Some(inner) if inner.heartbeat() => {}
             _ => return,
         }
     }
@@ -246,14 +254,14 @@ fn keep_alive(inner: &Weak<Inner>) {
 impl Drop for Inner {
     /// Lets go of writing, so that the next one need not wait.
     fn drop(&mut self) {
-        if let Some(epoch) = self.leading() {
-            let holder = self.me.clone();
+        if let Some(epoch) = self.leader_epoch() {
+            let holder = self.writer_id.clone();
             let own = Head {
                 epoch,
                 holder,
                 ..Head::default()
             };
-            let released = own.release(&self.nodes, &self.names, Deadline::within(FAREWELL));
+            let released = own.release(&self.nodes, &self.names, Deadline::within(RELEASE_TIMEOUT));
             if let Err(error) = released {
                 tracing::debug!(%error, "the next writer waits until this one is taken for dead");
             }
@@ -277,7 +285,7 @@ mod tests {
     fn a_writer_that_counts_up_lives() {
         let mut lease = Lease::default();
         for (beat, is_alive) in [(7, false), (7, false), (8, false), (9, true)] {
-            assert!(!lease.is_over(&head(beat)));
+            assert!(!lease.has_expired(&head(beat)));
             assert_eq!(lease.is_other_alive(), is_alive, "{beat}");
         }
     }
@@ -286,11 +294,11 @@ mod tests {
     fn two_numbers_that_take_turns_are_a_dead_writer() {
         let mut lease = Lease::default();
         for beat in [8, 7, 8, 7, 9, 8, 9, 7] {
-            assert!(!lease.is_over(&head(beat)));
+            assert!(!lease.has_expired(&head(beat)));
             assert!(!lease.is_other_alive(), "{beat}");
         }
         let other = lease.other.as_mut().unwrap();
-        other.since = other.since.checked_sub(PATIENCE).unwrap();
-        assert!(lease.is_over(&head(7)));
+        other.since = other.since.checked_sub(LEASE_TIMEOUT).unwrap();
+        assert!(lease.has_expired(&head(7)));
     }
 }

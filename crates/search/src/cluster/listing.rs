@@ -29,7 +29,7 @@ const MAX_VALUES_ASKED: usize = 4 * MAX_FACET_VALUES;
 const MAX_VALUES_LISTED: usize = 10_000;
 
 /// How many documents of one day, or without one, are put in the order of their ids.
-const MAX_EQUALS: usize = 20_000;
+const MAX_TIED: usize = 20_000;
 
 /// A document in a list.
 pub(super) struct Listed {
@@ -68,7 +68,7 @@ impl View<'_> {
                 .clone()
                 .and(json!({"key": DAY, "match": {"value": day}}));
             listed.retain(|one| one.day != Some(day));
-            let equals = self.list(&that_day.json(), &[ID, DAY], MAX_EQUALS)?;
+            let equals = self.list(&that_day.json(), &[ID, DAY], MAX_TIED)?;
             listed.extend(equals.iter().map(Listed::from));
         }
         let key = |one: &Listed| match (one.day, sort) {
@@ -84,7 +84,7 @@ impl View<'_> {
         listed.truncate(most);
         if listed.len() < most {
             let without = conditions.clone().and(json!({"is_empty": {"key": DAY}}));
-            let found = self.list(&without.json(), &[ID], MAX_EQUALS)?;
+            let found = self.list(&without.json(), &[ID], MAX_TIED)?;
             let mut rest: Vec<Listed> = found.iter().map(Listed::from).collect();
             rest.sort_by(|left, right| left.id.cmp(&right.id));
             rest.truncate(most - listed.len());
@@ -123,12 +123,12 @@ impl View<'_> {
     }
 
     fn facet_of(&self, conditions: &Conditions, name: &str) -> Result<Facet, Error> {
-        let clean = facets::clean(name);
+        let clean = facets::sanitize(name);
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         if self.head.fields.contains_key(&clean) {
             let key = field_key(VALUES, &clean);
             for (value, count) in self.facet(&key, conditions, MAX_VALUES_ASKED)? {
-                if let Some(value) = facets::value(&format!("{}{value}", facets::END)) {
+                if let Some(value) = facets::display_value(&format!("{}{value}", facets::END)) {
                     *counts.entry(value).or_default() += count;
                 }
             }
@@ -154,14 +154,14 @@ impl View<'_> {
         let documents = if self.head.restricted == 0 {
             self.head.documents
         } else {
-            self.count(&self.seen.json(), true)?
+            self.count(&self.visible.json(), true)?
         };
         builder.documents(documents);
         for name in self.head.fields.keys() {
             for (value, count) in
-                self.facet(&field_key(VALUES, name), &self.seen, MAX_VALUES_LISTED)?
+                self.facet(&field_key(VALUES, name), &self.visible, MAX_VALUES_LISTED)?
             {
-                facets::tell(
+                facets::add_to_catalog(
                     &format!("{name}{}{value}", facets::END),
                     count,
                     &mut builder,
@@ -176,19 +176,22 @@ impl View<'_> {
 
 impl Inner {
     /// Shows what is held. Runs on the thread that asks.
-    pub(super) fn holdings(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
-        let first = self.writing();
+    pub(super) fn visit_inventory(
+        &self,
+        each: &mut (dyn FnMut(Holding<'_>) + Send),
+    ) -> Result<(), Error> {
+        let first = self.write_deadline();
         let view = View::new(self, self.head(first)?, Reader::owner(), first);
         let live = Conditions::live(&view.head).json();
         let mut offset = Value::Null;
         loop {
             let page = View {
-                deadline: self.writing(),
+                deadline: self.write_deadline(),
                 ..View::new(self, view.head.clone(), Reader::owner(), first)
             };
             let page = page.page(&live, &[ID, "source", "hash"], PAGE, &offset)?;
             for point in &page.points {
-                if let Some(holding) = point::holding(&point.payload) {
+                if let Some(holding) = point::inventory_entry(&point.payload) {
                     each(holding);
                 }
             }

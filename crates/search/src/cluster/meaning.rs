@@ -66,16 +66,16 @@ pub(super) type Nearest = HashMap<String, Near>;
 impl View<'_> {
     /// The versions nearest to a question among those whose passages meet the conditions, each with how
     /// near it is and its nearest passage.
-    pub(super) fn near(
+    pub(super) fn nearest(
         &self,
         question: &[f32],
         conditions: &Conditions,
         most: usize,
     ) -> Result<Nearest, Error> {
-        self.grouped(question, conditions, most, 1)
+        self.query_groups(question, conditions, most, 1)
     }
 
-    fn grouped(
+    fn query_groups(
         &self,
         question: &[f32],
         conditions: &Conditions,
@@ -96,7 +96,7 @@ impl View<'_> {
         let body = serde_json::to_string(&asked).map_err(Error::engine)?;
         let path = format!("/collections/{}/points/query/groups", model.passages);
         let ask = Ask::read(Call::Search, "search meanings", path, body);
-        let found: Groups = self.inner.nodes.ask(&ask, self.deadline)?;
+        let found: Groups = self.inner.nodes.request(&ask, self.deadline)?;
         let versions = found.groups.into_iter().filter_map(|group| {
             let near = Near {
                 semantic: group.hits.first()?.score,
@@ -108,29 +108,37 @@ impl View<'_> {
     }
 
     /// How near these versions are.
-    pub(super) fn nearness(&self, question: &[f32], versions: &[String]) -> Result<Nearest, Error> {
+    pub(super) fn score_versions(
+        &self,
+        question: &[f32],
+        versions: &[String],
+    ) -> Result<Nearest, Error> {
         let mut found = Nearest::new();
         for some in versions.chunks(MAX_NEAR) {
-            found.extend(self.near(question, &self.of(some), some.len())?);
+            found.extend(self.nearest(question, &self.passages_of(some), some.len())?);
         }
         Ok(found)
     }
 
     /// The passages of some versions nearest to a question.
-    pub(super) fn passages(&self, question: &[f32], versions: &[String]) -> Result<Nearest, Error> {
+    pub(super) fn nearest_passages(
+        &self,
+        question: &[f32],
+        versions: &[String],
+    ) -> Result<Nearest, Error> {
         let most = versions.len();
-        self.grouped(question, &self.of(versions), most, MAX_EXCERPTS)
+        self.query_groups(question, &self.passages_of(versions), most, MAX_EXCERPTS)
     }
 
     /// The passages of some versions.
-    fn of(&self, versions: &[String]) -> Conditions {
+    fn passages_of(&self, versions: &[String]) -> Conditions {
         let these = json!({"key": DOCUMENT, "match": {"any": versions}});
-        self.seen_passages().and(these)
+        self.visible_passages().and(these)
     }
 
     /// The passages that the reader may see.
-    pub(super) fn seen_passages(&self) -> Conditions {
-        Conditions::seen_passages(&self.head, &self.reader)
+    pub(super) fn visible_passages(&self) -> Conditions {
+        Conditions::visible_passages(&self.head, &self.reader)
     }
 
     /// The passages of a document with their vectors, where those are of this process's model.
@@ -140,7 +148,7 @@ impl View<'_> {
             return Ok(Vec::new());
         };
         let this = json!({"key": ID, "match": {"value": id.as_str()}});
-        let found = self.list(&self.seen.clone().and(this).json(), &[FROM], 1)?;
+        let found = self.list(&self.visible.clone().and(this).json(), &[FROM], 1)?;
         let Some(version) = found.first().map(Point::name) else {
             return Ok(Vec::new());
         };
@@ -154,7 +162,7 @@ impl View<'_> {
         });
         let path = format!("/collections/{}/points/scroll", own.passages);
         let ask = Ask::read(Call::Fetch, "read vectors", path, body.to_string());
-        let found: Vectors = self.inner.nodes.ask(&ask, self.deadline)?;
+        let found: Vectors = self.inner.nodes.request(&ask, self.deadline)?;
         let mut vectors: Vec<_> = found
             .points
             .into_iter()

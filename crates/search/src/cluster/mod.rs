@@ -52,7 +52,7 @@ use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
 use crate::engine::{
-    self, Change, Engine, Generation, Held, Holding, SPANS, Settled, Status, Vectored,
+    self, Change, Engine, Generation, Held, Holding, SPAN_TARGET, Settled, Status, Vectored,
 };
 use crate::error::Error;
 use crate::hit::Found;
@@ -64,10 +64,10 @@ pub use self::traffic::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
 
 /// How old the state of the index may be that an answer comes from. What another process has changed is
 /// seen after this long at the latest.
-const FRESH: Duration = Duration::from_millis(300);
+const MAX_HEAD_AGE: Duration = Duration::from_millis(300);
 
 /// For how many times as long as an answer all documents may be counted.
-const COUNTING: u32 = 10;
+const COUNT_TIMEOUT_FACTOR: u32 = 10;
 
 /// An index on a cluster.
 ///
@@ -87,10 +87,10 @@ struct Inner {
     /// Held by who changes something.
     lease: Mutex<Lease>,
     /// Who this process is among the writers there may be, and the epoch in which it writes.
-    me: String,
-    leading: Mutex<Option<u64>>,
+    writer_id: String,
+    leader_epoch: Mutex<Option<u64>>,
     /// Held by who makes vectors: how far that is, by the names of models.
-    settling: Mutex<BTreeMap<String, Walk>>,
+    embedding_scans: Mutex<BTreeMap<String, Walk>>,
     is_read_only: bool,
 }
 
@@ -103,12 +103,12 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, Error> {
-        Self::open_after(settings, embedder, Vec::new)
+        Self::open_with_previous(settings, embedder, Vec::new)
     }
 
     /// The same, where one of the models that `former` makes may have been in use before, or may be from now
     /// on: whichever model the index answers with, questions are asked with it.
-    pub fn open_after(
+    pub fn open_with_previous(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
         former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
@@ -117,19 +117,24 @@ impl Cluster {
         let inner = &cluster.0;
         let (nodes, names) = (&inner.nodes, &inner.names);
         // Within the time of an answer: a cluster that is away, or refuses, is said soon.
-        let there = Head::read(nodes, names, inner.reading())?;
-        collections::make_head(nodes, names, &inner.settings)?;
-        let deadline = inner.writing();
+        let there = Head::read(nodes, names, inner.read_deadline())?;
+        collections::ensure_head(nodes, names, &inner.settings)?;
+        let deadline = inner.write_deadline();
         let head = match there {
             None => Head::read(nodes, names, deadline)?,
             there => there,
         };
         let fields = head.as_ref().map(|head| head.fields.clone());
-        collections::make(nodes, names, &inner.settings, &fields.unwrap_or_default())?;
+        collections::ensure_collections(
+            nodes,
+            names,
+            &inner.settings,
+            &fields.unwrap_or_default(),
+        )?;
         // Last, so that whoever finds a head finds the rest too.
         if head.is_none() {
-            let awaited = inner.awaited(deadline)?;
-            Head::begin(nodes, names, awaited, deadline)?;
+            let awaited = inner.documents_to_migrate(deadline)?;
+            Head::create(nodes, names, awaited, deadline)?;
         }
         Ok(cluster)
     }
@@ -139,17 +144,17 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Result<Self, Error> {
-        Self::open_read_only_after(settings, embedder, Vec::new)
+        Self::open_read_only_with_previous(settings, embedder, Vec::new)
     }
 
     /// The same, with the models that the index may answer with besides this one.
-    pub fn open_read_only_after(
+    pub fn open_read_only_with_previous(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
         former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let cluster = Self::with(settings, embedder, Box::new(former), true)?;
-        cluster.0.head(cluster.0.reading())?;
+        cluster.0.head(cluster.0.read_deadline())?;
         Ok(cluster)
     }
 
@@ -170,9 +175,9 @@ impl Cluster {
             pools: EnginePools::for_network(),
             head: RwLock::new(None),
             lease: Mutex::default(),
-            me: lease::name(),
-            leading: Mutex::default(),
-            settling: Mutex::default(),
+            writer_id: lease::writer_id(),
+            leader_epoch: Mutex::default(),
+            embedding_scans: Mutex::default(),
             is_read_only,
         })))
     }
@@ -198,7 +203,8 @@ impl Cluster {
 impl Engine for Cluster {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
         self.run(move |inner| {
-            let span = tracing::info_span!(target: SPANS, "search", hits = tracing::field::Empty);
+            let span =
+                tracing::info_span!(target: SPAN_TARGET, "search", hits = tracing::field::Empty);
             let found = span.in_scope(|| inner.view(query.reader().clone())?.search(&query))?;
             span.record("hits", found.hits.len());
             Ok(found)
@@ -206,11 +212,11 @@ impl Engine for Cluster {
     }
 
     fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
-        self.run(move |inner| inner.patient_view(reader)?.catalog())
+        self.run(move |inner| inner.counting_view(reader)?.catalog())
     }
 
-    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
-        self.run_in(Lane::Maintenance, move |inner| inner.settle(most))
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+        self.run_in(Lane::Maintenance, move |inner| inner.embed_pending(most))
     }
 
     fn fetch(
@@ -219,7 +225,7 @@ impl Engine for Cluster {
         reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
         self.run(move |inner| {
-            let _span = tracing::info_span!(target: SPANS, "fetch").entered();
+            let _span = tracing::info_span!(target: SPAN_TARGET, "fetch").entered();
             inner.view(reader)?.fetch(&id)
         })
     }
@@ -230,7 +236,7 @@ impl Engine for Cluster {
 
     fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
         self.run_in(Lane::Maintenance, |inner| {
-            let mut held = engine::gather(|each| inner.holdings(each))?;
+            let mut held = engine::collect_inventory(|each| inner.visit_inventory(each))?;
             held.sort_by(|left, right| left.id.cmp(&right.id));
             Ok(held)
         })
@@ -240,19 +246,19 @@ impl Engine for Cluster {
         self.run(move |inner| inner.view(Reader::owner())?.vectors(&id))
     }
 
-    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.run_in(Lane::Maintenance, |inner| inner.complete())
+    fn mark_complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.run_in(Lane::Maintenance, |inner| inner.mark_complete())
     }
 
-    fn holdings<'a>(
+    fn visit_inventory<'a>(
         &'a self,
         each: &'a mut (dyn FnMut(Holding<'_>) + Send),
     ) -> BoxFuture<'a, Result<(), Error>> {
-        futures::future::ready(self.0.holdings(each)).boxed()
+        futures::future::ready(self.0.visit_inventory(each)).boxed()
     }
 
-    fn leads(&self) -> BoxFuture<'_, Result<bool, Error>> {
-        self.run_in(Lane::Maintenance, Inner::leads)
+    fn acquire_leadership(&self) -> BoxFuture<'_, Result<bool, Error>> {
+        self.run_in(Lane::Maintenance, Inner::acquire_leadership)
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
@@ -266,18 +272,18 @@ impl Engine for Cluster {
 
 impl Inner {
     /// How long an answer may take.
-    fn reading(&self) -> Deadline {
+    fn read_deadline(&self) -> Deadline {
         Deadline::within(self.settings.timeout)
     }
 
     /// How long it may take to count something about all documents: longer than an answer, because no answer needs
     /// it, and because nodes that put a large index in order are slow meanwhile.
-    fn counting(&self) -> Deadline {
-        Deadline::within(self.settings.timeout * COUNTING)
+    fn count_deadline(&self) -> Deadline {
+        Deadline::within(self.settings.timeout * COUNT_TIMEOUT_FACTOR)
     }
 
     /// How long a change may take.
-    fn writing(&self) -> Deadline {
+    fn write_deadline(&self) -> Deadline {
         Deadline::within(self.settings.write_timeout)
     }
 
@@ -289,7 +295,7 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         if let Some((head, read)) = kept
-            && read.elapsed() < FRESH
+            && read.elapsed() < MAX_HEAD_AGE
         {
             return Ok(head);
         }
@@ -299,11 +305,11 @@ impl Inner {
                 path: self.names.head.clone().into(),
             });
         };
-        Ok(self.show(head, asked))
+        Ok(self.publish_head(head, asked))
     }
 
     /// Shows a state to everybody who asks from now on, unless a newer one is shown.
-    fn show(&self, head: Head, asked: Instant) -> Arc<Head> {
+    fn publish_head(&self, head: Head, asked: Instant) -> Arc<Head> {
         let mut shown = self.head.write().unwrap_or_else(PoisonError::into_inner);
         match &*shown {
             Some((newer, _)) if newer.generation > head.generation => newer.clone(),
@@ -317,16 +323,16 @@ impl Inner {
 
     /// The generation that counts now, as a reader sees it.
     fn view(&self, reader: Reader) -> Result<View<'_>, Error> {
-        let deadline = self.reading();
+        let deadline = self.read_deadline();
         let head = self.head(deadline)?;
         Ok(View::new(self, head, reader, deadline))
     }
 
     /// The same, to count something about all documents. That nobody answers is found out as soon as ever.
-    fn patient_view(&self, reader: Reader) -> Result<View<'_>, Error> {
+    fn counting_view(&self, reader: Reader) -> Result<View<'_>, Error> {
         let view = self.view(reader)?;
         Ok(View {
-            deadline: self.counting(),
+            deadline: self.count_deadline(),
             ..view
         })
     }

@@ -10,7 +10,7 @@ use super::head::Head;
 use super::layout::{Names, model_name};
 use crate::embed::Remembered;
 use crate::embedder::Embedder;
-use crate::engine::SPANS;
+use crate::engine::SPAN_TARGET;
 
 /// A model, and where its vectors are.
 pub(super) struct Model {
@@ -35,9 +35,9 @@ impl Model {
 
     /// A text as a question; nothing where the model fails: words alone are a worse answer than both, and
     /// a better one than none.
-    pub(super) fn question(&self, text: &str) -> Option<Arc<Vec<f32>>> {
+    pub(super) fn embed_query(&self, text: &str) -> Option<Arc<Vec<f32>>> {
         let embed = || {
-            let _span = tracing::info_span!(target: SPANS, "embed").entered();
+            let _span = tracing::info_span!(target: SPAN_TARGET, "embed").entered();
             self.embedder.query(text)
         };
         match self.questions.get(text, embed) {

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::head::Head;
-use super::layout::{DAYS, FROM, NUMBERS, TERMS, TEXTS, UNTIL, VALUES, WHO, field_key, number_of};
-use crate::analysis::{QueryTerm, readings};
+use super::layout::{DAYS, FROM, NUMBERS, TERMS, TEXTS, UNTIL, VALUES, WHO, field_key, fnv1a};
+use crate::analysis::{QueryTerm, language_variants};
 use crate::calendar::Day;
 use crate::document::Document;
-use crate::filter::{Filter, Test, folded};
+use crate::filter::{Filter, Test, fold_value};
 use crate::reader::{Principal, Reader, Readers};
 
 /// Conditions that a point has to meet.
@@ -19,14 +19,14 @@ pub(super) struct Conditions {
 
 impl Conditions {
     /// What a reader may see of the generation that counts.
-    pub(super) fn seen(head: &Head, reader: &Reader) -> Self {
-        Self::live(head).by(reader)
+    pub(super) fn visible(head: &Head, reader: &Reader) -> Self {
+        Self::live(head).visible_to(reader)
     }
 
     /// The versions of the generation that counts.
     pub(super) fn live(head: &Head) -> Self {
         let mut live =
-            Self::lasting(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
+            Self::not_ended(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
         if !head.void.is_empty() {
             live = live.and(json!({"key": FROM, "match": {"except": head.void}}));
         }
@@ -34,18 +34,18 @@ impl Conditions {
     }
 
     /// The passages that a reader may see.
-    pub(super) fn seen_passages(head: &Head, reader: &Reader) -> Self {
-        Self::lasting(head).by(reader)
+    pub(super) fn visible_passages(head: &Head, reader: &Reader) -> Self {
+        Self::not_ended(head).visible_to(reader)
     }
 
     /// What has not ended, which is all that passages are asked: theirs are made of versions that count
     /// already, and an index of when they began would have nodes make a graph for each stretch of it.
-    pub(super) fn lasting(head: &Head) -> Self {
+    pub(super) fn not_ended(head: &Head) -> Self {
         Self::default().not(ended(head, head.generation))
     }
 
-    fn by(self, reader: &Reader) -> Self {
-        match who(reader) {
+    fn visible_to(self, reader: &Reader) -> Self {
+        match principals_of(reader) {
             Some(who) => self.and(json!({"key": WHO, "match": {"any": who}})),
             None => self,
         }
@@ -79,51 +79,51 @@ pub(super) fn ended(head: &Head, generation: u64) -> Value {
 
 /// What stands for everyone, and what a document has that everyone may read.
 const EVERYONE: &str = "*";
-pub(super) const OPEN: [&str; 1] = [EVERYONE];
+pub(super) const OPEN_TO_ALL: [&str; 1] = [EVERYONE];
 
 /// What a reader has to find one of in a document; nothing for who sees everything.
-fn who(reader: &Reader) -> Option<Vec<String>> {
-    let held = reader.held()?.iter().map(principal);
+fn principals_of(reader: &Reader) -> Option<Vec<String>> {
+    let held = reader.principals()?.iter().map(principal_mark);
     Some(std::iter::once(EVERYONE.to_owned()).chain(held).collect())
 }
 
 /// Who may read a document, as its points say it.
-pub(super) fn readers(document: &Document) -> Vec<String> {
+pub(super) fn reader_marks(document: &Document) -> Vec<String> {
     match &document.readers {
-        Readers::Everyone => OPEN.map(str::to_owned).to_vec(),
-        Readers::Only(named) => named.iter().map(principal).collect(),
+        Readers::Everyone => OPEN_TO_ALL.map(str::to_owned).to_vec(),
+        Readers::Only(named) => named.iter().map(principal_mark).collect(),
     }
 }
 
 /// A principal as points have it: with a mark, so that none is taken for everyone.
-fn principal(principal: &Principal) -> String {
+fn principal_mark(principal: &Principal) -> String {
     format!("p{principal}")
 }
 
 /// The condition of a filter. It is as deep as the grammar or a tool made it, which is a few levels.
 pub(super) fn filter(filter: &Filter) -> Value {
     match filter {
-        Filter::All(parts) if parts.is_empty() => json!({"must_not": [nothing()]}),
-        Filter::Any(parts) if parts.is_empty() => nothing(),
+        Filter::All(parts) if parts.is_empty() => json!({"must_not": [match_nothing()]}),
+        Filter::Any(parts) if parts.is_empty() => match_nothing(),
         Filter::All(parts) => json!({"must": parts.iter().map(self::filter).collect::<Vec<_>>()}),
         Filter::Any(parts) => json!({"should": parts.iter().map(self::filter).collect::<Vec<_>>()}),
         Filter::Not(part) => json!({"must_not": [self::filter(part)]}),
-        Filter::Field { name, test } => field(&crate::facets::clean(name), test),
+        Filter::Field { name, test } => field(&crate::facets::sanitize(name), test),
     }
 }
 
 /// What no point meets.
-pub(super) fn nothing() -> Value {
+pub(super) fn match_nothing() -> Value {
     json!({"has_id": []})
 }
 
 fn field(name: &str, test: &Test) -> Value {
     match test {
         Test::Is(text) => {
-            json!({"key": field_key(TEXTS, name), "match": {"value": folded(text)}})
+            json!({"key": field_key(TEXTS, name), "match": {"value": fold_value(text)}})
         }
         Test::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
-            nothing()
+            match_nothing()
         }
         Test::Number { from, to } => {
             let from = from.map_or(f64::MIN, finite);
@@ -132,14 +132,16 @@ fn field(name: &str, test: &Test) -> Value {
         }
         Test::Date { from, to } => {
             let bound = |bound: &Option<String>, open: i64| match bound {
-                Some(day) => Day::parse(day).and_then(|day| crate::stored::day(&day.to_string())),
+                Some(day) => {
+                    Day::parse(day).and_then(|day| crate::stored::day_number(&day.to_string()))
+                }
                 None => Some(open),
             };
             match (bound(from, 0), bound(to, i64::from(u32::MAX))) {
                 (Some(from), Some(to)) => {
                     json!({"key": field_key(DAYS, name), "range": {"gte": from, "lte": to}})
                 }
-                _ => nothing(),
+                _ => match_nothing(),
             }
         }
         Test::Bool(flag) => {
@@ -154,26 +156,26 @@ pub(super) fn finite(number: f64) -> f64 {
 }
 
 /// The number that stands for a term of the body.
-pub(super) fn body_term(term: &str) -> u32 {
-    fold(number_of(term.as_bytes()))
+pub(super) fn body_term_id(term: &str) -> u32 {
+    fold_to_u32(fnv1a(term.as_bytes()))
 }
 
 /// The number that stands for a term of the title, which is a word of its own.
-pub(super) fn title_term(term: &str) -> u32 {
+pub(super) fn title_term_id(term: &str) -> u32 {
     let mut bytes = vec![0];
     bytes.extend_from_slice(term.as_bytes());
-    fold(number_of(&bytes))
+    fold_to_u32(fnv1a(&bytes))
 }
 
 /// The cluster counts the places of a vector with 32 bits. Two of a million terms share a place about a
 /// hundred times; such a pair is taken for one word.
-fn fold(number: u64) -> u32 {
+fn fold_to_u32(number: u64) -> u32 {
     ((number >> 32) ^ number) as u32
 }
 
 /// The documents that hold one of these terms.
 pub(super) fn any_term(forms: &[&str]) -> Value {
-    let numbers: Vec<_> = forms.iter().map(|form| body_term(form)).collect();
+    let numbers: Vec<_> = forms.iter().map(|form| body_term_id(form)).collect();
     json!({"key": TERMS, "match": {"any": numbers}})
 }
 
@@ -186,10 +188,10 @@ pub(super) fn with_term(number: u32) -> Value {
 /// side by side is for somebody else to see.
 pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
     let terms: Vec<&QueryTerm> = phrase.iter().collect();
-    let ways: Vec<Value> = readings(&terms)
+    let ways: Vec<Value> = language_variants(&terms)
         .iter()
         .map(|reading| {
-            let each = reading.iter().map(|form| with_term(body_term(form)));
+            let each = reading.iter().map(|form| with_term(body_term_id(form)));
             json!({"must": each.collect::<Vec<_>>()})
         })
         .collect();

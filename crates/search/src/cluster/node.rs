@@ -12,7 +12,7 @@ use ureq::tls::TlsConfig;
 
 use super::ask::Ask;
 use super::breaker::{Breaker, Failure};
-use super::settings::unusable;
+use super::settings::invalid_address;
 use super::traffic::NodeTraffic;
 use crate::error::Error;
 
@@ -45,15 +45,15 @@ pub(super) struct Node {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Reason {
     #[error(transparent)]
-    Sent(#[from] ureq::Error),
+    Transport(#[from] ureq::Error),
     #[error("{0}")]
-    Said(String),
+    Response(String),
 }
 
 impl Reason {
     /// What to do about it where no secure connection could be made.
-    pub(super) fn is_about_tls(&self) -> Option<&'static str> {
-        let Self::Sent(error) = self else {
+    pub(super) fn tls_hint(&self) -> Option<&'static str> {
+        let Self::Transport(error) = self else {
             return None;
         };
         // The library gives the same failure in several shapes; its words are the same in all.
@@ -72,7 +72,7 @@ impl Node {
     pub(super) fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, Error> {
         let base = address.trim().trim_end_matches('/');
         // The address is not shown: it may hold a password.
-        let wrong = || unusable("an address of the cluster cannot be used".to_owned());
+        let wrong = || invalid_address("an address of the cluster cannot be used".to_owned());
         let uri: Uri = base.parse().map_err(|_| wrong())?;
         let host = uri.host().unwrap_or_default();
         let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -105,12 +105,12 @@ impl Node {
     }
 
     /// Whether it may be asked now, or at least where no other may.
-    pub(super) fn admits(&self, is_last_resort: bool) -> bool {
+    pub(super) fn allows(&self, is_last_resort: bool) -> bool {
         let mut breaker = self.breaker();
         if is_last_resort {
-            breaker.is_late()
+            breaker.last_timed_out()
         } else {
-            breaker.admits(Instant::now())
+            breaker.allows(Instant::now())
         }
     }
 
@@ -124,12 +124,12 @@ impl Node {
             address: self.base.clone(),
             requests: self.requests.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
-            is_left_alone: self.breaker().is_closed(now),
+            is_circuit_open: self.breaker().is_open(now),
         }
     }
 
     /// Asks it once, and minds how it did.
-    pub(super) fn ask(
+    pub(super) fn request(
         &self,
         ask: &Ask,
         key: Option<&HeaderValue>,
@@ -144,15 +144,15 @@ impl Node {
             Err(reason) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 // One that says that it failed is there, and may do better with another request.
-                if let Reason::Sent(error) = reason {
-                    self.breaker().failed(how(error), Instant::now());
+                if let Reason::Transport(error) = reason {
+                    self.breaker().failed(failure_kind(error), Instant::now());
                 }
-                tracing::warn!(node = self.base, what = ask.what, ?took, %reason, "a node of the cluster failed");
+                tracing::warn!(node = self.base, what = ask.action, ?took, %reason, "a node of the cluster failed");
             }
         }
         tracing::debug!(
             node = self.base,
-            what = ask.what,
+            what = ask.action,
             ?took,
             ok = outcome.is_ok(),
             "asked a node"
@@ -187,29 +187,32 @@ impl Node {
             .take(MAX_ANSWER_BYTES + 1);
         reader.read_to_end(&mut body).map_err(ureq::Error::from)?;
         if body.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(Reason::Said(format!(
+            return Err(Reason::Response(format!(
                 "its answer has more than {MAX_ANSWER_BYTES} bytes"
             )));
         }
         // Too many requests, or a failure of its own or of the nodes behind it: another may do better.
         if status >= 500 || status == 429 || status == 408 {
-            return Err(Reason::Said(format!("status {status}: {}", told(&body))));
+            return Err(Reason::Response(format!(
+                "status {status}: {}",
+                error_message(&body)
+            )));
         }
         Ok(Reply { status, body })
     }
 }
 
 /// What a node did that did not answer.
-fn how(error: &ureq::Error) -> Failure {
+fn failure_kind(error: &ureq::Error) -> Failure {
     use ureq::Timeout::{Connect, Resolve};
     match error {
-        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::Late,
-        _ => Failure::Gone,
+        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::TimedOut,
+        _ => Failure::Unreachable,
     }
 }
 
 /// What a node says about its failure, cut to what a log can take.
-pub(super) fn told(body: &[u8]) -> String {
+pub(super) fn error_message(body: &[u8]) -> String {
     let said: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let error = said
         .as_ref()

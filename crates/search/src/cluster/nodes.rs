@@ -13,7 +13,7 @@ use ureq::http::HeaderValue;
 
 use super::ask::{Ask, Deadline};
 use super::authority;
-use super::node::{Node, Reason, Reply, told};
+use super::node::{Node, Reason, Reply, error_message};
 use super::settings::ClusterSettings;
 use super::traffic::{Counts, Ended, Traffic};
 use crate::error::Error;
@@ -28,7 +28,7 @@ const DOWN: &str =
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     key: Option<HeaderValue>,
-    turn: AtomicUsize,
+    next_node: AtomicUsize,
     counts: Counts,
 }
 
@@ -44,7 +44,7 @@ impl Nodes {
             })
         });
         let key = key.transpose()?;
-        let tls = authority::tls(settings.ca_file.as_deref())?;
+        let tls = authority::tls_config(settings.ca_file.as_deref())?;
         let nodes = settings
             .addresses
             .iter()
@@ -52,7 +52,7 @@ impl Nodes {
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
             key,
-            turn: AtomicUsize::new(0),
+            next_node: AtomicUsize::new(0),
             counts: Counts::default(),
         })
     }
@@ -66,13 +66,13 @@ impl Nodes {
         let now = Instant::now();
         let nodes = self.nodes.iter().map(|node| node.traffic(now));
         Traffic {
-            calls: self.counts.told(),
+            calls: self.counts.snapshot(),
             nodes: nodes.collect(),
         }
     }
 
     /// The result in the answer to a request that all nodes are expected to take.
-    pub(super) fn ask<T: DeserializeOwned>(
+    pub(super) fn request<T: DeserializeOwned>(
         &self,
         ask: &Ask,
         deadline: Deadline,
@@ -81,7 +81,7 @@ impl Nodes {
     }
 
     /// The same, of a collection that may not be there; nothing where it is not.
-    pub(super) fn ask_if_there<T: DeserializeOwned>(
+    pub(super) fn request_optional<T: DeserializeOwned>(
         &self,
         ask: &Ask,
         deadline: Deadline,
@@ -95,11 +95,11 @@ impl Nodes {
 
     fn result<T: DeserializeOwned>(ask: &Ask, reply: &Reply) -> Result<T, Error> {
         if !(200..300).contains(&reply.status) {
-            return Err(refused(ask, reply));
+            return Err(request_rejected(ask, reply));
         }
         let answer: Answer<T> =
             serde_json::from_slice(&reply.body).map_err(|source| Error::Cluster {
-                what: format!("the cluster's answer to `{}` cannot be read", ask.what),
+                what: format!("the cluster's answer to `{}` cannot be read", ask.action),
                 hint: "check that the addresses are those of Qdrant, version 1.16 or newer",
                 source: Some(Box::new(source)),
             })?;
@@ -111,63 +111,68 @@ impl Nodes {
     pub(super) fn reply(&self, ask: &Ask, deadline: Deadline) -> Result<Reply, Error> {
         let start = Instant::now();
         let mut sent = 0;
-        let outcome = self.reply_of(ask, deadline, &mut sent);
+        let outcome = self.reply_with_retries(ask, deadline, &mut sent);
         let ended = match &outcome {
             Ok(reply) if reply.status < 400 => Ended::Answered,
             Ok(_) => Ended::Refused,
             Err(_) => Ended::Failed,
         };
         let retries = u64::saturating_sub(sent, 1);
-        self.counts.count(ask.call, ended, retries, start.elapsed());
+        self.counts.count(ask.kind, ended, retries, start.elapsed());
         match outcome {
-            Ok(reply) if matches!(reply.status, 401 | 403) => Err(self.refused_key(ask, &reply)),
+            Ok(reply) if matches!(reply.status, 401 | 403) => Err(self.key_rejected(ask, &reply)),
             other => other,
         }
     }
 
-    fn reply_of(&self, ask: &Ask, deadline: Deadline, sent: &mut u64) -> Result<Reply, Error> {
+    fn reply_with_retries(
+        &self,
+        ask: &Ask,
+        deadline: Deadline,
+        sent: &mut u64,
+    ) -> Result<Reply, Error> {
         let mut wait = FIRST_WAIT;
         let mut last = None;
         loop {
             let (mut asked, mut hopeless) = (0, 0);
-            let first = self.turn.fetch_add(1, Ordering::Relaxed);
+            let first = self.next_node.fetch_add(1, Ordering::Relaxed);
             let count = self.nodes.len();
             // Once around, and around again for those that are late where all are left alone.
             for step in 0..2 * count {
                 if step >= count && asked > 0 {
                     break;
                 }
-                let Some(left) = deadline.left() else {
-                    return Err(self.down(ask, last));
+                let Some(left) = deadline.remaining() else {
+                    return Err(self.unavailable(ask, last));
                 };
                 let Some(node) = self.nodes.get((first + step) % count) else {
                     continue;
                 };
-                if !node.admits(step >= count) {
+                if !node.allows(step >= count) {
                     continue;
                 }
                 asked += 1;
                 *sent += 1;
-                match node.ask(ask, self.key.as_ref(), left.min(deadline.each)) {
+                match node.request(ask, self.key.as_ref(), left.min(deadline.per_node)) {
                     Ok(reply) => return Ok(reply),
                     Err(reason) => {
-                        hopeless += usize::from(reason.is_about_tls().is_some());
+                        hopeless += usize::from(reason.tls_hint().is_some());
                         last = Some(reason);
                     }
                 }
             }
             // No certificate gets better while somebody waits.
             if hopeless == self.nodes.len() {
-                return Err(self.down(ask, last));
+                return Err(self.unavailable(ask, last));
             }
             let now = Instant::now();
             let pause = if asked > 0 {
                 wait
             } else {
-                self.closed_for(now)
+                self.time_until_retry(now)
             };
             if now + pause >= deadline.end {
-                return Err(self.down(ask, last));
+                return Err(self.unavailable(ask, last));
             }
             std::thread::sleep(pause);
             wait = LONGEST_WAIT.min(wait * 2);
@@ -175,30 +180,30 @@ impl Nodes {
     }
 
     /// How long it takes until one of the nodes may be asked again.
-    fn closed_for(&self, now: Instant) -> Duration {
+    fn time_until_retry(&self, now: Instant) -> Duration {
         let until = self
             .nodes
             .iter()
-            .filter_map(|node| node.breaker().closed_until());
+            .filter_map(|node| node.breaker().open_until());
         until.min().map_or(FIRST_WAIT, |until| {
             until.saturating_duration_since(now).max(FIRST_WAIT)
         })
     }
 
-    fn down(&self, ask: &Ask, last: Option<Reason>) -> Error {
+    fn unavailable(&self, ask: &Ask, last: Option<Reason>) -> Error {
         let nodes = self.nodes.len();
-        let about_tls = last.as_ref().and_then(Reason::is_about_tls);
+        let about_tls = last.as_ref().and_then(Reason::tls_hint);
         let what = match &last {
-            Some(Reason::Said(_)) => format!(
+            Some(Reason::Response(_)) => format!(
                 "the cluster cannot answer for all of the index (`{}`)",
-                ask.what
+                ask.action
             ),
             _ if about_tls.is_some() => {
                 "no secure connection to the cluster can be made".to_owned()
             }
             _ => format!(
                 "none of the cluster's {nodes} nodes answers in time (`{}`)",
-                ask.what
+                ask.action
             ),
         };
         Error::Cluster {
@@ -208,7 +213,7 @@ impl Nodes {
         }
     }
 
-    fn refused_key(&self, ask: &Ask, reply: &Reply) -> Error {
+    fn key_rejected(&self, ask: &Ask, reply: &Reply) -> Error {
         let status = reply.status;
         let (what, hint) = match (&self.key, status) {
             (None, 401) => (
@@ -222,7 +227,7 @@ impl Nodes {
             _ => (
                 format!(
                     "the cluster's API key does not permit to `{}` (status {status})",
-                    ask.what
+                    ask.action
                 ),
                 "use a key in `engine.key` that may read and write",
             ),
@@ -230,7 +235,7 @@ impl Nodes {
         Error::Cluster {
             what,
             hint,
-            source: Some(told(&reply.body).into()),
+            source: Some(error_message(&reply.body).into()),
         }
     }
 }
@@ -241,7 +246,7 @@ struct Answer<T> {
 }
 
 /// What is final.
-fn refused(ask: &Ask, reply: &Reply) -> Error {
+fn request_rejected(ask: &Ask, reply: &Reply) -> Error {
     let status = reply.status;
     let hint = match status {
         404 => "build the index first with `docent index`",
@@ -249,9 +254,9 @@ fn refused(ask: &Ask, reply: &Reply) -> Error {
         _ => "check that the cluster runs Qdrant 1.16 or newer, and look into its log",
     };
     Error::Cluster {
-        what: format!("the cluster refuses `{}` with status {status}", ask.what),
+        what: format!("the cluster refuses `{}` with status {status}", ask.action),
         hint,
-        source: Some(told(&reply.body).into()),
+        source: Some(error_message(&reply.body).into()),
     }
 }
 
@@ -335,7 +340,7 @@ mod tests {
             assert!(nodes.reply(&ask, soon()).is_err());
         }
         let now = Instant::now();
-        assert!(nodes.nodes.iter().all(|node| node.breaker().is_closed(now)));
+        assert!(nodes.nodes.iter().all(|node| node.breaker().is_open(now)));
         is_fast.store(true, Ordering::Relaxed);
         let reply = nodes.reply(&ask, Deadline::within(Duration::from_secs(5)));
         assert_eq!(reply.unwrap().status, 200);

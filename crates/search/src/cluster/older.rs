@@ -12,22 +12,22 @@ use super::lease::Lease;
 use crate::error::Error;
 
 /// For how many times as long as answers are waited for an older writer has to be silent to be gone.
-const SILENT: u32 = 3;
+const SILENCE_FACTOR: u32 = 3;
 
 impl Inner {
     /// The formats older than this one that are there.
-    fn older(&self, deadline: Deadline) -> Result<Vec<u32>, Error> {
-        let all = collections::all(&self.nodes, deadline)?;
+    fn older_formats(&self, deadline: Deadline) -> Result<Vec<u32>, Error> {
+        let all = collections::list_all(&self.nodes, deadline)?;
         let formats = all.iter().filter_map(|name| self.names.format_of(name));
         Ok(formats.filter(|one| *one < self.names.format).collect())
     }
 
     /// How many documents the newest of them has; nothing where there is none.
-    pub(super) fn awaited(&self, deadline: Deadline) -> Result<Option<u64>, Error> {
-        let Some(format) = self.older(deadline)?.into_iter().max() else {
+    pub(super) fn documents_to_migrate(&self, deadline: Deadline) -> Result<Option<u64>, Error> {
+        let Some(format) = self.older_formats(deadline)?.into_iter().max() else {
             return Ok(None);
         };
-        let there = Head::glance(&self.nodes, &self.names.other(format), deadline)?;
+        let there = Head::read_summary(&self.nodes, &self.names.with_format(format), deadline)?;
         Ok(there
             .map(|glance| glance.documents)
             .filter(|count| *count > 0))
@@ -36,31 +36,36 @@ impl Inner {
     /// Takes the place of an older format, now that everything is here, and removes those that nobody
     /// writes to any more, a collection at a time. Every server of an older program tries to write, so where nobody does there is
     /// none.
-    pub(super) fn outgrow(self: &Arc<Self>, lease: &mut Lease, head: Head) -> Result<Head, Error> {
+    pub(super) fn finish_migration(
+        self: &Arc<Self>,
+        lease: &mut Lease,
+        head: Head,
+    ) -> Result<Head, Error> {
         let mut head = head;
         if head.awaited.is_some() {
             let next = Head {
                 awaited: None,
                 ..head.clone()
             };
-            if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
-                return Err(self.locked());
+            if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+                return Err(self.locked_error());
             }
-            self.show(next.clone(), Instant::now());
-            self.name(&next);
+            self.publish_head(next.clone(), Instant::now());
+            self.update_aliases(&next);
             head = next;
         }
-        for format in self.older(self.writing())? {
-            if let Err(error) = self.retire_format(lease, format) {
+        for format in self.older_formats(self.write_deadline())? {
+            if let Err(error) = self.remove_old_format(lease, format) {
                 tracing::warn!(%error, format, "an older format could not be removed yet");
             }
         }
         Ok(head)
     }
 
-    fn retire_format(&self, lease: &mut Lease, format: u32) -> Result<(), Error> {
-        let names = self.names.other(format);
-        let glance = Head::glance(&self.nodes, &names, self.writing())?.unwrap_or_default();
+    fn remove_old_format(&self, lease: &mut Lease, format: u32) -> Result<(), Error> {
+        let names = self.names.with_format(format);
+        let glance =
+            Head::read_summary(&self.nodes, &names, self.write_deadline())?.unwrap_or_default();
         let silent = match lease.older.get(&format) {
             Some((seen, since)) if *seen == glance => since.elapsed(),
             _ => {
@@ -68,17 +73,17 @@ impl Inner {
                 return Ok(());
             }
         };
-        if silent < self.settings.keep * SILENT {
+        if silent < self.settings.keep * SILENCE_FACTOR {
             return Ok(());
         }
-        let all = collections::all(&self.nodes, self.writing())?;
+        let all = collections::list_all(&self.nodes, self.write_deadline())?;
         let passages = all.iter().filter(|name| names.model_of(name).is_some());
         // The head last: as long as it is there, the rest is looked for. And one at a time: a node that removes
         // several at once may answer nobody meanwhile.
         let rest = [&names.terms, &names.documents, &names.head];
         let next = passages.chain(rest).find(|name| all.contains(name));
         if let Some(name) = next {
-            collections::remove(&self.nodes, name, self.writing())?;
+            collections::remove(&self.nodes, name, self.write_deadline())?;
             tracing::info!(collection = name, "removed a part of an older format");
         }
         Ok(())

@@ -11,16 +11,16 @@ use super::layout::{
     BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS,
     SIZE, STORED, TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
 };
-use super::narrow::{body_term, finite, readers, title_term};
+use super::narrow::{body_term_id, finite, reader_marks, title_term_id};
 use crate::analysis::{Language, detect};
 use crate::calendar::Day;
 use crate::document::{Document, Value as Fact};
 use crate::engine::Holding;
 use crate::error::Error;
 use crate::facets;
-use crate::filter::folded;
+use crate::filter::fold_value;
 use crate::passage::Passage;
-use crate::postings::{Postings, share};
+use crate::postings::{Postings, term_frequency_weight};
 use crate::stored::{self, Stored};
 
 /// A point as it is written.
@@ -85,7 +85,7 @@ impl<'d> Prepared<'d> {
     }
 
     /// The places and weights of its terms, for texts of these mean lengths.
-    fn weighed(&self, means: [f32; 2]) -> (Vec<u32>, Vec<f32>) {
+    fn sparse_weights(&self, means: [f32; 2]) -> (Vec<u32>, Vec<f32>) {
         let mut words: BTreeMap<u32, f32> = BTreeMap::new();
         let [mean_body, mean_title] = means;
         let mut weigh = |place: u32, weight: f32| {
@@ -93,20 +93,23 @@ impl<'d> Prepared<'d> {
             *known = known.max(weight);
         };
         for (term, count) in self.body.counts() {
-            weigh(body_term(term), share(count, self.body.length, mean_body));
+            weigh(
+                body_term_id(term),
+                term_frequency_weight(count, self.body.length, mean_body),
+            );
         }
         for (term, count) in self.title.counts() {
             weigh(
-                title_term(term),
-                share(count, self.title.length, mean_title),
+                title_term_id(term),
+                term_frequency_weight(count, self.title.length, mean_title),
             );
         }
         words.into_iter().unzip()
     }
 
     /// The words alone, for texts of these mean lengths; nothing where there are none.
-    pub(super) fn words(&self, means: [f32; 2]) -> Result<Option<Box<RawValue>>, Error> {
-        let (places, weights) = self.weighed(means);
+    pub(super) fn sparse_vector(&self, means: [f32; 2]) -> Result<Option<Box<RawValue>>, Error> {
+        let (places, weights) = self.sparse_weights(means);
         let vectors = Vectors::of(&places, &weights);
         let made = vectors.words.is_some().then(|| to_raw_value(&vectors));
         made.transpose().map_err(Error::engine)
@@ -116,8 +119,8 @@ impl<'d> Prepared<'d> {
     pub(super) fn point(&self, next: &Head) -> Result<Point, Error> {
         let document = self.document;
         let generation = next.generation;
-        let (places, weights) = self.weighed(next.means);
-        let mut payload = facts(document);
+        let (places, weights) = self.sparse_weights(next.means);
+        let mut payload = filter_payload(document);
         payload.insert(FROM.to_owned(), json!(generation));
         payload.insert(ID.to_owned(), json!(document.id.as_str()));
         payload.insert("source".to_owned(), json!(document.source));
@@ -126,14 +129,14 @@ impl<'d> Prepared<'d> {
         payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
         payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
         payload.insert(WEIGHED.to_owned(), json!(next.weighing));
-        if let Some(day) = document.date.as_deref().and_then(stored::day) {
+        if let Some(day) = document.date.as_deref().and_then(stored::day_number) {
             payload.insert(DAY.to_owned(), json!(day));
         }
         // As text: numbers and the order of fields come back as they were.
         let stored = serde_json::to_string(&Stored::from(document)).map_err(Error::engine)?;
         payload.insert(SIZE.to_owned(), json!(stored.len()));
         payload.insert(STORED.to_owned(), Value::String(stored));
-        let counted = values(document).into_iter();
+        let counted = facet_values(document).into_iter();
         for (name, values) in counted {
             let place = payload
                 .entry(VALUES.to_string())
@@ -142,7 +145,7 @@ impl<'d> Prepared<'d> {
         }
         let vectors = Vectors::of(&places, &weights);
         Ok(Point {
-            id: version(document.id.as_str(), generation),
+            id: version_id(document.id.as_str(), generation),
             vector: to_raw_value(&vectors).map_err(Error::engine)?,
             payload: Value::Object(payload),
         })
@@ -150,36 +153,36 @@ impl<'d> Prepared<'d> {
 }
 
 /// The name of a version of a document.
-pub(super) fn version(id: &str, generation: u64) -> String {
+pub(super) fn version_id(id: &str, generation: u64) -> String {
     point_id(&["document", id, &generation.to_string()])
 }
 
 /// What of a document conditions are about: who may read it, and what its fields are.
-fn facts(document: &Document) -> Map<String, Value> {
+fn filter_payload(document: &Document) -> Map<String, Value> {
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut days: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for (name, value) in document.facts() {
-        let name = facets::clean(name);
+    for (name, value) in document.filterable_fields() {
+        let name = facets::sanitize(name);
         match value.as_ref() {
-            Fact::Text(text) => drop(texts.entry(name).or_default().insert(folded(text))),
+            Fact::Text(text) => drop(texts.entry(name).or_default().insert(fold_value(text))),
             Fact::List(items) => {
                 texts
                     .entry(name)
                     .or_default()
-                    .extend(items.iter().map(|item| folded(item)));
+                    .extend(items.iter().map(|item| fold_value(item)));
             }
             Fact::Number(number) if number.is_nan() => {}
             Fact::Number(number) => numbers.entry(name).or_default().push(finite(*number)),
             Fact::Date(day) => {
-                let day = Day::parse(day).and_then(|day| stored::day(&day.to_string()));
+                let day = Day::parse(day).and_then(|day| stored::day_number(&day.to_string()));
                 days.entry(name).or_default().extend(day);
             }
             Fact::Bool(_) => {}
         }
     }
     let mut payload = Map::new();
-    payload.insert(WHO.to_owned(), json!(readers(document)));
+    payload.insert(WHO.to_owned(), json!(reader_marks(document)));
     let all = texts
         .into_iter()
         .map(|(name, values)| (TEXTS, name, json!(values)));
@@ -197,7 +200,7 @@ fn facts(document: &Document) -> Map<String, Value> {
         insert(place, mark, &name, values);
     }
     // Yes and no are conditions too, and stand among the values that are counted.
-    for (name, values) in values(document) {
+    for (name, values) in facet_values(document) {
         let flags: Vec<_> = values
             .into_iter()
             .filter(|value| value.starts_with('b'))
@@ -222,7 +225,7 @@ fn insert(place: &mut Value, mark: char, name: &str, values: Value) {
 }
 
 /// The values of each field as they are counted: a mark of the kind, and the value.
-pub(super) fn values(document: &Document) -> BTreeMap<String, Vec<String>> {
+pub(super) fn facet_values(document: &Document) -> BTreeMap<String, Vec<String>> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for term in facets::terms(document) {
         if let Some((name, value)) = term.split_once(facets::END) {
@@ -236,9 +239,9 @@ pub(super) fn values(document: &Document) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The kinds of indexes that a document's fields need, as marks.
-pub(super) fn kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
+pub(super) fn index_kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
     let mut kinds: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
-    for (name, values) in values(document) {
+    for (name, values) in facet_values(document) {
         let of = kinds.entry(name).or_default();
         of.insert(VALUES);
         for value in values {
@@ -254,13 +257,13 @@ pub(super) fn kinds(document: &Document) -> BTreeMap<String, BTreeSet<char>> {
 }
 
 /// A passage of a version, with its vector.
-pub(super) fn passage(
+pub(super) fn passage_point(
     document: &Document,
     version: &str,
     passage: &Passage,
     vector: &[f32],
 ) -> Result<Point, Error> {
-    let mut payload = facts(document);
+    let mut payload = filter_payload(document);
     payload.insert(DOCUMENT.to_owned(), json!(version));
     payload.insert("start".to_owned(), json!(passage.range.start));
     payload.insert("end".to_owned(), json!(passage.range.end));
@@ -275,7 +278,7 @@ pub(super) fn passage(
 }
 
 /// What stands in the place of the first passage of a version that has none.
-pub(super) fn no_passage(version: &str) -> Result<Point, Error> {
+pub(super) fn empty_passage_point(version: &str) -> Result<Point, Error> {
     Ok(Point {
         id: passage_id(version, 0),
         vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
@@ -289,32 +292,32 @@ pub(super) fn passage_id(version: &str, index: usize) -> String {
 }
 
 /// A word of the documents, to be found by its beginnings and by what is almost it.
-pub(super) fn term(term: &str) -> Result<Point, Error> {
+pub(super) fn term_point(term: &str) -> Result<Point, Error> {
     let letters: Vec<char> = term.chars().collect();
     Ok(Point {
         id: point_id(&["term", term]),
         vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
         payload: json!({
             TERM: term,
-            BEGINNINGS: beginnings(&letters),
-            PAIRS: pairs(&letters),
+            BEGINNINGS: prefixes(&letters),
+            PAIRS: letter_bigrams(&letters),
             LETTERS: letters.len(),
         }),
     })
 }
 
 /// The longest beginning that is kept; longer ones are compared by whoever asks.
-pub(super) const LONGEST_BEGINNING: usize = 6;
+pub(super) const MAX_PREFIX_CHARS: usize = 6;
 
-fn beginnings(letters: &[char]) -> Vec<String> {
-    let lengths = 1..=LONGEST_BEGINNING.min(letters.len());
+fn prefixes(letters: &[char]) -> Vec<String> {
+    let lengths = 1..=MAX_PREFIX_CHARS.min(letters.len());
     let some = lengths.filter(|length| *length == 1 || *length >= 3);
     some.map(|length| letters.iter().take(length).collect())
         .collect()
 }
 
 /// The neighbouring letters of a word.
-pub(super) fn pairs(letters: &[char]) -> BTreeSet<String> {
+pub(super) fn letter_bigrams(letters: &[char]) -> BTreeSet<String> {
     letters
         .windows(2)
         .map(|pair| pair.iter().collect())
@@ -322,7 +325,7 @@ pub(super) fn pairs(letters: &[char]) -> BTreeSet<String> {
 }
 
 /// A document as its point has it; nothing when it is not one that was written above.
-pub(super) fn document(payload: &Value) -> Option<Document> {
+pub(super) fn read_document(payload: &Value) -> Option<Document> {
     let text = payload.get(STORED)?.as_str()?;
     serde_json::from_str::<Stored<'_>>(text)
         .ok()?
@@ -330,7 +333,7 @@ pub(super) fn document(payload: &Value) -> Option<Document> {
 }
 
 /// A document in passing.
-pub(super) fn holding(payload: &Value) -> Option<Holding<'_>> {
+pub(super) fn inventory_entry(payload: &Value) -> Option<Holding<'_>> {
     Some(Holding {
         id: payload.get(ID)?.as_str()?,
         source: payload.get("source")?.as_str()?,

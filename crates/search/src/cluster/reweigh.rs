@@ -24,10 +24,10 @@ use crate::reader::Reader;
 
 /// How much longer or shorter documents may become. A fifth moves the weight of a word in a document of
 /// the usual length by less than a tenth.
-const DRIFT: f32 = 1.2;
+const MAX_LENGTH_DRIFT: f32 = 1.2;
 
 /// How many documents are weighed at a time.
-const AT_ONCE: usize = 64;
+const BATCH_DOCUMENTS: usize = 64;
 
 /// The words of a document, weighed.
 #[derive(Serialize)]
@@ -43,7 +43,7 @@ struct Points {
 
 impl Head {
     /// The mean lengths of body and title now.
-    pub(super) fn means_now(&self) -> [f32; 2] {
+    pub(super) fn current_mean_lengths(&self) -> [f32; 2] {
         let documents = self.documents.max(1) as f32;
         self.lengths.map(|sum| (sum as f32 / documents).max(1.0))
     }
@@ -52,51 +52,51 @@ impl Head {
     fn has_drifted(&self) -> bool {
         let far = |(now, then): (&f32, &f32)| {
             let (less, more) = if now < then { (now, then) } else { (then, now) };
-            *more > *less * DRIFT
+            *more > *less * MAX_LENGTH_DRIFT
         };
-        self.documents > 0 && self.means_now().iter().zip(&self.means).any(far)
+        self.documents > 0 && self.current_mean_lengths().iter().zip(&self.means).any(far)
     }
 }
 
 impl Inner {
     /// Weighs all documents again where their lengths have changed, and those that an interrupted run has
     /// left. What readers see meanwhile has the one or the other weight.
-    pub(super) fn reweigh(self: &Arc<Self>, head: &Head) -> Result<(), Error> {
+    pub(super) fn reweight_drifted(self: &Arc<Self>, head: &Head) -> Result<(), Error> {
         if head.has_drifted() {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-            let head = self.lead(&mut lease)?;
+            let head = self.acquire_lease(&mut lease)?;
             let next = Head {
-                means: head.means_now(),
+                means: head.current_mean_lengths(),
                 weighing: head.weighing + 1,
                 ..head.clone()
             };
-            if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
-                return Err(self.locked());
+            if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+                return Err(self.locked_error());
             }
             tracing::info!(means = ?next.means, "words are weighed for documents of another length");
-            self.show(next, Instant::now());
+            self.publish_head(next, Instant::now());
         } else if head.weighing == 0 {
             return Ok(());
         }
-        while self.reweigh_some()? > 0 {}
+        while self.reweight_batch()? > 0 {}
         Ok(())
     }
 
     /// Weighs some documents, and says how many.
-    fn reweigh_some(self: &Arc<Self>) -> Result<usize, Error> {
+    fn reweight_batch(self: &Arc<Self>) -> Result<usize, Error> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = self.lead(&mut lease)?;
+        let head = self.acquire_lease(&mut lease)?;
         let (means, weighing) = (head.means, head.weighing);
-        let view = View::new(self, Arc::new(head), Reader::owner(), self.writing());
+        let view = View::new(self, Arc::new(head), Reader::owner(), self.write_deadline());
         let open =
             Conditions::live(&view.head).not(json!({"key": WEIGHED, "match": {"value": weighing}}));
-        let found = view.list(&open.json(), &[STORED], AT_ONCE)?;
+        let found = view.list(&open.json(), &[STORED], BATCH_DOCUMENTS)?;
         let mut points = Vec::new();
         for one in &found {
-            let Some(document) = point::document(&one.payload) else {
+            let Some(document) = point::read_document(&one.payload) else {
                 return Err(Error::engine("a stored document cannot be read"));
             };
-            let vector = Prepared::new(&document).words(means)?;
+            let vector = Prepared::new(&document).sparse_vector(means)?;
             let id = one.name();
             points.extend(vector.map(|vector| Weighed { id, vector }));
         }
@@ -105,12 +105,13 @@ impl Inner {
             let path = format!("/collections/{documents}/points/vectors?wait=true");
             let body = serde_json::to_string(&Points { points }).map_err(Error::engine)?;
             let ask = Ask::put(Call::Write, "weigh words", path, body);
-            self.nodes.ask::<serde_json::Value>(&ask, self.writing())?;
+            self.nodes
+                .request::<serde_json::Value>(&ask, self.write_deadline())?;
         }
         let names: Vec<String> = found.iter().map(super::wire::Point::name).collect();
         if !names.is_empty() {
             let body = json!({"payload": {WEIGHED: weighing}, "points": names}).to_string();
-            self.change(documents, "points/payload", body, self.writing())?;
+            self.change(documents, "points/payload", body, self.write_deadline())?;
         }
         Ok(names.len())
     }

@@ -88,7 +88,7 @@ impl ClusterSettings {
     /// Refuses what cannot be used.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.addresses.is_empty() || self.addresses.len() > MAX_ADDRESSES {
-            return Err(unusable(format!(
+            return Err(invalid_address(format!(
                 "a cluster has 1 to {MAX_ADDRESSES} addresses, not {}",
                 self.addresses.len()
             )));
@@ -109,7 +109,7 @@ impl ClusterSettings {
 }
 
 /// An address or a list of them that cannot be used.
-pub(super) fn unusable(what: String) -> Error {
+pub(super) fn invalid_address(what: String) -> Error {
     Error::Cluster {
         what,
         hint: "give addresses such as `http://qdrant-1:6333`, without user, password, `?` and `#`",

@@ -11,26 +11,26 @@ use super::head::Head;
 use super::layout::{FROM, STORED};
 use super::model::Model;
 use super::narrow::Conditions;
-use super::point::{self, passage};
+use super::point::{self, passage_point};
 use super::view::View;
 use super::walk::Walk;
 use super::wire::Point;
 use crate::document::Document;
 use crate::engine::{Generation, PartState, Settled, Status};
 use crate::error::Error;
-use crate::passage::{embeddable, passages};
+use crate::passage::{embeddable_passages, passages};
 use crate::reader::Reader;
 
 /// How many passages are turned into vectors before they are written.
-const PASSAGES_AT_ONCE: usize = 256;
+const BATCH_PASSAGES: usize = 256;
 
 /// How long vectors are made before somebody hears how far it is.
-const SLICE: Duration = Duration::from_millis(500);
+const SLICE_DURATION: Duration = Duration::from_millis(500);
 
 impl Inner {
     pub(super) fn status(&self) -> Result<Status, Error> {
-        let view = self.patient_view(Reader::owner())?;
-        let settled = self.settled(&view)?;
+        let view = self.counting_view(Reader::owner())?;
+        let settled = self.embedding_progress(&view)?;
         Ok(Status {
             documents: view.head.documents,
             generation: Generation(view.head.generation),
@@ -50,11 +50,11 @@ impl Inner {
     }
 
     /// How many documents have the vectors of this process's model; nothing without one.
-    fn settled(&self, view: &View<'_>) -> Result<Option<Settled>, Error> {
+    fn embedding_progress(&self, view: &View<'_>) -> Result<Option<Settled>, Error> {
         let Some(own) = &self.models.own else {
             return Ok(None);
         };
-        let left = self.open_count(view, &own.name)?;
+        let left = self.unembedded_count(view, &own.name)?;
         Ok(Some(Settled {
             done: view.head.documents.saturating_sub(left),
             left,
@@ -63,37 +63,40 @@ impl Inner {
 
     /// Makes vectors for about `most` documents, or as many as can be made in a while. When none is left,
     /// those of this process's model answer.
-    pub(super) fn settle(self: &Arc<Self>, most: usize) -> Result<Settled, Error> {
-        let mut walks = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn embed_pending(self: &Arc<Self>, most: usize) -> Result<Settled, Error> {
+        let mut walks = self
+            .embedding_scans
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
         let mut left = most.max(1);
         let models = if self.is_read_only {
             Vec::new()
         } else {
-            self.unsettled()?
+            self.models_to_embed()?
         };
         for model in &models {
             // Taken out, so that a way that fails is gone again from its beginning.
             let mut walk = walks.remove(&model.name).unwrap_or_default();
             // Each gets its turn, however slow the one before was.
             while left > 0 {
-                let made = self.settle_some(model, &mut walk, left)?;
+                let made = self.embed_batch(model, &mut walk, left)?;
                 left -= made.min(left);
-                if made == 0 || start.elapsed() >= SLICE {
+                if made == 0 || start.elapsed() >= SLICE_DURATION {
                     break;
                 }
             }
             walks.insert(model.name.clone(), walk);
         }
-        let view = self.latest()?;
-        let (head, mut settled) = (view.head.clone(), self.settled(&view)?);
+        let view = self.latest_view()?;
+        let (head, mut settled) = (view.head.clone(), self.embedding_progress(&view)?);
         let own = self.models.own.as_ref().filter(|_| !self.is_read_only);
         if let (Some(own), Some(settled)) = (own, &mut settled) {
             if head.model != own.name || (!head.whole && settled.left == 0) {
-                *settled = self.swap()?.unwrap_or(*settled);
+                *settled = self.swap_model()?.unwrap_or(*settled);
             }
             if settled.left == 0 {
-                self.retire()?;
+                self.remove_retired()?;
             }
         }
         let all = Settled {
@@ -105,32 +108,32 @@ impl Inner {
 
     /// The models that vectors are made of: the one that answers, so that what changes while another one is
     /// made does not lack its vectors, and then the one of this process.
-    fn unsettled(&self) -> Result<Vec<Arc<Model>>, Error> {
+    fn models_to_embed(&self) -> Result<Vec<Arc<Model>>, Error> {
         let Some(own) = &self.models.own else {
             return Ok(Vec::new());
         };
-        let head = self.head(self.writing())?;
+        let head = self.head(self.write_deadline())?;
         let serving = self.models.serving(&head).filter(|_| head.whole);
         let other = serving.filter(|serving| serving.name != own.name);
         Ok(other.into_iter().chain([own.clone()]).collect())
     }
 
     /// The generation that counts now, with the patience of a writer.
-    fn latest(&self) -> Result<View<'_>, Error> {
-        let deadline = self.writing();
+    fn latest_view(&self) -> Result<View<'_>, Error> {
+        let deadline = self.write_deadline();
         let head = self.head(deadline)?;
         Ok(View::new(self, head, Reader::owner(), deadline))
     }
 
     /// Makes vectors for up to `most` documents, and says for how many.
-    fn settle_some(
+    fn embed_batch(
         self: &Arc<Self>,
         model: &Model,
         walk: &mut Walk,
         most: usize,
     ) -> Result<usize, Error> {
-        let view = self.latest()?;
-        let taken = walk.take(&view, model, most)?;
+        let view = self.latest_view()?;
+        let taken = walk.next_batch(&view, model, most)?;
         if taken.versions.is_empty() {
             return Ok(0);
         }
@@ -138,11 +141,11 @@ impl Inner {
         let found = view.read(&taken.versions, &[STORED])?;
         let mut left = found.as_slice();
         while !left.is_empty() {
-            let (some, rest) = slice(left)?;
+            let (some, rest) = next_slice(left)?;
             self.embed(model, &some, taken.listed)?;
             left = rest;
         }
-        walk.took(start.elapsed());
+        walk.adapt_batch_size(start.elapsed());
         Ok(taken.versions.len())
     }
 
@@ -151,7 +154,7 @@ impl Inner {
         let languages = model.embedder.languages();
         let cut: Vec<_> = some
             .iter()
-            .map(|(_, document)| embeddable(document, languages))
+            .map(|(_, document)| embeddable_passages(document, languages))
             .collect();
         let texts: Vec<&str> = cut
             .iter()
@@ -161,12 +164,12 @@ impl Inner {
         let mut vectors = model.embedder.passages(&texts)?.into_iter();
         // Only now, because making vectors takes longer than anything else.
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = self.lead(&mut lease)?;
-        self.hold_graphs(&mut lease, &head, &model.name);
+        let head = self.acquire_lease(&mut lease)?;
+        self.defer_hnsw(&mut lease, &head, &model.name);
         let gone = if head.generation == listed {
             HashSet::new()
         } else {
-            self.gone(head, some)?
+            self.removed_versions(head, some)?
         };
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for ((read, document), cut) in some.iter().zip(&cut) {
@@ -180,8 +183,12 @@ impl Inner {
             let mut points = cut
                 .iter()
                 .zip(vectors)
-                .map(|((one, _), vector)| passage(document, &version, one, &vector));
-            first.push(points.next().unwrap_or_else(|| point::no_passage(&version)));
+                .map(|((one, _), vector)| passage_point(document, &version, one, &vector));
+            first.push(
+                points
+                    .next()
+                    .unwrap_or_else(|| point::empty_passage_point(&version)),
+            );
             rest.extend(points);
         }
         self.put_points(&model.passages, rest.into_iter())?;
@@ -190,8 +197,8 @@ impl Inner {
     }
 
     /// Those of some documents that are not there any more.
-    fn gone(&self, head: Head, some: &[Read<'_>]) -> Result<HashSet<String>, Error> {
-        let view = View::new(self, Arc::new(head), Reader::owner(), self.writing());
+    fn removed_versions(&self, head: Head, some: &[Read<'_>]) -> Result<HashSet<String>, Error> {
+        let view = View::new(self, Arc::new(head), Reader::owner(), self.write_deadline());
         let mut names: HashSet<String> = some.iter().map(|(point, _)| point.name()).collect();
         let still = Conditions::live(&view.head).and(json!({"has_id": names}));
         for one in view.list(&still.json(), &[FROM], names.len())? {
@@ -205,15 +212,15 @@ impl Inner {
 type Read<'p> = (&'p Point, Document);
 
 /// Documents for one call of the model, and the rest.
-fn slice(points: &[Point]) -> Result<(Vec<Read<'_>>, &[Point]), Error> {
+fn next_slice(points: &[Point]) -> Result<(Vec<Read<'_>>, &[Point]), Error> {
     let (mut some, mut count) = (Vec::new(), 0);
     for (at, point) in points.iter().enumerate() {
-        let Some(document) = point::document(&point.payload) else {
+        let Some(document) = point::read_document(&point.payload) else {
             return Err(Error::engine("a stored document cannot be read"));
         };
         count += passages(&document).len();
         some.push((point, document));
-        if count >= PASSAGES_AT_ONCE {
+        if count >= BATCH_PASSAGES {
             return Ok((some, points.get(at + 1..).unwrap_or_default()));
         }
     }

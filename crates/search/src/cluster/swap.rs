@@ -16,27 +16,27 @@ use super::lease::Lease;
 use super::traffic::Call;
 use super::view::View;
 use super::wire::Aliases;
-use super::{FRESH, Inner};
+use super::{Inner, MAX_HEAD_AGE};
 use crate::engine::Settled;
 use crate::error::Error;
 use crate::reader::Reader;
 
 /// The longest that is waited for the names that other programs use: answers do not depend on them.
-const NAMING: Duration = Duration::from_secs(5);
+const ALIAS_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Inner {
     /// What a process does once when it begins to write: names are put right, and collections that an
     /// interrupted swap has left are remembered.
-    pub(super) fn look_around(&self, lease: &mut Lease, head: &Head) {
-        self.name(head);
+    pub(super) fn reconcile_collections(&self, lease: &mut Lease, head: &Head) {
+        self.update_aliases(head);
         // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
         if head.whole
-            && let Err(error) = self.make_graphs(lease, &head.model)
+            && let Err(error) = self.build_hnsw(lease, &head.model)
         {
             tracing::warn!(%error, "it is not known whether nodes make graphs");
         }
-        let kept = self.passages(head);
-        let found = collections::all(&self.nodes, Deadline::within(NAMING));
+        let kept = self.passage_collections(head);
+        let found = collections::list_all(&self.nodes, Deadline::within(ALIAS_TIMEOUT));
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "the cluster does not list its collections");
             Vec::new()
@@ -52,12 +52,12 @@ impl Inner {
     /// Has the vectors of this process's model answer from now on, where they are whole or know at least as
     /// many documents as those that never were. Says how far they are; nothing where somebody else writes, who
     /// does it then.
-    pub(super) fn swap(self: &Arc<Self>) -> Result<Option<Settled>, Error> {
+    pub(super) fn swap_model(self: &Arc<Self>) -> Result<Option<Settled>, Error> {
         let Some(own) = &self.models.own else {
             return Ok(None);
         };
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = match self.lead_now(&mut lease) {
+        let head = match self.try_acquire_lease(&mut lease) {
             Err(Error::Locked { .. }) => return Ok(None),
             other => other?,
         };
@@ -65,15 +65,15 @@ impl Inner {
             self,
             Arc::new(head.clone()),
             Reader::owner(),
-            self.writing(),
+            self.write_deadline(),
         );
-        let left = self.open_count(&view, &own.name)?;
+        let left = self.unembedded_count(&view, &own.name)?;
         let is_whole = left == 0 && head.documents > 0;
         let is_swap = head.model != own.name;
         let is_due = match (is_swap, head.whole) {
             (true, true) => left == 0,
             // The other model never had them all; whoever knows more answers.
-            (true, false) => left == 0 || left <= self.open_count(&view, &head.model)?,
+            (true, false) => left == 0 || left <= self.unembedded_count(&view, &head.model)?,
             (false, whole) => is_whole && !whole,
         };
         let settled = Some(Settled {
@@ -85,7 +85,7 @@ impl Inner {
         }
         if is_whole {
             // Before anybody takes them for whole.
-            self.make_graphs(&lease, &own.name)?;
+            self.build_hnsw(&lease, &own.name)?;
         }
         let mut next = head.clone();
         next.model.clone_from(&own.name);
@@ -93,10 +93,10 @@ impl Inner {
         if is_swap {
             next.generation += 1;
         }
-        if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
-            return Err(self.locked());
+        if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+            return Err(self.locked_error());
         }
-        self.show(next.clone(), Instant::now());
+        self.publish_head(next.clone(), Instant::now());
         if is_swap {
             tracing::info!(
                 generation = next.generation,
@@ -106,15 +106,15 @@ impl Inner {
                 let gone = self.names.passages(&head.model);
                 lease.retired.push((gone, Instant::now()));
             }
-            self.name(&next);
+            self.update_aliases(&next);
         }
         Ok(settled)
     }
 
     /// Removes the collections that answered before, once every answer that began then is over. Waits for
     /// that.
-    pub(super) fn retire(self: &Arc<Self>) -> Result<(), Error> {
-        let keep = self.settings.keep.max(self.settings.timeout + FRESH);
+    pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), Error> {
+        let keep = self.settings.keep.max(self.settings.timeout + MAX_HEAD_AGE);
         loop {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
             let Some((name, since)) = lease.retired.first().cloned() else {
@@ -126,12 +126,12 @@ impl Inner {
                 std::thread::sleep(left);
                 continue;
             }
-            let head = match self.lead_now(&mut lease) {
+            let head = match self.try_acquire_lease(&mut lease) {
                 Err(Error::Locked { .. }) => return Ok(()),
                 other => other?,
             };
-            if !self.passages(&head).contains(&name) {
-                collections::remove(&self.nodes, &name, self.writing())?;
+            if !self.passage_collections(&head).contains(&name) {
+                collections::remove(&self.nodes, &name, self.write_deadline())?;
                 tracing::info!(collection = name, "removed what answered before");
             }
             lease.retired.retain(|(one, _)| *one != name);
@@ -140,16 +140,16 @@ impl Inner {
 
     /// Points the names that other programs use at what answers. A failure is told and no more: no answer
     /// of this program needs them.
-    pub(super) fn name(&self, head: &Head) {
-        if let Err(error) = self.try_name(head) {
+    pub(super) fn update_aliases(&self, head: &Head) {
+        if let Err(error) = self.try_update_aliases(head) {
             tracing::warn!(%error, "the aliases of the index do not name what answers");
         }
     }
 
-    fn try_name(&self, head: &Head) -> Result<(), Error> {
-        let deadline = Deadline::within(NAMING);
+    fn try_update_aliases(&self, head: &Head) -> Result<(), Error> {
+        let deadline = Deadline::within(ALIAS_TIMEOUT);
         let ask = Ask::get(Call::Collections, "list aliases", "/aliases".to_owned());
-        let known: Aliases = self.nodes.ask(&ask, deadline)?;
+        let known: Aliases = self.nodes.request(&ask, deadline)?;
         let [documents, passages] = self.names.aliases();
         let mut wanted = vec![(documents, self.names.documents.clone())];
         if !head.model.is_empty() {
@@ -190,6 +190,6 @@ impl Inner {
             "/collections/aliases".to_owned(),
             body,
         );
-        self.nodes.ask::<Value>(&ask, deadline).map(drop)
+        self.nodes.request::<Value>(&ask, deadline).map(drop)
     }
 }

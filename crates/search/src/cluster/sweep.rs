@@ -16,7 +16,7 @@ use crate::error::Error;
 impl Inner {
     /// Removes what went so long ago that no answer is under way that could need it. What is not removed
     /// now is removed later, so a failure is no failure of the batch.
-    pub(super) fn sweep(&self, lease: &mut Lease, head: &Head) {
+    pub(super) fn collect_garbage(&self, lease: &mut Lease, head: &Head) {
         let mut old = None;
         while let Some((generation, _)) = lease
             .commits
@@ -30,7 +30,11 @@ impl Inner {
             return;
         };
         let gone = narrow::ended(head, generation);
-        if let Err(error) = self.remove(&self.versioned(head), &gone, self.writing()) {
+        if let Err(error) = self.remove(
+            &self.versioned_collections(head),
+            &gone,
+            self.write_deadline(),
+        ) {
             tracing::warn!(%error, "what is gone could not be removed yet");
             lease
                 .commits
@@ -39,7 +43,7 @@ impl Inner {
     }
 
     /// Removes what generations left behind that were never finished, and takes the ends back they gave.
-    pub(super) fn sweep_void(&self, head: &Head, deadline: Deadline) -> Result<(), Error> {
+    pub(super) fn remove_aborted(&self, head: &Head, deadline: Deadline) -> Result<(), Error> {
         if head.void.is_empty() {
             return Ok(());
         }
@@ -48,7 +52,7 @@ impl Inner {
         self.remove(from_ref(&self.names.documents), &begun, deadline)?;
         let ended = json!({"must": [{"key": UNTIL, "match": {"any": head.void}}]});
         let body = json!({"keys": [UNTIL], "filter": ended}).to_string();
-        for collection in self.versioned(head) {
+        for collection in self.versioned_collections(head) {
             self.change(&collection, "points/payload/delete", body.clone(), deadline)?;
         }
         Ok(())
@@ -68,14 +72,14 @@ impl Inner {
     }
 
     /// The collections whose points are versions: documents, and the passages of each model that counts.
-    pub(super) fn versioned(&self, head: &Head) -> Vec<String> {
+    pub(super) fn versioned_collections(&self, head: &Head) -> Vec<String> {
         let mut all = vec![self.names.documents.clone()];
-        all.extend(self.passages(head));
+        all.extend(self.passage_collections(head));
         all
     }
 
     /// The passages of the model that answers, and of the one of this process where that is another one.
-    pub(super) fn passages(&self, head: &Head) -> Vec<String> {
+    pub(super) fn passage_collections(&self, head: &Head) -> Vec<String> {
         let own = self.models.own.as_ref().map(|own| own.passages.clone());
         let serving = (!head.model.is_empty()).then(|| self.names.passages(&head.model));
         let mut all: Vec<String> = own.into_iter().chain(serving).collect();
@@ -84,12 +88,12 @@ impl Inner {
     }
 
     /// Everything there is to hold is held.
-    pub(super) fn complete(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) fn mark_complete(self: &Arc<Self>) -> Result<(), Error> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = self.lead(&mut lease)?;
-        self.sweep(&mut lease, &head);
-        let head = self.outgrow(&mut lease, head)?;
+        let head = self.acquire_lease(&mut lease)?;
+        self.collect_garbage(&mut lease, &head);
+        let head = self.finish_migration(&mut lease, head)?;
         drop(lease);
-        self.reweigh(&head)
+        self.reweight_drifted(&head)
     }
 }

@@ -5,39 +5,39 @@ use std::thread::ScopedJoinHandle;
 use crate::error::Error;
 
 /// How many of many questions are asked at the same time.
-const AT_ONCE: usize = 8;
+const MAX_PARALLEL: usize = 8;
 
 /// Does two things at once.
-pub(super) fn both<A: Send, B: Send>(
+pub(super) fn join<A: Send, B: Send>(
     first: impl FnOnce() -> Result<A, Error> + Send,
     second: impl FnOnce() -> Result<B, Error> + Send,
 ) -> (Result<A, Error>, Result<B, Error>) {
     std::thread::scope(|scope| {
         let second = scope.spawn(second);
         let first = first();
-        (first, ended(second))
+        (first, join_thread(second))
     })
 }
 
 /// What is answered about each of these, in their order.
-pub(super) fn each<T: Sync, A: Send>(
+pub(super) fn map_parallel<T: Sync, A: Send>(
     all: &[T],
     ask: impl Fn(&T) -> Result<A, Error> + Sync,
 ) -> Result<Vec<A>, Error> {
     let ask = &ask;
     std::thread::scope(|scope| {
-        let parts = all.chunks(all.len().div_ceil(AT_ONCE).max(1));
+        let parts = all.chunks(all.len().div_ceil(MAX_PARALLEL).max(1));
         let parts = parts.map(|part| scope.spawn(|| part.iter().map(ask).collect()));
         let parts: Vec<ScopedJoinHandle<'_, Result<Vec<A>, Error>>> = parts.collect();
         let answers = parts
             .into_iter()
-            .map(ended)
+            .map(join_thread)
             .collect::<Result<Vec<_>, _>>()?;
         Ok(answers.into_iter().flatten().collect())
     })
 }
 
-fn ended<A>(work: ScopedJoinHandle<'_, Result<A, Error>>) -> Result<A, Error> {
+fn join_thread<A>(work: ScopedJoinHandle<'_, Result<A, Error>>) -> Result<A, Error> {
     let early = |_| Err(Error::engine("a search ended early"));
     work.join().unwrap_or_else(early)
 }
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn all_are_asked_and_answers_keep_their_order() {
-        for count in [0, 1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 100] {
+        for count in [0, 1, MAX_PARALLEL - 1, MAX_PARALLEL, MAX_PARALLEL + 1, 100] {
             let all: Vec<usize> = (0..count).collect();
-            let answers = each(&all, |n| Ok(n * 2)).unwrap();
+            let answers = map_parallel(&all, |n| Ok(n * 2)).unwrap();
             let expected: Vec<usize> = all.iter().map(|n| n * 2).collect();
             assert_eq!(answers, expected);
         }
@@ -63,7 +63,7 @@ mod tests {
             n => Ok(*n),
         };
         let all: Vec<usize> = (0..20).collect();
-        assert!(each(&all, failing).is_err());
-        assert_eq!(each(&all[..7], failing).unwrap().len(), 7);
+        assert!(map_parallel(&all, failing).is_err());
+        assert_eq!(map_parallel(&all[..7], failing).unwrap().len(), 7);
     }
 }

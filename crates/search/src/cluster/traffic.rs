@@ -105,7 +105,7 @@ pub struct NodeTraffic {
     /// Those that brought no answer.
     pub failures: u64,
     /// Whether it is left alone for a while because it failed too often.
-    pub is_left_alone: bool,
+    pub is_circuit_open: bool,
 }
 
 /// The counts of all kinds of calls.
@@ -144,7 +144,7 @@ impl Counts {
         }
     }
 
-    pub(super) fn told(&self) -> Vec<CallTraffic> {
+    pub(super) fn snapshot(&self) -> Vec<CallTraffic> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let kinds = Call::ALL.iter().zip(&self.0);
         let told = kinds.map(|(&(_, call), counts)| CallTraffic {
@@ -172,7 +172,7 @@ mod tests {
         counts.count(Call::Search, Ended::Answered, 2, micros(1_001));
         counts.count(Call::Search, Ended::Failed, 1, micros(10_000_001));
         counts.count(Call::Collections, Ended::Refused, 0, micros(0));
-        let told = counts.told();
+        let told = counts.snapshot();
         let search = &told[0];
         assert_eq!(
             (search.call, search.count(), search.retries),

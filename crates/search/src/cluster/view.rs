@@ -32,7 +32,7 @@ pub(super) struct View<'a> {
     pub reader: Reader,
     pub deadline: Deadline,
     /// What the reader may see.
-    pub seen: Conditions,
+    pub visible: Conditions,
     /// The model whose vectors answer, where there is one and this program has it.
     pub model: Option<Arc<Model>>,
 }
@@ -47,8 +47,8 @@ impl<'a> View<'a> {
         let serving = inner.models.serving(&head);
         Self {
             inner,
-            seen: Conditions::seen(&head, &reader),
-            model: serving.filter(|model| !inner.is_filling(&head, &model.name)),
+            visible: Conditions::visible(&head, &reader),
+            model: serving.filter(|model| !inner.defers_indexing(&head, &model.name)),
             head,
             reader,
             deadline,
@@ -64,12 +64,12 @@ impl<'a> View<'a> {
         if let Some(languages) = kept.get(generation, &self.reader) {
             return Ok(languages);
         }
-        let counts = self.facet(LANGUAGE, &self.seen, Language::ALL.len())?;
+        let counts = self.facet(LANGUAGE, &self.visible, Language::ALL.len())?;
         let known = |code: &str| Language::ALL.into_iter().find(|one| one.code() == code);
         let counts = counts
             .iter()
             .filter_map(|(code, count)| Some((known(code)?, *count)));
-        let languages = Language::ranked(counts);
+        let languages = Language::by_document_count(counts);
         kept.keep(generation, self.reader.clone(), &languages);
         Ok(languages)
     }
@@ -83,7 +83,7 @@ impl<'a> View<'a> {
     ) -> Result<T, Error> {
         let path = format!("/collections/{}/{path}", self.inner.names.documents);
         let ask = Ask::read(call, what, path, body);
-        self.inner.nodes.ask(&ask, self.deadline)
+        self.inner.nodes.request(&ask, self.deadline)
     }
 
     /// Asks several questions about points in one request, and gives as many answers.
@@ -98,7 +98,7 @@ impl<'a> View<'a> {
         });
         let path = format!("/collections/{collection}/points/query/batch");
         let ask = Ask::read(Call::Search, what, path, body.map_err(Error::engine)?);
-        let answers: Batch = self.inner.nodes.ask(&ask, self.deadline)?;
+        let answers: Batch = self.inner.nodes.request(&ask, self.deadline)?;
         if answers.len() == questions.len() {
             return Ok(answers);
         }
@@ -180,21 +180,21 @@ impl<'a> View<'a> {
     pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
         let this = json!({"key": ID, "match": {"value": id.as_str()}});
         let body = json!({
-            "filter": self.seen.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
+            "filter": self.visible.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
         });
         let asked = (Call::Fetch, "read a document");
         let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
-        let known = found.points.first().map(|point| self.keep(point));
+        let known = found.points.first().map(|point| self.cache_document(point));
         let document = known
             .transpose()?
             .map(|known| known.mapped.document.clone());
-        Ok(document.filter(|document| document.id == *id && self.may_show(document)))
+        Ok(document.filter(|document| document.id == *id && self.is_visible(document)))
     }
 
     /// Whether the reader may know of a document that came back. The conditions of a request say so too, but a
     /// node that ignores them, by a fault or on purpose, must not show anybody what is not for them.
-    fn may_show(&self, document: &Document) -> bool {
-        let sees = self.reader.sees(document);
+    fn is_visible(&self, document: &Document) -> bool {
+        let sees = self.reader.can_see(document);
         if !sees {
             tracing::warn!(
                 "a node of the cluster answered with a document that its reader may not see"
@@ -204,8 +204,8 @@ impl<'a> View<'a> {
     }
 
     /// A document that was read, kept for who asks next.
-    fn keep(&self, point: &Point) -> Result<Arc<Known>, Error> {
-        let Some(document) = point::document(&point.payload) else {
+    fn cache_document(&self, point: &Point) -> Result<Arc<Known>, Error> {
+        let Some(document) = point::read_document(&point.payload) else {
             return Err(Error::corrupt(
                 self.inner.names.documents.as_ref(),
                 "a stored document cannot be read",
@@ -218,7 +218,10 @@ impl<'a> View<'a> {
 
     /// Whole documents by the names of their versions, out of the cache or the cluster. A version never
     /// changes, so what is in the cache is right.
-    pub(super) fn known(&self, versions: &[String]) -> Result<HashMap<String, Arc<Known>>, Error> {
+    pub(super) fn documents_by_version(
+        &self,
+        versions: &[String],
+    ) -> Result<HashMap<String, Arc<Known>>, Error> {
         let cache = &self.inner.caches.documents;
         let mut found = HashMap::new();
         let mut missing = Vec::new();
@@ -233,11 +236,11 @@ impl<'a> View<'a> {
                 let name = one.name();
                 // What nobody asked for is neither shown nor kept.
                 if some.contains(&name.as_str()) {
-                    found.insert(name, self.keep(&one)?);
+                    found.insert(name, self.cache_document(&one)?);
                 }
             }
         }
-        found.retain(|_, known| self.may_show(&known.mapped.document));
+        found.retain(|_, known| self.is_visible(&known.mapped.document));
         Ok(found)
     }
 }

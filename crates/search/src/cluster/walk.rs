@@ -36,17 +36,17 @@ const FAST: Duration = Duration::from_millis(200);
 pub(super) struct Walk {
     /// All documents up to this generation have vectors, so the next way leaves them out.
     done: u64,
-    way: Option<Way>,
+    pass: Option<Way>,
     /// How many documents are read at once.
-    at_once: usize,
+    batch_size: usize,
 }
 
 impl Default for Walk {
     fn default() -> Self {
         Self {
             done: 0,
-            way: None,
-            at_once: FIRST_DOCUMENTS,
+            pass: None,
+            batch_size: FIRST_DOCUMENTS,
         }
     }
 }
@@ -78,45 +78,47 @@ pub(super) struct Taken {
 
 impl Walk {
     /// Up to `most` documents without vectors; none at the end of a way.
-    pub(super) fn take(
+    pub(super) fn next_batch(
         &mut self,
         view: &View<'_>,
         model: &Model,
         most: usize,
     ) -> Result<Taken, Error> {
-        let way = match &mut self.way {
+        let way = match &mut self.pass {
             Some(way) => way,
-            None if view.inner.open_count(view, &model.name)? == 0 => return Ok(Taken::default()),
-            none => none.insert(Way::since(view.head.generation)),
+            None if view.inner.unembedded_count(view, &model.name)? == 0 => {
+                return Ok(Taken::default());
+            }
+            none => none.insert(Way::starting_at(view.head.generation)),
         };
         while way.open.is_empty() {
             let Some(offset) = way.next.take() else {
-                self.end(view, model)?;
+                self.finish_pass(view, model)?;
                 return Ok(Taken::default());
             };
-            way.turn(view, model, (self.done, offset))?;
+            way.next_page(view, model, (self.done, offset))?;
         }
-        Ok(way.take(most.min(self.at_once)))
+        Ok(way.next_batch(most.min(self.batch_size)))
     }
 
     /// Minds how long it took to make the vectors of what was taken last.
-    pub(super) fn took(&mut self, time: Duration) {
+    pub(super) fn adapt_batch_size(&mut self, time: Duration) {
         if time > SLOW {
-            self.at_once = (self.at_once / 2).max(MIN_DOCUMENTS);
+            self.batch_size = (self.batch_size / 2).max(MIN_DOCUMENTS);
         } else if time < FAST {
-            self.at_once = (self.at_once * 2).min(MAX_DOCUMENTS);
+            self.batch_size = (self.batch_size * 2).min(MAX_DOCUMENTS);
         }
     }
 
     /// The end of a way.
-    fn end(&mut self, view: &View<'_>, model: &Model) -> Result<(), Error> {
-        let Some(way) = self.way.take() else {
+    fn finish_pass(&mut self, view: &View<'_>, model: &Model) -> Result<(), Error> {
+        let Some(way) = self.pass.take() else {
             return Ok(());
         };
         // Another process may have made them meanwhile.
         let is_lost = !way.has_found
             && way.since == view.head.generation
-            && view.inner.open_count(view, &model.name)? > 0;
+            && view.inner.unembedded_count(view, &model.name)? > 0;
         if is_lost && self.done == 0 {
             let documents = &view.inner.names.documents;
             return Err(Error::Cluster {
@@ -132,7 +134,7 @@ impl Walk {
 }
 
 impl Way {
-    fn since(generation: u64) -> Self {
+    fn starting_at(generation: u64) -> Self {
         Self {
             since: generation,
             next: Some(Value::Null),
@@ -143,7 +145,7 @@ impl Way {
     }
 
     /// Turns to the next page.
-    fn turn(
+    fn next_page(
         &mut self,
         view: &View<'_>,
         model: &Model,
@@ -152,7 +154,7 @@ impl Way {
         let new = json!({"key": FROM, "range": {"gt": done}});
         let new = Conditions::live(&view.head).and(new).json();
         let page = view.page(&new, &[SIZE], PAGE, &offset)?;
-        let made = view.made(model, &page.points)?;
+        let made = view.embedded_passage_ids(model, &page.points)?;
         let open = page.points.iter().map(|point| Open {
             version: point.name(),
             bytes: point.number(SIZE),
@@ -166,7 +168,7 @@ impl Way {
         Ok(())
     }
 
-    fn take(&mut self, most: usize) -> Taken {
+    fn next_batch(&mut self, most: usize) -> Taken {
         let mut versions = Vec::new();
         let mut bytes = 0;
         while let Some(one) = self.open.front()
@@ -185,7 +187,11 @@ impl Way {
 
 impl View<'_> {
     /// The first passages of these documents that are there.
-    fn made(&self, model: &Model, documents: &[Point]) -> Result<HashSet<String>, Error> {
+    fn embedded_passage_ids(
+        &self,
+        model: &Model,
+        documents: &[Point],
+    ) -> Result<HashSet<String>, Error> {
         let first: Vec<String> = documents
             .iter()
             .map(|point| passage_id(&point.name(), 0))
@@ -193,20 +199,20 @@ impl View<'_> {
         let body = json!({"ids": first, "with_payload": false}).to_string();
         let path = format!("/collections/{}/points", model.passages);
         let ask = Ask::read(Call::List, "look for vectors", path, body);
-        let found: Option<Vec<Point>> = self.inner.nodes.ask_if_there(&ask, self.deadline)?;
+        let found: Option<Vec<Point>> = self.inner.nodes.request_optional(&ask, self.deadline)?;
         Ok(found.iter().flatten().map(Point::name).collect())
     }
 }
 
 impl Inner {
     /// How many documents have no vectors of a model.
-    pub(super) fn open_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
+    pub(super) fn unembedded_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
         let first = json!({"key": FIRST, "match": {"value": true}});
-        let made = Conditions::lasting(&view.head).and(first).json();
+        let made = Conditions::not_ended(&view.head).and(first).json();
         let body = json!({"filter": made, "exact": true}).to_string();
         let path = format!("/collections/{}/points/count", self.names.passages(model));
         let ask = Ask::read(Call::Count, "count vectors", path, body);
-        let made: Option<Count> = self.nodes.ask_if_there(&ask, view.deadline)?;
+        let made: Option<Count> = self.nodes.request_optional(&ask, view.deadline)?;
         let made = made.map_or(0, |made| made.count);
         Ok(view.head.documents.saturating_sub(made))
     }
@@ -226,7 +232,7 @@ mod tests {
                     bytes: *bytes,
                 })
                 .collect(),
-            ..Way::since(1)
+            ..Way::starting_at(1)
         };
         for (sizes, most, expected) in [
             (&[1, 1, 1][..], 2, 2),
@@ -238,7 +244,7 @@ mod tests {
             (&[], 9, 0),
         ] {
             let mut way = way(sizes);
-            assert_eq!(way.take(most).versions.len(), expected);
+            assert_eq!(way.next_batch(most).versions.len(), expected);
             assert_eq!(way.open.len(), sizes.len() - expected);
         }
     }
@@ -252,12 +258,12 @@ mod tests {
             (FAST - Duration::from_millis(1), 2 * FIRST_DOCUMENTS),
             (SLOW + Duration::from_millis(1), FIRST_DOCUMENTS),
         ] {
-            walk.took(time);
-            assert_eq!(walk.at_once, expected, "{time:?}");
+            walk.adapt_batch_size(time);
+            assert_eq!(walk.batch_size, expected, "{time:?}");
         }
         for (time, bound) in [(Duration::ZERO, MAX_DOCUMENTS), (SLOW * 2, MIN_DOCUMENTS)] {
-            (0..20).for_each(|_| walk.took(time));
-            assert_eq!(walk.at_once, bound);
+            (0..20).for_each(|_| walk.adapt_batch_size(time));
+            assert_eq!(walk.batch_size, bound);
         }
     }
 }

@@ -7,15 +7,15 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, WORDS};
-use super::narrow::{Conditions, any_term, body_term, title_term, with_term};
-use super::point::{LONGEST_BEGINNING, Sparse, pairs};
-use super::together::each;
+use super::narrow::{Conditions, any_term, body_term_id, title_term_id, with_term};
+use super::point::{MAX_PREFIX_CHARS, Sparse, letter_bigrams};
+use super::together::map_parallel;
 use super::traffic::Call;
 use super::view::View;
 use super::wire::{Batch, Point, Points};
 use crate::analysis::QueryTerm;
 use crate::error::Error;
-use crate::postings::rarity;
+use crate::postings::idf;
 use crate::ranking::TITLE_WEIGHT;
 use crate::spelling::Dictionary;
 
@@ -37,17 +37,17 @@ pub(super) struct Weights {
     places: Vec<u32>,
     values: Vec<f32>,
     /// How rare each form is.
-    rarities: HashMap<String, f32>,
+    idf_by_form: HashMap<String, f32>,
 }
 
 impl Weights {
     /// How rare two forms are together.
-    pub(super) fn rarity(&self, first: &str, second: &str) -> f32 {
-        let of = |form| self.rarities.get(form).copied().unwrap_or_default();
+    pub(super) fn pair_idf(&self, first: &str, second: &str) -> f32 {
+        let of = |form| self.idf_by_form.get(form).copied().unwrap_or_default();
         of(first) + of(second)
     }
 
-    fn asked<'a>(
+    fn sparse_query<'a>(
         &'a self,
         conditions: &Conditions,
         most: usize,
@@ -94,7 +94,7 @@ impl From<&Point> for Worded {
 
 impl View<'_> {
     /// The documents whose words fit best, among those that meet the conditions.
-    pub(super) fn worded(
+    pub(super) fn search_lexical(
         &self,
         weights: &Weights,
         conditions: &Conditions,
@@ -103,7 +103,7 @@ impl View<'_> {
         if weights.places.is_empty() || most == 0 {
             return Ok(Vec::new());
         }
-        let asked = weights.asked(conditions, most, &[ID]);
+        let asked = weights.sparse_query(conditions, most, &[ID]);
         let body = serde_json::to_string(&asked).map_err(Error::engine)?;
         let what = (Call::Search, "search words");
         let found: Points = self.documents(what, "points/query", body)?;
@@ -112,7 +112,7 @@ impl View<'_> {
 
     /// Those of some documents that meet the conditions, with what their words are worth where these are
     /// asked for.
-    pub(super) fn valued(
+    pub(super) fn score_lexical(
         &self,
         weights: Option<&Weights>,
         conditions: &Conditions,
@@ -123,7 +123,7 @@ impl View<'_> {
         });
         let mut questions = vec![to_raw_value(&there).map_err(Error::engine)?];
         if let Some(weights) = weights.filter(|weights| !weights.places.is_empty()) {
-            let asked = weights.asked(conditions, most, &[]);
+            let asked = weights.sparse_query(conditions, most, &[]);
             questions.push(to_raw_value(&asked).map_err(Error::engine)?);
         }
         let documents = &self.inner.names.documents;
@@ -144,25 +144,25 @@ impl View<'_> {
 
     /// What these terms are worth, by how many documents have them. A word that languages write in
     /// several ways is as frequent as all of these ways together.
-    pub(super) fn weights(&self, terms: &[&QueryTerm]) -> Result<Weights, Error> {
+    pub(super) fn query_weights(&self, terms: &[&QueryTerm]) -> Result<Weights, Error> {
         let forms = terms.iter().flat_map(|term| &term.forms);
         let numbers: Vec<u32> = forms
-            .flat_map(|form| [body_term(form), title_term(form)])
+            .flat_map(|form| [body_term_id(form), title_term_id(form)])
             .collect();
-        let counts = self.frequencies(&numbers)?;
+        let counts = self.document_frequencies(&numbers)?;
         let all = self.head.documents;
         let mut values: BTreeMap<u32, f32> = BTreeMap::new();
         let mut rarities = HashMap::new();
         for term in terms {
             for (number, weight) in [
-                (body_term as fn(&str) -> u32, 1.0),
-                (title_term, TITLE_WEIGHT),
+                (body_term_id as fn(&str) -> u32, 1.0),
+                (title_term_id, TITLE_WEIGHT),
             ] {
                 let with = term
                     .forms
                     .iter()
                     .map(|form| counts.get(&number(form)).copied().unwrap_or(0));
-                let rare = rarity(all, with.sum::<u64>().min(all));
+                let rare = idf(all, with.sum::<u64>().min(all));
                 for form in &term.forms {
                     *values.entry(number(form)).or_default() += weight * term.weight * rare;
                     if weight == 1.0 {
@@ -175,22 +175,22 @@ impl View<'_> {
         Ok(Weights {
             places,
             values,
-            rarities,
+            idf_by_form: rarities,
         })
     }
 
     /// Finds out everything about the words of a question that will be needed, in one request.
-    pub(super) fn look_up(&self, terms: &[QueryTerm]) -> Result<(), Error> {
+    pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), Error> {
         let forms = terms.iter().flat_map(|term| &term.forms);
         let numbers: Vec<u32> = forms
-            .flat_map(|form| [body_term(form), title_term(form)])
+            .flat_map(|form| [body_term_id(form), title_term_id(form)])
             .collect();
-        self.frequencies(&numbers).map(drop)
+        self.document_frequencies(&numbers).map(drop)
     }
 
     /// How many documents have each of these terms. Where documents are not for all it is found out at the
     /// same time whether the reader sees one of them.
-    fn frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
+    fn document_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
         let (generation, caches) = (self.head.generation, &self.inner.caches);
         let is_shared = self.head.restricted == 0;
         let mut known = HashMap::new();
@@ -207,7 +207,7 @@ impl View<'_> {
         if open.is_empty() {
             return Ok(known);
         }
-        let frequent = self.frequent(&open)?;
+        let frequent = self.estimated_frequencies(&open)?;
         let live = Conditions::live(&self.head);
         let mut questions = Vec::new();
         for number in &open {
@@ -215,7 +215,7 @@ impl View<'_> {
                 questions.push(sample(&live.clone().and(with_term(*number)), SAMPLE)?);
             }
             if !is_shared {
-                questions.push(sample(&self.seen.clone().and(with_term(*number)), 1)?);
+                questions.push(sample(&self.visible.clone().and(with_term(*number)), 1)?);
             }
         }
         let mut answers = if questions.is_empty() {
@@ -229,7 +229,7 @@ impl View<'_> {
                 Some(count) => *count,
                 None => {
                     let found = answers.next().map(|found| found.points).unwrap_or_default();
-                    estimate(&found, SAMPLE)
+                    estimate_count(&found, SAMPLE)
                 }
             };
             let count = count.min(self.head.documents);
@@ -248,11 +248,11 @@ impl View<'_> {
     /// a node that looks for the first documents with such a term reads what it keeps of one document after
     /// another, wherever on the disk that lies. Its index of terms tells at once how many versions have it; those
     /// that have ended and are still there are among them.
-    fn frequent(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
+    fn estimated_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
         if self.head.documents < self.inner.settings.many {
             return Ok(HashMap::new());
         }
-        let counts = each(numbers, |number| {
+        let counts = map_parallel(numbers, |number| {
             let with = json!({"must": [with_term(*number)]});
             Ok((*number, self.count(&with, false)?))
         })?;
@@ -261,7 +261,7 @@ impl View<'_> {
     }
 
     /// Words that meet conditions, for each of them.
-    fn alike(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, Error> {
+    fn terms_matching(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, Error> {
         let questions = filters.iter().map(|filter| {
             let asked = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
             to_raw_value(&asked).map_err(Error::engine)
@@ -285,7 +285,7 @@ fn sample(conditions: &Conditions, most: usize) -> Result<Box<RawValue>, Error> 
 /// How many documents there are of which these are the first `most` in the order of their names. Names are
 /// sums of what they name, and so as good as drawn at random: where the first of them take up a part of all
 /// names, all of them are as many times more.
-fn estimate(first: &[Point], most: usize) -> u64 {
+fn estimate_count(first: &[Point], most: usize) -> u64 {
     let Some(last) = first.last().filter(|_| first.len() >= most) else {
         return first.len() as u64;
     };
@@ -298,9 +298,9 @@ fn estimate(first: &[Point], most: usize) -> u64 {
 impl Dictionary for View<'_> {
     type Error = Error;
 
-    fn knows(&self, term: &str) -> Result<bool, Error> {
-        let number = body_term(term);
-        let count = self.frequencies(&[number])?.get(&number).copied();
+    fn contains_term(&self, term: &str) -> Result<bool, Error> {
+        let number = body_term_id(term);
+        let count = self.document_frequencies(&[number])?.get(&number).copied();
         if self.head.restricted == 0 {
             return Ok(count.unwrap_or_default() > 0);
         }
@@ -309,27 +309,29 @@ impl Dictionary for View<'_> {
         match is_seen {
             Some(is_seen) => Ok(is_seen),
             // The table was full and begun anew, or another generation came.
-            None => Ok(self.count(&self.seen.clone().and(any_term(&[term])).json(), true)? > 0),
+            None => Ok(self.count(&self.visible.clone().and(any_term(&[term])).json(), true)? > 0),
         }
     }
 
-    fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Error> {
-        self.like(&first.to_string())
+    fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Error> {
+        self.similar_terms(&first.to_string())
     }
 
     /// Only words that may have been meant: those that begin so, and those that share most pairs of
     /// letters. Of very many the shortest are counted.
-    fn like(&self, word: &str) -> Result<BTreeMap<String, u64>, Error> {
+    fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, Error> {
         let letters: Vec<char> = word.chars().collect();
-        let beginning: String = letters.iter().take(LONGEST_BEGINNING).collect();
+        let beginning: String = letters.iter().take(MAX_PREFIX_CHARS).collect();
         let begins = json!({"must": [{"key": BEGINNINGS, "match": {"value": beginning}}]});
-        let mut answers = self.alike(&[begins, almost(&letters)])?.into_iter();
+        let mut answers = self
+            .terms_matching(&[begins, near_spelling_filter(&letters)])?
+            .into_iter();
         let mut found = answers.next().unwrap_or_default();
         found.retain(|term| term.starts_with(word));
-        shortest(&mut found, letters.len());
+        keep_similar_length(&mut found, letters.len());
         let mut near = answers.next().unwrap_or_default();
-        near.retain(|term| crate::spelling::is_near(word, term));
-        shortest(&mut near, letters.len());
+        near.retain(|term| crate::spelling::is_within_edits(word, term));
+        keep_similar_length(&mut near, letters.len());
         found.extend(near);
         found.sort_unstable();
         found.dedup();
@@ -337,14 +339,14 @@ impl Dictionary for View<'_> {
             return Ok(BTreeMap::new());
         }
         let questions = found.iter().map(|term| {
-            let with = self.seen.clone().and(any_term(&[term.as_str()]));
+            let with = self.visible.clone().and(any_term(&[term.as_str()]));
             sample(&with, SMALL_SAMPLE)
         });
         let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
         let counts = self.batch("look words up", &self.inner.names.documents, &questions)?;
         let counts = counts
             .iter()
-            .map(|found| estimate(&found.points, SMALL_SAMPLE));
+            .map(|found| estimate_count(&found.points, SMALL_SAMPLE));
         Ok(found
             .into_iter()
             .zip(counts)
@@ -354,17 +356,17 @@ impl Dictionary for View<'_> {
 }
 
 /// Leaves as many as are counted, those that are about as long first.
-fn shortest(terms: &mut Vec<String>, letters: usize) {
+fn keep_similar_length(terms: &mut Vec<String>, letters: usize) {
     terms.sort_by_key(|term| term.chars().count().abs_diff(letters));
     terms.truncate(MAX_COUNTED);
 }
 
 /// The words that a slip or two may have made into this one: they begin with the same letter, are about as
 /// long, and have most of their pairs of letters in common, of which each slip spoils three.
-fn almost(letters: &[char]) -> Value {
+fn near_spelling_filter(letters: &[char]) -> Value {
     let first: String = letters.iter().take(1).collect();
-    let slips = crate::spelling::slips_of(letters.len());
-    let pairs = pairs(letters);
+    let slips = crate::spelling::max_edits_for(letters.len());
+    let pairs = letter_bigrams(letters);
     let least = pairs.len().saturating_sub(3 * slips);
     let mut must = vec![
         json!({"key": BEGINNINGS, "match": {"value": first}}),
@@ -384,20 +386,20 @@ fn almost(letters: &[char]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::point::version;
+    use super::super::point::version_id;
     use super::*;
 
     #[test]
     fn many_documents_are_told_from_the_first_of_them() {
         let first = |all: usize, most: usize| {
-            let mut names: Vec<String> = (0..all).map(|n| version(&n.to_string(), 1)).collect();
+            let mut names: Vec<String> = (0..all).map(|n| version_id(&n.to_string(), 1)).collect();
             names.sort_unstable();
             let points = names.iter().take(most).map(|name| Point {
                 id: json!(name),
                 score: 0.0,
                 payload: Value::Null,
             });
-            estimate(&points.collect::<Vec<_>>(), most)
+            estimate_count(&points.collect::<Vec<_>>(), most)
         };
         assert_eq!((first(0, SAMPLE), first(200, SAMPLE)), (0, 200));
         assert_eq!(first(SAMPLE - 1, SAMPLE), SAMPLE as u64 - 1);

@@ -14,7 +14,7 @@ use super::collections;
 use super::head::Head;
 use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
 use super::lease::Lease;
-use super::narrow::{Conditions, body_term};
+use super::narrow::{Conditions, body_term_id};
 use super::point::{self, Prepared};
 use super::traffic::Call;
 use super::view::View;
@@ -55,12 +55,12 @@ struct Present {
 
 impl Inner {
     pub(super) fn apply(self: &Arc<Self>, changes: Vec<Change>) -> Result<Generation, Error> {
-        engine::check(&changes)?;
+        engine::check_batch(&changes)?;
         if changes.is_empty() {
-            return Ok(Generation(self.head(self.reading())?.generation));
+            return Ok(Generation(self.head(self.read_deadline())?.generation));
         }
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-        let head = self.lead(&mut lease)?;
+        let head = self.acquire_lease(&mut lease)?;
         lease.is_dirty = true;
         let mut last: BTreeMap<DocId, Option<Document>> = BTreeMap::new();
         for change in changes {
@@ -70,8 +70,8 @@ impl Inner {
             };
         }
         let next = self.write(&head, &mut lease, &last)?;
-        if !head.replace(&next, &self.nodes, &self.names, self.writing())? {
-            return Err(self.locked());
+        if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+            return Err(self.locked_error());
         }
         lease.is_dirty = false;
         tracing::debug!(
@@ -81,8 +81,8 @@ impl Inner {
         );
         lease.commits.push_back((next.generation, Instant::now()));
         let generation = Generation(next.generation);
-        self.show(next.clone(), Instant::now());
-        self.sweep(&mut lease, &next);
+        self.publish_head(next.clone(), Instant::now());
+        self.collect_garbage(&mut lease, &next);
         Ok(generation)
     }
 
@@ -95,17 +95,17 @@ impl Inner {
     ) -> Result<Head, Error> {
         let mut next = head.clone();
         next.generation += 1;
-        let present = self.present(head, changes.keys())?;
+        let present = self.current_versions(head, changes.keys())?;
         for one in &present {
-            next.forget(one);
+            next.subtract_document(one);
         }
         let documents: Vec<&Document> = changes.values().flatten().collect();
         self.make_indexes(&mut next, &documents)?;
         let prepared = prepare(&documents);
         for one in &prepared {
-            next.count(one);
+            next.add_document(one);
         }
-        next.choose_means();
+        next.init_mean_lengths();
         self.write_terms(lease, &prepared)?;
         self.put_points(
             &self.names.documents,
@@ -117,7 +117,7 @@ impl Inner {
     }
 
     /// The versions of these documents that are there.
-    fn present<'i>(
+    fn current_versions<'i>(
         &self,
         head: &Head,
         ids: impl Iterator<Item = &'i DocId>,
@@ -132,7 +132,7 @@ impl Inner {
                 self,
                 Arc::new(head.clone()),
                 Reader::owner(),
-                self.writing(),
+                self.write_deadline(),
             );
             let these = Conditions::live(head).and(json!({"key": ID, "match": {"any": some}}));
             let found = view.list(&these.json(), &[LENGTHS, LANGUAGE, WHO], usize::MAX)?;
@@ -145,11 +145,11 @@ impl Inner {
     fn make_indexes(&self, next: &mut Head, documents: &[&Document]) -> Result<(), Error> {
         let mut wanted: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
         for document in documents {
-            for (name, kinds) in point::kinds(document) {
+            for (name, kinds) in point::index_kinds(document) {
                 wanted.entry(name).or_default().extend(kinds);
             }
         }
-        let collections = self.versioned(next);
+        let collections = self.versioned_collections(next);
         for (name, kinds) in wanted {
             let is_full = next.fields.len() >= MAX_INDEXED_FIELDS;
             if is_full && !next.fields.contains_key(&name) {
@@ -162,12 +162,12 @@ impl Inner {
                 }
                 for collection in &collections {
                     let (key, index) = (field_key(kind, &name), collections::field_index(kind));
-                    collections::index(
+                    collections::create_index(
                         &self.nodes,
                         collection,
                         (&key, index),
                         true,
-                        self.writing(),
+                        self.write_deadline(),
                     )?;
                 }
                 known.push(kind);
@@ -181,7 +181,7 @@ impl Inner {
         let mut new: BTreeSet<&str> = BTreeSet::new();
         let mut numbers: HashSet<u32> = HashSet::new();
         for term in prepared.iter().flat_map(Prepared::terms) {
-            let number = body_term(term);
+            let number = body_term_id(term);
             if LETTERS.contains(&term.chars().count())
                 && !lease.terms.contains(&number)
                 && numbers.insert(number)
@@ -189,7 +189,7 @@ impl Inner {
                 new.insert(term);
             }
         }
-        self.put_points(&self.names.terms, new.into_iter().map(point::term))?;
+        self.put_points(&self.names.terms, new.into_iter().map(point::term_point))?;
         if lease.terms.len() + numbers.len() > MAX_KNOWN_TERMS {
             lease.terms.clear();
         }
@@ -206,12 +206,12 @@ impl Inner {
                 &self.names.documents,
                 "points/payload",
                 body,
-                self.writing(),
+                self.write_deadline(),
             )?;
-            for passages in self.passages(next) {
+            for passages in self.passage_collections(next) {
                 let of = json!({"must": [{"key": DOCUMENT, "match": {"any": some}}]});
                 let body = json!({"payload": {UNTIL: generation}, "filter": of}).to_string();
-                self.change(&passages, "points/payload", body, self.writing())?;
+                self.change(&passages, "points/payload", body, self.write_deadline())?;
             }
         }
         Ok(())
@@ -231,7 +231,7 @@ impl Inner {
             format!("/collections/{collection}/{path}?wait=true"),
             body,
         );
-        self.nodes.ask::<Value>(&ask, deadline).map(drop)
+        self.nodes.request::<Value>(&ask, deadline).map(drop)
     }
 
     /// Writes points in requests of a bounded size, a bounded number of them at once. Writing a point again
@@ -245,9 +245,9 @@ impl Inner {
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
-                .map(|_| scope.spawn(|| self.put_each(collection, &receiver)))
+                .map(|_| scope.spawn(|| self.write_requests(collection, &receiver)))
                 .collect();
-            let cut = cut(points, &sender);
+            let cut = split_requests(points, &sender);
             drop(sender);
             let written = writers.into_iter().map(|writer| {
                 writer
@@ -260,7 +260,11 @@ impl Inner {
         })
     }
 
-    fn put_each(&self, collection: &str, requests: &Mutex<Receiver<String>>) -> Result<(), Error> {
+    fn write_requests(
+        &self,
+        collection: &str,
+        requests: &Mutex<Receiver<String>>,
+    ) -> Result<(), Error> {
         let mut outcome = Ok(());
         loop {
             let next = requests
@@ -274,14 +278,17 @@ impl Inner {
             if outcome.is_ok() {
                 let path = format!("/collections/{collection}/points?wait=true");
                 let ask = Ask::put(Call::Write, "write points", path, body);
-                outcome = self.nodes.ask::<Value>(&ask, self.writing()).map(drop);
+                outcome = self
+                    .nodes
+                    .request::<Value>(&ask, self.write_deadline())
+                    .map(drop);
             }
         }
     }
 }
 
 /// Points into the bodies of requests.
-fn cut<P: Serialize>(
+fn split_requests<P: Serialize>(
     points: impl Iterator<Item = Result<P, Error>>,
     sender: &SyncSender<String>,
 ) -> Result<(), Error> {
@@ -336,13 +343,13 @@ impl From<&wire::Point> for Present {
             version: point.name(),
             lengths: serde_json::from_value(lengths).unwrap_or_default(),
             language: point.text(LANGUAGE).to_owned(),
-            is_restricted: who != json!(super::narrow::OPEN),
+            is_restricted: who != json!(super::narrow::OPEN_TO_ALL),
         }
     }
 }
 
 impl Head {
-    fn forget(&mut self, one: &Present) {
+    fn subtract_document(&mut self, one: &Present) {
         self.documents = self.documents.saturating_sub(1);
         self.restricted = self.restricted.saturating_sub(u64::from(one.is_restricted));
         for (sum, length) in self.lengths.iter_mut().zip(one.lengths) {
@@ -353,9 +360,10 @@ impl Head {
         }
     }
 
-    fn count(&mut self, one: &Prepared<'_>) {
+    fn add_document(&mut self, one: &Prepared<'_>) {
         self.documents += 1;
-        self.restricted += u64::from(super::narrow::readers(one.document) != super::narrow::OPEN);
+        self.restricted +=
+            u64::from(super::narrow::reader_marks(one.document) != super::narrow::OPEN_TO_ALL);
         for (sum, length) in self.lengths.iter_mut().zip(one.lengths()) {
             *sum += length;
         }
@@ -367,9 +375,9 @@ impl Head {
 
     /// The mean lengths of the first batch are those that weights are worked out with, until they no longer
     /// fit.
-    fn choose_means(&mut self) {
+    fn init_mean_lengths(&mut self) {
         if self.means.iter().any(|mean| *mean <= 0.0) && self.documents > 0 {
-            self.means = self.means_now();
+            self.means = self.current_mean_lengths();
         }
     }
 }

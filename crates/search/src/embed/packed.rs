@@ -72,7 +72,7 @@ impl Packed {
     }
 
     /// A stretch in one piece, for as long as the program runs.
-    pub(super) fn stretch(&self, wanted: Range<usize>) -> Option<&'static [u8]> {
+    pub(super) fn leak_range(&self, wanted: Range<usize>) -> Option<&'static [u8]> {
         let length = wanted.end.checked_sub(wanted.start)?;
         if wanted.end > self.length {
             return None;
@@ -140,13 +140,13 @@ pub(super) mod tests {
                 let mut into = vec![0; end - start];
                 file.read(start, &mut into).unwrap();
                 assert_eq!(into, bytes[start..end]);
-                let stretch = file.stretch(start..end).unwrap();
+                let stretch = file.leak_range(start..end).unwrap();
                 assert_eq!(stretch, &bytes[start..end]);
                 assert!(stretch.is_empty() || stretch.as_ptr().align_offset(LINE) == 0);
             }
         }
-        assert!(file.stretch(0..36).is_none());
-        assert!(file.stretch(36..36).is_none());
+        assert!(file.leak_range(0..36).is_none());
+        assert!(file.leak_range(36..36).is_none());
         assert!(file.read(35, &mut [0]).is_none());
         assert_eq!(Packed::new(pack(&[], 10)).unwrap().len(), 0);
     }
@@ -166,7 +166,7 @@ pub(super) mod tests {
         changed.truncate(last - 8);
         changed.extend([0; 9]);
         let file = Packed::new(changed.leak()).unwrap();
-        assert!(file.stretch(30..35).is_none());
+        assert!(file.leak_range(30..35).is_none());
         assert!(file.read(30, &mut [0; 5]).is_none());
         assert!(file.read(0, &mut [0; 30]).is_some());
     }

@@ -18,7 +18,7 @@ const ENTRY_BYTES: usize = 160;
 pub(crate) struct Remembered<V> {
     /// How many bytes one of them takes.
     size: fn(&V) -> usize,
-    memory: Mutex<Memory<V>>,
+    state: Mutex<Memory<V>>,
 }
 
 impl<V> Remembered<V> {
@@ -26,7 +26,7 @@ impl<V> Remembered<V> {
     pub(crate) fn new(size: fn(&V) -> usize) -> Self {
         Self {
             size,
-            memory: Mutex::new(Memory {
+            state: Mutex::new(Memory {
                 entries: HashMap::new(),
                 order: BTreeMap::new(),
                 clock: 0,
@@ -36,8 +36,8 @@ impl<V> Remembered<V> {
     }
 
     /// Whether this was asked before.
-    pub(crate) fn knows(&self, text: &str) -> bool {
-        self.recall(text).is_some()
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        self.lookup(text).is_some()
     }
 
     /// What was made of a question, or is made of it now.
@@ -46,25 +46,25 @@ impl<V> Remembered<V> {
         text: &str,
         make: impl FnOnce() -> Result<V, Error>,
     ) -> Result<Arc<V>, Error> {
-        if let Some(known) = self.recall(text) {
+        if let Some(known) = self.lookup(text) {
             return Ok(known);
         }
         // Nobody else waits while the model works; two who ask the same at once both pay for it.
         let made = Arc::new(make()?);
         if text.len() <= MAX_TEXT_BYTES {
             let size = text.len() + (self.size)(&made) + ENTRY_BYTES;
-            self.memory().keep(Arc::from(text), &made, size);
+            self.lock_state().insert(Arc::from(text), &made, size);
         }
         Ok(made)
     }
 
-    fn recall(&self, text: &str) -> Option<Arc<V>> {
-        self.memory().recall(text)
+    fn lookup(&self, text: &str) -> Option<Arc<V>> {
+        self.lock_state().lookup(text)
     }
 
     /// A memory whose last user panicked is still a memory: every step leaves it whole.
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory<V>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, Memory<V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,7 +84,7 @@ struct Entry<V> {
 }
 
 impl<V> Memory<V> {
-    fn recall(&mut self, text: &str) -> Option<Arc<V>> {
+    fn lookup(&mut self, text: &str) -> Option<Arc<V>> {
         let entry = self.entries.get_mut(text)?;
         self.clock += 1;
         if let Some(text) = self.order.remove(&entry.asked) {
@@ -94,7 +94,7 @@ impl<V> Memory<V> {
         Some(Arc::clone(&entry.made))
     }
 
-    fn keep(&mut self, text: Arc<str>, made: &Arc<V>, size: usize) {
+    fn insert(&mut self, text: Arc<str>, made: &Arc<V>, size: usize) {
         if size > MAX_BYTES || self.entries.contains_key(&text) {
             return;
         }
@@ -128,7 +128,7 @@ mod tests {
     struct Counting {
         asked: AtomicUsize,
         width: usize,
-        memory: Remembered<Vec<f32>>,
+        state: Remembered<Vec<f32>>,
     }
 
     impl Counting {
@@ -136,12 +136,12 @@ mod tests {
             Self {
                 asked: AtomicUsize::new(0),
                 width,
-                memory: Remembered::new(|made| made.len() * size_of::<f32>()),
+                state: Remembered::new(|made| made.len() * size_of::<f32>()),
             }
         }
 
         fn query(&self, text: &str) -> Result<Arc<Vec<f32>>, Error> {
-            self.memory.get(text, || {
+            self.state.get(text, || {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 if text == "fail" {
                     return Err(Error::engine("no"));
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(outer.asked(), 1);
         outer.query("how?").unwrap();
         assert_eq!(outer.asked(), 2);
-        assert!(outer.memory.knows("why") && !outer.memory.knows("who"));
+        assert!(outer.state.contains("why") && !outer.state.contains("who"));
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         outer.query("0").unwrap();
         assert_eq!(outer.asked(), MAX_ENTRIES);
         outer.query("one more").unwrap();
-        assert_eq!(outer.memory.memory().entries.len(), MAX_ENTRIES);
+        assert_eq!(outer.state.lock_state().entries.len(), MAX_ENTRIES);
         outer.query("0").unwrap();
         assert_eq!(outer.asked(), MAX_ENTRIES + 1);
         outer.query("1").unwrap();
@@ -198,11 +198,11 @@ mod tests {
         for text in ["aaaa", "bbbb", "cccc", "dddd"] {
             outer.query(text).unwrap();
         }
-        assert_eq!(outer.memory.memory().bytes, MAX_BYTES);
+        assert_eq!(outer.state.lock_state().bytes, MAX_BYTES);
         outer.query("aaaa").unwrap();
         assert_eq!(outer.asked(), 4);
         outer.query("eeeee").unwrap();
-        let memory = outer.memory.memory();
+        let memory = outer.state.lock_state();
         assert!(memory.bytes <= MAX_BYTES);
         assert_eq!(memory.entries.len(), 3);
         assert_eq!(memory.entries.len(), memory.order.len());
@@ -215,7 +215,7 @@ mod tests {
         outer.query("a").unwrap();
         outer.query("a").unwrap();
         assert_eq!(outer.asked(), 2);
-        assert_eq!(outer.memory.memory().bytes, 0);
+        assert_eq!(outer.state.lock_state().bytes, 0);
     }
 
     #[test]

@@ -17,33 +17,33 @@ use super::schema::Fields;
 use super::snapshot::Snapshot;
 use super::writer::{Commit, Writer};
 use crate::document::DocId;
-use crate::engine::{Change, Held, MAX_CHANGES, gather};
+use crate::engine::{Change, Held, MAX_CHANGES, collect_inventory};
 use crate::error::Error;
 
 /// Opens the ledger beside the words and compares the two.
-pub(super) fn writer(
+pub(super) fn open_reconciled_writer(
     words: &Path,
     (index, disk): (Index, Disk),
     (reader, fields): (&IndexReader, Fields),
     aside: &mut Aside,
 ) -> Result<Writer, Error> {
-    let known = |source| recover::failure(words, source);
+    let known = |source| recover::map_tantivy_error(words, source);
     let (mut ledger, is_new) = open(words, aside)?;
     let commit = Commit::last(&index).map_err(known)?;
     // Nobody else writes while we hold the lock, so the reader shows the last commit.
     let documents = reader.searcher().num_docs();
     let is_whole = documents == commit.rows.documents;
-    if is_whole && ledger.tally(commit.generation)? == commit.rows {
+    if is_whole && ledger.digest_at(commit.generation)? == commit.rows {
         return Ok(Writer::new((index, disk), fields, ledger));
     }
     let snapshot = Snapshot::newest(&index, reader).map_err(known)?;
-    let inventory = gather(|each| snapshot.holdings(each).map_err(known))?;
+    let inventory = collect_inventory(|each| snapshot.visit_inventory(each).map_err(known))?;
     if is_new && is_whole {
         // The words have passed every check, so a lost ledger can be made from them.
         ledger.replace(&inventory, commit.generation)?;
         return Ok(Writer::new((index, disk), fields, ledger));
     }
-    let listed = gather(|each| ledger.holdings(commit.generation, each))?;
+    let listed = collect_inventory(|each| ledger.visit_inventory(commit.generation, each))?;
     let (agreed, strange) = compare(listed, inventory);
     tracing::warn!(
         documents,
@@ -65,7 +65,7 @@ fn open(words: &Path, aside: &mut Aside) -> Result<(Ledger, bool), Error> {
     let is_new = !path.exists();
     match Ledger::open(words) {
         Err(error @ Error::Corrupt { .. }) => {
-            aside.put(&path, error.to_string())?;
+            aside.isolate(&path, error.to_string())?;
             Ok((Ledger::open(words)?, true))
         }
         other => Ok((other?, is_new)),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Inner;
-use super::id_order::DEEP;
+use super::id_order::DEEP_PAGING;
 use super::lexical::{self, Lexical};
 use super::listing;
 use super::meaning::Asked;
@@ -25,7 +25,7 @@ use crate::spelling;
 use crate::vectors;
 
 /// The most documents that are compared with each other for variety.
-const MAX_VARIED: usize = 200;
+const MAX_MMR_CANDIDATES: usize = 200;
 
 /// How many threads work on one answer.
 const THREADS: usize = 2;
@@ -40,29 +40,29 @@ struct Ranking {
 
 impl Inner {
     /// Whether the answer needs no model, or one that has seen the question before.
-    pub(super) fn is_known(&self, query: &Query) -> bool {
+    pub(super) fn is_cheap(&self, query: &Query) -> bool {
         let snapshot = self.snapshot();
-        let (Some(meaning), Some(views)) = (&self.meaning, &snapshot.vectors) else {
+        let (Some(meaning), Some(views)) = (&self.semantic, &snapshot.vectors) else {
             return true;
         };
         query.method == Method::Lexical
-            || query::language_for(query, meaning.languages(views)) == LanguageId::Foreign
-            || meaning.knows(&query.text, views)
+            || query::query_language(query, meaning.languages(views)) == LanguageId::Foreign
+            || meaning.is_query_cached(&query.text, views)
     }
 
     pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
         let snapshot = self.snapshot();
-        let known = |source| self.known(source);
-        let sight = snapshot.sight(query.reader()).map_err(known)?;
-        if query.depth() > DEEP {
+        let known = |source| self.index_error(source);
+        let sight = snapshot.visibility(query.reader()).map_err(known)?;
+        if query.depth() > DEEP_PAGING {
             snapshot.order_ids();
         }
-        let asked = self.asked(&snapshot, &sight, query)?;
+        let asked = self.analyze_query(&snapshot, &sight, query)?;
         let terms = ranking::distinct(&asked.terms);
-        let allowed =
-            narrow::allowed((&snapshot, &sight), &self.fields, query, &asked).map_err(known)?;
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
-        let set = if is_list || query.counted || !query.facets.is_empty() {
+        let allowed = narrow::allowed_documents((&snapshot, &sight), &self.fields, query, &asked)
+            .map_err(known)?;
+        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
+        let set = if is_list || query.counts_total || !query.facets.is_empty() {
             let set = narrow::matching(
                 &snapshot,
                 &self.fields,
@@ -76,7 +76,7 @@ impl Inner {
         let question = if is_list || terms.is_empty() {
             None
         } else {
-            self.question(&snapshot, query)
+            self.embed_query(&snapshot, query)
         };
         let mut ranked = match &set {
             Some(set) if is_list => Ranking::listed(&snapshot, set, query),
@@ -90,11 +90,11 @@ impl Inner {
                     allowed: allowed.as_deref(),
                     sight: &sight,
                 };
-                self.ranked(&lexical, query, question.as_ref())?
+                self.rank(&lexical, query, question.as_ref())?
             }
         };
         if query.diversity > 0.0 && !is_list {
-            self.vary(&snapshot, query, &mut ranked)?;
+            self.diversify(&snapshot, query, &mut ranked)?;
         }
         let wanted = Wanted::new(&terms);
         let shown = ranked.shown(query.offset).take(query.limit);
@@ -104,12 +104,12 @@ impl Inner {
                 Some(question) => question.passages(snapshot.ordinal(at)),
                 None => Vec::new(),
             };
-            Ok(self.mapped(&snapshot, at)?.hit(&Shown {
+            Ok(self.displayable(&snapshot, at)?.hit(&Shown {
                 score: one.parts.score,
                 near: &near,
                 excerpts: query.excerpts,
                 wanted: &wanted,
-                why: one.why(found.pairs),
+                why: one.explanation(found.pairs),
             }))
         });
         let hits = hits.collect::<Result<_, Error>>()?;
@@ -119,37 +119,40 @@ impl Inner {
         };
         Ok(Found {
             hits,
-            total: set.as_ref().filter(|_| query.counted).map(Allowed::count),
+            total: set
+                .as_ref()
+                .filter(|_| query.counts_total)
+                .map(Allowed::count),
             facets: facets.map_err(known)?,
         })
     }
 
     /// The terms of a query in the languages that its reader sees, mistyped ones as they were meant.
-    pub(super) fn asked(
+    pub(super) fn analyze_query(
         &self,
         snapshot: &Snapshot,
         sight: &Sight,
         query: &Query,
     ) -> Result<query::Asked, Error> {
-        let mut asked = query.asked(&sight.languages);
+        let mut asked = query.analyze(&sight.languages);
         let words = Words {
             snapshot,
             fields: &self.fields,
-            seen: sight.documents().map(Arc::as_ref),
+            visible: sight.documents().map(Arc::as_ref),
         };
         let corrected = spelling::correct(&mut asked.terms, &words);
-        corrected.map_err(|source| self.known(source))?;
+        corrected.map_err(|source| self.index_error(source))?;
         Ok(asked)
     }
 
     /// What the model makes of the question, where there is a model and vectors to ask.
-    fn question<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Asked<'s>> {
-        let (meaning, views) = (self.meaning.as_ref()?, snapshot.vectors.as_ref()?);
-        let language = query::language_for(query, meaning.languages(views));
+    fn embed_query<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Asked<'s>> {
+        let (meaning, views) = (self.semantic.as_ref()?, snapshot.vectors.as_ref()?);
+        let language = query::query_language(query, meaning.languages(views));
         if query.method == Method::Lexical || language == LanguageId::Foreign {
             return None;
         }
-        match meaning.question(&query.text, views) {
+        match meaning.embed_query(&query.text, views) {
             Ok(asked) => Some(Asked { language, ..asked }).filter(|asked| asked.view.rows() > 0),
             // Words alone are a worse answer than both, and a better one than none.
             Err(error) => {
@@ -160,17 +163,17 @@ impl Inner {
     }
 
     /// The best documents, best first, as many as have to be known for the hits asked for.
-    fn ranked(
+    fn rank(
         &self,
         lexical: &Lexical<'_>,
         query: &Query,
         question: Option<&Asked<'_>>,
     ) -> Result<Ranking, Error> {
-        let most = ranking::candidates(query.depth());
-        let best = lexical.best(most);
-        let mut found = best.map_err(|source| self.known(source))?;
+        let most = ranking::candidate_count(query.depth());
+        let best = lexical.top_hits(most);
+        let mut found = best.map_err(|source| self.index_error(source))?;
         let meanings = match question {
-            Some(question) => self.add_meanings(lexical, question, most, &mut found)?,
+            Some(question) => self.add_semantic_hits(lexical, question, most, &mut found)?,
             None => vec![None; found.len()],
         };
         let numbered = found.iter().zip(meanings).enumerate();
@@ -178,26 +181,26 @@ impl Inner {
             .map(|(at, (one, semantic))| {
                 let is_foreign = semantic.is_none()
                     && question.is_some_and(|question| {
-                        question.view.is_settled(lexical.snapshot.ordinal(one.at))
+                        question.view.is_embedded(lexical.snapshot.ordinal(one.at))
                     });
-                Candidate::new(at, Some(one.raw), semantic).foreign(is_foreign)
+                Candidate::new(at, Some(one.bm25), semantic).foreign(is_foreign)
             })
             .collect();
         let signals = Signals {
-            words: fuse::words(&query.text),
+            words: fuse::count_words(&query.text),
             scale: question.map_or(Scale::GRANITE, |question| question.scale),
-            weighing: query.method.weighing(),
+            weighing: query.method.fusion_method(),
             language: question.map_or(LanguageId::English, |question| question.language),
         };
-        fuse::weigh(&signals, &mut order);
-        order.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
+        fuse::fuse(&signals, &mut order);
+        order.retain(|one| query.method != Method::Hybrid || one.passes_floor());
         // Variety is sought among more than are shown.
         let keep = if query.diversity > 0.0 {
-            MAX_VARIED.max(query.depth())
+            MAX_MMR_CANDIDATES.max(query.depth())
         } else {
             query.depth()
         };
-        fuse::best(&mut order, keep, |left, right| {
+        fuse::keep_best(&mut order, keep, |left, right| {
             match (found.get(*left), found.get(*right)) {
                 (Some(left), Some(right)) => left.by_id(right, lexical.snapshot),
                 _ => Ordering::Equal,
@@ -207,14 +210,19 @@ impl Inner {
     }
 
     /// Puts variety into the hits that are shown.
-    fn vary(&self, snapshot: &Snapshot, query: &Query, ranked: &mut Ranking) -> Result<(), Error> {
-        let pool = ranked.shown(0).take(MAX_VARIED);
-        let mapped = pool.map(|(one, found)| Ok((one.item, self.mapped(snapshot, found.at)?)));
+    fn diversify(
+        &self,
+        snapshot: &Snapshot,
+        query: &Query,
+        ranked: &mut Ranking,
+    ) -> Result<(), Error> {
+        let pool = ranked.shown(0).take(MAX_MMR_CANDIDATES);
+        let mapped = pool.map(|(one, found)| Ok((one.item, self.displayable(snapshot, found.at)?)));
         let mapped: HashMap<_, _> = mapped.collect::<Result<_, Error>>()?;
         let (order, depth) = (&mut ranked.order, query.depth());
-        fuse::vary(order, query.diversity, depth, |left, right| {
+        fuse::maximal_marginal_relevance(order, query.diversity, depth, |left, right| {
             match (mapped.get(left), mapped.get(right)) {
-                (Some(left), Some(right)) => left.likeness(right),
+                (Some(left), Some(right)) => left.jaccard_similarity(right),
                 _ => 0.0,
             }
         });
@@ -222,7 +230,7 @@ impl Inner {
     }
 
     /// Adds the documents that only the model finds, and tells how near it is to each of them all.
-    fn add_meanings(
+    fn add_semantic_hits(
         &self,
         lexical: &Lexical<'_>,
         question: &Asked<'_>,
@@ -242,7 +250,7 @@ impl Inner {
             .sight
             .with_ordinals(snapshot, lexical.allowed, near)?;
         let mut is_new = vec![true; near.len()];
-        let may_lack = lexical.may_lack(found.len(), most);
+        let may_lack = lexical.may_be_incomplete(found.len(), most);
         let mut meanings = Vec::with_capacity(found.len() + near.len());
         for one in found.iter() {
             let ordinal = snapshot.ordinal(one.at);
@@ -268,7 +276,7 @@ impl Inner {
         // They are in the order of their addresses, and stay so.
         if let Some(only) = found.get_mut(before..).filter(|_| may_lack) {
             let scored = lexical.score(only);
-            scored.map_err(|source| self.known(source))?;
+            scored.map_err(|source| self.index_error(source))?;
         }
         Ok(meanings)
     }

@@ -15,24 +15,24 @@ const FOLDER: &str = "damaged";
 pub(super) struct Aside {
     folder: PathBuf,
     /// What was moved and why, in words.
-    pub told: Vec<String>,
+    pub reasons: Vec<String>,
 }
 
 impl Aside {
     pub(super) fn of(dir: &Path) -> Self {
         Self {
             folder: dir.join(FOLDER),
-            told: Vec::new(),
+            reasons: Vec::new(),
         }
     }
 
     /// Moves a file or a folder aside, in the place of one that was moved there before.
-    pub(super) fn put(&mut self, path: &Path, why: impl Into<String>) -> Result<(), Error> {
+    pub(super) fn isolate(&mut self, path: &Path, why: impl Into<String>) -> Result<(), Error> {
         let why = why.into();
         // The files of one segment go together.
-        if self.told.last() != Some(&why) {
+        if self.reasons.last() != Some(&why) {
             tracing::warn!(%why, "a part of the index is damaged and made again");
-            self.told.push(why);
+            self.reasons.push(why);
         }
         let io = |source| Error::io(path, source);
         let Some(name) = path.file_name() else {
@@ -46,7 +46,7 @@ impl Aside {
             other => other.map_err(io),
         }?;
         let above = path.parent().unwrap_or(path);
-        folder::sync(above).map_err(io)
+        folder::sync_folder(above).map_err(io)
     }
 
     /// Removes what was moved.

@@ -32,7 +32,7 @@ impl Bits {
         }
     }
 
-    pub(super) fn holds(&self, doc: u32) -> bool {
+    pub(super) fn contains(&self, doc: u32) -> bool {
         let word = self.words.get(doc as usize / 64);
         word.is_some_and(|word| word >> (doc % 64) & 1 == 1)
     }
@@ -42,14 +42,14 @@ impl Bits {
     }
 
     /// Keeps what is in the other set too.
-    pub(super) fn keep(&mut self, other: &Self) {
+    pub(super) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
     /// Puts out what is in the other set.
-    pub(super) fn remove(&mut self, other: &Self) {
+    pub(super) fn subtract(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;
         }
@@ -61,7 +61,7 @@ impl Bits {
     }
 
     /// Takes in what is in the other set.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(super) fn union(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
@@ -116,18 +116,18 @@ mod tests {
             let mut thirds = Bits::none(size);
             (0..size).step_by(3).for_each(|doc| thirds.insert(doc));
             thirds.insert(size);
-            assert!(!thirds.holds(size));
+            assert!(!thirds.contains(size));
             let mut rest = thirds.clone();
             rest.invert();
             assert_eq!(rest.count() + thirds.count(), size);
-            assert!((0..size).all(|doc| rest.holds(doc) != thirds.holds(doc)));
+            assert!((0..size).all(|doc| rest.contains(doc) != thirds.contains(doc)));
             let mut both = rest.clone();
-            both.join(&thirds);
+            both.union(&thirds);
             assert_eq!(both, all);
-            both.keep(&thirds);
+            both.intersect(&thirds);
             assert_eq!(both, thirds);
             let mut without = all.clone();
-            without.remove(&thirds);
+            without.subtract(&thirds);
             assert_eq!(without, rest);
         }
     }

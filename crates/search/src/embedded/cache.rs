@@ -14,7 +14,7 @@ pub(super) type Place = (SegmentId, u32);
 /// A bounded number of bytes of documents; the ones not asked for longest go first.
 pub(super) struct Cache {
     most_bytes: usize,
-    shelf: Mutex<Shelf>,
+    state: Mutex<Shelf>,
 }
 
 #[derive(Default)]
@@ -36,12 +36,12 @@ impl Cache {
     pub(super) fn new(most_bytes: usize) -> Self {
         Self {
             most_bytes,
-            shelf: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
     pub(super) fn get(&self, place: Place) -> Option<Arc<Mapped>> {
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelf = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.clock += 1;
         let now = shelf.clock;
         let entry = shelf.entries.get_mut(&place)?;
@@ -54,9 +54,9 @@ impl Cache {
         if bytes > self.most_bytes {
             return;
         }
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelf = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes + bytes > self.most_bytes {
-            shelf.shrink_to((self.most_bytes - bytes).min(self.most_bytes / 2));
+            shelf.evict_to((self.most_bytes - bytes).min(self.most_bytes / 2));
         }
         shelf.clock += 1;
         let entry = Entry {
@@ -74,7 +74,7 @@ impl Cache {
 impl Shelf {
     /// Lets go of what was not asked for longest. Half of it goes at a time, so that looking for
     /// it is paid by all that is put in afterwards.
-    fn shrink_to(&mut self, most_bytes: usize) {
+    fn evict_to(&mut self, most_bytes: usize) {
         let mut oldest: Vec<(u64, Place)> = self
             .entries
             .iter()
@@ -109,7 +109,7 @@ mod tests {
         for doc in 0..1_000 {
             cache.put((segment, doc), &one);
             assert!(cache.get((segment, 0)).is_some(), "asked for every time");
-            assert!(cache.shelf.lock().unwrap().bytes <= cache.most_bytes);
+            assert!(cache.state.lock().unwrap().bytes <= cache.most_bytes);
         }
         assert!(cache.get((segment, 999)).is_some());
         assert!(cache.get((segment, 500)).is_none());
@@ -123,7 +123,7 @@ mod tests {
         for _ in 0..100 {
             cache.put(place, &one);
         }
-        assert_eq!(cache.shelf.lock().unwrap().bytes, one.bytes());
+        assert_eq!(cache.state.lock().unwrap().bytes, one.bytes());
     }
 
     #[test]

@@ -17,13 +17,13 @@ use crate::analysis::QueryTerm;
 use crate::ranking::TITLE_WEIGHT;
 
 /// Up to so many documents an index is small.
-const SMALL: u64 = 1_024;
+const MAX_EXHAUSTIVE_DOCUMENTS: u64 = 1_024;
 
 /// Whether every posting is looked at.
 pub(super) fn is_small(snapshot: &Snapshot) -> bool {
     let segments = snapshot.searcher.segment_readers().iter();
     let documents = segments.map(|segment| u64::from(segment.max_doc()));
-    documents.sum::<u64>() <= SMALL
+    documents.sum::<u64>() <= MAX_EXHAUSTIVE_DOCUMENTS
 }
 
 /// For each segment what the words of each of its documents are worth; 0 for one that has none of them.
@@ -49,7 +49,7 @@ pub(super) fn scores(
                 }
                 let infos = found.iter().flatten();
                 let counted = infos.map(|info| u64::from(info.doc_freq)).sum();
-                let frequency = frequencies.shared(&form).unwrap_or(counted);
+                let frequency = frequencies.shared_frequency(&form).unwrap_or(counted);
                 let rare = Bm25Weight::for_one_term_without_explain(frequency, documents, mean);
                 field.add(&found, &rare.boost_by(part * term.weight), &mut scores)?;
             }

@@ -4,7 +4,7 @@ use super::Inner;
 use super::listing::each_term;
 use super::narrow;
 use crate::calendar::Day;
-use crate::engine::MAX_STRETCHES;
+use crate::engine::MAX_DATE_RANGES;
 use crate::error::Error;
 use crate::facets;
 use crate::filter::Test;
@@ -12,22 +12,23 @@ use crate::query::Query;
 use crate::ranking;
 
 impl Inner {
-    pub(super) fn days(
+    pub(super) fn count_date_ranges(
         &self,
         query: &Query,
         field: &str,
         stretches: &[(Day, Day)],
     ) -> Result<Vec<u64>, Error> {
         let snapshot = self.snapshot();
-        let known = |source| self.known(source);
-        let sight = snapshot.sight(query.reader()).map_err(known)?;
-        let asked = self.asked(&snapshot, &sight, query)?;
+        let known = |source| self.index_error(source);
+        let sight = snapshot.visibility(query.reader()).map_err(known)?;
+        let asked = self.analyze_query(&snapshot, &sight, query)?;
         let forms = ranking::forms(&ranking::distinct(&asked.terms));
         let scene = (&*snapshot, &*sight);
-        let allowed = narrow::allowed(scene, &self.fields, query, &asked).map_err(known)?;
+        let allowed =
+            narrow::allowed_documents(scene, &self.fields, query, &asked).map_err(known)?;
         let set = narrow::matching(&snapshot, &self.fields, &forms, allowed.as_deref());
         let set = set.map_err(known)?;
-        let mut counts = vec![0; stretches.len().min(MAX_STRETCHES)];
+        let mut counts = vec![0; stretches.len().min(MAX_DATE_RANGES)];
         let every = Test::Date {
             from: None,
             to: None,
@@ -35,7 +36,7 @@ impl Inner {
         for range in facets::ranges(field, &every) {
             for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
                 let walked = each_term(segment, &self.fields, Some(&range), |term, docs| {
-                    let day = facets::value(term).and_then(|day| Day::parse(&day));
+                    let day = facets::display_value(term).and_then(|day| Day::parse(&day));
                     let Some(day) = day else { return };
                     let within = |(from, to): &(Day, Day)| *from <= day && day <= *to;
                     let places = stretches.iter().zip(&mut counts);
@@ -46,7 +47,7 @@ impl Inner {
                     if hit.is_empty() {
                         return;
                     }
-                    let here = docs.filter(|doc| set.holds(ordinal, *doc)).count() as u64;
+                    let here = docs.filter(|doc| set.contains(ordinal, *doc)).count() as u64;
                     hit.iter_mut().for_each(|count| **count += here);
                 });
                 walked.map_err(known)?;

@@ -17,14 +17,14 @@ use tantivy::directory::{
     Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
 
-use super::sums::{Sums, sum};
+use super::sums::{Sums, checksum};
 use crate::faults;
 
 /// The file that names what a commit consists of.
 pub(super) const META: &str = "meta.json";
 
 /// The file of [`Sums`].
-pub(super) const SUMS: &str = "docent-meta.sum";
+pub(super) const CHECKSUM_FILE: &str = "docent-meta.sum";
 
 /// How often a file that another process keeps replacing is read before giving up.
 const MAX_READS: usize = 8;
@@ -52,17 +52,17 @@ impl Disk {
     }
 
     /// Lets commits be named again, for a writer that starts from what the disk has.
-    pub(super) fn begin(&self) {
+    pub(super) fn reset_failure(&self) {
         self.is_broken.store(false, Ordering::SeqCst);
     }
 
     /// Names a commit, or fails for good.
-    fn name(&self, content: &[u8]) -> io::Result<()> {
+    fn publish_meta(&self, content: &[u8]) -> io::Result<()> {
         if self.is_broken.load(Ordering::SeqCst) {
             return Err(io::Error::other("a commit before this one failed"));
         }
         let name = || {
-            self.announce(content)?;
+            self.record_checksums(content)?;
             faults::pass("words-announced")?;
             self.files.atomic_write(Path::new(META), content)?;
             self.files.sync_directory()?;
@@ -78,20 +78,22 @@ impl Disk {
     }
 
     /// What the files of the last commit must look like; nothing when nobody can say.
-    pub(super) fn sums(&self) -> Result<Option<Sums>, OpenReadError> {
-        Ok(Sums::parse(&self.files.atomic_read(Path::new(SUMS))?))
+    pub(super) fn checksums(&self) -> Result<Option<Sums>, OpenReadError> {
+        Ok(Sums::parse(
+            &self.files.atomic_read(Path::new(CHECKSUM_FILE))?,
+        ))
     }
 
     /// Whether the file that names the last commit is the one that was written.
     pub(super) fn meta_is_intact(&self) -> Result<bool, OpenReadError> {
         for _ in 0..MAX_READS {
-            let known = self.files.atomic_read(Path::new(SUMS))?;
-            let meta = sum(&self.files.atomic_read(Path::new(META))?);
+            let known = self.files.atomic_read(Path::new(CHECKSUM_FILE))?;
+            let meta = checksum(&self.files.atomic_read(Path::new(META))?);
             if Sums::parse(&known).is_some_and(|sums| sums.metas.contains(&meta)) {
                 return Ok(true);
             }
             // A writer may have committed in between; then the sums are new and so is the file.
-            if self.files.atomic_read(Path::new(SUMS))? == known {
+            if self.files.atomic_read(Path::new(CHECKSUM_FILE))? == known {
                 return Ok(false);
             }
         }
@@ -99,22 +101,22 @@ impl Disk {
     }
 
     /// Puts the sum of the coming file beside the sum of the present one, before it is replaced.
-    fn announce(&self, coming: &[u8]) -> io::Result<()> {
+    fn record_checksums(&self, coming: &[u8]) -> io::Result<()> {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.files.atomic_read(Path::new(META)).ok();
         let metas: Vec<&[u8]> = [Some(coming), present.as_deref()]
             .into_iter()
             .flatten()
             .collect();
-        sums.list(&self.dir, &metas)?;
-        self.write(SUMS, &sums.print())
+        sums.update(&self.dir, &metas)?;
+        self.write(CHECKSUM_FILE, &sums.to_bytes())
     }
 }
 
 impl Directory for Disk {
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         if path == Path::new(META) {
-            self.name(data)
+            self.publish_meta(data)
         } else {
             self.files.atomic_write(path, data)
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::embed::Remembered;
 use crate::embedder::Embedder;
-use crate::engine::SPANS;
+use crate::engine::SPAN_TARGET;
 use crate::error::Error;
 use crate::vectors::{Live, Model, Question, Store, View};
 
@@ -24,14 +24,14 @@ impl Asker {
     }
 
     /// Whether a question costs next to nothing.
-    pub(super) fn knows(&self, text: &str) -> bool {
-        self.embedder.is_instant() || self.questions.knows(text)
+    pub(super) fn is_query_cached(&self, text: &str) -> bool {
+        self.embedder.is_instant() || self.questions.contains(text)
     }
 
     /// A text as a question to the vectors of `view`.
-    pub(super) fn question(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
+    pub(super) fn embed_query(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
         self.questions.get(text, || {
-            let _span = tracing::info_span!(target: SPANS, "embed").entered();
+            let _span = tracing::info_span!(target: SPAN_TARGET, "embed").entered();
             view.question(&self.embedder.query(text)?)
         })
     }
@@ -39,7 +39,7 @@ impl Asker {
 
 /// A model that is no longer the one to be used, with the vectors it left behind.
 pub(super) struct Former {
-    pub asker: Asker,
+    pub query_embedder: Asker,
     store: Store,
 }
 
@@ -54,7 +54,7 @@ impl Former {
             // What cannot be opened helps nobody, and is removed when the new vectors are made.
             let store = Store::open_read_only(root, model).ok()?;
             Some(Self {
-                asker: Asker::new(embedder),
+                query_embedder: Asker::new(embedder),
                 store,
             })
         });

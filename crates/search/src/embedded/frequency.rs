@@ -52,7 +52,7 @@ impl<'s> Frequencies<'s> {
     }
 
     /// How many documents have a term or another form of its word, for a term that is one form of several.
-    pub(super) fn shared(&self, term: &Term) -> Option<u64> {
+    pub(super) fn shared_frequency(&self, term: &Term) -> Option<u64> {
         self.shared.get(term).copied()
     }
 }
@@ -67,7 +67,7 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        match self.shared(term) {
+        match self.shared_frequency(term) {
             Some(documents) => Ok(documents),
             None => self.searcher.doc_freq(term),
         }

@@ -11,7 +11,7 @@ use tantivy::DocAddress;
 use tantivy::columnar::StrColumn;
 
 /// From this depth on the order is worked out.
-pub(super) const DEEP: usize = 512;
+pub(super) const DEEP_PAGING: usize = 512;
 
 /// The rank of every id among those of all segments.
 pub(super) struct IdOrder {
@@ -103,7 +103,10 @@ mod tests {
                 let expected: Vec<_> = (offset..offset + 10).map(|n| format!("d{n:04}")).collect();
                 assert_eq!(page(&engine, offset, sort).await, expected, "{sort:?}");
                 let lookups = engine.0.snapshot().id_lookups() - before;
-                assert!(offset < super::DEEP || lookups == 0, "{offset}: {lookups}");
+                assert!(
+                    offset < super::DEEP_PAGING || lookups == 0,
+                    "{offset}: {lookups}"
+                );
             }
         }
     }

@@ -45,7 +45,7 @@ pub(super) struct Ledger {
 struct Opened {
     database: Database,
     rows: Tally,
-    coming: Coming,
+    pending: Coming,
 }
 
 /// A batch that is written down and perhaps not committed.
@@ -67,7 +67,7 @@ impl Ledger {
 
     /// Writes down what `changes` make of the rows of the generation `present`, as the batch that
     /// `next` will name, and returns the rows there will be.
-    pub(super) fn announce(
+    pub(super) fn record_pending(
         &mut self,
         changes: &[Change],
         present: Generation,
@@ -77,30 +77,30 @@ impl Ledger {
         faults::pass("ledger").map_err(|source| Error::io(&path, source))?;
         let mut open = self.take()?;
         let announced = open
-            .announce(changes, present, next)
-            .map_err(|error| failure(&path, error))?;
+            .record_pending(changes, present, next)
+            .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
         faults::pass("ledger-written").map_err(|source| Error::io(&path, source))?;
         Ok(announced)
     }
 
     /// Shows what is held in the generation `present`, in no order.
-    pub(super) fn holdings(
+    pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
         each: &mut dyn FnMut(Holding<'_>),
     ) -> Result<(), Error> {
         let open = self.take()?;
-        open.holdings(present, each)
-            .map_err(|error| failure(&self.path, error))?;
+        open.visit_inventory(present, each)
+            .map_err(|error| map_redb_error(&self.path, error))?;
         self.open = Some(open);
         Ok(())
     }
 
     /// How much is held in the generation `present`.
-    pub(super) fn tally(&mut self, present: Generation) -> Result<Tally, Error> {
+    pub(super) fn digest_at(&mut self, present: Generation) -> Result<Tally, Error> {
         let open = self.take()?;
-        let tally = open.tally(present);
+        let tally = open.digest_at(present);
         self.open = Some(open);
         Ok(tally)
     }
@@ -110,7 +110,7 @@ impl Ledger {
         let path = self.path.clone();
         let mut open = self.take()?;
         open.replace(held, present)
-            .map_err(|error| failure(&path, error))?;
+            .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Opened {
         // A damaged file can lead its reader anywhere, a panic included.
         catch_unwind(AssertUnwindSafe(|| Self::read(path)))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("it cannot be read".to_owned())))
-            .map_err(|error| failure(path, error))
+            .map_err(|error| map_redb_error(path, error))
     }
 
     fn read(path: &Path) -> Result<Self, redb::Error> {
@@ -160,35 +160,35 @@ impl Opened {
         Ok(Self {
             database,
             rows,
-            coming,
+            pending: coming,
         })
     }
 
-    fn tally(&self, present: Generation) -> Tally {
+    fn digest_at(&self, present: Generation) -> Tally {
         if self.is_confirmed(present) {
-            self.coming.rows
+            self.pending.rows
         } else {
             self.rows
         }
     }
 
     fn is_confirmed(&self, present: Generation) -> bool {
-        self.coming.generation == present
+        self.pending.generation == present
     }
 
-    fn announce(
+    fn record_pending(
         &mut self,
         changes: &[Change],
         present: Generation,
         next: Generation,
     ) -> Result<Tally, redb::Error> {
         let transaction = self.database.begin_write()?;
-        let rows = self.tally(present);
+        let rows = self.digest_at(present);
         let mut after = rows;
         {
             let mut table = transaction.open_table(ROWS)?;
             if self.is_confirmed(present) {
-                fold(&transaction, &mut table)?;
+                apply_pending(&transaction, &mut table)?;
             }
             transaction.delete_table(COMING)?;
             let mut coming = transaction.open_table(COMING)?;
@@ -200,7 +200,7 @@ impl Opened {
         transaction.open_table(STATE)?.insert(GENERATION, next.0)?;
         transaction.commit()?;
         self.rows = rows;
-        self.coming = Coming {
+        self.pending = Coming {
             generation: next,
             rows: after,
         };
@@ -226,14 +226,14 @@ impl Opened {
         drop(state);
         transaction.commit()?;
         self.rows = rows;
-        self.coming = Coming {
+        self.pending = Coming {
             generation: present,
             rows,
         };
         Ok(())
     }
 
-    fn holdings(
+    fn visit_inventory(
         &self,
         present: Generation,
         each: &mut dyn FnMut(Holding<'_>),
@@ -245,14 +245,14 @@ impl Opened {
         for row in rows.iter()? {
             let (id, row) = row?;
             if !is_confirmed || coming.get(id.value())?.is_none() {
-                each(holding(id.value(), row.value()));
+                each(inventory_entry(id.value(), row.value()));
             }
         }
         if is_confirmed {
             for change in coming.iter()? {
                 let (id, row) = change?;
                 if let Some(row) = row.value() {
-                    each(holding(id.value(), row));
+                    each(inventory_entry(id.value(), row));
                 }
             }
         }
@@ -260,7 +260,7 @@ impl Opened {
     }
 }
 
-fn holding<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Holding<'h> {
+fn inventory_entry<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Holding<'h> {
     Holding { id, source, hash }
 }
 
@@ -278,7 +278,7 @@ fn make_tables(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// Makes the batch that was confirmed part of the rows.
-fn fold(
+fn apply_pending(
     transaction: &WriteTransaction,
     rows: &mut Table<'_, &'static str, Row>,
 ) -> Result<(), redb::Error> {
@@ -326,7 +326,7 @@ impl Tally {
     }
 }
 
-fn failure(path: &Path, error: impl Into<redb::Error>) -> Error {
+fn map_redb_error(path: &Path, error: impl Into<redb::Error>) -> Error {
     let dir = path.parent().unwrap_or(path);
     match error.into() {
         redb::Error::Io(source) => match source.kind() {

@@ -25,16 +25,16 @@ use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
 
 /// With fewer documents allowed than one in this many, it is faster to look at each of them than to
 /// pass over the others.
-const FEW: u64 = 8;
+const FEW_ALLOWED_RATIO: u64 = 8;
 
 /// By so many terms documents are found; no question that people ask has more.
-const MAX_FINDING: usize = 24;
+const MAX_RETRIEVAL_TERMS: usize = 24;
 
 /// A document that may become a hit.
 pub(super) struct Candidate {
     pub at: DocAddress,
     /// What its words are worth; 0 when it holds none of them.
-    pub raw: f32,
+    pub bm25: f32,
     /// What of that words side by side are worth.
     pub pairs: f32,
     /// The rank of its id in its segment, read only when equals have to be put in order.
@@ -47,7 +47,7 @@ impl Candidate {
     pub(super) const fn new(at: DocAddress, raw: f32) -> Self {
         Self {
             at,
-            raw,
+            bm25: raw,
             pairs: 0.0,
             rank: OnceCell::new(),
             id: OnceCell::new(),
@@ -88,40 +88,40 @@ pub(super) struct Lexical<'s> {
 
 impl Lexical<'_> {
     /// The `most` documents whose words fit best, in no order; of equals those whose ids come first.
-    pub(super) fn best(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
+    pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
         if self.distinct.is_empty() {
             return Ok(Vec::new());
         }
         let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
-        let (telling, rest) = self.parted()?;
+        let (telling, rest) = self.split_by_frequency()?;
         let mut candidates = if counted::is_small(self.snapshot) {
-            self.first_count(&frequencies, &telling, most)?
+            self.score_exhaustively(&frequencies, &telling, most)?
         } else {
-            let first = words(self.fields, &telling).weight(self.scoring(&frequencies))?;
-            self.first_pass(first.as_ref(), most)?
+            let first = terms_query(self.fields, &telling).weight(self.scoring(&frequencies))?;
+            self.score_with_pruning(first.as_ref(), most)?
         };
         if !rest.is_empty() {
             candidates.sort_unstable_by_key(|candidate| candidate.at);
-            let rest = words(self.fields, &rest).weight(self.scoring(&frequencies))?;
-            self.visit(rest.as_ref(), &mut candidates, |candidate, score| {
-                candidate.raw += score;
+            let rest = terms_query(self.fields, &rest).weight(self.scoring(&frequencies))?;
+            self.add_scores(rest.as_ref(), &mut candidates, |candidate, score| {
+                candidate.bm25 += score;
             })?;
         }
-        self.add_pairs(&frequencies, &mut candidates)?;
+        self.add_pair_scores(&frequencies, &mut candidates)?;
         Ok(candidates)
     }
 
     /// Whether a document that is not among the `found` of `most` can hold a term all the same: the
     /// list is full, or not every term was looked for.
-    pub(super) fn may_lack(&self, found: usize, most: usize) -> bool {
-        found >= most || self.distinct.len() > MAX_FINDING
+    pub(super) fn may_be_incomplete(&self, found: usize, most: usize) -> bool {
+        found >= most || self.distinct.len() > MAX_RETRIEVAL_TERMS
     }
 
     /// The terms by which documents are found, and those that only count in what was found: of very
     /// many terms the most frequent are in nearly every document, and looking at all of these for
     /// each of them takes longer than anyone waits.
-    fn parted(&self) -> tantivy::Result<(Cow<'_, [&QueryTerm]>, Vec<&QueryTerm>)> {
-        if self.distinct.len() <= MAX_FINDING {
+    fn split_by_frequency(&self) -> tantivy::Result<(Cow<'_, [&QueryTerm]>, Vec<&QueryTerm>)> {
+        if self.distinct.len() <= MAX_RETRIEVAL_TERMS {
             return Ok((self.distinct.into(), Vec::new()));
         }
         let mut counted = Vec::with_capacity(self.distinct.len());
@@ -136,7 +136,7 @@ impl Lexical<'_> {
             }
         }
         counted.sort_by_key(|(documents, _)| *documents);
-        let rest = counted.split_off(counted.len().min(MAX_FINDING));
+        let rest = counted.split_off(counted.len().min(MAX_RETRIEVAL_TERMS));
         let terms = |counted: Vec<(u64, _)>| -> Vec<_> {
             let terms = counted.into_iter();
             terms.map(|(_, term)| term).collect()
@@ -151,11 +151,11 @@ impl Lexical<'_> {
         }
         candidates.sort_unstable_by_key(|candidate| candidate.at);
         let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
-        let words = words(self.fields, self.distinct).weight(self.scoring(&frequencies))?;
-        self.visit(words.as_ref(), candidates, |candidate, score| {
-            candidate.raw += score;
+        let words = terms_query(self.fields, self.distinct).weight(self.scoring(&frequencies))?;
+        self.add_scores(words.as_ref(), candidates, |candidate, score| {
+            candidate.bm25 += score;
         })?;
-        self.add_pairs(&frequencies, candidates)
+        self.add_pair_scores(&frequencies, candidates)
     }
 
     fn scoring<'f>(&'f self, frequencies: &'f Frequencies<'_>) -> EnableScoring<'f> {
@@ -163,20 +163,20 @@ impl Lexical<'_> {
         EnableScoring::enabled_from_statistics_provider(frequencies, searcher)
     }
 
-    fn add_pairs(
+    fn add_pair_scores(
         &self,
         frequencies: &Frequencies<'_>,
         candidates: &mut [Candidate],
     ) -> tantivy::Result<()> {
-        let pairs = ranking::pairs(self.terms);
+        let pairs = ranking::adjacent_pairs(self.terms);
         if !pairs.is_empty() {
             // Postings can only be walked forwards.
             candidates.sort_unstable_by_key(|candidate| candidate.at);
         }
         for pair in pairs {
-            let phrase = phrase(self.fields, &pair).weight(self.scoring(frequencies))?;
-            self.visit(phrase.as_ref(), candidates, |candidate, score| {
-                candidate.raw += score;
+            let phrase = pair_query(self.fields, &pair).weight(self.scoring(frequencies))?;
+            self.add_scores(phrase.as_ref(), candidates, |candidate, score| {
+                candidate.bm25 += score;
                 candidate.pairs += score;
             })?;
         }
@@ -184,7 +184,7 @@ impl Lexical<'_> {
     }
 
     /// The `most` documents with the best words, in an index that is small.
-    fn first_count(
+    fn score_exhaustively(
         &self,
         frequencies: &Frequencies<'_>,
         terms: &[&QueryTerm],
@@ -196,7 +196,7 @@ impl Lexical<'_> {
         for (ordinal, (segment, scores)) in (0..).zip(segments.iter().zip(&scores)) {
             let with_words = (0..).zip(scores).filter(|(_, score)| **score > 0.0);
             for (doc, score) in with_words {
-                if self.may_be_found(ordinal, segment, doc) {
+                if self.is_eligible(ordinal, segment, doc) {
                     best.push(Candidate::new(DocAddress::new(ordinal, doc), *score));
                 }
             }
@@ -209,27 +209,31 @@ impl Lexical<'_> {
     }
 
     /// Whether a document is there, and among those that may be found.
-    fn may_be_found(&self, ordinal: u32, segment: &SegmentReader, doc: u32) -> bool {
+    fn is_eligible(&self, ordinal: u32, segment: &SegmentReader, doc: u32) -> bool {
         let is_allowed = self
             .allowed
-            .is_none_or(|allowed| allowed.holds(ordinal, doc));
+            .is_none_or(|allowed| allowed.contains(ordinal, doc));
         is_allowed && is_alive(segment, doc)
     }
 
     /// The `most` documents with the best words.
-    fn first_pass(&self, words: &dyn Weight, most: usize) -> tantivy::Result<Vec<Candidate>> {
+    fn score_with_pruning(
+        &self,
+        words: &dyn Weight,
+        most: usize,
+    ) -> tantivy::Result<Vec<Candidate>> {
         let snapshot = self.snapshot;
         let documents = snapshot.searcher.num_docs();
         let few = self
             .allowed
-            .filter(|allowed| allowed.count() < documents / FEW);
+            .filter(|allowed| allowed.count() < documents / FEW_ALLOWED_RATIO);
         let mut best: Vec<Candidate> = Vec::new();
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
             // What cannot enter the list of all segments need not be looked at in this one.
             let floor = if best.len() < most {
                 0.0
             } else {
-                best.last().map_or(0.0, |last| last.raw)
+                best.last().map_or(0.0, |last| last.bm25)
             };
             let mut top = Top::new(snapshot, most, floor);
             if let Some(bits) = few.and_then(|few| few.segment(ordinal)) {
@@ -245,7 +249,7 @@ impl Lexical<'_> {
                 }
             } else {
                 words.for_each_pruning(top.threshold(), segment, &mut |doc, raw| {
-                    if self.may_be_found(ordinal, segment, doc) {
+                    if self.is_eligible(ordinal, segment, doc) {
                         let at = DocAddress::new(ordinal, doc);
                         top.offer(raw, at);
                     }
@@ -263,7 +267,7 @@ impl Lexical<'_> {
 
     /// Hands over the score of each candidate that the weight has one for. They come in the order
     /// of their addresses.
-    fn visit(
+    fn add_scores(
         &self,
         weight: &dyn Weight,
         candidates: &mut [Candidate],
@@ -292,7 +296,7 @@ impl Lexical<'_> {
     }
 }
 
-fn words(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
+fn terms_query(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
     let clause = |field: Field, form: &str, weight: f32| -> Box<dyn Node> {
         let term = Term::from_field_text(field, form);
         let term = Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
@@ -308,7 +312,7 @@ fn words(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
     BooleanQuery::union(clauses)
 }
 
-fn phrase(fields: &Fields, pair: &Pair<'_>) -> BoostQuery {
+fn pair_query(fields: &Fields, pair: &Pair<'_>) -> BoostQuery {
     let terms = vec![
         (0, Term::from_field_text(fields.body, pair.first)),
         (pair.gap, Term::from_field_text(fields.body, pair.second)),
@@ -326,8 +330,8 @@ fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
 fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
     candidates.sort_by(|left, right| {
         right
-            .raw
-            .total_cmp(&left.raw)
+            .bm25
+            .total_cmp(&left.bm25)
             .then_with(|| left.by_id(right, snapshot))
     });
 }
@@ -355,7 +359,7 @@ impl<'s> Top<'s> {
     /// may come first.
     fn threshold(&self) -> f32 {
         let worst = match self.heap.peek() {
-            Some(Reverse(worst)) if self.heap.len() >= self.most => worst.raw,
+            Some(Reverse(worst)) if self.heap.len() >= self.most => worst.bm25,
             _ => 0.0,
         };
         let least = worst.max(self.floor);
@@ -368,7 +372,11 @@ impl<'s> Top<'s> {
 
     fn offer(&mut self, raw: f32, at: DocAddress) {
         let snapshot = self.snapshot;
-        self.heap.push(Reverse(Ranked { raw, at, snapshot }));
+        self.heap.push(Reverse(Ranked {
+            bm25: raw,
+            at,
+            snapshot,
+        }));
         if self.heap.len() > self.most {
             self.heap.pop();
         }
@@ -376,13 +384,13 @@ impl<'s> Top<'s> {
 
     fn into_candidates(self) -> impl Iterator<Item = Candidate> {
         let found = self.heap.into_iter();
-        found.map(|Reverse(one)| Candidate::new(one.at, one.raw))
+        found.map(|Reverse(one)| Candidate::new(one.at, one.bm25))
     }
 }
 
 /// A document of one segment; the greater the better.
 struct Ranked<'s> {
-    raw: f32,
+    bm25: f32,
     at: DocAddress,
     snapshot: &'s Snapshot,
 }
@@ -396,8 +404,8 @@ impl Ranked<'_> {
 
 impl Ord for Ranked<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.raw
-            .total_cmp(&other.raw)
+        self.bm25
+            .total_cmp(&other.bm25)
             .then_with(|| other.rank().cmp(&self.rank()))
     }
 }
@@ -435,10 +443,11 @@ mod tests {
     fn both_ways(engine: &Embedded, query: &Query, most: usize) -> [Vec<Candidate>; 2] {
         let inner = &engine.0;
         let snapshot = inner.snapshot();
-        let sight = snapshot.sight(query.reader()).unwrap();
-        let asked = inner.asked(&snapshot, &sight, query).unwrap();
+        let sight = snapshot.visibility(query.reader()).unwrap();
+        let asked = inner.analyze_query(&snapshot, &sight, query).unwrap();
         let distinct = ranking::distinct(&asked.terms);
-        let allowed = narrow::allowed((&snapshot, &sight), &inner.fields, query, &asked).unwrap();
+        let allowed =
+            narrow::allowed_documents((&snapshot, &sight), &inner.fields, query, &asked).unwrap();
         let lexical = Lexical {
             snapshot: &snapshot,
             fields: &inner.fields,
@@ -448,10 +457,12 @@ mod tests {
             sight: &sight,
         };
         let frequencies = Frequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
-        let words = words(&inner.fields, &distinct);
+        let words = terms_query(&inner.fields, &distinct);
         let weight = words.weight(lexical.scoring(&frequencies)).unwrap();
-        let passed = lexical.first_pass(weight.as_ref(), most).unwrap();
-        let counted = lexical.first_count(&frequencies, &distinct, most).unwrap();
+        let passed = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
+        let counted = lexical
+            .score_exhaustively(&frequencies, &distinct, most)
+            .unwrap();
         [passed, counted].map(|mut found| {
             sort(&snapshot, &mut found);
             found
@@ -501,13 +512,13 @@ mod tests {
             let today = crate::calendar::Day::EPOCH;
             let parsed = crate::grammar::parse(&format!("{asked} {excluded}"), &catalog, today);
             let query = Query::parsed(&parsed, 10, Reader::everyone());
-            let languages = &engine.0.snapshot().sight(query.reader()).unwrap().languages;
+            let languages = &engine.0.snapshot().visibility(query.reader()).unwrap().languages;
             prop_assert!(languages.len() >= 2, "{languages:?}");
             for most in [3, 50] {
                 let [passed, counted] = both_ways(&engine, &query, most);
                 prop_assert_eq!(passed.len(), counted.len());
                 for (one, other) in passed.iter().zip(&counted) {
-                    prop_assert!((one.raw - other.raw).abs() <= 1e-5 * one.raw, "{} {}", one.raw, other.raw);
+                    prop_assert!((one.bm25 - other.bm25).abs() <= 1e-5 * one.bm25, "{} {}", one.bm25, other.bm25);
                 }
                 let places = |found: &[Candidate]| -> std::collections::BTreeSet<_> {
                     found.iter().map(|one| one.at).collect()

@@ -60,9 +60,9 @@ pub(super) fn facets(
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
             let range = facets::field_range(name);
             each_term(segment, fields, Some(&range), |term, docs| {
-                let count = docs.filter(|doc| documents.holds(ordinal, *doc)).count() as u64;
+                let count = docs.filter(|doc| documents.contains(ordinal, *doc)).count() as u64;
                 if count > 0
-                    && let Some(value) = facets::value(term)
+                    && let Some(value) = facets::display_value(term)
                 {
                     *counts.entry(value).or_default() += count;
                 }
@@ -91,10 +91,10 @@ pub(super) fn catalog(
     builder.documents(seen.map_or(snapshot.searcher.num_docs(), Allowed::count));
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         each_term(segment, fields, None, |term, docs| {
-            let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.holds(ordinal, *doc));
+            let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.contains(ordinal, *doc));
             let count = docs.filter(is_seen).count() as u64;
             if count > 0 {
-                facets::tell(term, count, &mut builder);
+                facets::add_to_catalog(term, count, &mut builder);
             }
         })?;
     }

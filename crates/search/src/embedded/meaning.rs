@@ -13,7 +13,7 @@ use crate::embedder::{Embedder, ModelLanguages};
 use crate::engine::Settled;
 use crate::error::Error;
 use crate::fuse::Scale;
-use crate::passage::embeddable;
+use crate::passage::embeddable_passages;
 use crate::vectors::{self, Live, Model, Question, Store, View};
 
 /// The folder of the vectors inside the folder of the index.
@@ -21,11 +21,11 @@ const FOLDER: &str = "vectors";
 
 /// How many passages are turned into vectors before they are written. A crash costs no more work
 /// than this, and each writing costs a file.
-const PASSAGES_AT_ONCE: usize = 256;
+const BATCH_PASSAGES: usize = 256;
 
 /// How long vectors are made before they are shown. Showing takes longer the more documents there
 /// are, and whoever waits wants to see how far it is.
-const SLICE: Duration = Duration::from_millis(500);
+const SLICE_DURATION: Duration = Duration::from_millis(500);
 
 /// The models of an index.
 pub(super) struct Models<'m> {
@@ -37,7 +37,7 @@ pub(super) struct Models<'m> {
 
 /// The vectors of an index and the model that makes them.
 pub(super) struct Meaning {
-    asker: Asker,
+    query_embedder: Asker,
     store: Mutex<Store>,
     /// Answers until the vectors of this model are made.
     former: RwLock<Option<Former>>,
@@ -77,7 +77,7 @@ impl Meaning {
         let store = if read_only {
             Store::open_read_only(&root, model)?
         } else {
-            open_or_mend(&root, &model, told)?
+            open_or_rebuild(&root, &model, told)?
         };
         let former = if store.has_other_models() {
             let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
@@ -86,7 +86,7 @@ impl Meaning {
             None
         };
         Ok(Self {
-            asker: Asker::new(embedder),
+            query_embedder: Asker::new(embedder),
             store: Mutex::new(store),
             former: RwLock::new(former),
             read_only,
@@ -112,30 +112,30 @@ impl Meaning {
     pub(super) fn languages(&self, views: &Views) -> ModelLanguages {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         let asker = match (&*former, &views.former) {
-            (Some(former), Some(_)) => &former.asker,
-            _ => &self.asker,
+            (Some(former), Some(_)) => &former.query_embedder,
+            _ => &self.query_embedder,
         };
         asker.embedder.languages()
     }
 
     /// Whether a question costs next to nothing.
-    pub(super) fn knows(&self, text: &str, views: &Views) -> bool {
+    pub(super) fn is_query_cached(&self, text: &str, views: &Views) -> bool {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         match (&*former, &views.former) {
-            (Some(former), Some(_)) => former.asker.knows(text),
-            _ => self.asker.knows(text),
+            (Some(former), Some(_)) => former.query_embedder.is_query_cached(text),
+            _ => self.query_embedder.is_query_cached(text),
         }
     }
 
     /// A text as a question to the vectors that know most.
-    pub(super) fn question<'s>(&self, text: &str, views: &'s Views) -> Result<Asked<'s>, Error> {
+    pub(super) fn embed_query<'s>(&self, text: &str, views: &'s Views) -> Result<Asked<'s>, Error> {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         let (asker, view) = match (&*former, &views.former) {
-            (Some(former), Some(view)) => (&former.asker, view),
-            _ => (&self.asker, &views.own),
+            (Some(former), Some(view)) => (&former.query_embedder, view),
+            _ => (&self.query_embedder, &views.own),
         };
         Ok(Asked {
-            question: asker.question(text, view)?,
+            question: asker.embed_query(text, view)?,
             view,
             scale: asker.embedder.scale(),
             language: LanguageId::English,
@@ -144,21 +144,21 @@ impl Meaning {
 
     /// Makes vectors for the documents of these ordinals until [`SLICE`] has passed, at least for
     /// one. `read` brings a document by its ordinal.
-    pub(super) fn settle(
+    pub(super) fn embed_pending(
         &self,
         ordinals: &[u32],
         read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
     ) -> Result<(), Error> {
         let start = Instant::now();
         let mut left = ordinals.iter();
-        while left.len() > 0 && (left.len() == ordinals.len() || start.elapsed() < SLICE) {
-            self.settle_some(&mut left, &read)?;
+        while left.len() > 0 && (left.len() == ordinals.len() || start.elapsed() < SLICE_DURATION) {
+            self.embed_batch(&mut left, &read)?;
         }
         Ok(())
     }
 
     /// The same for as many as are written at once.
-    fn settle_some(
+    fn embed_batch(
         &self,
         ordinals: &mut std::slice::Iter<'_, u32>,
         read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
@@ -169,16 +169,17 @@ impl Meaning {
             let Some(document) = read(*ordinal)? else {
                 continue;
             };
-            let embeddable = embeddable(&document, self.asker.embedder.languages());
+            let embeddable =
+                embeddable_passages(&document, self.query_embedder.embedder.languages());
             let (cut, some): (Vec<_>, Vec<_>) = embeddable.into_iter().unzip();
             texts.extend(some);
-            batch.push((key(&document), cut));
-            if texts.len() >= PASSAGES_AT_ONCE {
+            batch.push((vector_key(&document), cut));
+            if texts.len() >= BATCH_PASSAGES {
                 break;
             }
         }
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut made = self.asker.embedder.passages(&texts)?.into_iter();
+        let mut made = self.query_embedder.embedder.passages(&texts)?.into_iter();
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let documents: Vec<_> = batch
             .into_iter()
@@ -201,7 +202,7 @@ impl Meaning {
 
     /// Brings the store in order once everything has its vectors: merges what is small, drops what
     /// is gone, and removes the vectors of models that are no longer used.
-    pub(super) fn tidy(&self, live: &Live) -> Result<(), Error> {
+    pub(super) fn compact(&self, live: &Live) -> Result<(), Error> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.maintain(live)?;
         *self.former.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -214,8 +215,8 @@ impl Meaning {
     }
 }
 
-fn open_or_mend(root: &Path, model: &Model, told: &mut Vec<String>) -> Result<Store, Error> {
-    match Store::open_sound(root, model.clone()) {
+fn open_or_rebuild(root: &Path, model: &Model, told: &mut Vec<String>) -> Result<Store, Error> {
+    match Store::open_without_corrupt(root, model.clone()) {
         Ok((store, lost)) => {
             for why in &lost {
                 tracing::warn!(%why, "some vectors are made again");
@@ -226,14 +227,14 @@ fn open_or_mend(root: &Path, model: &Model, told: &mut Vec<String>) -> Result<St
         Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
             tracing::warn!(%error, "the vectors are made again");
             told.push(error.to_string());
-            Store::anew(root, model.clone())
+            Store::recreate(root, model.clone())
         }
         Err(other) => Err(other),
     }
 }
 
 /// How far a generation is.
-pub(super) fn settled(snapshot: &Snapshot) -> Settled {
+pub(super) fn embedding_progress(snapshot: &Snapshot) -> Settled {
     let left = snapshot
         .vectors
         .as_ref()
@@ -245,6 +246,6 @@ pub(super) fn settled(snapshot: &Snapshot) -> Settled {
 }
 
 /// Names a document and what of it is embedded.
-pub(super) fn key(document: &Document) -> u128 {
+pub(super) fn vector_key(document: &Document) -> u128 {
     digest([document.id.as_str(), &document.title, &document.text])
 }

@@ -48,7 +48,8 @@ use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
 use crate::engine::{
-    self, Change, Engine, Generation, Held, Holding, PartState, SPANS, Settled, Status, Vectored,
+    self, Change, Engine, Generation, Held, Holding, PartState, SPAN_TARGET, Settled, Status,
+    Vectored,
 };
 use crate::error::Error;
 use crate::hit::Found;
@@ -77,13 +78,13 @@ struct Inner {
     cache: Cache,
     pools: EnginePools,
     /// Nothing when the index was opened without a model.
-    meaning: Option<Meaning>,
+    semantic: Option<Meaning>,
     /// Held by the one who makes vectors.
-    settling: Mutex<()>,
+    embedding_lock: Mutex<()>,
     /// Nothing when the index was opened to be read only.
     writer: Option<Mutex<Writer>>,
     /// What was damaged when the index was opened.
-    aside: Aside,
+    quarantine: Aside,
     /// Dropped last, when nobody can write any more.
     _lock: Option<File>,
 }
@@ -101,12 +102,12 @@ impl Embedded {
 
     /// The same, with a model that makes documents findable by their meaning.
     pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
-        Self::open_after(dir, embedder, Vec::new)
+        Self::open_with_previous(dir, embedder, Vec::new)
     }
 
     /// The same, where one of the models that `former` makes may have been in use before. Its
     /// vectors answer until those of the new model are made.
-    pub fn open_after(
+    pub fn open_with_previous(
         dir: &Path,
         embedder: Arc<dyn Embedder>,
         former: impl FnOnce() -> Vec<Arc<dyn Embedder>>,
@@ -134,10 +135,10 @@ impl Embedded {
             disk,
             fields,
             words,
-            mut aside,
+            quarantine: mut aside,
             lock,
         } = recover::open(dir, access)?;
-        let known = |source| recover::failure(dir, source);
+        let known = |source| recover::map_tantivy_error(dir, source);
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -148,7 +149,7 @@ impl Embedded {
             None
         } else {
             let parts = (&reader, fields);
-            Some(agree::writer(
+            Some(agree::open_reconciled_writer(
                 &words,
                 (index.clone(), disk),
                 parts,
@@ -161,7 +162,7 @@ impl Embedded {
         };
         let meaning = match models {
             None => None,
-            Some(models) => match Meaning::open(dir, models, is_read_only, &mut aside.told) {
+            Some(models) => match Meaning::open(dir, models, is_read_only, &mut aside.reasons) {
                 // Nobody has made vectors yet, and a reader does not.
                 Err(Error::Missing { .. }) if is_read_only => None,
                 other => Some(other?),
@@ -169,7 +170,7 @@ impl Embedded {
         };
         let mut snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
         if let Some(meaning) = &meaning {
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
         }
         Ok(Self(Arc::new(Inner {
             dir: dir.to_owned(),
@@ -179,23 +180,23 @@ impl Embedded {
             snapshot: RwLock::new(Arc::new(snapshot)),
             cache: Cache::new(CACHE_BYTES),
             pools,
-            meaning,
-            settling: Mutex::new(()),
+            semantic: meaning,
+            embedding_lock: Mutex::new(()),
             writer: writer.map(Mutex::new),
-            aside,
+            quarantine: aside,
             _lock: lock,
         })))
     }
 
     /// What was not as it was written when the index was opened, in words. It has been set aside and
     /// has to be brought again.
-    pub fn damaged(&self) -> &[String] {
-        &self.0.aside.told
+    pub fn quarantined(&self) -> &[String] {
+        &self.0.quarantine.reasons
     }
 
     /// Whether the folder has an index of another version, kept until this one is complete.
     pub fn has_other_versions(&self) -> bool {
-        !place::left_by_others(&self.0.dir).is_empty()
+        !place::leftovers(&self.0.dir).is_empty()
     }
 
     /// Lets the writer hold at most about so many bytes in memory before it writes them.
@@ -227,16 +228,17 @@ impl Embedded {
 impl Engine for Embedded {
     fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
         // A question that was not asked before costs milliseconds, which another thread can spend.
-        let is_short = self.is_small() && self.0.is_known(&query);
+        let is_short = self.is_small() && self.0.is_cheap(&query);
         self.run(Lane::answer(is_short), move |inner| {
-            let span = tracing::info_span!(target: SPANS, "search", hits = tracing::field::Empty);
+            let span =
+                tracing::info_span!(target: SPAN_TARGET, "search", hits = tracing::field::Empty);
             let found = span.in_scope(|| inner.search(&query))?;
             span.record("hits", found.hits.len());
             Ok(found)
         })
     }
 
-    fn days(
+    fn count_date_ranges(
         &self,
         query: Query,
         field: String,
@@ -244,7 +246,7 @@ impl Engine for Embedded {
     ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
         let is_short = self.is_small();
         self.run(Lane::answer(is_short), move |inner| {
-            inner.days(&query, &field, &stretches)
+            inner.count_date_ranges(&query, &field, &stretches)
         })
     }
 
@@ -254,8 +256,8 @@ impl Engine for Embedded {
         })
     }
 
-    fn settle(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
-        self.run(Lane::Maintenance, move |inner| inner.settle(most))
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+        self.run(Lane::Maintenance, move |inner| inner.embed_pending(most))
     }
 
     fn fetch(
@@ -264,7 +266,7 @@ impl Engine for Embedded {
         reader: Reader,
     ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
         self.run(Lane::answer(self.is_small()), move |inner| {
-            let _span = tracing::info_span!(target: SPANS, "fetch").entered();
+            let _span = tracing::info_span!(target: SPAN_TARGET, "fetch").entered();
             inner.fetch(&id, &reader)
         })
     }
@@ -281,18 +283,18 @@ impl Engine for Embedded {
         self.run(Lane::Maintenance, move |inner| inner.vectors(&id))
     }
 
-    fn complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+    fn mark_complete(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.run(Lane::Maintenance, |inner| {
-            inner.complete();
+            inner.mark_complete();
             Ok(())
         })
     }
 
-    fn holdings<'a>(
+    fn visit_inventory<'a>(
         &'a self,
         each: &'a mut (dyn FnMut(Holding<'_>) + Send),
     ) -> BoxFuture<'a, Result<(), Error>> {
-        ready(self.0.holdings(each)).boxed()
+        ready(self.0.visit_inventory(each)).boxed()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
@@ -304,7 +306,7 @@ impl Engine for Embedded {
             vectors: match &snapshot.vectors {
                 None => PartState::Absent,
                 Some(views) if views.own.missing().is_empty() => PartState::Ready,
-                Some(_) => PartState::Building(meaning::settled(&snapshot)),
+                Some(_) => PartState::Building(meaning::embedding_progress(&snapshot)),
             },
         };
         ready(Ok(status)).boxed()
@@ -320,24 +322,27 @@ impl Inner {
             .clone()
     }
 
-    fn known(&self, source: TantivyError) -> Error {
-        recover::failure(&self.dir, source)
+    fn index_error(&self, source: TantivyError) -> Error {
+        recover::map_tantivy_error(&self.dir, source)
     }
 
     /// The fields of the newest generation that a reader may know of.
     fn catalog(&self, reader: &Reader) -> Result<Arc<Catalog>, Error> {
         let snapshot = self.snapshot();
-        let sight = snapshot.sight(reader);
+        let sight = snapshot.visibility(reader);
         let catalog = sight.and_then(|sight| sight.catalog(&snapshot, &self.fields));
-        catalog.map_err(|source| self.known(source))
+        catalog.map_err(|source| self.index_error(source))
     }
 
     /// Makes vectors for some documents and shows them.
-    fn settle(&self, most: usize) -> Result<Settled, Error> {
-        let Some(meaning) = self.meaning.as_ref().filter(|one| !one.is_read_only()) else {
-            return Ok(meaning::settled(&self.snapshot()));
+    fn embed_pending(&self, most: usize) -> Result<Settled, Error> {
+        let Some(meaning) = self.semantic.as_ref().filter(|one| !one.is_read_only()) else {
+            return Ok(meaning::embedding_progress(&self.snapshot()));
         };
-        let _one = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self
+            .embedding_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.snapshot();
         let views = snapshot.vectors.as_ref();
         if let Some(view) = views
@@ -346,30 +351,30 @@ impl Inner {
         {
             let missing = view.missing();
             let some = missing.get(..most.max(1)).unwrap_or(missing);
-            meaning.settle(some, |ordinal| {
+            meaning.embed_pending(some, |ordinal| {
                 let Some(at) = snapshot.address(ordinal) else {
                     return Ok(None);
                 };
                 self.read(&snapshot, at)
                     .map(|document| Some(Arc::new(document)))
             })?;
-            let settled = self.show(meaning);
+            let settled = self.publish_vectors(meaning);
             if settled.left > 0 {
                 return Ok(settled);
             }
-            meaning.tidy(&self.snapshot().live())?;
+            meaning.compact(&self.snapshot().live_documents())?;
         }
-        Ok(self.show(meaning))
+        Ok(self.publish_vectors(meaning))
     }
 
     /// Shows the vectors there are with the newest generation.
-    fn show(&self, meaning: &Meaning) -> Settled {
+    fn publish_vectors(&self, meaning: &Meaning) -> Settled {
         loop {
             // With many documents this takes a while, in which nobody shall wait for an answer.
             let newest = self.snapshot();
             let mut snapshot = Snapshot::clone(&newest);
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
-            let settled = meaning::settled(&snapshot);
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
+            let settled = meaning::embedding_progress(&snapshot);
             let mut shown = self
                 .snapshot
                 .write()
@@ -383,16 +388,16 @@ impl Inner {
 
     fn fetch(&self, id: &DocId, reader: &Reader) -> Result<Option<Arc<Document>>, Error> {
         let snapshot = self.snapshot();
-        let known = |source| self.known(source);
-        let sight = snapshot.sight(reader).map_err(known)?;
+        let known = |source| self.index_error(source);
+        let sight = snapshot.visibility(reader).map_err(known)?;
         let is_seen = |at: &DocAddress| {
             let seen = sight.documents();
-            seen.is_none_or(|seen| seen.holds(at.segment_ord, at.doc_id))
+            seen.is_none_or(|seen| seen.contains(at.segment_ord, at.doc_id))
         };
         // What is not seen is not read either, so that it takes no longer than what is not there.
         let found = snapshot.find(id, &self.fields).map_err(known)?;
         match found.filter(is_seen) {
-            Some(at) => Ok(Some(self.mapped(&snapshot, at)?.document.clone())),
+            Some(at) => Ok(Some(self.displayable(&snapshot, at)?.document.clone())),
             None => Ok(None),
         }
     }
@@ -400,7 +405,7 @@ impl Inner {
     fn vectors(&self, id: &DocId) -> Result<Vec<Vectored>, Error> {
         let snapshot = self.snapshot();
         let found = snapshot.find(id, &self.fields);
-        let found = found.map_err(|source| self.known(source))?;
+        let found = found.map_err(|source| self.index_error(source))?;
         let (Some(at), Some(views)) = (found, &snapshot.vectors) else {
             return Ok(Vec::new());
         };
@@ -414,7 +419,7 @@ impl Inner {
     }
 
     /// The document at a place, out of the cache or the index.
-    fn mapped(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Arc<Mapped>, Error> {
+    fn displayable(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Arc<Mapped>, Error> {
         let segment = snapshot
             .searcher
             .segment_reader(at.segment_ord)
@@ -433,14 +438,14 @@ impl Inner {
         let entry: TantivyDocument = snapshot
             .searcher
             .doc(at)
-            .map_err(|source| self.known(source))?;
+            .map_err(|source| self.index_error(source))?;
         self.fields
             .read(&entry)
             .ok_or_else(|| Error::corrupt(&self.dir, "a stored document cannot be read"))
     }
 
     fn apply(&self, changes: &[Change]) -> Result<Generation, Error> {
-        engine::check(changes)?;
+        engine::check_batch(changes)?;
         let Some(writer) = &self.writer else {
             return Err(Error::ReadOnly {
                 path: self.dir.clone(),
@@ -451,11 +456,11 @@ impl Inner {
         if changes.is_empty() {
             return Ok(present);
         }
-        let known = |source| self.known(source);
+        let known = |source| self.index_error(source);
         let next = writer.commit(&self.dir, changes)?;
         let mut snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
-        if let Some(meaning) = &self.meaning {
-            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live())));
+        if let Some(meaning) = &self.semantic {
+            snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
         }
         tracing::debug!(generation = next.0, changes = changes.len(), "committed");
         *self
@@ -466,28 +471,28 @@ impl Inner {
     }
 
     fn inventory(&self) -> Result<Vec<Held>, Error> {
-        let mut held = engine::gather(|each| self.holdings(each))?;
+        let mut held = engine::collect_inventory(|each| self.visit_inventory(each))?;
         held.sort_by(|left, right| left.id.cmp(&right.id));
         Ok(held)
     }
 
     /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
-    fn holdings(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
+    fn visit_inventory(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
         let Some(writer) = &self.writer else {
-            let shown = self.snapshot().holdings(each);
-            return shown.map_err(|source| self.known(source));
+            let shown = self.snapshot().visit_inventory(each);
+            return shown.map_err(|source| self.index_error(source));
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         let present = self.snapshot().generation;
-        writer.holdings(present, each)
+        writer.visit_inventory(present, each)
     }
 
-    fn complete(&self) {
+    fn mark_complete(&self) {
         if self.writer.is_none() {
             return;
         }
-        place::remove_others(&self.dir);
-        if let Err(error) = self.aside.clear() {
+        place::remove_leftovers(&self.dir);
+        if let Err(error) = self.quarantine.clear() {
             tracing::warn!(%error, "what was damaged stays on disk");
         }
     }

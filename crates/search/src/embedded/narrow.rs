@@ -12,7 +12,7 @@ use super::bits::Bits;
 use super::schema::Fields;
 use super::sight::Sight;
 use super::snapshot::Snapshot;
-use crate::analysis::{QueryTerm, readings};
+use crate::analysis::{QueryTerm, language_variants};
 use crate::facets;
 use crate::filter::Filter;
 use crate::query::{Asked, Query};
@@ -54,20 +54,20 @@ impl Allowed {
     }
 
     /// Whether this one is among them.
-    pub(super) fn holds(&self, ordinal: u32, doc: u32) -> bool {
-        self.segment(ordinal).is_some_and(|bits| bits.holds(doc))
+    pub(super) fn contains(&self, ordinal: u32, doc: u32) -> bool {
+        self.segment(ordinal).is_some_and(|bits| bits.contains(doc))
     }
 }
 
 /// Works out what a query allows of what its reader sees; nothing when that is everything.
-pub(super) fn allowed(
+pub(super) fn allowed_documents(
     (snapshot, sight): (&Snapshot, &Sight),
     fields: &Fields,
     query: &Query,
     asked: &Asked,
 ) -> tantivy::Result<Option<Arc<Allowed>>> {
     let seen = sight.documents();
-    if !query.is_narrowed() {
+    if !query.is_filtered() {
         return Ok(seen.cloned());
     }
     let mut sets = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn allowed(
         let mut set = Narrowing { segment, fields }.all_of(query.filter.as_ref(), asked)?;
         if let Some(seen) = seen {
             match seen.segment(ordinal) {
-                Some(seen) => set.keep(seen),
+                Some(seen) => set.intersect(seen),
                 None => set = Bits::none(segment.max_doc()),
             }
         }
@@ -95,21 +95,21 @@ pub(super) fn matching(
     let mut sets = Vec::new();
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         let mut set = if terms.is_empty() {
-            alive(segment)
+            alive_documents(segment)
         } else {
             let mut set = Bits::none(segment.max_doc());
             let index = segment.inverted_index(fields.body)?;
             for term in terms {
                 let term = Term::from_field_text(fields.body, term);
                 if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
-                    take_in(&mut postings, &mut set);
+                    collect_into(&mut postings, &mut set);
                 }
             }
-            set.keep(&alive(segment));
+            set.intersect(&alive_documents(segment));
             set
         };
         if let Some(allowed) = allowed.and_then(|allowed| allowed.segment(ordinal)) {
-            set.keep(allowed);
+            set.intersect(allowed);
         }
         sets.push(set);
     }
@@ -117,7 +117,7 @@ pub(super) fn matching(
 }
 
 /// The documents of a segment that are not gone.
-pub(super) fn alive(segment: &SegmentReader) -> Bits {
+pub(super) fn alive_documents(segment: &SegmentReader) -> Bits {
     let Some(alive) = segment.alive_bitset() else {
         return Bits::all(segment.max_doc());
     };
@@ -127,7 +127,7 @@ pub(super) fn alive(segment: &SegmentReader) -> Bits {
 }
 
 /// Takes all of a list into a set.
-pub(super) fn take_in(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
+pub(super) fn collect_into(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
     let mut doc = docs.doc();
     while doc != TERMINATED {
         set.insert(doc);
@@ -142,17 +142,17 @@ struct Narrowing<'s> {
 
 impl Narrowing<'_> {
     fn all_of(&self, filter: Option<&Filter>, asked: &Asked) -> tantivy::Result<Bits> {
-        let mut set = alive(self.segment);
+        let mut set = alive_documents(self.segment);
         if let Some(filter) = filter {
-            set.keep(&self.filter(filter)?);
+            set.intersect(&self.filter(filter)?);
         }
         for phrase in &asked.phrases {
-            set.keep(&self.phrase(phrase)?);
+            set.intersect(&self.phrase(phrase)?);
         }
         for phrase in &asked.excluded {
             let mut without = self.phrase(phrase)?;
             without.invert();
-            set.keep(&without);
+            set.intersect(&without);
         }
         Ok(set)
     }
@@ -164,14 +164,14 @@ impl Narrowing<'_> {
             Filter::All(filters) => {
                 let mut set = Bits::all(size);
                 for filter in filters {
-                    set.keep(&self.filter(filter)?);
+                    set.intersect(&self.filter(filter)?);
                 }
                 Ok(set)
             }
             Filter::Any(filters) => {
                 let mut set = Bits::none(size);
                 for filter in filters {
-                    set.join(&self.filter(filter)?);
+                    set.union(&self.filter(filter)?);
                 }
                 Ok(set)
             }
@@ -202,7 +202,7 @@ impl Narrowing<'_> {
         while stream.advance() {
             let info = stream.value();
             let mut postings = index.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-            take_in(&mut postings, set);
+            collect_into(&mut postings, set);
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl Narrowing<'_> {
     fn phrase(&self, terms: &[QueryTerm]) -> tantivy::Result<Bits> {
         let mut set = Bits::none(self.segment.max_doc());
         let terms: Vec<&QueryTerm> = terms.iter().collect();
-        for reading in readings(&terms) {
+        for reading in language_variants(&terms) {
             self.add_phrase(&terms, &reading, &mut set)?;
         }
         Ok(set)
@@ -240,7 +240,7 @@ impl Narrowing<'_> {
         let schema = self.segment.schema();
         let weight = node.weight(EnableScoring::disabled_from_schema(schema))?;
         let mut scorer = weight.scorer(self.segment, 1.0)?;
-        take_in(scorer.as_mut(), set);
+        collect_into(scorer.as_mut(), set);
         Ok(())
     }
 }

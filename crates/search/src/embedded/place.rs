@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::aside;
-use super::sums::is_of_segment;
+use super::sums::is_segment_file;
 
 /// The format this version writes and reads. It counts up whenever words written before would be
 /// misread: another schema, another stored shape, other terms for the same text. Words of another
@@ -23,21 +23,21 @@ const FILES_OF_OLD: [&str; 4] = [
 ];
 
 /// The folder of the words, which the ledger shares with them.
-pub(super) fn words(dir: &Path) -> PathBuf {
+pub(super) fn words_folder(dir: &Path) -> PathBuf {
     dir.join(format!("{WORDS}{FORMAT}"))
 }
 
 /// What other versions left in the folder of an index.
-pub(super) fn left_by_others(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn leftovers(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
     };
-    let own = words(dir);
+    let own = words_folder(dir);
     let is_left = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_number = |text: &str| text.parse::<u32>().is_ok();
         let is_words = name.strip_prefix(WORDS).is_some_and(is_number);
-        let is_segment = is_of_segment(&name);
+        let is_segment = is_segment_file(&name);
         *path != own
             && (is_words || (path.is_file() && (is_segment || FILES_OF_OLD.contains(&&*name))))
     };
@@ -46,8 +46,8 @@ pub(super) fn left_by_others(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes what other versions left. What cannot be removed now is tried again the next time.
-pub(super) fn remove_others(dir: &Path) {
-    for path in left_by_others(dir) {
+pub(super) fn remove_leftovers(dir: &Path) {
+    for path in leftovers(dir) {
         if let Err(error) = aside::remove(&path) {
             tracing::warn!(%error, path = %path.display(), "an older index stays on disk");
         }
@@ -78,8 +78,8 @@ mod tests {
             fs::create_dir(dir.path().join(name)).unwrap();
             fs::write(dir.path().join(name).join("meta.json"), "").unwrap();
         }
-        assert_eq!(left_by_others(dir.path()).len(), 5);
-        remove_others(dir.path());
+        assert_eq!(leftovers(dir.path()).len(), 5);
+        remove_leftovers(dir.path());
         let mut left: Vec<_> = fs::read_dir(dir.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -18,7 +18,7 @@ use super::aside::Aside;
 use super::disk::{Disk, META};
 use super::place::{self, FORMAT};
 use super::schema::{Fields, schema};
-use super::sums::{Sums, is_of_segment};
+use super::sums::{Sums, is_segment_file};
 use super::tokens;
 use crate::error::Error;
 use crate::folder;
@@ -31,7 +31,7 @@ const FORMAT_FILE: &str = "docent-index.json";
 const MANAGED: &str = ".managed.json";
 
 /// The lock that the one process that may write holds for as long as it has the index open.
-const LOCK: &str = folder::WRITER;
+const LOCK: &str = folder::WRITER_LOCK_FILE;
 
 #[derive(Serialize, Deserialize)]
 struct FormatFile {
@@ -53,7 +53,7 @@ pub(super) struct Opened {
     /// The folder they are in.
     pub words: PathBuf,
     /// What did not pass.
-    pub aside: Aside,
+    pub quarantine: Aside,
     /// Held for as long as the index may be written to.
     pub lock: Option<File>,
 }
@@ -61,7 +61,7 @@ pub(super) struct Opened {
 /// Opens the words of the index in `dir`; makes some there when there are none and they are to be
 /// written to.
 pub(super) fn open(dir: &Path, access: Access) -> Result<Opened, Error> {
-    let words = place::words(dir);
+    let words = place::words_folder(dir);
     let mut aside = Aside::of(dir);
     let ((index, disk), lock) = match access {
         Access::Write => {
@@ -82,13 +82,13 @@ pub(super) fn open(dir: &Path, access: Access) -> Result<Opened, Error> {
         disk,
         fields,
         words,
-        aside,
+        quarantine: aside,
         lock,
     })
 }
 
 fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, Disk), Error> {
-    let disk = Disk::open(words).map_err(|source| failure(dir, source.into()))?;
+    let disk = Disk::open(words).map_err(|source| map_tantivy_error(dir, source.into()))?;
     check_format(words)?;
     let (index, damaged) = open_checked(words, &disk)?;
     match damaged.into_iter().next() {
@@ -100,7 +100,7 @@ fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, Disk), Error> {
 fn open_to_write(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
     match prepare(words, aside) {
         Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
-            aside.put(words, error.to_string())?;
+            aside.isolate(words, error.to_string())?;
             prepare(words, aside)
         }
         other => other,
@@ -110,7 +110,7 @@ fn open_to_write(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error
 /// Opens the words in their folder, without the segments that are damaged.
 fn prepare(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
     fs::create_dir_all(words).map_err(|source| Error::io(words, source))?;
-    let disk = Disk::open(words).map_err(|source| failure(words, source.into()))?;
+    let disk = Disk::open(words).map_err(|source| map_tantivy_error(words, source.into()))?;
     if words.join(FORMAT_FILE).exists() {
         check_format(words)?;
     } else {
@@ -126,7 +126,7 @@ fn prepare(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
     drop_segments(words, &disk, &ids)?;
     for part in damaged {
         for file in files(&part.segment) {
-            aside.put(&words.join(file), part.why.as_str())?;
+            aside.isolate(&words.join(file), part.why.as_str())?;
         }
     }
     let (index, _) = open_checked(words, &disk)?;
@@ -153,7 +153,7 @@ fn check_format(words: &Path) -> Result<(), Error> {
 /// Makes words without a document, or makes some again that were left unfinished. Words that have
 /// documents are never touched here, whoever made them.
 fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
-    let known = |source| failure(words, source);
+    let known = |source| map_tantivy_error(words, source);
     if disk
         .exists(Path::new(META))
         .map_err(|source| known(source.into()))?
@@ -171,7 +171,7 @@ fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
     Index::create(disk.clone(), schema().0, settings).map_err(known)?;
     let content = serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(Error::engine)?;
     disk.write(FORMAT_FILE, &content)
-        .and_then(|()| folder::sync(words.parent().unwrap_or(words)))
+        .and_then(|()| folder::sync_folder(words.parent().unwrap_or(words)))
         .map_err(|source| Error::io(&words.join(FORMAT_FILE), source))
 }
 
@@ -182,7 +182,7 @@ fn list_files(words: &Path, disk: &Disk) -> Result<(), Error> {
     let mut files = BTreeSet::from([PathBuf::from(META)]);
     for entry in fs::read_dir(words).map_err(io)? {
         let name = PathBuf::from(entry.map_err(io)?.file_name());
-        if is_of_segment(&name.to_string_lossy()) {
+        if is_segment_file(&name.to_string_lossy()) {
             files.insert(name);
         }
     }
@@ -204,7 +204,7 @@ struct Damaged {
 /// Checks every byte of the words before one of them is believed. Returns the damaged segments; when
 /// it is the file that names the segments there is nothing to return.
 fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Error> {
-    let known = |source| failure(words, source);
+    let known = |source| map_tantivy_error(words, source);
     // While this is held no other process takes files away that were just found in the index.
     let reading = disk
         .acquire_lock(&META_LOCK)
@@ -226,7 +226,7 @@ fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Erro
         ));
     }
     // Read after the names of the segments, so that it lists all of them.
-    let sums = disk.sums().map_err(|source| known(source.into()))?;
+    let sums = disk.checksums().map_err(|source| known(source.into()))?;
     let sums = sums.unwrap_or_default();
     let mut damaged = Vec::new();
     for segment in index.searchable_segment_metas().map_err(known)? {
@@ -265,7 +265,7 @@ fn check_segment(
             return Ok(Some(why));
         }
         let sum = index.directory().validate_checksum(&file);
-        match sum.map_err(|source| failure(words, source.into())) {
+        match sum.map_err(|source| map_tantivy_error(words, source.into())) {
             Ok(true) => {}
             Ok(false) => {
                 let why = format!("the sum of `{}` does not match", file.display());
@@ -283,7 +283,7 @@ fn check_segment(
 fn drop_segments(words: &Path, disk: &Disk, damaged: &[SegmentId]) -> Result<(), Error> {
     let unreadable = || Error::corrupt(words, format!("`{META}` cannot be read"));
     let content = disk.atomic_read(Path::new(META));
-    let content = content.map_err(|source| failure(words, source.into()))?;
+    let content = content.map_err(|source| map_tantivy_error(words, source.into()))?;
     let mut meta: serde_json::Value = serde_json::from_slice(&content).map_err(|_| unreadable())?;
     let segments = meta
         .get_mut("segments")
@@ -316,7 +316,7 @@ fn remove_torn_files(words: &Path) {
 }
 
 /// What a failure of tantivy means to the one who opened the index in `dir`.
-pub(super) fn failure(dir: &Path, source: TantivyError) -> Error {
+pub(super) fn map_tantivy_error(dir: &Path, source: TantivyError) -> Error {
     let io = |path: PathBuf, source: &std::io::Error| {
         let kept = std::io::Error::new(source.kind(), source.to_string());
         Error::io(&dir.join(path), kept)

@@ -15,7 +15,7 @@ use crate::analysis::detect;
 use crate::document::Document;
 use crate::facets;
 use crate::reader::Readers;
-use crate::stored::{Stored, day};
+use crate::stored::{Stored, day_number};
 
 /// The columns that are read without touching the documents themselves.
 pub(super) const ID: &str = "id";
@@ -106,8 +106,13 @@ impl Fields {
         entry.add_text(self.hash, &document.hash);
         let language = detect(&document.title, &document.text);
         entry.add_text(self.language, language.code());
-        entry.add_text(self.title, tokens::marked(language, &document.title));
-        document.searchable(|text| entry.add_text(self.body, tokens::marked(language, text)));
+        entry.add_text(
+            self.title,
+            tokens::with_language_mark(language, &document.title),
+        );
+        document.for_each_searchable(|text| {
+            entry.add_text(self.body, tokens::with_language_mark(language, text))
+        });
         for term in facets::terms(document) {
             entry.add_text(self.facets, term);
         }
@@ -117,11 +122,11 @@ impl Fields {
         for principal in document.readers.named() {
             entry.add_text(self.readers, principal.as_str());
         }
-        let key = meaning::key(document);
+        let key = meaning::vector_key(document);
         for (field, half) in self.key.into_iter().zip([key >> 64, key]) {
             entry.add_u64(field, half as u64);
         }
-        if let Some(day) = document.date.as_deref().and_then(day) {
+        if let Some(day) = document.date.as_deref().and_then(day_number) {
             entry.add_i64(self.day, day);
         }
         entry.add_bytes(self.stored, &serde_json::to_vec(&Stored::from(document))?);

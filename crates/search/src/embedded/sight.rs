@@ -17,15 +17,15 @@ use super::bits::Bits;
 use super::listing;
 use super::narrow::{self, Allowed};
 use super::schema::{Fields, LANGUAGE, READERS, RESTRICTED};
-use super::snapshot::{Snapshot, alive};
+use super::snapshot::{Snapshot, count_alive};
 use crate::analysis::Language;
 use crate::catalog::Catalog;
 use crate::reader::{Principal, Reader};
 use crate::vectors;
 
 /// How many readers are kept, and the bytes of what they see.
-const MAX_SIGHTS: usize = 1_024;
-const MAX_SIGHT_BYTES: usize = 64 * 1024 * 1024;
+const MAX_VISIBILITY_CACHES: usize = 1_024;
+const MAX_VISIBILITY_BYTES: usize = 64 * 1024 * 1024;
 
 /// What one reader may know of.
 pub(super) struct Sight {
@@ -82,7 +82,7 @@ impl Sight {
         for (segment, bits) in searcher.segment_readers().iter().zip(seen.segments()) {
             let index = segment.inverted_index(term.field())?;
             if let Some(info) = index.get_term_info(term)? {
-                count += among(&index, &info, bits)?;
+                count += count_in_set(&index, &info, bits)?;
             }
         }
         Ok(count)
@@ -135,7 +135,7 @@ impl Sights {
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(mark.field())?;
             if let Some(info) = index.get_term_info(&mark)? {
-                is_restricted |= alive(segment, &index, &info)? > 0;
+                is_restricted |= count_alive(segment, &index, &info)? > 0;
             }
         }
         Ok(Self {
@@ -146,19 +146,19 @@ impl Sights {
     }
 
     /// What a reader may know of.
-    pub(super) fn of_reader(
+    pub(super) fn for_reader(
         &self,
         reader: &Reader,
         snapshot: &Snapshot,
     ) -> tantivy::Result<Arc<Sight>> {
-        let Some(held) = reader.held().filter(|_| self.is_restricted) else {
+        let Some(held) = reader.principals().filter(|_| self.is_restricted) else {
             return Ok(self.all.clone());
         };
         if let Some(sight) = self.lock().get(reader) {
             return Ok(sight);
         }
         // Worked out without the lock: nobody else waits for it, and twice the same is the same.
-        let sight = work_out(snapshot, held)?;
+        let sight = compute_visibility(snapshot, held)?;
         self.lock().put(reader, &sight);
         Ok(sight)
     }
@@ -178,11 +178,11 @@ impl Kept {
 
     fn put(&mut self, reader: &Reader, sight: &Arc<Sight>) {
         let bytes = sight.bytes();
-        if bytes > MAX_SIGHT_BYTES {
+        if bytes > MAX_VISIBILITY_BYTES {
             return;
         }
-        if self.sights.len() >= MAX_SIGHTS || self.bytes + bytes > MAX_SIGHT_BYTES {
-            self.forget_half(bytes);
+        if self.sights.len() >= MAX_VISIBILITY_CACHES || self.bytes + bytes > MAX_VISIBILITY_BYTES {
+            self.evict_half(bytes);
         }
         self.clock += 1;
         let entry = (sight.clone(), self.clock);
@@ -193,12 +193,15 @@ impl Kept {
     }
 
     /// Lets go of those not asked for longest, so that half of everything and `room` bytes are free.
-    fn forget_half(&mut self, room: usize) {
+    fn evict_half(&mut self, room: usize) {
         let mut oldest: Vec<_> = self.sights.iter().map(|(_, (_, last))| *last).collect();
         oldest.sort_unstable();
         for last in oldest {
-            let is_room = self.bytes + room <= MAX_SIGHT_BYTES;
-            if is_room && self.bytes <= MAX_SIGHT_BYTES / 2 && self.sights.len() <= MAX_SIGHTS / 2 {
+            let is_room = self.bytes + room <= MAX_VISIBILITY_BYTES;
+            if is_room
+                && self.bytes <= MAX_VISIBILITY_BYTES / 2
+                && self.sights.len() <= MAX_VISIBILITY_CACHES / 2
+            {
                 return;
             }
             let mut gone = 0;
@@ -214,7 +217,10 @@ impl Kept {
 }
 
 /// The documents that are for everyone or for the holder of one of these.
-fn work_out(snapshot: &Snapshot, held: &BTreeSet<Principal>) -> tantivy::Result<Arc<Sight>> {
+fn compute_visibility(
+    snapshot: &Snapshot,
+    held: &BTreeSet<Principal>,
+) -> tantivy::Result<Arc<Sight>> {
     let searcher = &snapshot.searcher;
     let field = searcher.schema().get_field(READERS)?;
     let mut sets = Vec::new();
@@ -222,9 +228,9 @@ fn work_out(snapshot: &Snapshot, held: &BTreeSet<Principal>) -> tantivy::Result<
         let index = segment.inverted_index(field)?;
         let mut closed = with_terms(&index, field, [RESTRICTED].into_iter(), segment)?;
         let names = held.iter().map(Principal::as_str);
-        closed.remove(&with_terms(&index, field, names, segment)?);
-        let mut set = narrow::alive(segment);
-        set.remove(&closed);
+        closed.subtract(&with_terms(&index, field, names, segment)?);
+        let mut set = narrow::alive_documents(segment);
+        set.subtract(&closed);
         sets.push(set);
     }
     let documents = Allowed::new(sets);
@@ -249,7 +255,7 @@ fn with_terms<'t>(
     for term in terms {
         let term = Term::from_field_text(field, term);
         if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
-            narrow::take_in(&mut postings, &mut set);
+            narrow::collect_into(&mut postings, &mut set);
         }
     }
     Ok(set)
@@ -277,21 +283,21 @@ fn languages(searcher: &Searcher, seen: Option<&Allowed>) -> tantivy::Result<Vec
             };
             let documents = match (seen, segment.alive_bitset()) {
                 (Some(seen), _) => match seen {
-                    Some(bits) => among(&index, &info, bits)?,
+                    Some(bits) => count_in_set(&index, &info, bits)?,
                     None => 0,
                 },
                 (None, None) => u64::from(info.doc_freq),
                 // A language whose last document is gone is no longer asked for.
-                (None, Some(_)) => alive(segment, &index, &info)?,
+                (None, Some(_)) => count_alive(segment, &index, &info)?,
             };
             counts.push((language, documents));
         }
     }
-    Ok(Language::ranked(counts))
+    Ok(Language::by_document_count(counts))
 }
 
 /// How many documents of a set have a term.
-pub(super) fn among(
+pub(super) fn count_in_set(
     index: &InvertedIndexReader,
     term: &TermInfo,
     set: &Bits,
@@ -299,7 +305,7 @@ pub(super) fn among(
     let mut postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
     let mut count = 0;
     while postings.doc() != TERMINATED {
-        count += u64::from(set.holds(postings.doc()));
+        count += u64::from(set.contains(postings.doc()));
         postings.advance();
     }
     Ok(count)
@@ -324,13 +330,13 @@ mod tests {
     #[test]
     fn never_more_readers_than_allowed_and_the_oldest_go() {
         let (mut kept, one) = (Kept::default(), sight(64));
-        for n in 0..MAX_SIGHTS + 1 {
+        for n in 0..MAX_VISIBILITY_CACHES + 1 {
             kept.put(&reader(n), &one);
             assert!(kept.get(&reader(0)).is_some(), "asked for every time");
-            assert!(kept.sights.len() <= MAX_SIGHTS);
+            assert!(kept.sights.len() <= MAX_VISIBILITY_CACHES);
             assert_eq!(kept.bytes, kept.sights.len() * one.bytes());
         }
-        assert!(kept.get(&reader(MAX_SIGHTS)).is_some());
+        assert!(kept.get(&reader(MAX_VISIBILITY_CACHES)).is_some());
         assert!(kept.get(&reader(1)).is_none());
     }
 
@@ -338,10 +344,10 @@ mod tests {
     fn never_more_bytes_than_allowed() {
         let mut kept = Kept::default();
         // Three of these are less than the bound, four are more.
-        let large = sight(u32::try_from(MAX_SIGHT_BYTES).unwrap() + 64);
+        let large = sight(u32::try_from(MAX_VISIBILITY_BYTES).unwrap() + 64);
         for n in 0..8 {
             kept.put(&reader(n), &large);
-            assert!(kept.bytes <= MAX_SIGHT_BYTES && kept.get(&reader(n)).is_some());
+            assert!(kept.bytes <= MAX_VISIBILITY_BYTES && kept.get(&reader(n)).is_some());
         }
         let huge = sight(u32::MAX);
         kept.put(&reader(9), &huge);

@@ -32,7 +32,7 @@ pub(super) struct Snapshot {
     /// The ids of each segment. Opening a column costs more than a search, so it is done once.
     columns: Arc<Columns>,
     /// What each reader may know of.
-    sights: Arc<Sights>,
+    visibility: Arc<Sights>,
     /// The vectors of its documents, for an index with a model.
     pub vectors: Option<Arc<Views>>,
 }
@@ -87,7 +87,7 @@ impl Snapshot {
                 let searcher = reader.searcher();
                 return Ok(Self {
                     columns: Arc::new(Columns::of(&searcher)?),
-                    sights: Arc::new(Sights::of(&searcher)?),
+                    visibility: Arc::new(Sights::of(&searcher)?),
                     searcher,
                     generation,
                     vectors: None,
@@ -100,8 +100,8 @@ impl Snapshot {
     }
 
     /// What a reader may know of.
-    pub(super) fn sight(&self, reader: &Reader) -> tantivy::Result<Arc<Sight>> {
-        self.sights.of_reader(reader, self)
+    pub(super) fn visibility(&self, reader: &Reader) -> tantivy::Result<Arc<Sight>> {
+        self.visibility.for_reader(reader, self)
     }
 
     /// Where the document of this id is.
@@ -181,7 +181,7 @@ impl Snapshot {
     }
 
     /// The documents by the names under which their vectors are kept.
-    pub(super) fn live(&self) -> Live {
+    pub(super) fn live_documents(&self) -> Live {
         let mut live = Vec::with_capacity(self.searcher.num_docs() as usize);
         let segments = self.searcher.segment_readers().iter();
         for ((segment, [high, low]), base) in
@@ -209,7 +209,7 @@ impl Snapshot {
     }
 
     /// Shows everything held, in no order.
-    pub(super) fn holdings(&self, each: &mut dyn FnMut(Holding<'_>)) -> tantivy::Result<()> {
+    pub(super) fn visit_inventory(&self, each: &mut dyn FnMut(Holding<'_>)) -> tantivy::Result<()> {
         let sources = columns(&self.searcher, SOURCE)?;
         let hashes = columns(&self.searcher, HASH)?;
         let segments = self.searcher.segment_readers().iter();
@@ -230,7 +230,7 @@ impl Snapshot {
 }
 
 /// How many documents that are not gone have a term.
-pub(super) fn alive(
+pub(super) fn count_alive(
     segment: &SegmentReader,
     index: &InvertedIndexReader,
     term: &TermInfo,

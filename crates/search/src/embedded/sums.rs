@@ -29,7 +29,7 @@ impl Sums {
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(content).ok()?;
         let (list, own) = text.split_at_checked(text.rfind('\n')? + 1)?;
-        if own != sum(list.as_bytes()) {
+        if own != checksum(list.as_bytes()) {
             return None;
         }
         let mut sums = Self::default();
@@ -44,20 +44,20 @@ impl Sums {
         Some(sums)
     }
 
-    pub(super) fn print(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let metas = self.metas.iter().map(|sum| format!("{sum}\n"));
         let files = self.files.iter();
         let files = files.map(|(name, end)| format!("{name}\t{end}\n"));
         let mut text: String = metas.chain(files).collect();
-        text.push_str(&sum(text.as_bytes()));
+        text.push_str(&checksum(text.as_bytes()));
         text.into_bytes()
     }
 
     /// Lists the files in `dir` of the segments that these files name. Others may be half written.
     /// Files of segments never change, so those that were listed before are not read again.
-    pub(super) fn list(&mut self, dir: &Path, metas: &[&[u8]]) -> io::Result<()> {
-        self.metas = metas.iter().map(|meta| sum(meta)).collect();
-        let segments: BTreeSet<String> = metas.iter().flat_map(|meta| named(meta)).collect();
+    pub(super) fn update(&mut self, dir: &Path, metas: &[&[u8]]) -> io::Result<()> {
+        self.metas = metas.iter().map(|meta| checksum(meta)).collect();
+        let segments: BTreeSet<String> = metas.iter().flat_map(|meta| segment_ids(meta)).collect();
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(dir)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -66,7 +66,7 @@ impl Sums {
             }
             let end = match self.files.remove(&name) {
                 Some(end) => end,
-                None => end(&dir.join(&name))?,
+                None => tail_checksum(&dir.join(&name))?,
             };
             files.insert(name, end);
         }
@@ -77,17 +77,17 @@ impl Sums {
     /// Whether a file of a segment is the one of this name that was written.
     pub(super) fn is_intact(&self, dir: &Path, name: &Path) -> bool {
         let listed = name.to_str().and_then(|name| self.files.get(name));
-        listed.is_some_and(|listed| end(&dir.join(name)).is_ok_and(|end| end == *listed))
+        listed.is_some_and(|listed| tail_checksum(&dir.join(name)).is_ok_and(|end| end == *listed))
     }
 }
 
 /// The sum of a whole file.
-pub(super) fn sum(content: &[u8]) -> String {
+pub(super) fn checksum(content: &[u8]) -> String {
     format!("{:08x} {}", crc32fast::hash(content), content.len())
 }
 
 /// The segments that a file names which names a commit.
-fn named(meta: &[u8]) -> Vec<String> {
+fn segment_ids(meta: &[u8]) -> Vec<String> {
     #[derive(Deserialize)]
     struct Meta {
         segments: Vec<Segment>,
@@ -107,13 +107,13 @@ fn stem(name: &str) -> &str {
 }
 
 /// Whether a file has the name of one that belongs to a segment.
-pub(super) fn is_of_segment(name: &str) -> bool {
+pub(super) fn is_segment_file(name: &str) -> bool {
     let stem = stem(name);
     stem.len() == 32 && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The length of a file and the sum of its end.
-fn end(path: &Path) -> io::Result<String> {
+fn tail_checksum(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn sums_are_read_as_they_were_written_or_not_at_all() {
         let sums = Sums {
-            metas: vec![sum(b"one"), sum(b"two")],
-            files: BTreeMap::from([("a.idx".to_owned(), sum(b"a"))]),
+            metas: vec![checksum(b"one"), checksum(b"two")],
+            files: BTreeMap::from([("a.idx".to_owned(), checksum(b"a"))]),
         };
-        let printed = sums.print();
+        let printed = sums.to_bytes();
         assert_eq!(Sums::parse(&printed), Some(sums));
         for at in 0..printed.len() {
             let mut changed = printed.clone();
@@ -155,7 +155,7 @@ mod tests {
             "0".repeat(32)
         );
         let mut sums = Sums::default();
-        sums.list(dir.path(), &[meta.as_bytes()]).unwrap();
+        sums.update(dir.path(), &[meta.as_bytes()]).unwrap();
         assert_eq!(sums.files.len(), 2);
         let is_intact = |name: &String| sums.is_intact(dir.path(), Path::new(name));
         assert!(names.iter().all(is_intact));

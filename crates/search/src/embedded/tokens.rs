@@ -21,7 +21,7 @@ const FIRST_MARK: u32 = 0xE000;
 /// A text with a mark before it that tells the tokenizer its language. tantivy hands over one text
 /// after the other and nothing else; a list of tokens in place of the text would take many times
 /// its memory.
-pub(super) fn marked(language: Language, text: &str) -> String {
+pub(super) fn with_language_mark(language: Language, text: &str) -> String {
     let mut marked = String::with_capacity(text.len() + 3);
     marked.extend(char::from_u32(FIRST_MARK + language as u32));
     marked.push_str(text);
@@ -29,7 +29,7 @@ pub(super) fn marked(language: Language, text: &str) -> String {
 }
 
 /// The language of a marked text, and the text.
-fn unmarked(text: &str) -> (Language, &str) {
+fn split_language_mark(text: &str) -> (Language, &str) {
     let mut chars = text.chars();
     let mark = chars
         .next()
@@ -49,9 +49,9 @@ impl Tokenizer for Cutter {
     type TokenStream<'a> = Tokens<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
-        let (language, text) = unmarked(text);
+        let (language, text) = split_language_mark(text);
         Tokens {
-            terms: Terms::new(text, Purpose::Index, language).remembering(&mut self.0),
+            terms: Terms::new(text, Purpose::Index, language).with_stem_cache(&mut self.0),
             token: Token::default(),
         }
     }
@@ -92,17 +92,20 @@ mod tests {
     fn a_mark_is_read_and_no_other() {
         for language in Language::ALL {
             for text in ["", "ferry", "\u{E001}ferry"] {
-                assert_eq!(unmarked(&marked(language, text)), (language, text));
+                assert_eq!(
+                    split_language_mark(&with_language_mark(language, text)),
+                    (language, text)
+                );
             }
         }
-        assert_eq!(unmarked("ferry"), (Language::English, "ferry"));
+        assert_eq!(split_language_mark("ferry"), (Language::English, "ferry"));
     }
 
     #[test]
     fn a_text_is_cut_in_its_language() {
         let mut analyzer = TextAnalyzer::from(Cutter(Memo::for_many_texts()));
         let mut terms = |language| {
-            let text = marked(language, "organisation");
+            let text = with_language_mark(language, "organisation");
             let mut stream = analyzer.token_stream(&text);
             let mut terms = Vec::new();
             while let Some(token) = stream.next() {

@@ -7,21 +7,21 @@ use tantivy::{InvertedIndexReader, SegmentReader, TantivyError, Term};
 
 use super::narrow::Allowed;
 use super::schema::Fields;
-use super::sight::among;
-use super::snapshot::{Snapshot, alive};
+use super::sight::count_in_set;
+use super::snapshot::{Snapshot, count_alive};
 use crate::spelling::{Dictionary, MAX_COMPARED};
 
 pub(super) struct Words<'s> {
     pub snapshot: &'s Snapshot,
     pub fields: &'s Fields,
     /// The documents whose words count; nothing when all do.
-    pub seen: Option<&'s Allowed>,
+    pub visible: Option<&'s Allowed>,
 }
 
 impl Dictionary for Words<'_> {
     type Error = TantivyError;
 
-    fn knows(&self, term: &str) -> tantivy::Result<bool> {
+    fn contains_term(&self, term: &str) -> tantivy::Result<bool> {
         let term = Term::from_field_text(self.fields.body, term);
         for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
             let index = segment.inverted_index(self.fields.body)?;
@@ -34,7 +34,7 @@ impl Dictionary for Words<'_> {
         Ok(false)
     }
 
-    fn beginning_with(&self, first: char) -> tantivy::Result<BTreeMap<String, u64>> {
+    fn terms_starting_with(&self, first: char) -> tantivy::Result<BTreeMap<String, u64>> {
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
         let start = first.to_string();
         for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
@@ -66,12 +66,12 @@ impl Words<'_> {
         term: &TermInfo,
     ) -> tantivy::Result<u64> {
         let may_be_gone = segment.has_deletes() && term.doc_freq <= segment.num_deleted_docs();
-        match self.seen {
+        match self.visible {
             Some(seen) => match seen.segment(ordinal) {
-                Some(bits) => among(index, term, bits),
+                Some(bits) => count_in_set(index, term, bits),
                 None => Ok(0),
             },
-            None if may_be_gone => alive(segment, index, term),
+            None if may_be_gone => count_alive(segment, index, term),
             None => Ok(u64::from(term.doc_freq)),
         }
     }

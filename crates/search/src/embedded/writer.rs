@@ -74,24 +74,26 @@ impl Writer {
     /// After a failure the writer is thrown away: what it holds in memory, and whether the disk
     /// took what it was given, can no longer be known. The next one starts from the last commit.
     pub(super) fn commit(&mut self, dir: &Path, changes: &[Change]) -> Result<Generation, Error> {
-        let known = |source| recover::failure(dir, source);
+        let known = |source| recover::map_tantivy_error(dir, source);
         // Read from the disk: a batch that failed after its commit has used a number all the same.
         let present = Commit::last(&self.index).map_err(known)?.generation;
         let next = Commit {
             generation: present.next(),
-            rows: self.ledger.announce(changes, present, present.next())?,
+            rows: self
+                .ledger
+                .record_pending(changes, present, present.next())?,
         };
         self.write(changes, next).map_err(known)?;
         Ok(next.generation)
     }
 
     /// Shows what the ledger says is held.
-    pub(super) fn holdings(
+    pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
         each: &mut dyn FnMut(Holding<'_>),
     ) -> Result<(), Error> {
-        self.ledger.holdings(present, each)
+        self.ledger.visit_inventory(present, each)
     }
 
     fn write(&mut self, changes: &[Change], commit: Commit) -> tantivy::Result<()> {
@@ -103,7 +105,7 @@ impl Writer {
                     small.wait_merging_threads()?;
                 }
                 self.is_large = is_large;
-                self.disk.begin();
+                self.disk.reset_failure();
                 open(&self.index, is_large, self.most_bytes)?
             }
         };

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::Ignored;
-use super::fields::{Found, Piece, Target, written};
+use super::fields::{Found, Piece, Target, format_condition};
 use super::groups::{Join, Node};
 use super::range::{self, Compare};
 use super::reader::Reader;
-use super::scan::{Scan, is_blank, is_of_name, is_quote};
+use super::scan::{Scan, is_blank, is_name_char, is_quote};
 use crate::catalog::Kind;
 use crate::filter::{Filter, MAX_CONDITIONS};
 
@@ -27,17 +27,22 @@ impl<'q> Reader<'q> {
     /// Takes a condition, if one stands here.
     pub(super) fn condition(&mut self, at: usize, in_group: bool) -> Option<Condition<'q>> {
         let name = self.scan.name();
-        let condition = self.behind(at, name, in_group);
+        let condition = self.condition_after_name(at, name, in_group);
         if condition.is_none() {
             self.scan.back_to(at);
         }
         condition
     }
 
-    fn behind(&mut self, at: usize, name: &'q str, in_group: bool) -> Option<Condition<'q>> {
+    fn condition_after_name(
+        &mut self,
+        at: usize,
+        name: &'q str,
+        in_group: bool,
+    ) -> Option<Condition<'q>> {
         let next = self.scan.peek()?;
         let has_colon = COLONS.contains(&next);
-        let sign = range::sign(self.scan.rest());
+        let sign = range::operator(self.scan.rest());
         if !has_colon && sign.is_none() {
             return None;
         }
@@ -110,18 +115,18 @@ impl<'q> Reader<'q> {
             Kind::Keyword | Kind::Text | Kind::List | Kind::Bool => true,
         };
         let is_known = |found: Found| found.is_sure;
-        let fits = piece.is_quoted
-            || (can_be && self.fields.understand(target, piece).is_ok_and(is_known));
+        let fits =
+            piece.is_quoted || (can_be && self.fields.resolve(target, piece).is_ok_and(is_known));
         if fits { vec![piece] } else { Vec::new() }
     }
 
-    pub(super) fn condition_is(&mut self, condition: &Condition<'q>) {
+    pub(super) fn push_condition(&mut self, condition: &Condition<'q>) {
         let span = condition.at..self.scan.at();
         let not = self.group().and_then(|group| group.not);
         let is_unwanted = not.is_some() || self.is_in_negation();
         let mut nodes = Vec::new();
         for piece in &condition.pieces {
-            let result = match self.fields.understand(condition.target, *piece) {
+            let result = match self.fields.resolve(condition.target, *piece) {
                 Ok(found) => self.within_bounds(found.filter),
                 Err(refused) => Err((refused.reason, refused.meant)),
             };
@@ -135,14 +140,14 @@ impl<'q> Reader<'q> {
                     let ignored = Ignored {
                         written: match condition.pieces.len() {
                             1 => self.scan.slice(span.clone()).to_owned(),
-                            _ => written(condition.name, piece.value),
+                            _ => format_condition(condition.name, piece.value),
                         },
                         reason,
                         meant,
                     };
                     self.out.ignore(condition.at, ignored);
                     if !is_unwanted {
-                        self.out.say(piece.value);
+                        self.out.push_text(piece.value);
                     }
                 }
             }
@@ -150,9 +155,9 @@ impl<'q> Reader<'q> {
         match Node::joined(Join::Or, nodes) {
             Some(node) => {
                 let none = self.out.phrases.len()..self.out.phrases.len();
-                self.arrive(Some(node), none);
+                self.push_operand(Some(node), none);
             }
-            None => self.conditions_end(),
+            None => self.reset_operand(),
         }
     }
 
@@ -175,7 +180,7 @@ impl<'q> Reader<'q> {
 
     /// Tells of a name that no field has, if it looks as if one was meant; says whether it took
     /// the word for that. The words are text all the same, unless they were not wanted.
-    pub(super) fn is_unknown_field(&mut self, at: usize, word: &'q str) -> bool {
+    pub(super) fn report_unknown_field(&mut self, at: usize, word: &'q str) -> bool {
         let parts = word.split_once(COLONS);
         let Some((name, value)) = parts.filter(|(name, value)| can_be_meant(name, value)) else {
             return false;
@@ -185,7 +190,7 @@ impl<'q> Reader<'q> {
             return false;
         }
         let end = self.scan.at();
-        let is_range = range::sign(value).is_some() || range::ends(value).is_some();
+        let is_range = range::operator(value).is_some() || range::range_ends(value).is_some();
         // What is quoted may hold blanks; then it goes on behind the word.
         self.scan.back_to(end - value.len());
         let quoted = self.scan.quoted();
@@ -197,7 +202,7 @@ impl<'q> Reader<'q> {
         let nearest = self.fields.nearest(name, piece);
         let misses_a_date = self.fields.misses_a_date(name, piece.value);
         let not = self.group().and_then(|group| group.not);
-        let is_unwanted = not.is_some_and(|not| not.holds_for_phrases) || self.is_in_negation();
+        let is_unwanted = not.is_some_and(|not| not.negates_phrases) || self.is_in_negation();
         let is_meant = nearest.is_some() || piece.is_quoted || is_range || misses_a_date;
         if !is_meant && !is_unwanted {
             return false;
@@ -206,13 +211,13 @@ impl<'q> Reader<'q> {
             true => "no document has a date".to_owned(),
             false => format!("no field is named `{name}`"),
         };
-        let meant = nearest.map(|field| written(&field.name, piece.value));
+        let meant = nearest.map(|field| format_condition(&field.name, piece.value));
         self.ignore(at..self.scan.at(), reason, meant);
         if !is_unwanted {
-            self.out.say(name);
-            self.out.say(piece.value);
+            self.out.push_text(name);
+            self.out.push_text(piece.value);
         }
-        self.conditions_end();
+        self.reset_operand();
         true
     }
 
@@ -224,7 +229,7 @@ impl<'q> Reader<'q> {
 
 /// Whether these may be a name and a value. `12:30`, `std::vec` and addresses are not.
 fn can_be_meant(name: &str, value: &str) -> bool {
-    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(is_of_name);
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char);
     is_name && !value.is_empty() && !value.starts_with([':', '/', '\\'])
 }
 

@@ -6,7 +6,7 @@ use super::range::{self, Compare};
 use super::scan::{Scan, is_blank, is_quote};
 use crate::calendar::Day;
 use crate::catalog::{Bound, Catalog, Field, Kind, MAX_KEYWORD_CHARS, Names, Values};
-use crate::filter::{Filter, Test, folded};
+use crate::filter::{Filter, Test, fold_value};
 
 /// The most values that a reason names.
 const MAX_VALUES_TOLD: usize = 10;
@@ -76,7 +76,7 @@ impl<'c> Fields<'c> {
             });
         }
         Some(Target {
-            compare: Some(about_dates(name)?),
+            compare: Some(date_keyword(name)?),
             field: self.date()?,
         })
     }
@@ -84,7 +84,7 @@ impl<'c> Fields<'c> {
     /// Whether this would be about the date if there were one.
     pub(super) fn misses_a_date(&self, name: &str, value: &str) -> bool {
         let is_date = || range::days(value, self.today).is_some();
-        about_dates(name).is_some() && self.date().is_none() && is_date()
+        date_keyword(name).is_some() && self.date().is_none() && is_date()
     }
 
     /// The field that was meant by a name that none has. A date is not meant by what is no date.
@@ -95,7 +95,7 @@ impl<'c> Fields<'c> {
             compare: None,
         };
         let is_text = matches!(field.kind, Kind::Keyword | Kind::Text | Kind::List);
-        (is_text || self.understand(target, piece).is_ok()).then_some(field)
+        (is_text || self.resolve(target, piece).is_ok()).then_some(field)
     }
 
     fn values(&mut self, field: &'c Field) -> &Values<'c> {
@@ -123,7 +123,7 @@ impl<'c> Fields<'c> {
                 best = Some((value, scan.at()));
             }
             let is_too_long = written.chars().nth(2 * MAX_KEYWORD_CHARS).is_some();
-            let goes_on = scan.peek().is_some_and(is_blank) && values.begins(written);
+            let goes_on = scan.peek().is_some_and(is_blank) && values.has_longer_value(written);
             if is_too_long || !goes_on {
                 break;
             }
@@ -134,7 +134,7 @@ impl<'c> Fields<'c> {
     }
 
     /// What one value means.
-    pub(super) fn understand(
+    pub(super) fn resolve(
         &mut self,
         target: Target<'c>,
         piece: Piece<'_>,
@@ -158,7 +158,7 @@ impl<'c> Fields<'c> {
             (None, Kind::Number) => either(&range::numbers).ok_or_else(|| no_number(piece.value)),
             (None, Kind::Bool) => either(&flag).ok_or_else(|| no_flag(piece.value)),
             (None, Kind::Keyword | Kind::Text | Kind::List) => {
-                return self.understand_text(field, piece, trimmed);
+                return self.resolve_text(field, piece, trimmed);
             }
         }?;
         Ok(Found {
@@ -167,17 +167,17 @@ impl<'c> Fields<'c> {
         })
     }
 
-    fn understand_text(
+    fn resolve_text(
         &mut self,
         field: &'c Field,
         piece: Piece<'_>,
         trimmed: &str,
     ) -> Result<Found, Refused> {
-        let plain = match range::sign(trimmed) {
+        let plain = match range::operator(trimmed) {
             Some((Compare::At, value)) if !piece.is_quoted => value,
             _ => trimmed,
         };
-        if folded(plain).is_empty() {
+        if fold_value(plain).is_empty() {
             return Err(Refused {
                 reason: format!("nothing is written behind `{}`", field.name),
                 meant: None,
@@ -186,18 +186,18 @@ impl<'c> Fields<'c> {
         let today = self.today;
         let values = self.values(field);
         let exact = values.find(piece.value).or_else(|| values.find(plain));
-        let by_words = || values.with_words(plain).filter(|_| field.is_closed());
+        let by_words = || values.with_words(plain).filter(|_| field.is_enumerated());
         if let Some(value) = exact.or_else(by_words) {
             return Ok(Found {
                 filter: condition(field, Test::Is(value.to_owned())),
                 is_sure: exact.is_some(),
             });
         }
-        if field.is_closed() {
+        if field.is_enumerated() {
             let nearest = values.nearest(plain);
             return Err(Refused {
                 reason: no_value(field, plain),
-                meant: nearest.map(|value| written(&field.name, value)),
+                meant: nearest.map(|value| format_condition(&field.name, value)),
             });
         }
         Ok(Found {
@@ -208,7 +208,7 @@ impl<'c> Fields<'c> {
 }
 
 /// How a word about dates compares, if it is one.
-fn about_dates(name: &str) -> Option<Compare> {
+fn date_keyword(name: &str) -> Option<Compare> {
     Some(match name.to_ascii_lowercase().as_str() {
         "date" | "year" => Compare::At,
         "since" => Compare::From,
@@ -287,7 +287,7 @@ fn no_value(field: &Field, value: &str) -> String {
 }
 
 /// A condition as it has to be written to be understood.
-pub(super) fn written(name: &str, value: &str) -> String {
+pub(super) fn format_condition(name: &str, value: &str) -> String {
     let name = name.replace(' ', "_");
     let needs_quotes = |c: char| is_blank(c) || is_quote(c) || matches!(c, ',' | '(' | ')');
     if value.contains(needs_quotes) || value.ends_with(FULL_STOPS) {

@@ -82,7 +82,7 @@ pub(super) struct Joint<'q> {
     pub at: usize,
     pub join: Join,
     /// Whether it is written as an operator; `or` is one only between conditions.
-    pub is_firm: bool,
+    pub is_uppercase: bool,
 }
 
 /// A mark that turns around what comes.
@@ -91,9 +91,9 @@ pub(super) struct Not<'q> {
     pub written: &'q str,
     pub at: usize,
     /// Whether it turns phrases around: `not` is part of the sentence.
-    pub holds_for_phrases: bool,
+    pub negates_phrases: bool,
     /// Whether it turns words around: in "do NOT enter" it is part of the sentence.
-    pub holds_for_words: bool,
+    pub negates_words: bool,
 }
 
 /// What came last.

@@ -80,11 +80,11 @@ pub struct Ignored {
 /// Reads the first [`MAX_QUERY_CHARS`] characters of a query about the fields of a catalog.
 /// `today` is what dates such as `30d` are counted from.
 pub fn parse(text: &str, catalog: &Catalog, today: Day) -> Parsed {
-    counted(text, catalog, today).0
+    parse_counting_steps(text, catalog, today).0
 }
 
 /// What a query says, and how many characters were looked at to know it.
-fn counted(text: &str, catalog: &Catalog, today: Day) -> (Parsed, usize) {
+fn parse_counting_steps(text: &str, catalog: &Catalog, today: Day) -> (Parsed, usize) {
     let (looked_at, rest) = cut(text);
     let mut reader = reader::Reader::new(looked_at, catalog, today);
     if !rest.is_empty() {

@@ -27,7 +27,7 @@ pub(super) struct Outcome<'q> {
 
 impl<'q> Outcome<'q> {
     /// Adds to what is ranked by.
-    pub(super) fn say(&mut self, words: &str) {
+    pub(super) fn push_text(&mut self, words: &str) {
         let words = words.trim();
         if !self.text.is_empty() && !words.is_empty() {
             self.text.push(' ');
@@ -52,7 +52,7 @@ impl<'q> Outcome<'q> {
     }
 
     /// Of phrases that are joined by `OR`, none has to occur.
-    pub(super) fn loosen(&mut self, join: Join, phrases: Range<usize>) {
+    pub(super) fn make_optional(&mut self, join: Join, phrases: Range<usize>) {
         let phrases = self.phrases.get_mut(phrases).unwrap_or_default();
         for phrase in phrases {
             phrase.has_to_occur &= join != Join::Or;
@@ -70,7 +70,7 @@ impl<'q> Outcome<'q> {
         if !has_text && nodes.is_empty() {
             // Everything but a word is no question; the word is.
             for phrase in std::mem::take(&mut self.excluded) {
-                self.say(phrase.text);
+                self.push_text(phrase.text);
             }
         }
         self.phrases.retain(|phrase| phrase.has_to_occur);

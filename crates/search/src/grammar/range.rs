@@ -30,13 +30,13 @@ const SIGNS: [(&str, Compare); 7] = [
 ];
 
 /// A sign at the beginning, and what follows it.
-pub(super) fn sign(written: &str) -> Option<(Compare, &str)> {
+pub(super) fn operator(written: &str) -> Option<(Compare, &str)> {
     let mut signs = SIGNS.iter();
     signs.find_map(|(sign, compare)| Some((*compare, written.strip_prefix(sign)?.trim_start())))
 }
 
 /// The two ends of `a..b`; nothing where an end is left open.
-pub(super) fn ends(written: &str) -> Option<(Option<&str>, Option<&str>)> {
+pub(super) fn range_ends(written: &str) -> Option<(Option<&str>, Option<&str>)> {
     let (from, to) = written
         .split_once("..")
         .or_else(|| written.split_once('…'))?;
@@ -49,7 +49,7 @@ pub(super) fn ends(written: &str) -> Option<(Option<&str>, Option<&str>)> {
 
 /// A test on numbers, if that is what is written.
 pub(super) fn numbers(written: &str) -> Option<Test> {
-    let (from, to) = if let Some((from, to)) = ends(written) {
+    let (from, to) = if let Some((from, to)) = range_ends(written) {
         let from = optional(from, number)?;
         let to = optional(to, number)?;
         match (from, to) {
@@ -57,7 +57,7 @@ pub(super) fn numbers(written: &str) -> Option<Test> {
             ends => ends,
         }
     } else {
-        let (compare, value) = sign(written).unwrap_or((Compare::At, written));
+        let (compare, value) = operator(written).unwrap_or((Compare::At, written));
         let value = number(value)?;
         match compare {
             Compare::At => (Some(value), Some(value)),
@@ -82,8 +82,8 @@ fn number(written: &str) -> Option<f64> {
 
 /// A test on days, if that is what is written.
 pub(super) fn days(written: &str, today: Day) -> Option<Test> {
-    let Some((from, to)) = ends(written) else {
-        let (compare, value) = sign(written).unwrap_or((Compare::At, written));
+    let Some((from, to)) = range_ends(written) else {
+        let (compare, value) = operator(written).unwrap_or((Compare::At, written));
         return compared_days(compare, value, today);
     };
     let period = |written: &str| Period::parse(written, today);

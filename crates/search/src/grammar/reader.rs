@@ -22,7 +22,7 @@ pub(super) struct Reader<'q> {
     /// The groups that are open, outermost first; the first is the whole query.
     pub(super) groups: Vec<Group<'q>>,
     /// Parentheses that are open inside the innermost group and group nothing.
-    idle: usize,
+    ungrouped_parens: usize,
     /// Whether a word in capitals differs from the others.
     pub(super) capitals_mean_something: bool,
     pub(super) conditions: usize,
@@ -37,7 +37,7 @@ impl<'q> Reader<'q> {
             fields: Fields::new(catalog, today),
             out: Outcome::default(),
             groups: vec![Group::default()],
-            idle: 0,
+            ungrouped_parens: 0,
             capitals_mean_something: text.contains(char::is_lowercase),
             conditions: 0,
             compared: 0,
@@ -52,14 +52,14 @@ impl<'q> Reader<'q> {
         while self.groups.len() > 1 {
             self.close();
         }
-        self.say_leftovers();
+        self.flush_operators();
         let nodes = self.groups.pop().map(Group::finish).unwrap_or_default();
         (self.out.finish(nodes, &self.scan), self.scan.steps())
     }
 
     fn step(&mut self) {
         let at = self.scan.at();
-        let in_group = self.groups.len() > 1 || self.idle > 0;
+        let in_group = self.groups.len() > 1 || self.ungrouped_parens > 0;
         match self.scan.peek() {
             Some('(') => {
                 self.scan.bump();
@@ -74,15 +74,15 @@ impl<'q> Reader<'q> {
                 self.not(Not {
                     written: "-",
                     at,
-                    holds_for_phrases: true,
-                    holds_for_words: true,
+                    negates_phrases: true,
+                    negates_words: true,
                 });
             }
             _ => {
                 if let Some(text) = self.scan.quoted() {
                     self.phrase(at, text);
                 } else if let Some(condition) = self.condition(at, in_group) {
-                    self.condition_is(&condition);
+                    self.push_condition(&condition);
                 } else {
                     self.word(at, in_group);
                 }
@@ -100,7 +100,7 @@ impl<'q> Reader<'q> {
 
     fn open(&mut self, at: usize) {
         if self.groups.len() > MAX_QUERY_DEPTH {
-            self.idle += 1;
+            self.ungrouped_parens += 1;
             return;
         }
         let phrases_before = self.out.phrases.len();
@@ -108,7 +108,7 @@ impl<'q> Reader<'q> {
             return;
         };
         let not = outer.not.take();
-        let excludes = not.is_some_and(|not| not.holds_for_words);
+        let excludes = not.is_some_and(|not| not.negates_words);
         let group = Group {
             start: not.map_or(at, |not| not.at),
             is_negated: not.is_some(),
@@ -120,11 +120,11 @@ impl<'q> Reader<'q> {
     }
 
     fn close(&mut self) {
-        if self.idle > 0 {
-            self.idle -= 1;
+        if self.ungrouped_parens > 0 {
+            self.ungrouped_parens -= 1;
             return;
         }
-        self.say_leftovers();
+        self.flush_operators();
         let Some(group) = self.groups.pop() else {
             return;
         };
@@ -135,18 +135,18 @@ impl<'q> Reader<'q> {
         let span = start..self.scan.at();
         match node {
             Some(node) if node.depth > MAX_GROUP_DEPTH => {
-                self.conditions_end();
+                self.reset_operand();
                 let reason = format!("a filter has at most {MAX_FILTER_DEPTH} levels");
                 self.ignore(span, reason, None);
             }
-            Some(node) => self.arrive(Some(Node { span, ..node }), phrases),
-            None if has_words => self.arrive(None, phrases),
+            Some(node) => self.push_operand(Some(Node { span, ..node }), phrases),
+            None if has_words => self.push_operand(None, phrases),
             None => {}
         }
     }
 
     /// Puts a condition, or words, behind what came before.
-    pub(super) fn arrive(&mut self, node: Option<Node>, phrases: Range<usize>) {
+    pub(super) fn push_operand(&mut self, node: Option<Node>, phrases: Range<usize>) {
         let is_condition = node.is_some();
         let join = self.join(is_condition, &phrases);
         let not = self.group().and_then(|group| group.not.take());
@@ -181,13 +181,13 @@ impl<'q> Reader<'q> {
             .as_ref()
             .map(|last| (last.is_condition, last.phrases.clone()))?;
         let are_conditions = is_condition && was_condition;
-        let is_operator = joint.is_firm && self.capitals_mean_something;
+        let is_operator = joint.is_uppercase && self.capitals_mean_something;
         if !are_conditions && !is_operator {
-            self.out.say(joint.written);
+            self.out.push_text(joint.written);
             return None;
         }
-        self.out.loosen(joint.join, before);
-        self.out.loosen(joint.join, phrases.clone());
+        self.out.make_optional(joint.join, before);
+        self.out.make_optional(joint.join, phrases.clone());
         if joint.join == Join::Or && is_condition != was_condition {
             let span = joint.at..joint.at + joint.written.len();
             let reason = "`OR` joins a filter with a filter, or a word with a word".to_owned();
@@ -197,7 +197,7 @@ impl<'q> Reader<'q> {
     }
 
     /// What comes after a condition that is not kept has nothing to be joined with.
-    pub(super) fn conditions_end(&mut self) {
+    pub(super) fn reset_operand(&mut self) {
         if let Some(group) = self.group() {
             group.joint = None;
             group.not = None;

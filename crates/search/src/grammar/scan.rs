@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::analysis::joins_the_previous;
+use crate::analysis::extends_previous;
 
 /// Pairs of marks that quote. Either mark of a pair may end what the other has begun only where
 /// both are in use that way, as in German and Swedish.
@@ -96,7 +96,7 @@ impl<'q> Scan<'q> {
         let (_, closes) = QUOTES.get(kind)?;
         let start = self.at;
         self.bump();
-        let inner = self.up_to(kind, closes);
+        let inner = self.until_close(kind, closes);
         if inner.is_none() {
             self.at = start;
         }
@@ -109,14 +109,14 @@ impl<'q> Scan<'q> {
         if !self.eat('(') {
             return None;
         }
-        let inner = self.up_to(QUOTES.len(), &[')']);
+        let inner = self.until_close(QUOTES.len(), &[')']);
         if inner.is_none() {
             self.at = start;
         }
         inner
     }
 
-    fn up_to(&mut self, kind: usize, closes: &[char]) -> Option<&'q str> {
+    fn until_close(&mut self, kind: usize, closes: &[char]) -> Option<&'q str> {
         let is_exhausted = self.is_exhausted.get_mut(kind)?;
         if *is_exhausted {
             return None;
@@ -157,7 +157,7 @@ impl<'q> Scan<'q> {
 
     /// Takes what may be the name of a field.
     pub(super) fn name(&mut self) -> &'q str {
-        self.take_while(is_of_name)
+        self.take_while(is_name_char)
     }
 }
 
@@ -170,8 +170,8 @@ pub(super) fn is_blank(c: char) -> bool {
             | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
-pub(super) fn is_of_name(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.') || (joins_the_previous(c) && !is_blank(c))
+pub(super) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.') || (extends_previous(c) && !is_blank(c))
 }
 
 /// Whether a character begins or ends a quotation.

@@ -6,7 +6,7 @@ use super::groups::{Join, Joint, Not};
 use super::outcome::Phrase;
 use super::reader::Reader;
 use crate::analysis::is_stop_word;
-use crate::filter::folded;
+use crate::filter::fold_value;
 
 impl<'q> Reader<'q> {
     /// Takes the word that stands here.
@@ -17,11 +17,11 @@ impl<'q> Reader<'q> {
             self.scan.bump();
             return;
         }
-        if self.is_operator(at, word) || self.is_unknown_field(at, word) {
+        if self.is_operator(at, word) || self.report_unknown_field(at, word) {
             return;
         }
         let not = self.group().and_then(|group| group.not.take());
-        let excludes = not.filter(|not| not.holds_for_words);
+        let excludes = not.filter(|not| not.negates_words);
         self.put(at..self.scan.at(), word, not, excludes.is_some());
         if let Some(group) = self.group() {
             group.last_word = Some(word);
@@ -31,7 +31,7 @@ impl<'q> Reader<'q> {
     /// Takes the phrase that ends here.
     pub(super) fn phrase(&mut self, at: usize, text: &'q str) {
         let not = self.group().and_then(|group| group.not.take());
-        let excludes = not.filter(|not| not.holds_for_phrases);
+        let excludes = not.filter(|not| not.negates_phrases);
         self.put(at..self.scan.at(), text.trim(), not, excludes.is_some());
     }
 
@@ -49,18 +49,18 @@ impl<'q> Reader<'q> {
         let can_occur = text.contains(char::is_alphanumeric);
         let before = self.out.phrases.len();
         if can_occur && excludes != group_excludes {
-            self.arrive(None, before..before);
+            self.push_operand(None, before..before);
             self.out.exclude(phrase);
             return;
         }
         if is_phrase && can_occur {
             self.out.require(phrase);
         }
-        self.arrive(None, before..self.out.phrases.len());
+        self.push_operand(None, before..self.out.phrases.len());
         if let Some(not) = not.filter(|_| !excludes) {
-            self.out.say(not.written);
+            self.out.push_text(not.written);
         }
-        self.out.say(text);
+        self.out.push_text(text);
     }
 
     /// Notes `OR`, `AND` and `NOT`; whether they join anything is known when the next thing comes.
@@ -71,12 +71,12 @@ impl<'q> Reader<'q> {
             "AND" => (Join::And, true),
             "and" | "And" | "&&" => (Join::And, false),
             "NOT" | "not" | "Not" => {
-                let holds_for_words = word == "NOT" && self.is_not_meant();
+                let holds_for_words = word == "NOT" && self.is_negation_operator();
                 self.not(Not {
                     written: word,
                     at,
-                    holds_for_phrases: word == "NOT",
-                    holds_for_words,
+                    negates_phrases: word == "NOT",
+                    negates_words: holds_for_words,
                 });
                 return true;
             }
@@ -91,7 +91,7 @@ impl<'q> Reader<'q> {
                 written: word,
                 at,
                 join,
-                is_firm,
+                is_uppercase: is_firm,
             });
         }
         // What would join a condition that is not kept is not kept either.
@@ -100,34 +100,34 @@ impl<'q> Reader<'q> {
 
     /// Whether `NOT` turns around the word behind it. It does not in "do NOT enter": English puts
     /// one of the words that say nothing before it.
-    fn is_not_meant(&self) -> bool {
+    fn is_negation_operator(&self) -> bool {
         let Some(group) = self.groups.last() else {
             return false;
         };
         let follows = match group.last_word {
-            Some(word) => !is_stop_word(&folded(word)),
+            Some(word) => !is_stop_word(&fold_value(word)),
             None => group.last.is_some(),
         };
-        let is_joined = group.joint.is_some_and(|joint| joint.is_firm);
+        let is_joined = group.joint.is_some_and(|joint| joint.is_uppercase);
         self.capitals_mean_something && (follows || is_joined)
     }
 
     pub(super) fn not(&mut self, not: Not<'q>) {
         let before = self.group().and_then(|group| group.not.replace(not));
         if let Some(before) = before {
-            self.out.say(before.written);
+            self.out.push_text(before.written);
         }
     }
 
     /// Operators at the end of a group operate on nothing: they are words.
-    pub(super) fn say_leftovers(&mut self) {
+    pub(super) fn flush_operators(&mut self) {
         let Some(group) = self.group() else {
             return;
         };
         let joint = group.joint.take().map(|joint| joint.written);
         let not = group.not.take().map(|not| not.written);
         for word in [joint, not].into_iter().flatten() {
-            self.out.say(word);
+            self.out.push_text(word);
         }
     }
 }

@@ -49,7 +49,7 @@ impl<'s> Ranked<'s> {
         &self.entry.mapped.document.id
     }
 
-    pub(super) fn weighed(self) -> Candidate<Self> {
+    pub(super) fn into_candidate(self) -> Candidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
         let is_foreign = self.is_foreign;
         Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)
@@ -62,12 +62,12 @@ pub(super) fn hit(one: &Candidate<Ranked<'_>>, query: &Query, wanted: &Wanted) -
         near: &|| one.item.near.clone(),
         excerpts: query.excerpts,
         wanted,
-        why: one.why(one.item.pairs),
+        why: one.explanation(one.item.pairs),
     })
 }
 
 /// Entries in the order of their days, those without one last.
-pub(super) fn listed<'s>(entries: &[&'s Entry], sort: Sort) -> Vec<Candidate<Ranked<'s>>> {
+pub(super) fn list_by_day<'s>(entries: &[&'s Entry], sort: Sort) -> Vec<Candidate<Ranked<'s>>> {
     let mut list: Vec<_> = entries
         .iter()
         .map(|entry| Ranked::new(entry, 0.0, 0.0, None))
@@ -86,7 +86,9 @@ pub(super) fn facet(entries: &[&Entry], name: &str) -> Facet {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {
         let document = &entry.mapped.document;
-        let values = document.facts().filter(|(field, _)| *field == name);
+        let values = document
+            .filterable_fields()
+            .filter(|(field, _)| *field == name);
         let values: BTreeSet<String> = values
             .flat_map(|(_, value)| match value.as_ref() {
                 Value::List(items) => items.clone(),

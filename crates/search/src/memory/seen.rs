@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::ranked::{Ranked, facet, hit, listed};
+use super::ranked::{Ranked, facet, hit, list_by_day};
 use super::{Entry, Shelf, Statistics};
 use crate::analysis::{Language, LanguageId, QueryTerm};
 use crate::catalog::{Catalog, CatalogBuilder};
@@ -34,7 +34,7 @@ impl<'s> Seen<'s> {
         let entries = shelf.entries.values();
         Self {
             entries: entries
-                .filter(|entry| reader.sees(&entry.mapped.document))
+                .filter(|entry| reader.can_see(&entry.mapped.document))
                 .collect(),
             scale: shelf.scale,
         }
@@ -49,10 +49,10 @@ impl<'s> Seen<'s> {
     }
 
     pub(super) fn search(&self, query: &Query, question: Option<&Question<'_>>) -> Found {
-        let mut asked = query.asked(&self.languages());
+        let mut asked = query.analyze(&self.languages());
         let Ok(()) = spelling::correct(&mut asked.terms, self);
         let terms = ranking::distinct(&asked.terms);
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_narrowed());
+        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
         let allowed: Vec<&Entry> = self
             .entries
             .iter()
@@ -65,17 +65,17 @@ impl<'s> Seen<'s> {
             .filter(|entry| terms.is_empty() || terms.iter().any(|term| entry.body.count(term) > 0))
             .collect();
         let ranked = if is_list {
-            listed(&matching, query.sort)
+            list_by_day(&matching, query.sort)
         } else if terms.is_empty() {
             Vec::new()
         } else {
-            self.ranked(query, &asked, question)
+            self.rank(query, &asked, question)
         };
         let wanted = Wanted::new(&terms);
         let hits = ranked.into_iter().skip(query.offset).take(query.limit);
         Found {
             hits: hits.map(|one| hit(&one, query, &wanted)).collect(),
-            total: query.counted.then_some(matching.len() as u64),
+            total: query.counts_total.then_some(matching.len() as u64),
             facets: query
                 .facets
                 .iter()
@@ -85,14 +85,14 @@ impl<'s> Seen<'s> {
     }
 
     /// The best entries: each half brings its best, as every engine does, and both are weighed.
-    fn ranked(
+    fn rank(
         &self,
         query: &Query,
         asked: &Asked,
         question: Option<&Question<'_>>,
     ) -> Vec<Candidate<Ranked<'s>>> {
         let terms = ranking::distinct(&asked.terms);
-        let (words, pairs) = self.scores(&terms, &ranking::pairs(&asked.terms));
+        let (words, pairs) = self.scores(&terms, &ranking::adjacent_pairs(&asked.terms));
         let mut all: Vec<Ranked<'_>> = self
             .entries
             .iter()
@@ -103,7 +103,7 @@ impl<'s> Seen<'s> {
                 Ranked::new(entry, words, pairs, question.map(|asked| asked.vector))
             })
             .collect();
-        let most = ranking::candidates(query.depth());
+        let most = ranking::candidate_count(query.depth());
         all.sort_by(|left, right| right.words.total_cmp(&left.words));
         for (at, one) in all.iter_mut().enumerate() {
             one.is_candidate = at < most && one.words > 0.0;
@@ -114,23 +114,23 @@ impl<'s> Seen<'s> {
             one.is_candidate |= one.semantic.is_some();
         }
         all.retain(|one| one.is_candidate);
-        let mut candidates: Vec<_> = all.into_iter().map(Ranked::weighed).collect();
+        let mut candidates: Vec<_> = all.into_iter().map(Ranked::into_candidate).collect();
         let signals = Signals {
-            words: fuse::words(&query.text),
+            words: fuse::count_words(&query.text),
             scale: self.scale.unwrap_or(Scale::GRANITE),
-            weighing: query.method.weighing(),
+            weighing: query.method.fusion_method(),
             language: question.map_or(LanguageId::English, |asked| asked.language),
         };
-        fuse::weigh(&signals, &mut candidates);
-        candidates.retain(|one| query.method != Method::Hybrid || one.is_worth_showing());
-        fuse::best(&mut candidates, usize::MAX, |left, right| {
+        fuse::fuse(&signals, &mut candidates);
+        candidates.retain(|one| query.method != Method::Hybrid || one.passes_floor());
+        fuse::keep_best(&mut candidates, usize::MAX, |left, right| {
             left.id().cmp(right.id())
         });
-        fuse::vary(
+        fuse::maximal_marginal_relevance(
             &mut candidates,
             query.diversity,
             query.depth(),
-            |left, right| left.entry.mapped.likeness(&right.entry.mapped),
+            |left, right| left.entry.mapped.jaccard_similarity(&right.entry.mapped),
         );
         candidates
     }
@@ -151,7 +151,7 @@ impl<'s> Seen<'s> {
         }
         for pair in pairs {
             self.add(&mut together, &body, PHRASE_WEIGHT, |entry| {
-                (entry.body.pairs(pair), &entry.body)
+                (entry.body.count_pair(pair), &entry.body)
             });
         }
         (scores, together)
@@ -160,7 +160,7 @@ impl<'s> Seen<'s> {
     /// The languages of the documents, those of most documents first.
     fn languages(&self) -> Vec<Language> {
         let entries = self.entries.iter().copied();
-        Language::ranked(entries.map(|entry| (entry.mapped.language, 1)))
+        Language::by_document_count(entries.map(|entry| (entry.mapped.language, 1)))
     }
 
     fn statistics(&self, field: impl Fn(&Entry) -> &Postings) -> Statistics {
@@ -191,10 +191,10 @@ impl<'s> Seen<'s> {
             .copied()
             .filter(|entry| count(entry).0 > 0)
             .count();
-        let rarity = weight * statistics.rarity(with);
+        let rarity = weight * statistics.idf(with);
         for (score, entry) in scores.iter_mut().zip(self.entries.iter().copied()) {
             let (occurrences, field) = count(entry);
-            *score += statistics.weigh(rarity, occurrences, field.length);
+            *score += statistics.bm25(rarity, occurrences, field.length);
         }
     }
 }
@@ -202,15 +202,15 @@ impl<'s> Seen<'s> {
 impl Dictionary for Seen<'_> {
     type Error = Infallible;
 
-    fn knows(&self, term: &str) -> Result<bool, Infallible> {
+    fn contains_term(&self, term: &str) -> Result<bool, Infallible> {
         Ok(self
             .entries
             .iter()
             .copied()
-            .any(|entry| !entry.body.places(term).is_empty()))
+            .any(|entry| !entry.body.positions_of(term).is_empty()))
     }
 
-    fn beginning_with(&self, first: char) -> Result<BTreeMap<String, u64>, Infallible> {
+    fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Infallible> {
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
         for entry in self.entries.iter().copied() {
             let terms = entry.body.counts().map(|(term, _)| term);
@@ -229,7 +229,13 @@ impl Entry {
             .filter
             .as_ref()
             .is_none_or(|filter| filter.matches(document))
-            && asked.phrases.iter().all(|phrase| self.body.holds(phrase))
-            && !asked.excluded.iter().any(|phrase| self.body.holds(phrase))
+            && asked
+                .phrases
+                .iter()
+                .all(|phrase| self.body.contains_phrase(phrase))
+            && !asked
+                .excluded
+                .iter()
+                .any(|phrase| self.body.contains_phrase(phrase))
     }
 }

@@ -60,8 +60,8 @@ impl Batch {
         for document in documents {
             let start = batch.scales.len();
             for passage in &document.passages {
-                let mut turned = checked(&passage.vector, dims)?;
-                rotation.turn(&mut turned);
+                let mut turned = checked_unit_vector(&passage.vector, dims)?;
+                rotation.rotate(&mut turned);
                 batch.push(&turned, [passage.start, passage.end]);
             }
             let range = start..batch.scales.len();
@@ -74,7 +74,7 @@ impl Batch {
         let start = self.codes.len();
         self.codes.resize(start + self.stride, 0);
         let codes = self.codes.get_mut(start..).unwrap_or_default();
-        self.scales.push(code::encode(turned, codes));
+        self.scales.push(code::quantize_int8(turned, codes));
         self.places.push(place);
     }
 
@@ -139,7 +139,7 @@ fn check(documents: &[Embedded]) -> Result<(), Error> {
 }
 
 /// A copy of the vector, once it is known to be one that can be compared.
-pub(super) fn checked(vector: &[f32], dims: usize) -> Result<Vec<f32>, Error> {
+pub(super) fn checked_unit_vector(vector: &[f32], dims: usize) -> Result<Vec<f32>, Error> {
     if vector.len() != dims {
         let found = vector.len();
         let reason = format!("a vector has {found} numbers where the model has {dims}");

@@ -53,7 +53,7 @@ impl<T> Best<T> {
     }
 
     /// A score below this is not among the best.
-    pub(super) fn least(&self) -> f32 {
+    pub(super) fn threshold(&self) -> f32 {
         self.least
     }
 
@@ -63,12 +63,12 @@ impl<T> Best<T> {
         }
         self.found.push(one);
         if self.found.len() >= self.most * 2 {
-            self.cut();
+            self.prune();
         }
     }
 
     /// Keeps no more than are wanted.
-    fn cut(&mut self) {
+    fn prune(&mut self) {
         if self.found.len() > self.most
             && let Some(last) = self.most.checked_sub(1)
         {
@@ -88,13 +88,13 @@ impl<T> Best<T> {
 
     /// The best, in no order.
     pub(super) fn into_unsorted(mut self) -> Vec<Scored<T>> {
-        self.cut();
+        self.prune();
         self.found
     }
 
     /// The best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored<T>> {
-        self.cut();
+        self.prune();
         self.found.sort_unstable_by_key(|one| one.key);
         self.found
     }

@@ -9,18 +9,18 @@ use super::layout::GROUP;
 use crate::error::Error;
 
 /// The largest eight-bit number, used on both sides of zero.
-const MOST_CODE: f32 = 127.0;
+const MAX_INT8: f32 = 127.0;
 
 /// A question's numbers are rounded to this many bits before they are held against one-bit rows.
 /// With four, what the rounding adds to the error is a small part of what the rows' own has.
-pub(super) const PLANES: usize = 4;
+pub(super) const QUERY_BIT_PLANES: usize = 4;
 
 /// The largest such number, used on both sides of zero.
-const MOST_PLANE: f32 = 7.0;
+const MAX_INT4: f32 = 7.0;
 
 /// Writes `vector` as eight-bit numbers into `codes` and returns what one step of them is worth.
-pub(super) fn encode(vector: &[f32], codes: &mut [i8]) -> f32 {
-    let per = inverse(largest(vector) / MOST_CODE);
+pub(super) fn quantize_int8(vector: &[f32], codes: &mut [i8]) -> f32 {
+    let per = reciprocal(max_abs(vector) / MAX_INT8);
     let (mut shared, mut square) = (0.0, 0.0);
     for (code, number) in codes.iter_mut().zip(vector) {
         let rounded = (number * per).round();
@@ -29,11 +29,11 @@ pub(super) fn encode(vector: &[f32], codes: &mut [i8]) -> f32 {
         square += rounded * rounded;
     }
     // Not the step that was rounded by, but the one that brings the codes nearest to the vector.
-    shared * inverse(square)
+    shared * reciprocal(square)
 }
 
 /// One through a number that is not below zero; zero where that would be beyond all numbers.
-fn inverse(number: f32) -> f32 {
+fn reciprocal(number: f32) -> f32 {
     if number >= f32::MIN_POSITIVE {
         1.0 / number
     } else {
@@ -41,7 +41,7 @@ fn inverse(number: f32) -> f32 {
     }
 }
 
-fn largest(numbers: &[f32]) -> f32 {
+fn max_abs(numbers: &[f32]) -> f32 {
     numbers.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
@@ -93,7 +93,7 @@ impl Bits {
             *number -= mean;
         }
         let spread: f32 = self.row.iter().map(|x| x.abs()).sum();
-        let factor = dot(&self.row, &self.row) * inverse(spread);
+        let factor = dot(&self.row, &self.row) * reciprocal(spread);
         let block = self.row.len() / 64 * BLOCK;
         let words = self.words.chunks_exact_mut(block).nth(at / BLOCK);
         let words = words.unwrap_or_default().iter_mut().skip(at % BLOCK);
@@ -117,7 +117,7 @@ fn signs(numbers: &[f32]) -> u64 {
 pub struct Question {
     dims: usize,
     /// Filled up with zeros to the length of a row.
-    turned: Vec<f32>,
+    rotated: Vec<f32>,
     /// The same in sixteen bits: so fine that only the rows' own rounding counts.
     wide: Vec<i16>,
     step: f32,
@@ -128,13 +128,13 @@ impl Question {
         let dims = turned.len();
         turned.resize(stride, 0.0);
         // So many that no sum of products leaves an `i32`.
-        let most = (i32::MAX as f32 / (MOST_CODE * stride as f32)).min(f32::from(i16::MAX));
-        let step = largest(&turned) / most.floor();
-        let per = inverse(step);
+        let most = (i32::MAX as f32 / (MAX_INT8 * stride as f32)).min(f32::from(i16::MAX));
+        let step = max_abs(&turned) / most.floor();
+        let per = reciprocal(step);
         let wide = turned.iter().map(|x| (x * per).round() as i16).collect();
         Self {
             dims,
-            turned,
+            rotated: turned,
             wide,
             step,
         }
@@ -153,7 +153,7 @@ impl Question {
 
     /// About how many bytes it takes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.turned.len() * (size_of::<f32>() + size_of::<i16>()) + size_of::<Self>()
+        self.rotated.len() * (size_of::<f32>() + size_of::<i16>()) + size_of::<Self>()
     }
 
     /// The product with a row.
@@ -185,14 +185,14 @@ impl Question {
     }
 
     /// The question as one segment's one-bit rows are asked, with that segment's mean.
-    pub(super) fn about(&self, mean: &[f32]) -> BitQuestion {
-        let rest: Vec<f32> = self.turned.iter().zip(mean).map(|(q, c)| q - c).collect();
-        let step = largest(&rest) / MOST_PLANE;
-        let per = inverse(step);
+    pub(super) fn rabitq_query(&self, mean: &[f32]) -> BitQuestion {
+        let rest: Vec<f32> = self.rotated.iter().zip(mean).map(|(q, c)| q - c).collect();
+        let step = max_abs(&rest) / MAX_INT4;
+        let per = reciprocal(step);
         let mut planes = Vec::with_capacity(rest.len() / 64);
         let mut total = 0;
         for numbers in rest.chunks_exact(64) {
-            let mut words = [0_u64; PLANES];
+            let mut words = [0_u64; QUERY_BIT_PLANES];
             for (at, number) in numbers.iter().enumerate() {
                 let level = (number * per).round() as i32;
                 total += level;
@@ -202,7 +202,7 @@ impl Question {
             }
             planes.push(words);
         }
-        let base = dot(&self.turned, mean) - dot(mean, mean);
+        let base = dot(&self.rotated, mean) - dot(mean, mean);
         BitQuestion {
             planes,
             total,
@@ -215,7 +215,7 @@ impl Question {
 /// A question less a segment's mean, four bits a number, cut into planes: the lowest bits of 64
 /// numbers, the next ones, and so on; the last plane counts below zero.
 pub(super) struct BitQuestion {
-    pub planes: Vec<[u64; PLANES]>,
+    pub planes: Vec<[u64; QUERY_BIT_PLANES]>,
     /// The sum of all numbers.
     pub total: i32,
     /// What one step is worth.
@@ -246,7 +246,7 @@ mod tests {
             for _ in 0..20 {
                 let (row, asked) = (unit(random, dims), unit(random, dims));
                 let mut codes = vec![0; stride];
-                let scale = encode(&row, &mut codes);
+                let scale = quantize_int8(&row, &mut codes);
                 let score =
                     Question::new(asked.clone(), stride).score(&Kernels::portable(), &codes, scale);
                 let exact = dot(&row, &asked);
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_vector_of_zeros_is_all_zero() {
         let mut codes = [1; 64];
-        assert_eq!(encode(&[0.0; 64], &mut codes), 0.0);
+        assert_eq!(quantize_int8(&[0.0; 64], &mut codes), 0.0);
         assert_eq!(codes, [0; 64]);
         let question = Question::new(vec![0.0; 64], 64);
         assert_eq!(question.score(&Kernels::portable(), &codes, 1.0), 0.0);
@@ -280,23 +280,23 @@ mod tests {
         let rotation = Rotation::new(dims);
         // All rows share a direction, as those of real models do.
         let mut mean = unit(random, dims);
-        rotation.turn(&mut mean);
+        rotation.rotate(&mut mean);
         let mut turned = || {
             let mut vector = unit(random, dims);
-            rotation.turn(&mut vector);
+            rotation.rotate(&mut vector);
             let moved = vector.iter().zip(&mean).map(|(x, by)| 0.8 * x + 0.6 * by);
             moved.collect::<Vec<f32>>()
         };
         let asked = turned();
         let rows: Vec<_> = (0..40 * GROUP).map(|_| turned()).collect();
         let mean: Vec<f32> = mean.iter().map(|x| 0.6 * x).collect();
-        let about = Question::new(asked.clone(), dims).about(&mean);
+        let about = Question::new(asked.clone(), dims).rabitq_query(&mean);
         let (mut lean, mut error) = (0.0, 0.0);
         for rows in rows.chunks(GROUP) {
             let mut bits = Bits::new(dims);
             for (at, row) in rows.iter().enumerate() {
                 let mut codes = vec![0; dims];
-                let scale = encode(row, &mut codes);
+                let scale = quantize_int8(row, &mut codes);
                 bits.set(at, (&codes, scale), &mean);
             }
             let mut estimates = [0.0; GROUP];
@@ -305,7 +305,7 @@ mod tests {
                 factors: &bits.factors,
                 offsets: &bits.offsets,
             };
-            Kernels::portable().pass(group, &about, f32::NEG_INFINITY, &mut estimates);
+            Kernels::portable().estimate_group(group, &about, f32::NEG_INFINITY, &mut estimates);
             for (estimate, row) in estimates.iter().zip(rows) {
                 let off = estimate + about.base - dot(row, &asked);
                 lean += off;

@@ -4,7 +4,7 @@
 //! what is best in a document is known when the next one begins.
 
 use super::best::{Best, Scored};
-use super::live::NOBODY;
+use super::live::NO_OWNER;
 
 /// How many rows of one document are picked at most, so that a long one leaves room for others.
 const CANDIDATES_OF_ONE: usize = 8;
@@ -28,7 +28,7 @@ impl Documents {
     pub(super) fn new(wanted: usize) -> Self {
         Self {
             best: Best::new(wanted),
-            owner: NOBODY,
+            owner: NO_OWNER,
             score: f32::NEG_INFINITY,
         }
     }
@@ -44,7 +44,7 @@ impl Documents {
 
     /// The document at hand is complete.
     fn close(&mut self) {
-        if self.owner != NOBODY {
+        if self.owner != NO_OWNER {
             self.best.push(Scored::new(self.score, self.owner, ()));
             self.score = f32::NEG_INFINITY;
         }
@@ -68,7 +68,7 @@ impl Picks {
     pub(super) fn new(most: usize) -> Self {
         Self {
             best: Best::new(most),
-            owner: NOBODY,
+            owner: NO_OWNER,
             rows: Vec::with_capacity(CANDIDATES_OF_ONE),
         }
     }

@@ -7,7 +7,7 @@
     reason = "instructions that not every processor has are called after asking for them"
 )]
 
-use super::code::{BLOCK, BitQuestion, Group, PLANES};
+use super::code::{BLOCK, BitQuestion, Group, QUERY_BIT_PLANES};
 use super::layout::GROUP;
 
 /// The functions that suit this processor.
@@ -16,7 +16,7 @@ pub(super) struct Kernels {
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which one failed"))]
     pub name: &'static str,
     dots: fn(&[i16], &[i8], &mut [i32]),
-    pass: fn(Group, &BitQuestion, f32, &mut [f32; GROUP]) -> u64,
+    estimate_group: fn(Group, &BitQuestion, f32, &mut [f32; GROUP]) -> u64,
 }
 
 impl Kernels {
@@ -31,7 +31,7 @@ impl Kernels {
         Self {
             name: "portable",
             dots: dots_portable,
-            pass: pass_portable,
+            estimate_group: estimate_portable,
         }
     }
 
@@ -58,14 +58,14 @@ impl Kernels {
 
     /// Estimates the score of each row of a group, without the base of the question, and returns
     /// one bit for each row whose estimate is above `least`.
-    pub(super) fn pass(
+    pub(super) fn estimate_group(
         &self,
         group: Group<'_>,
         question: &BitQuestion,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
-        (self.pass)(group, question, least, estimates)
+        (self.estimate_group)(group, question, least, estimates)
     }
 }
 
@@ -79,20 +79,20 @@ fn dots_portable(question: &[i16], rows: &[i8], sums: &mut [i32]) {
     }
 }
 
-fn pass_portable(
+fn estimate_portable(
     group: Group<'_>,
     question: &BitQuestion,
     least: f32,
     estimates: &mut [f32; GROUP],
 ) -> u64 {
     let mut sums = [0; GROUP];
-    sums_plainly(group, question, &mut sums);
-    judge(group, question, least, (&sums, estimates))
+    bit_sums_portable(group, question, &mut sums);
+    estimates_above(group, question, least, (&sums, estimates))
 }
 
 /// For each row the sum of the question's numbers where the row's bit is set.
 #[inline]
-fn sums_plainly(group: Group<'_>, question: &BitQuestion, sums: &mut [i32; GROUP]) {
+fn bit_sums_portable(group: Group<'_>, question: &BitQuestion, sums: &mut [i32; GROUP]) {
     let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
     for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
         for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
@@ -105,13 +105,13 @@ fn sums_plainly(group: Group<'_>, question: &BitQuestion, sums: &mut [i32; GROUP
 
 /// The counts of the four planes, each with what its bit is worth.
 #[inline(always)]
-fn weigh([ones, twos, fours, eights]: [i32; PLANES]) -> i32 {
+fn weigh([ones, twos, fours, eights]: [i32; QUERY_BIT_PLANES]) -> i32 {
     ones + 2 * twos + 4 * fours - 8 * eights
 }
 
 /// Sums into estimates, and which of them are above `least`.
 #[inline(always)]
-fn judge(
+fn estimates_above(
     group: Group<'_>,
     question: &BitQuestion,
     least: f32,
@@ -132,7 +132,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::layout::GROUP_TAIL;
-    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, judge};
+    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, estimates_above};
 
     /// Rows that are multiplied together, so that the question is read once for all of them.
     const TOGETHER: usize = 4;
@@ -168,8 +168,8 @@ mod x86 {
                 // SAFETY: the processor has just said that it has AVX2.
                 dots: |question, rows, sums| unsafe { dots_avx2(question, rows, sums) },
                 // SAFETY: as above.
-                pass: |group, question, least, out| unsafe {
-                    pass_avx2(group, question, least, out)
+                estimate_group: |group, question, least, out| unsafe {
+                    estimate_avx2(group, question, least, out)
                 },
             });
         }
@@ -185,8 +185,8 @@ mod x86 {
                 // SAFETY: the processor has just said that it has each of the features.
                 dots: |question, rows, sums| unsafe { dots_avx512(question, rows, sums) },
                 // SAFETY: as above.
-                pass: |group, question, least, out| unsafe {
-                    pass_avx512(group, question, least, out)
+                estimate_group: |group, question, least, out| unsafe {
+                    estimate_avx512(group, question, least, out)
                 },
             });
         }
@@ -227,7 +227,7 @@ mod x86 {
         let (questions, rows) = (question.as_chunks::<32>().0, row.as_chunks::<32>().0);
         let ahead = TOGETHER * size_of_val(row);
         for (question, row) in questions.iter().zip(rows) {
-            fetch(row.as_ptr(), ahead);
+            prefetch(row.as_ptr(), ahead);
             let halves = question.as_chunks::<16>().0.iter();
             let codes = row.as_chunks::<16>().0;
             for ((sum, question), codes) in sums.iter_mut().zip(halves).zip(codes) {
@@ -267,7 +267,7 @@ mod x86 {
     /// Two registers of four words each for a block of eight rows; the bits of a byte are counted
     /// by looking its halves up, and bytes are added up for as long as they cannot overflow.
     #[target_feature(enable = "avx2")]
-    fn pass_avx2(
+    fn estimate_avx2(
         group: Group<'_>,
         question: &BitQuestion,
         least: f32,
@@ -282,7 +282,7 @@ mod x86 {
             for (words, planes) in words.chunks(31).zip(question.planes.chunks(31)) {
                 let mut counts = [[_mm256_setzero_si256(); 2]; 4];
                 for (words, planes) in words.iter().zip(planes) {
-                    fetch(words.as_ptr(), ahead);
+                    prefetch(words.as_ptr(), ahead);
                     for (counts, plane) in counts.iter_mut().zip(planes) {
                         let plane = _mm256_set1_epi64x(plane.cast_signed());
                         for (count, half) in counts.iter_mut().zip(words.as_chunks::<4>().0) {
@@ -303,7 +303,7 @@ mod x86 {
                 }
             }
         }
-        judge(group, question, least, (&sums, estimates))
+        estimates_above(group, question, least, (&sums, estimates))
     }
 
     /// How far before its turn a group is asked for. The processor itself does not look beyond the
@@ -314,7 +314,7 @@ mod x86 {
     }
 
     /// Asks for what lies so many bytes behind `from`.
-    fn fetch<T>(from: *const T, ahead: usize) {
+    fn prefetch<T>(from: *const T, ahead: usize) {
         // SAFETY: whatever the address, even behind the end of the file, this reads nothing and
         // fails nowhere; it is a hint.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_byte_add(ahead).cast()) };
@@ -378,7 +378,7 @@ mod x86 {
         {
             let question = load_avx512(question);
             for codes in [one, two, three, four] {
-                fetch(codes.as_ptr(), ahead);
+                prefetch(codes.as_ptr(), ahead);
             }
             a = add_avx512(a, question, one);
             b = add_avx512(b, question, two);
@@ -414,7 +414,7 @@ mod x86 {
 
     /// One register holds a word of each of the eight rows of a block.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vpopcntdq")]
-    fn pass_avx512(
+    fn estimate_avx512(
         group: Group<'_>,
         question: &BitQuestion,
         least: f32,
@@ -432,7 +432,7 @@ mod x86 {
         for (at, (block, ((factors, offsets), out))) in blocks.zip(rows).enumerate() {
             let mut counts = [_mm512_setzero_si512(); 4];
             for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
-                fetch(words.as_ptr(), ahead);
+                prefetch(words.as_ptr(), ahead);
                 // SAFETY: eight words are as many bytes as the register has.
                 let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
                 for (count, plane) in counts.iter_mut().zip(planes) {
@@ -450,8 +450,8 @@ mod x86 {
                 ),
             );
             let balance = _mm512_cvtepi64_ps(_mm512_sub_epi64(sum, total));
-            fetch(factors.as_ptr(), ahead);
-            fetch(offsets.as_ptr(), ahead);
+            prefetch(factors.as_ptr(), ahead);
+            prefetch(offsets.as_ptr(), ahead);
             // SAFETY: eight numbers are as many bytes as the register has.
             let (factors, offsets) = unsafe {
                 (
@@ -523,13 +523,13 @@ mod tests {
                 base: 0.0,
             };
             let mut expected = [0.0; GROUP];
-            let passed = Kernels::portable().pass(group, &question, 0.1, &mut expected);
+            let passed = Kernels::portable().estimate_group(group, &question, 0.1, &mut expected);
             assert!(passed != 0 && passed != u64::MAX);
             for kernels in Kernels::all() {
                 let mut estimates = [0.0; GROUP];
                 let name = kernels.name;
                 assert_eq!(
-                    kernels.pass(group, &question, 0.1, &mut estimates),
+                    kernels.estimate_group(group, &question, 0.1, &mut estimates),
                     passed,
                     "{name} {count}"
                 );
@@ -557,7 +557,7 @@ mod tests {
         };
         for kernels in Kernels::all() {
             let mut estimates = [0.0; GROUP];
-            let passed = kernels.pass(group, &question, 1.0, &mut estimates);
+            let passed = kernels.estimate_group(group, &question, 1.0, &mut estimates);
             assert_eq!(
                 estimates[..5],
                 [1.5, -7.5, 7.5, 0.5, 0.5],

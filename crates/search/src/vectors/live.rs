@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::segment::Segment;
 
 /// The owner of rows that belong to no live document. No document can have this ordinal.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_OWNER: u32 = u32::MAX;
 
 /// The documents of one generation: their keys, and the ordinals by which the caller knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Live {
     /// Takes the documents in any order. Of two with the same key one is kept; one with the
     /// ordinal [`u32::MAX`] is left out.
     pub fn new(mut documents: Vec<(u128, u32)>) -> Self {
-        documents.retain(|(_, ordinal)| *ordinal != NOBODY);
+        documents.retain(|(_, ordinal)| *ordinal != NO_OWNER);
         documents.sort_unstable();
         documents.dedup_by_key(|(key, _)| *key);
         Self { documents }
@@ -47,7 +47,7 @@ impl Live {
         let mut is_found = vec![false; self.documents.len()];
         let newest_first = segments.iter().rev();
         let mut owners: Vec<_> = newest_first
-            .map(|segment| self.claim(segment.keys(), &mut is_found))
+            .map(|segment| self.assign_owners(segment.keys(), &mut is_found))
             .collect();
         owners.reverse();
         let missing = self.documents.iter().zip(is_found);
@@ -57,17 +57,17 @@ impl Live {
 
     /// Both lists ascend, so one walk along the two finds what is in both. It leaps over stretches
     /// of documents of which the segment has none.
-    fn claim(&self, keys: &[u128], is_found: &mut [bool]) -> Vec<u32> {
+    fn assign_owners(&self, keys: &[u128], is_found: &mut [bool]) -> Vec<u32> {
         let mut owners = Vec::with_capacity(keys.len());
         let mut at = 0;
         for key in keys {
-            at += leap(self.documents.get(at..).unwrap_or_default(), *key);
+            at += galloping_search(self.documents.get(at..).unwrap_or_default(), *key);
             let owner = match (self.documents.get(at), is_found.get_mut(at)) {
                 (Some((live, ordinal)), Some(is_found)) if live == key && !*is_found => {
                     *is_found = true;
                     *ordinal
                 }
-                _ => NOBODY,
+                _ => NO_OWNER,
             };
             owners.push(owner);
         }
@@ -76,7 +76,7 @@ impl Live {
 }
 
 /// How many documents at the beginning are below `key`. Looks near the beginning first.
-fn leap(documents: &[(u128, u32)], key: u128) -> usize {
+fn galloping_search(documents: &[(u128, u32)], key: u128) -> usize {
     let is_below = |at: usize| documents.get(at).is_some_and(|(live, _)| *live < key);
     let mut reach = 1;
     while is_below(reach - 1) {
@@ -96,9 +96,9 @@ mod tests {
         let documents: Vec<_> = (0..50).map(|at| (at * 2, 0)).collect();
         for key in 0..120 {
             let expected = documents.partition_point(|(live, _)| *live < key);
-            assert_eq!(leap(&documents, key), expected, "{key}");
+            assert_eq!(galloping_search(&documents, key), expected, "{key}");
         }
-        assert_eq!(leap(&[], 1), 0);
+        assert_eq!(galloping_search(&[], 1), 0);
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         let live = Live::new(vec![(9, 1), (4, 0), (4, 7), (7, u32::MAX), (1, 2)]);
         assert_eq!(live.len(), 3);
         let mut is_found = [false; 3];
-        let owners = live.claim(&[0, 4, 7, 9, 10], &mut is_found);
-        assert_eq!(owners, [NOBODY, 0, NOBODY, 1, NOBODY]);
-        let owners = live.claim(&[1, 9], &mut is_found);
-        assert_eq!(owners, [2, NOBODY]);
+        let owners = live.assign_owners(&[0, 4, 7, 9, 10], &mut is_found);
+        assert_eq!(owners, [NO_OWNER, 0, NO_OWNER, 1, NO_OWNER]);
+        let owners = live.assign_owners(&[1, 9], &mut is_found);
+        assert_eq!(owners, [2, NO_OWNER]);
         assert!(!live.is_empty() && Live::default().is_empty());
     }
 }

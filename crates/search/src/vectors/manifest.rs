@@ -16,7 +16,7 @@ use crate::folder;
 pub(super) const NAME: &str = "manifest.json";
 
 /// The next manifest while it is being written.
-pub(super) const COMING: &str = "manifest.tmp";
+pub(super) const TEMP_NAME: &str = "manifest.tmp";
 
 /// How the name of every segment ends.
 pub(super) const SEGMENT_ENDING: &str = ".seg";
@@ -125,7 +125,7 @@ impl Manifest {
     }
 
     /// The bytes of the file.
-    fn print(&self) -> Result<Vec<u8>, Error> {
+    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut text = serde_json::to_string(self).map_err(Error::engine)?;
         let sum = crc32fast::hash(text.as_bytes());
         text.push_str(&format!("\n{sum:08x}\n"));
@@ -135,8 +135,8 @@ impl Manifest {
     /// Writes the manifest beside the present one, where it does not count yet.
     pub(super) fn prepare(&self, dir: &Path) -> Result<(), Error> {
         self.check()?;
-        let text = self.print()?;
-        let path = dir.join(COMING);
+        let text = self.to_bytes()?;
+        let path = dir.join(TEMP_NAME);
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(&text)?;
@@ -146,10 +146,10 @@ impl Manifest {
     }
 
     /// Puts the manifest that was prepared in the place of the present one.
-    pub(super) fn put_in_place(dir: &Path) -> Result<(), Error> {
+    pub(super) fn publish(dir: &Path) -> Result<(), Error> {
         let path = dir.join(NAME);
-        fs::rename(dir.join(COMING), &path)
-            .and_then(|()| folder::sync(dir))
+        fs::rename(dir.join(TEMP_NAME), &path)
+            .and_then(|()| folder::sync_folder(dir))
             .map_err(|source| Error::io(&path, source))
     }
 }
@@ -176,7 +176,7 @@ mod tests {
 
     fn write(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
         manifest.prepare(dir)?;
-        Manifest::put_in_place(dir)
+        Manifest::publish(dir)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::MAX_SEGMENT_ROWS;
 use super::draft::Source;
-use super::live::{Live, NOBODY};
+use super::live::{Live, NO_OWNER};
 use super::segment::{Rows, Segment};
 use super::store::Store;
 use crate::error::Error;
@@ -44,7 +44,9 @@ impl Store {
             let (owners, _) = live.owners(self.segments());
             let segments = self.segments().iter().zip(&owners);
             let sizes: Vec<_> = segments.map(|(one, owners)| size(one, owners)).collect();
-            let Some(chosen) = plan(&sizes) else { break };
+            let Some(chosen) = plan_merge(&sizes) else {
+                break;
+            };
             let before = self.rows();
             self.merge(&chosen, &owners)?;
             done.merged += chosen.len();
@@ -79,7 +81,7 @@ impl Store {
 /// The documents of a segment that count.
 fn kept<'s>(segment: &'s Arc<Segment>, owners: &[u32]) -> impl Iterator<Item = Source<'s>> {
     let documents = segment.keys().iter().zip(owners).enumerate();
-    let live = documents.filter(|(_, (_, owner))| **owner != NOBODY);
+    let live = documents.filter(|(_, (_, owner))| **owner != NO_OWNER);
     live.map(|(at, (key, _))| Source {
         key: *key,
         rows: segment.as_ref() as &dyn Rows,
@@ -100,7 +102,7 @@ fn size(segment: &Segment, owners: &[u32]) -> Size {
     let live = owners
         .iter()
         .enumerate()
-        .filter(|(_, owner)| **owner != NOBODY);
+        .filter(|(_, owner)| **owner != NO_OWNER);
     let lengths = live.map(|(at, _)| segment.rows_of(at).len());
     let (live_documents, live_rows) =
         lengths.fold((0, 0), |(count, sum), length| (count + 1, sum + length));
@@ -113,7 +115,7 @@ fn size(segment: &Segment, owners: &[u32]) -> Size {
 }
 
 /// The segments to make one of next, by their places.
-fn plan(sizes: &[Size]) -> Option<Vec<usize>> {
+fn plan_merge(sizes: &[Size]) -> Option<Vec<usize>> {
     if let Some(at) = sizes.iter().position(is_wasteful) {
         return Some(vec![at]);
     }
@@ -171,17 +173,17 @@ mod tests {
     fn segments_of_a_size_are_merged_once_there_are_enough() {
         let mut sizes = vec![size(100, 100); SEGMENTS_TO_MERGE - 1];
         sizes.push(size(100_000, 100_000));
-        assert_eq!(plan(&sizes), None);
+        assert_eq!(plan_merge(&sizes), None);
         sizes.push(size(200, 200));
-        assert_eq!(plan(&sizes), Some(vec![0, 1, 2, 3, 4, 5, 6, 8]));
-        assert_eq!(plan(&[]), None);
+        assert_eq!(plan_merge(&sizes), Some(vec![0, 1, 2, 3, 4, 5, 6, 8]));
+        assert_eq!(plan_merge(&[]), None);
     }
 
     #[test]
     fn a_segment_is_written_anew_when_a_quarter_is_dead() {
-        assert_eq!(plan(&[size(100, 76)]), None);
-        assert_eq!(plan(&[size(100, 100), size(100, 75)]), Some(vec![1]));
-        assert_eq!(plan(&[size(3, 0)]), Some(vec![0]));
+        assert_eq!(plan_merge(&[size(100, 76)]), None);
+        assert_eq!(plan_merge(&[size(100, 100), size(100, 75)]), Some(vec![1]));
+        assert_eq!(plan_merge(&[size(3, 0)]), Some(vec![0]));
         // Documents without passages.
         let empty = |documents, live_documents| Size {
             documents,
@@ -189,17 +191,17 @@ mod tests {
             rows: 0,
             live_rows: 0,
         };
-        assert_eq!(plan(&[empty(3, 0)]), Some(vec![0]));
-        assert_eq!(plan(&[empty(3, 3)]), None);
+        assert_eq!(plan_merge(&[empty(3, 0)]), Some(vec![0]));
+        assert_eq!(plan_merge(&[empty(3, 3)]), None);
     }
 
     #[test]
     fn no_segment_grows_over_its_bound() {
         let third = MAX_SEGMENT_ROWS / 3;
         let sizes = vec![size(third, third); 9];
-        assert_eq!(plan(&sizes), Some(vec![0, 1, 2]));
+        assert_eq!(plan_merge(&sizes), Some(vec![0, 1, 2]));
         let sizes = vec![size(MAX_SEGMENT_ROWS, MAX_SEGMENT_ROWS); 20];
-        assert_eq!(plan(&sizes), None);
+        assert_eq!(plan_merge(&sizes), None);
     }
 
     /// As many batches as anyone sends leave few segments.
@@ -208,7 +210,7 @@ mod tests {
         let mut sizes = Vec::new();
         for _ in 0..20_000 {
             sizes.push(size(64, 64));
-            while let Some(chosen) = plan(&sizes) {
+            while let Some(chosen) = plan_merge(&sizes) {
                 let sum = chosen.iter().map(|at| sizes[*at].rows).sum();
                 let mut at = 0;
                 sizes.retain(|_| (!chosen.contains(&at), at += 1).0);

@@ -25,7 +25,11 @@ impl Rotation {
     pub(super) fn new(dims: usize) -> Self {
         let mut state = SEED ^ dims as u64;
         let mut sign = || {
-            if next(&mut state) & 1 == 0 { 1.0 } else { -1.0 }
+            if splitmix64(&mut state) & 1 == 0 {
+                1.0
+            } else {
+                -1.0
+            }
         };
         let signs = (0..ROUNDS)
             .map(|_| (0..dims).map(|_| sign()).collect())
@@ -35,7 +39,7 @@ impl Rotation {
     }
 
     /// Turns `vector` in place. It has as many numbers as the rotation was made for.
-    pub(super) fn turn(&self, vector: &mut [f32]) {
+    pub(super) fn rotate(&self, vector: &mut [f32]) {
         for (round, signs) in self.signs.iter().enumerate() {
             for (number, sign) in vector.iter_mut().zip(signs) {
                 *number *= sign;
@@ -47,7 +51,7 @@ impl Rotation {
                 self.dims - self.mixed
             };
             if let Some(part) = vector.get_mut(from..from + self.mixed) {
-                mix(part);
+                walsh_hadamard(part);
             }
         }
     }
@@ -55,7 +59,7 @@ impl Rotation {
 
 impl Rotation {
     /// Turns `vector` back as it was before.
-    pub(super) fn turn_back(&self, vector: &mut [f32]) {
+    pub(super) fn rotate_back(&self, vector: &mut [f32]) {
         for (round, signs) in self.signs.iter().enumerate().rev() {
             let from = if round % 2 == 0 {
                 0
@@ -63,7 +67,7 @@ impl Rotation {
                 self.dims - self.mixed
             };
             if let Some(part) = vector.get_mut(from..from + self.mixed) {
-                mix(part);
+                walsh_hadamard(part);
             }
             for (number, sign) in vector.iter_mut().zip(signs) {
                 *number *= sign;
@@ -73,7 +77,7 @@ impl Rotation {
 }
 
 /// The Walsh-Hadamard transform, scaled so that lengths stay. The length is a power of two.
-fn mix(part: &mut [f32]) {
+fn walsh_hadamard(part: &mut [f32]) {
     let mut half = 1;
     while half < part.len() {
         for pair in part.chunks_exact_mut(half * 2) {
@@ -91,7 +95,7 @@ fn mix(part: &mut [f32]) {
 }
 
 /// The next of a row of numbers that look random (splitmix64).
-fn next(state: &mut u64) -> u64 {
+fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -113,8 +117,8 @@ mod tests {
             let rotation = Rotation::new(dims);
             let vector: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
             let mut turned = vector.clone();
-            rotation.turn(&mut turned);
-            rotation.turn_back(&mut turned);
+            rotation.rotate(&mut turned);
+            rotation.rotate_back(&mut turned);
             let is_same = turned
                 .iter()
                 .zip(&vector)
@@ -130,8 +134,8 @@ mod tests {
             let mut left: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
             let mut right: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.11).cos()).collect();
             let before = [dot(&left, &left), dot(&left, &right), dot(&right, &right)];
-            rotation.turn(&mut left);
-            rotation.turn(&mut right);
+            rotation.rotate(&mut left);
+            rotation.rotate(&mut right);
             let after = [dot(&left, &left), dot(&left, &right), dot(&right, &right)];
             for (before, after) in before.iter().zip(after) {
                 assert!((before - after).abs() < 1e-3 * dims as f32, "{dims}");
@@ -145,7 +149,7 @@ mod tests {
             for loud in [0, dims / 2, dims - 1] {
                 let mut vector = vec![0.0; dims];
                 vector[loud] = 1.0;
-                Rotation::new(dims).turn(&mut vector);
+                Rotation::new(dims).rotate(&mut vector);
                 let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
                 assert!(largest < 0.3, "{dims} {loud}: {largest}");
             }
@@ -156,7 +160,7 @@ mod tests {
     fn the_turn_never_changes() {
         let mut vector = vec![0.0; 6];
         vector[0] = 1.0;
-        Rotation::new(6).turn(&mut vector);
+        Rotation::new(6).rotate(&mut vector);
         let bits = vector.iter().flat_map(|x| x.to_le_bytes());
         let sum = crc32fast::hash(&bits.collect::<Vec<_>>());
         // Another sum means that vectors written before are misread: count the format up.

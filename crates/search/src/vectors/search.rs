@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::thread;
 
 use super::allowed::Allowed;
-use super::batch::{Passage, checked};
+use super::batch::{Passage, checked_unit_vector};
 use super::best::{Best, Scored};
 use super::code::Question;
 use super::collect::{At, Documents, Picks};
@@ -40,7 +40,7 @@ pub(super) struct Effort {
 
 /// Measured: with fewer rows, scoring all takes half a millisecond; a thread starts in the time that
 /// so many rows take; and so many candidates of a million find what scoring all of them finds.
-const USUAL: Effort = Effort {
+const DEFAULT_EFFORT: Effort = Effort {
     exact_rows: 20_000,
     scored_a_thread: 20_000,
     picked_a_thread: 150_000,
@@ -89,18 +89,18 @@ pub struct Near {
 impl View {
     /// A vector as a question to these vectors and to later ones of the same model.
     pub fn question(&self, vector: &[f32]) -> Result<Question, Error> {
-        let mut turned = checked(vector, self.dims)?;
-        self.rotation.turn(&mut turned);
+        let mut turned = checked_unit_vector(vector, self.dims)?;
+        self.rotation.rotate(&mut turned);
         Ok(Question::new(turned, self.dims.next_multiple_of(ALIGN)))
     }
 
     /// The best documents for a question, by their ordinals. Of many rows nearly all of the best.
     pub fn search(&self, question: &Question, wanted: &Wanted<'_>) -> Result<Vec<Found>, Error> {
-        self.search_with(question, wanted, USUAL)
+        self.search_with(question, wanted, DEFAULT_EFFORT)
     }
 
     /// The best documents for a question, by their ordinals, with every allowed row scored.
-    pub fn search_exactly(
+    pub fn search_exact(
         &self,
         question: &Question,
         wanted: &Wanted<'_>,
@@ -111,7 +111,7 @@ impl View {
             wanted,
             Effort {
                 exact_rows,
-                ..USUAL
+                ..DEFAULT_EFFORT
             },
         )
     }
@@ -134,14 +134,14 @@ impl View {
             }
         }
         let near = best.into_iter();
-        near.filter_map(|(at, score)| self.near(at, score))
+        near.filter_map(|(at, score)| self.passage_hit(at, score))
             .collect()
     }
 
     /// The vectors of a document with the bytes of its text that each stands for, in their order, as exact
     /// as they are kept.
     pub fn vectors(&self, ordinal: u32) -> Vec<Passage> {
-        let Some(Stretch { part, rows }) = self.home(ordinal) else {
+        let Some(Stretch { part, rows }) = self.rows_of(ordinal) else {
             return Vec::new();
         };
         let Some(part) = self.parts.get(part) else {
@@ -151,7 +151,7 @@ impl View {
             let row = part.segment.row(row)?;
             let codes = row.codes.iter().take(self.dims);
             let mut vector: Vec<f32> = codes.map(|code| f32::from(*code) * row.scale).collect();
-            self.rotation.turn_back(&mut vector);
+            self.rotation.rotate_back(&mut vector);
             let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
             if length > 0.0 {
                 vector.iter_mut().for_each(|number| *number /= length);
@@ -164,7 +164,7 @@ impl View {
 
     /// The rows of a document with their scores.
     fn scored(&self, question: &Question, ordinal: u32) -> impl Iterator<Item = (At, f32)> {
-        let home = self.home(ordinal).into_iter();
+        let home = self.rows_of(ordinal).into_iter();
         let rows = home.flat_map(|Stretch { part, rows }| rows.map(move |row| At { part, row }));
         rows.filter_map(|at| {
             let (codes, scale) = self.parts.get(at.part)?.segment.all_codes().row(at.row)?;
@@ -172,7 +172,7 @@ impl View {
         })
     }
 
-    fn near(&self, At { part, row }: At, score: f32) -> Option<Near> {
+    fn passage_hit(&self, At { part, row }: At, score: f32) -> Option<Near> {
         let segment = &self.parts.get(part)?.segment;
         let [start, end] = segment.row(row)?.place;
         let number = row - segment.rows_around(row).start;
@@ -200,7 +200,7 @@ impl View {
         question.check(self.dims)?;
         // Of many rows few are picked, and asking for these is less than asking for all.
         let is_late =
-            |allowed: &&Allowed| self.rows() > effort.exact_rows && !self.are_few(allowed);
+            |allowed: &&Allowed| self.rows() > effort.exact_rows && !self.is_selective(allowed);
         let late = wanted.allowed.filter(is_late);
         let early = wanted.allowed.filter(|allowed| !is_late(allowed));
         let masks: Vec<Cow<'_, [u64]>> = match early {
@@ -216,15 +216,15 @@ impl View {
             question,
             rows: words.map(|word| word.count_ones() as usize).sum(),
             masks,
-            late,
+            post_filter: late,
             wanted: wanted.documents,
             threads: wanted.threads,
             effort,
         };
         if search.rows <= effort.exact_rows {
-            search.exact()
+            search.search_exhaustive()
         } else {
-            search.picked()
+            search.search_two_stage()
         }
     }
 }
@@ -237,7 +237,7 @@ struct Search<'v> {
     /// How many these are.
     rows: usize,
     /// Only these documents may be returned, which the masks do not know.
-    late: Option<&'v Allowed>,
+    post_filter: Option<&'v Allowed>,
     wanted: usize,
     threads: usize,
     effort: Effort,
@@ -245,8 +245,8 @@ struct Search<'v> {
 
 impl Search<'_> {
     /// Scores every row that is allowed.
-    fn exact(&self) -> Result<Vec<Found>, Error> {
-        let found = self.spread(self.effort.scored_a_thread, |share| {
+    fn search_exhaustive(&self) -> Result<Vec<Found>, Error> {
+        let found = self.run_parallel(self.effort.scored_a_thread, |share| {
             let mut documents = Documents::new(self.wanted);
             for stretch in share {
                 let Some(part) = self.view.parts.get(stretch.part) else {
@@ -256,19 +256,21 @@ impl Search<'_> {
                 self.each_group(stretch, |_, at, rows| {
                     each_run(rows, |run| {
                         let rows = at * GROUP + run.start..at * GROUP + run.end;
-                        self.take(&mut documents, part, &codes, rows);
+                        self.score_rows(&mut documents, part, &codes, rows);
                     });
                 });
             }
             documents.finish()
         })?;
-        Ok(report(Best::joined(found)))
+        Ok(into_hits(Best::joined(found)))
     }
 
     /// Scores the rows that one bit a number picks.
-    fn picked(&self) -> Result<Vec<Found>, Error> {
+    fn search_two_stage(&self) -> Result<Vec<Found>, Error> {
         let most = (self.wanted * CANDIDATES_A_DOCUMENT).max(self.effort.candidates);
-        let picked = self.spread(self.effort.picked_a_thread, |share| self.pick(share, most))?;
+        let picked = self.run_parallel(self.effort.picked_a_thread, |share| {
+            self.pick_candidates(share, most)
+        })?;
         let picked = Best::joined(picked).map(Best::into_unsorted);
         let mut rows: Vec<At> = picked.iter().flatten().map(|one| one.thing).collect();
         // In the order of the file: rows of a document come together, and pages once.
@@ -283,30 +285,33 @@ impl Search<'_> {
                 documents.push(part.owner(row), score);
             }
         }
-        let found = self.complete(documents.finish());
-        Ok(report(Some(found)))
+        let found = self.rescore_documents(documents.finish());
+        Ok(into_hits(Some(found)))
     }
 
     /// Picks the rows of a share that look best.
-    fn pick(&self, share: &[Stretch], most: usize) -> Best<At> {
+    fn pick_candidates(&self, share: &[Stretch], most: usize) -> Best<At> {
         let mut picks = Picks::new(most);
         let mut estimates = [0.0; GROUP];
         for stretch in share {
             let Some(part) = self.view.parts.get(stretch.part) else {
                 continue;
             };
-            let about = self.question.about(part.segment.mean());
+            let about = self.question.rabitq_query(part.segment.mean());
             self.each_group(stretch, |number, at, rows| {
                 let Some(group) = part.segment.group(at) else {
                     return;
                 };
-                let least = picks.best.least() - about.base;
+                let least = picks.best.threshold() - about.base;
                 let kernels = &self.view.kernels;
-                let passed = kernels.pass(group, &about, least, &mut estimates);
+                let passed = kernels.estimate_group(group, &about, least, &mut estimates);
                 each_bit(passed & rows, |bit| {
                     let row = at * GROUP + bit;
                     let owner = part.owner(row);
-                    if self.late.is_none_or(|allowed| allowed.contains(owner)) {
+                    if self
+                        .post_filter
+                        .is_none_or(|allowed| allowed.contains(owner))
+                    {
                         let score = estimates.get(bit).map_or(0.0, |x| x + about.base);
                         let order = u32::try_from(part.before + row).unwrap_or(u32::MAX);
                         let one = Scored::new(score, order, At { part: number, row });
@@ -320,12 +325,12 @@ impl Search<'_> {
 
     /// Looks at the passages of the found documents that were not picked too, while there are not
     /// too many: one of them may be nearer.
-    fn complete(&self, found: Best<()>) -> Best<()> {
+    fn rescore_documents(&self, found: Best<()>) -> Best<()> {
         let mut room = MAX_MORE_ROWS;
         let mut best = Best::new(self.wanted);
         for one in found.into_sorted() {
             let (ordinal, mut score) = (one.order(), one.score());
-            let rows = self.view.home(ordinal).map_or(0, |home| home.rows.len());
+            let rows = self.view.rows_of(ordinal).map_or(0, |home| home.rows.len());
             if let Some(rest) = room.checked_sub(rows) {
                 room = rest;
                 let whole = self.view.score(self.question, ordinal);
@@ -338,7 +343,13 @@ impl Search<'_> {
 
     /// Scores up to [`GROUP`] rows that lie one behind the other.
     #[inline]
-    fn take(&self, documents: &mut Documents, part: &Part, codes: &Codes<'_>, rows: Range<usize>) {
+    fn score_rows(
+        &self,
+        documents: &mut Documents,
+        part: &Part,
+        codes: &Codes<'_>,
+        rows: Range<usize>,
+    ) {
         let owners = part.owners.get(rows.clone());
         if let Some((rows, owners)) = codes.rows(rows).zip(owners) {
             let mut scores = [0.0; GROUP];
@@ -377,13 +388,13 @@ impl Search<'_> {
     }
 
     /// Has the rows worked on by as many threads as are allowed and worth it.
-    fn spread<R: Send>(
+    fn run_parallel<R: Send>(
         &self,
         rows_a_thread: usize,
         work: impl Fn(&[Stretch]) -> R + Sync,
     ) -> Result<Vec<R>, Error> {
         let worth = self.rows / rows_a_thread.max(1);
-        let shares = self.view.shares(self.threads.min(worth).max(1));
+        let shares = self.view.partition(self.threads.min(worth).max(1));
         let Some((own, others)) = shares.split_first() else {
             return Ok(Vec::new());
         };
@@ -403,7 +414,7 @@ impl Search<'_> {
     }
 }
 
-fn report(found: Option<Best<()>>) -> Vec<Found> {
+fn into_hits(found: Option<Best<()>>) -> Vec<Found> {
     let found = found.map(Best::into_unsorted).into_iter().flatten();
     let report = |one: Scored<()>| Found {
         ordinal: one.order(),

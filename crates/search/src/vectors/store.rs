@@ -21,7 +21,7 @@ use super::batch::{Batch, Embedded};
 use super::draft::{self, Source};
 use super::kernels::Kernels;
 use super::live::Live;
-use super::manifest::{self, COMING, Entry, Manifest, SEGMENT_ENDING, file_name};
+use super::manifest::{self, Entry, Manifest, SEGMENT_ENDING, TEMP_NAME, file_name};
 use super::rotation::Rotation;
 use super::segment::Segment;
 use super::{MAX_DIMENSIONS, MAX_FINGERPRINT_BYTES};
@@ -122,7 +122,7 @@ impl Store {
 
     /// The same, but segments that are damaged are removed instead of being a reason to refuse, and
     /// what was wrong with each is returned.
-    pub fn open_sound(root: &Path, model: Model) -> Result<(Self, Vec<String>), Error> {
+    pub fn open_without_corrupt(root: &Path, model: Model) -> Result<(Self, Vec<String>), Error> {
         let (dir, lock, manifest) = begin(root, &model)?;
         check_model(&dir, &model, &manifest)?;
         let (mut sound, mut lost) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Throws away what is there for `model`, whatever state it is in, and opens an empty store.
-    pub fn anew(root: &Path, model: Model) -> Result<Self, Error> {
+    pub fn recreate(root: &Path, model: Model) -> Result<Self, Error> {
         let dir = model.folder(root);
         if dir.is_dir() {
             let _lock = folder::lock(&dir, LOCK)?;
@@ -324,7 +324,7 @@ impl Store {
             segments: segments.iter().map(|segment| segment.entry).collect(),
             ..self.manifest.clone()
         };
-        let prepared = folder::sync(&self.dir)
+        let prepared = folder::sync_folder(&self.dir)
             .map_err(|source| Error::io(&self.dir, source))
             .and_then(|()| manifest.prepare(&self.dir))
             .and_then(|()| {
@@ -336,7 +336,7 @@ impl Store {
         }
         // From here on the disk may have the one manifest or the other until it says otherwise.
         self.is_unsure = true;
-        Manifest::put_in_place(&self.dir)?;
+        Manifest::publish(&self.dir)?;
         faults::pass("vectors-named").map_err(|source| Error::io(&self.dir, source))?;
         self.is_unsure = false;
         self.manifest = manifest;
@@ -353,7 +353,7 @@ fn begin(root: &Path, model: &Model) -> Result<(PathBuf, File, Manifest), Error>
     fs::create_dir_all(&dir).map_err(io)?;
     for above in [Some(root), root.parent()].into_iter().flatten() {
         if above.is_dir() {
-            folder::sync(above).map_err(io)?;
+            folder::sync_folder(above).map_err(io)?;
         }
     }
     let lock = folder::lock(&dir, LOCK)?;
@@ -378,7 +378,7 @@ fn create(dir: &Path, model: &Model) -> Result<Manifest, Error> {
         segments: Vec::new(),
     };
     manifest.prepare(dir)?;
-    Manifest::put_in_place(dir)?;
+    Manifest::publish(dir)?;
     Ok(manifest)
 }
 
@@ -410,7 +410,7 @@ fn remove_orphans(dir: &Path, manifest: &Manifest) {
     let kept: Vec<String> = manifest.segments.iter().map(Entry::file_name).collect();
     for name in names(dir) {
         let is_segment = name.ends_with(SEGMENT_ENDING) && !kept.contains(&name);
-        if is_segment || name == COMING {
+        if is_segment || name == TEMP_NAME {
             let _ = fs::remove_file(dir.join(name));
         }
     }

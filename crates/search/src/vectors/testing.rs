@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::code::{Question, encode};
+use super::code::{Question, quantize_int8};
 use super::kernels::Kernels;
 use super::rotation::Rotation;
 use super::search::Effort;
@@ -103,7 +103,7 @@ pub(super) struct Told {
 }
 
 /// What a search with this effort finds, with the passages of each document.
-pub(super) fn told(
+pub(super) fn search_hits(
     view: &View,
     vector: &[f32],
     wanted: &Wanted<'_>,
@@ -153,12 +153,12 @@ impl Oracle {
         let stride = dims.next_multiple_of(64);
         let rotation = Rotation::new(dims);
         let mut turned = question.to_vec();
-        rotation.turn(&mut turned);
+        rotation.rotate(&mut turned);
         let question = Question::new(turned, stride);
         let score = |passage: &Passage| {
             let (mut turned, mut codes) = (passage.vector.clone(), vec![0; stride]);
-            rotation.turn(&mut turned);
-            let scale = encode(&turned, &mut codes);
+            rotation.rotate(&mut turned);
+            let scale = quantize_int8(&turned, &mut codes);
             question.score(&Kernels::portable(), &codes, scale)
         };
         let mut found = Vec::new();

@@ -13,7 +13,7 @@ mod model;
 use proptest::prelude::*;
 
 use super::search::Effort;
-use super::testing::{Oracle, Random, all_of, document, near, open, told, unit};
+use super::testing::{Oracle, Random, all_of, document, near, open, search_hits, unit};
 use super::{Allowed, Embedded, Passage, View, Wanted};
 
 const ALL: Wanted<'_> = Wanted {
@@ -102,7 +102,7 @@ proptest! {
                 let wanted = Wanted { documents, allowed, threads };
                 let exact = Effort { exact_rows: usize::MAX, ..PICKED };
                 for effort in [None, Some(exact), Some(PICKED)] {
-                    prop_assert_eq!(&told(&view, &question, &wanted, effort), &expected);
+                    prop_assert_eq!(&search_hits(&view, &question, &wanted, effort), &expected);
                 }
             }
         }
@@ -123,7 +123,7 @@ fn scores_are_those_of_the_vectors_themselves() {
     store.append(&documents).unwrap();
     let view = View::new(&store, &all_of(0..50));
     let question = unit(random, 384);
-    let found = told(&view, &question, &ALL, None);
+    let found = search_hits(&view, &question, &ALL, None);
     assert_eq!(found.len(), 50);
     for one in found {
         let vector = &documents[one.ordinal as usize].passages[0].vector;
@@ -176,7 +176,7 @@ fn few_candidates_hold_nearly_all_of_the_best() {
         let (mut right, mut all) = (0, 0);
         for question in &questions {
             let question = view.question(question).unwrap();
-            let exact = view.search_exactly(&question, &wanted).unwrap();
+            let exact = view.search_exact(&question, &wanted).unwrap();
             let found = view.search_with(&question, &wanted, effort).unwrap();
             all += exact.len();
             right += found.iter().filter(|one| exact.contains(one)).count();
@@ -210,7 +210,7 @@ fn a_long_document_does_not_hide_the_others() {
         candidates: 1,
         ..PICKED
     };
-    let found = told(&view, &question, &wanted, Some(few));
+    let found = search_hits(&view, &question, &wanted, Some(few));
     assert_eq!(found.len(), 10);
     assert_eq!(found[0], oracle.search(&question, 1, None)[0]);
 }
@@ -225,16 +225,16 @@ fn a_view_stays_as_it_was_whatever_the_store_does() {
     }
     let question = unit(random, 64);
     let view = View::new(&store, &all_of(0..40));
-    let before = told(&view, &question, &ALL, None);
+    let before = search_hits(&view, &question, &ALL, None);
     assert_eq!((before.len(), view.rows()), (40, 80));
     let done = store.maintain(&all_of(0..10)).unwrap();
     assert_eq!(done.dropped, 60);
-    assert_eq!(told(&view, &question, &ALL, None), before);
+    assert_eq!(search_hits(&view, &question, &ALL, None), before);
     assert_eq!((store.rows(), store.segment_count()), (20, 3));
     store.maintain(&all_of([])).unwrap();
     assert_eq!((store.rows(), store.segment_count()), (0, 0));
     drop(store);
-    assert_eq!(told(&view, &question, &ALL, None), before);
+    assert_eq!(search_hits(&view, &question, &ALL, None), before);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_view_says_which_documents_have_no_vectors_yet() {
     let view = View::new(&store, &live);
     assert_eq!(view.missing(), [0, 2, 3, 5]);
     assert!(store.contains(4) && !store.contains(5));
-    assert_eq!(told(&view, &unit(random, 8), &ALL, None).len(), 1);
+    assert_eq!(search_hits(&view, &unit(random, 8), &ALL, None).len(), 1);
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn an_empty_store_finds_nothing() {
     assert_eq!(store.segment_count(), 0);
     let view = View::new(&store, &all_of(0..3));
     let question = unit(&mut Random::new(1), 8);
-    assert_eq!(told(&view, &question, &ALL, None), []);
-    assert_eq!(told(&view, &question, &ALL, Some(PICKED)), []);
+    assert_eq!(search_hits(&view, &question, &ALL, None), []);
+    assert_eq!(search_hits(&view, &question, &ALL, Some(PICKED)), []);
 }
 
 #[test]
@@ -279,5 +279,5 @@ fn batches_without_end_leave_few_segments() {
     let view = View::new(&store, &oracle.live());
     let question = unit(random, 8);
     let expected = oracle.search(&question, 1_000, None);
-    assert_eq!(told(&view, &question, &ALL, None), expected);
+    assert_eq!(search_hits(&view, &question, &ALL, None), expected);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::allowed::Allowed;
 use super::kernels::Kernels;
 use super::layout::GROUP;
-use super::live::{Live, NOBODY};
+use super::live::{Live, NO_OWNER};
 use super::rotation::Rotation;
 use super::segment::Segment;
 use super::store::Store;
@@ -24,7 +24,7 @@ pub struct View {
     missing: Vec<u32>,
     rows: usize,
     /// By ordinal, ascending.
-    homes: Vec<Home>,
+    locations: Vec<Home>,
 }
 
 /// Where a document is.
@@ -50,7 +50,7 @@ impl View {
     /// Sees what is in `store` for the documents that are in `live`.
     pub fn new(store: &Store, live: &Live) -> Self {
         let (owners, missing) = live.owners(store.segments());
-        let homes = homes(&owners);
+        let homes = document_locations(&owners);
         let segments = store.segments().iter().zip(owners);
         let mut before = 0;
         let parts: Vec<_> = segments
@@ -68,7 +68,7 @@ impl View {
             rotation: store.rotation.clone(),
             kernels: store.kernels,
             missing,
-            homes,
+            locations: homes,
         }
     }
 
@@ -79,8 +79,8 @@ impl View {
 
     /// Whether the vectors of a live document are made, be it none because no passage is in a language that the
     /// model knows.
-    pub fn is_settled(&self, ordinal: u32) -> bool {
-        self.home(ordinal).is_some()
+    pub fn is_embedded(&self, ordinal: u32) -> bool {
+        self.rows_of(ordinal).is_some()
     }
 
     /// How many vectors belong to live documents.
@@ -90,10 +90,10 @@ impl View {
 }
 
 /// The live documents with a place, by their ordinals.
-fn homes(owners: &[Vec<u32>]) -> Vec<Home> {
+fn document_locations(owners: &[Vec<u32>]) -> Vec<Home> {
     let mut homes = Vec::new();
     for (part, owners) in (0..).zip(owners) {
-        let live = (0..).zip(owners).filter(|(_, owner)| **owner != NOBODY);
+        let live = (0..).zip(owners).filter(|(_, owner)| **owner != NO_OWNER);
         homes.extend(live.map(|(document, owner)| Home {
             ordinal: *owner,
             part,
@@ -110,7 +110,7 @@ impl Part {
         for (owner, end) in owners.iter().zip(segment.ends()) {
             rows.resize(*end as usize, *owner);
         }
-        let live = mask(&rows, |owner| u64::from(owner != NOBODY));
+        let live = mask(&rows, |owner| u64::from(owner != NO_OWNER));
         Self {
             segment,
             owners: rows,
@@ -120,7 +120,7 @@ impl Part {
     }
 
     pub(super) fn owner(&self, row: usize) -> u32 {
-        self.owners.get(row).copied().unwrap_or(NOBODY)
+        self.owners.get(row).copied().unwrap_or(NO_OWNER)
     }
 }
 
@@ -141,15 +141,15 @@ pub(super) struct Stretch {
 
 impl View {
     /// The rows of a document. Nothing when it is not live or has no vectors.
-    pub(super) fn home(&self, ordinal: u32) -> Option<Stretch> {
+    pub(super) fn rows_of(&self, ordinal: u32) -> Option<Stretch> {
         let is_it = |home: &&Home| home.ordinal == ordinal;
         // Where every document has its vectors, each stands at its own ordinal.
-        let guess = self.homes.get(ordinal as usize).filter(is_it);
+        let guess = self.locations.get(ordinal as usize).filter(is_it);
         let home = guess.or_else(|| {
             let at = self
-                .homes
+                .locations
                 .binary_search_by_key(&ordinal, |home| home.ordinal);
-            self.homes.get(at.ok()?)
+            self.locations.get(at.ok()?)
         })?;
         let part = home.part as usize;
         let rows = self
@@ -161,19 +161,19 @@ impl View {
     }
 
     /// Whether so few are allowed that going to each is faster than asking for each row.
-    pub(super) fn are_few(&self, allowed: &Allowed) -> bool {
-        allowed.count() <= self.homes.len() / FEW
+    pub(super) fn is_selective(&self, allowed: &Allowed) -> bool {
+        allowed.count() <= self.locations.len() / FEW
     }
 
     /// For each part one bit for each row, set when its document is live and allowed.
     pub(super) fn masks(&self, allowed: &Allowed) -> Vec<Vec<u64>> {
-        if !self.are_few(allowed) {
+        if !self.is_selective(allowed) {
             let mask = |part: &Part| mask(&part.owners, |owner| allowed.bit(owner));
             return self.parts.iter().map(mask).collect();
         }
         let empty = |part: &Part| vec![0; part.live.len()];
         let mut masks: Vec<_> = self.parts.iter().map(empty).collect();
-        for stretch in allowed.iter().filter_map(|ordinal| self.home(ordinal)) {
+        for stretch in allowed.iter().filter_map(|ordinal| self.rows_of(ordinal)) {
             let Some(mask) = masks.get_mut(stretch.part) else {
                 continue;
             };
@@ -187,7 +187,7 @@ impl View {
     }
 
     /// All rows, cut into about `count` equal shares for as many threads.
-    pub(super) fn shares(&self, count: usize) -> Vec<Vec<Stretch>> {
+    pub(super) fn partition(&self, count: usize) -> Vec<Vec<Stretch>> {
         let all: usize = self.parts.iter().map(|part| part.owners.len()).sum();
         let each = all.div_ceil(count.max(1)).max(1);
         let mut shares = vec![Vec::new()];

@@ -44,7 +44,7 @@ fn nodes_die_and_come_back() {
         .map(|n| put(&format!("d{n}"), "T", "A ferry."))
         .collect();
     runtime.block_on(engines[0].apply(first)).unwrap();
-    runtime.block_on(async { while engines[0].settle(64).await.unwrap().left > 0 {} });
+    runtime.block_on(async { while engines[0].embed_pending(64).await.unwrap().left > 0 {} });
     let leader = servers.leader();
     // The leader of the cluster's own agreement first. Which node orders the changes of a shard is another
     // question, so each of them has its turn.
@@ -62,7 +62,7 @@ fn nodes_die_and_come_back() {
 /// Asks again and again until told to stop; counts answers, and fails at the first that is wrong.
 async fn ask(engine: Cluster, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
     while !stop.load(Ordering::Relaxed) {
-        let query = Query::new("ferry", 100, Reader::everyone()).counted();
+        let query = Query::new("ferry", 100, Reader::everyone()).count_total();
         let found = engine.search(query).await.unwrap_or_else(|error| {
             panic!(
                 "{error}: {:?}",

@@ -77,7 +77,7 @@ async fn compare(embedded: &dyn Engine, cluster: &dyn Engine) {
     for engine in [embedded, cluster] {
         let changes = documents.iter().cloned().map(Change::Put).collect();
         engine.apply(changes).await.unwrap();
-        while engine.settle(64).await.unwrap().left > 0 {}
+        while engine.embed_pending(64).await.unwrap().left > 0 {}
     }
     for method in [Method::Lexical, Method::Hybrid] {
         let (mut here, mut there) = (0.0, 0.0);

@@ -40,7 +40,7 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
 }
 
 fn settle(engine: &Cluster, most: usize) -> Result<Settled, Error> {
-    runtime().block_on(engine.settle(most))
+    runtime().block_on(engine.embed_pending(most))
 }
 
 fn apply(engine: &Cluster, changes: Vec<Change>) {

@@ -177,7 +177,7 @@ fn another_model(servers: &Servers) {
     let runtime = runtime();
     let second = Second::new();
     let open = |model: Arc<dyn Embedder>| {
-        Cluster::open_after(settings.clone(), Some(model), both(&second)).unwrap()
+        Cluster::open_with_previous(settings.clone(), Some(model), both(&second)).unwrap()
     };
     let first = open(topics());
     runtime.block_on(fill(&first));
@@ -192,7 +192,7 @@ fn another_model(servers: &Servers) {
         .map(|engine| runtime.spawn(ask(engine, stop.clone())))
         .collect();
     runtime.block_on(async {
-        let building = writer.settle(8).await.unwrap();
+        let building = writer.embed_pending(8).await.unwrap();
         assert!(building.left > 0 && building.done > 0, "{building:?}");
         assert_eq!(
             writer.status().await.unwrap().vectors,
@@ -202,7 +202,7 @@ fn another_model(servers: &Servers) {
         // What changes meanwhile is found by its meaning too, before the new model has got that far.
         let changed = vec![put("h00", "T", "Levy, mended.")];
         writer.apply(changed).await.unwrap();
-        assert!(writer.settle(1).await.unwrap().left > 0);
+        assert!(writer.embed_pending(1).await.unwrap().left > 0);
         let query = Query::new("tax", BOATS, Reader::everyone()).method(Method::Semantic);
         let found = before.search(query).await.unwrap();
         let mended = found.hits.iter().find(|hit| hit.id.as_str() == "h00");
@@ -240,9 +240,10 @@ fn interrupted(servers: &Servers) {
     runtime.block_on(fill(&first));
     drop(first);
     let second = Second::new();
-    let open = || Cluster::open_after(settings.clone(), Some(second.clone()), || vec![topics()]);
+    let open =
+        || Cluster::open_with_previous(settings.clone(), Some(second.clone()), || vec![topics()]);
     let half = open().unwrap();
-    let left = runtime.block_on(half.settle(50)).unwrap().left;
+    let left = runtime.block_on(half.embed_pending(50)).unwrap().left;
     let made = second.made.load(Ordering::Relaxed);
     assert!(left > 0 && made > 0);
     drop(half);
@@ -253,7 +254,8 @@ fn interrupted(servers: &Servers) {
     assert_eq!(runtime.block_on(boats(&rest)).unwrap().0, BOATS);
     // Going back: what was removed is made again, not taken for made.
     drop(rest);
-    let back = Cluster::open_after(settings.clone(), Some(topics()), both(&second)).unwrap();
+    let back =
+        Cluster::open_with_previous(settings.clone(), Some(topics()), both(&second)).unwrap();
     runtime.block_on(async {
         assert_eq!(
             boats(&back).await.unwrap().0,
@@ -297,14 +299,14 @@ fn another_format(servers: &Servers) {
     assert!(is_building(&newer));
     assert_eq!(collections(servers, name).1[0], documents(before));
     runtime.block_on(fill(&newer));
-    runtime.block_on(newer.complete()).unwrap();
+    runtime.block_on(newer.mark_complete()).unwrap();
     assert!(!is_building(&newer));
     assert_eq!(collections(servers, name).1[0], documents(now));
     // Those who know the old one go on as long as they live, and do not take the name back.
     runtime
         .block_on(older.apply(vec![put("h00", "T", "A levy.")]))
         .unwrap();
-    runtime.block_on(newer.complete()).unwrap();
+    runtime.block_on(newer.mark_complete()).unwrap();
     assert_eq!(collections(servers, name).1[0], documents(now));
     stop.store(true, Ordering::Relaxed);
     assert!(runtime.block_on(asking).unwrap() > 3);
@@ -322,7 +324,7 @@ fn another_format(servers: &Servers) {
             "{:?}",
             collections(servers, name).0
         );
-        runtime.block_on(newer.complete()).unwrap();
+        runtime.block_on(newer.mark_complete()).unwrap();
         std::thread::sleep(Duration::from_secs(2));
     }
     assert_eq!(runtime.block_on(boats(&newer)).unwrap().0, BOATS);

@@ -126,7 +126,7 @@ async fn few_requests(fresh: &Fresh) {
 async fn by_kind(fresh: &Fresh) {
     let engine = fresh.engine();
     engine.apply(vec![put("a", "T", "A ferry.")]).await.unwrap();
-    let query = Query::new("ferry", 10, Reader::everyone()).counted();
+    let query = Query::new("ferry", 10, Reader::everyone()).count_total();
     engine.search(query).await.unwrap();
     let traffic = engine.traffic().unwrap();
     for kind in ["search", "count", "fetch", "write", "state", "collections"] {
@@ -138,7 +138,7 @@ async fn by_kind(fresh: &Fresh) {
     assert_eq!(traffic.nodes.len(), 3);
     for node in &traffic.nodes {
         assert!(
-            node.requests > 0 && node.failures == 0 && !node.is_left_alone,
+            node.requests > 0 && node.failures == 0 && !node.is_circuit_open,
             "{node:?}"
         );
     }

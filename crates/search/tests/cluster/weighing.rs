@@ -58,7 +58,7 @@ async fn follow(fresh: &Fresh) {
         off(there, here) > 0.2,
         "made for short documents: {there} and {here}"
     );
-    cluster.complete().await.unwrap();
+    cluster.mark_complete().await.unwrap();
     for word in ["harbour", "ferry"] {
         let (there, here) = (worth(cluster, word).await, worth(&memory, word).await);
         assert!(off(there, here) < OFF, "{word}: {there} and {here}");
@@ -69,7 +69,7 @@ async fn follow(fresh: &Fresh) {
         .apply(vec![put("l200", "T", &filler)])
         .await
         .unwrap();
-    cluster.complete().await.unwrap();
+    cluster.mark_complete().await.unwrap();
     assert_eq!(weighing(fresh), 1);
 }
 

@@ -115,9 +115,9 @@ fn one_writer(fresh: &Fresh) {
     let second = another(fresh);
     runtime().block_on(async {
         let first = fresh.engine();
-        assert!(first.leads().await.unwrap());
+        assert!(first.acquire_leadership().await.unwrap());
         first.apply(batch(1)).await.unwrap();
-        assert!(!second.leads().await.unwrap());
+        assert!(!second.acquire_leadership().await.unwrap());
         let refused = second.apply(batch(2)).await;
         assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
         assert_eq!(find(&second, "ferry").await.len(), 5);
@@ -129,10 +129,18 @@ fn one_writer(fresh: &Fresh) {
 fn released(fresh: &Fresh) {
     let runtime = runtime();
     let first = another(fresh);
-    assert!(runtime.block_on(first.leads()).unwrap());
-    assert!(!runtime.block_on(fresh.engine().leads()).unwrap());
+    assert!(runtime.block_on(first.acquire_leadership()).unwrap());
+    assert!(
+        !runtime
+            .block_on(fresh.engine().acquire_leadership())
+            .unwrap()
+    );
     drop(first);
-    let leads = || runtime.block_on(fresh.engine().leads()).unwrap();
+    let leads = || {
+        runtime
+            .block_on(fresh.engine().acquire_leadership())
+            .unwrap()
+    };
     // Its last sign of life may still be on its way.
     let taken = (0..50).any(|_| {
         leads() || {
@@ -171,7 +179,7 @@ async fn steal(fresh: &Fresh, second: &Cluster) {
         .header("content-type", "application/json")
         .send(body)
         .unwrap();
-    assert!(second.leads().await.unwrap());
+    assert!(second.acquire_leadership().await.unwrap());
 }
 
 fn swept(fresh: &Fresh) {
@@ -180,7 +188,7 @@ fn swept(fresh: &Fresh) {
             fresh.engine().apply(batch(generation)).await.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(2_500)).await;
-        fresh.engine().complete().await.unwrap();
+        fresh.engine().mark_complete().await.unwrap();
     });
     let address = &fresh.settings.addresses[0];
     let documents = fresh.collection("documents");

@@ -63,7 +63,7 @@ async fn told(engine: &dyn Engine, text: &str, reader: &Reader) -> String {
     let facets = ["party", "year", "tags"].map(str::to_owned).to_vec();
     let query = || Query::new(text, 100, reader.clone());
     let found = engine
-        .search(query().counted().facets(facets))
+        .search(query().count_total().facets(facets))
         .await
         .unwrap();
     let mut hits: Vec<_> = found
@@ -106,7 +106,7 @@ async fn check(documents: &[Document], queries: &[String], readers: &[Reader]) {
         all.apply(puts.collect()).await.unwrap();
     }
     for reader in readers {
-        let seen = documents.iter().filter(|one| reader.sees(one));
+        let seen = documents.iter().filter(|one| reader.can_see(one));
         let puts: Vec<_> = seen.cloned().map(Change::Put).collect();
         for (all, alone) in all.iter().zip(engines(dir.path())) {
             alone.apply(puts.clone()).await.unwrap();
@@ -117,7 +117,7 @@ async fn check(documents: &[Document], queries: &[String], readers: &[Reader]) {
             }
             for document in documents {
                 let fetched = all.fetch(document.id.clone(), reader.clone());
-                let expected = Some(document).filter(|one| reader.sees(one));
+                let expected = Some(document).filter(|one| reader.can_see(one));
                 assert_eq!(fetched.await.unwrap().as_deref(), expected);
             }
         }

@@ -140,11 +140,11 @@ async fn an_index_of_another_version_stays_until_the_new_one_is_complete() {
         Err(Error::Missing { .. })
     ));
     let engine = Embedded::open(dir.path()).unwrap();
-    assert!(engine.has_other_versions() && engine.damaged().is_empty());
+    assert!(engine.has_other_versions() && engine.quarantined().is_empty());
     assert_eq!(engine.status().await.unwrap().documents, 0);
     engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
     assert!(older.exists() && oldest.exists());
-    engine.complete().await.unwrap();
+    engine.mark_complete().await.unwrap();
     assert!(!older.exists() && !oldest.exists() && !engine.has_other_versions());
     assert_eq!(find(&engine, "ferry").await, ["new"]);
 }
@@ -156,15 +156,15 @@ async fn words_of_unknown_make_are_set_aside() {
         fs::write(words(&dir).join("docent-index.json"), content).unwrap();
         assert!(Embedded::open_read_only(dir.path(), None).is_err());
         let engine = Embedded::open(dir.path()).unwrap();
-        assert_eq!(engine.damaged().len(), 1, "{content}");
+        assert_eq!(engine.quarantined().len(), 1, "{content}");
         assert_eq!(engine.inventory().await.unwrap().len(), 0);
         assert!(dir.path().join("damaged/words-5/meta.json").exists());
         engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
-        engine.complete().await.unwrap();
+        engine.mark_complete().await.unwrap();
         assert!(!dir.path().join("damaged").exists());
     }
     fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
-    assert_eq!(Embedded::open(dir.path()).unwrap().damaged().len(), 1);
+    assert_eq!(Embedded::open(dir.path()).unwrap().quarantined().len(), 1);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn an_index_left_unfinished_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     drop(Embedded::open(dir.path()).unwrap());
     fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
-    assert!(Embedded::open(dir.path()).unwrap().damaged().is_empty());
+    assert!(Embedded::open(dir.path()).unwrap().quarantined().is_empty());
     Embedded::open_read_only(dir.path(), None).unwrap();
 }
 
@@ -234,16 +234,20 @@ async fn what_is_sound_answers_while_the_rest_is_missing() {
     let store = second.keys().find(is_new).unwrap();
     fs::write(words(&dir).join(store), "no store").unwrap();
     let engine = Embedded::open(dir.path()).unwrap();
-    assert!(!engine.damaged().is_empty());
+    assert!(!engine.quarantined().is_empty());
     assert_eq!(find(&engine, "ferry").await, ["a"]);
     let held = engine.inventory().await.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
     // The other is brought again, and the next one to open finds nothing wrong.
     engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
-    engine.complete().await.unwrap();
+    engine.mark_complete().await.unwrap();
     drop(engine);
     let engine = Embedded::open(dir.path()).unwrap();
-    assert!(engine.damaged().is_empty(), "{:?}", engine.damaged());
+    assert!(
+        engine.quarantined().is_empty(),
+        "{:?}",
+        engine.quarantined()
+    );
     assert_eq!(find(&engine, "ferry").await.len(), 2);
 }
 
@@ -257,7 +261,7 @@ async fn a_lost_ledger_is_made_from_the_words() {
     assert_eq!(held(Embedded::open(dir.path()).unwrap()).await, before);
     fs::write(&path, "no ledger").unwrap();
     let engine = Embedded::open(dir.path()).unwrap();
-    assert_eq!(engine.damaged().len(), 1);
+    assert_eq!(engine.quarantined().len(), 1);
     assert_eq!(held(engine).await, before);
 }
 

@@ -1,7 +1,7 @@
 //! What every engine does with fields: filters, lists by day, counts and the catalog.
 
 use docent_search::{
-    Day, Engine, Facet, Filter, Kind, MAX_STRETCHES, Query, Reader, Sort, Test, Value,
+    Day, Engine, Facet, Filter, Kind, MAX_DATE_RANGES, Query, Reader, Sort, Test, Value,
 };
 
 use crate::shelf::{ask, ids, put, put_facts, remove};
@@ -123,7 +123,7 @@ pub(crate) async fn everything_is_counted(engine: &dyn Engine) {
     let query = Query::new("housing", 1, Reader::everyone());
     let names = ["party", "tags", "words", "nothing"].map(str::to_owned);
     let found = engine
-        .search(query.counted().facets(names.to_vec()))
+        .search(query.count_total().facets(names.to_vec()))
         .await
         .unwrap();
     assert_eq!((found.hits.len(), found.total), (1, Some(3)));
@@ -166,7 +166,9 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
     let stretches = vec![always, (first, first), (last, last), (before, before)];
     let query = || Query::new("island ferry", 1, Reader::everyone());
     let counted = |query: Query, stretches: Vec<(Day, Day)>| async move {
-        let days = engine.days(query, "date".to_owned(), stretches).await;
+        let days = engine
+            .count_date_ranges(query, "date".to_owned(), stretches)
+            .await;
         days.unwrap()
     };
     assert_eq!(counted(query(), stretches).await, [2, 1, 1, 0]);
@@ -179,9 +181,11 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
     });
     assert_eq!(counted(narrowed, vec![always]).await, [1]);
     assert_eq!(counted(query(), Vec::new()).await, [0; 0]);
-    let many = vec![always; MAX_STRETCHES + 1];
-    assert_eq!(counted(query(), many).await.len(), MAX_STRETCHES);
-    let nothing = engine.days(query(), "words".to_owned(), vec![always]).await;
+    let many = vec![always; MAX_DATE_RANGES + 1];
+    assert_eq!(counted(query(), many).await.len(), MAX_DATE_RANGES);
+    let nothing = engine
+        .count_date_ranges(query(), "words".to_owned(), vec![always])
+        .await;
     assert_eq!(nothing.unwrap(), [0]);
 }
 

@@ -86,7 +86,7 @@ async fn check(documents: &[Document], filters: &[Filter]) {
             let fitting = documents.iter().filter(|document| filter.matches(document));
             let expected: Vec<_> = fitting.map(|document| document.id.as_str()).collect();
             let query = Query::new("ferry", 100, Reader::everyone()).filter(filter.clone());
-            let found = engine.search(query.counted()).await.unwrap();
+            let found = engine.search(query.count_total()).await.unwrap();
             let mut names = ids(&found);
             names.sort_by_key(|name| name[1..].parse::<usize>().unwrap());
             assert_eq!(names, expected, "{filter:?} in {documents:?}");

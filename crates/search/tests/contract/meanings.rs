@@ -64,7 +64,7 @@ pub(crate) fn topics() -> Arc<dyn Embedder> {
 }
 
 pub(crate) async fn settle(engine: &dyn Engine) {
-    while engine.settle(2).await.unwrap().left > 0 {}
+    while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
 async fn found(engine: &dyn Engine, text: &str, method: Method) -> Vec<String> {
@@ -105,11 +105,11 @@ pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {
     assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
     assert_eq!(found(engine, "ferry", Method::Hybrid).await, ["d0"]);
     assert_eq!(
-        engine.settle(2).await.unwrap(),
+        engine.embed_pending(2).await.unwrap(),
         Settled { done: 2, left: 1 }
     );
     assert_eq!(
-        engine.settle(2).await.unwrap(),
+        engine.embed_pending(2).await.unwrap(),
         Settled { done: 3, left: 0 }
     );
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
@@ -203,7 +203,7 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
 
 pub(crate) async fn a_document_without_words_needs_no_vectors(engine: &dyn Engine) {
     fill(engine, &[" ", "A ferry."]).await;
-    let settled = engine.settle(9).await.unwrap();
+    let settled = engine.embed_pending(9).await.unwrap();
     assert_eq!(settled, Settled { done: 2, left: 0 });
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     assert_eq!(found(engine, "boat", Method::Semantic).await, ["d1"]);

@@ -106,19 +106,21 @@ pub(crate) async fn each_reader_finds_and_counts_what_is_for_it(engine: &dyn Eng
     for (reader, seen) in crowd() {
         let facets = vec!["kind".to_owned(), "seal".to_owned()];
         let query = Query::new("ferry", 100, reader.clone()).facets(facets);
-        let answer = engine.search(query.counted()).await.unwrap();
+        let answer = engine.search(query.count_total()).await.unwrap();
         let expected: BTreeSet<_> = seen.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(names(&answer), expected, "{reader:?}");
         assert_eq!(answer.total, Some(seen.len() as u64));
         let always = (Day::new(1, 1, 1).unwrap(), Day::new(9999, 12, 31).unwrap());
         let query = Query::new("ferry", 1, reader.clone());
-        let days = engine.days(query, "date".to_owned(), vec![always]).await;
+        let days = engine
+            .count_date_ranges(query, "date".to_owned(), vec![always])
+            .await;
         assert_eq!(days.unwrap(), [seen.len() as u64], "{reader:?}");
         assert_eq!(answer.facets[0].values.len(), seen.len());
         let is_owner = reader == Reader::owner();
         assert_eq!(answer.facets[1].values.is_empty(), !is_owner);
         let only_secret = Query::new("quintessential", 100, reader.clone());
-        let answer = engine.search(only_secret.counted()).await.unwrap();
+        let answer = engine.search(only_secret.count_total()).await.unwrap();
         let sees = seen.contains(&"account");
         assert_eq!(answer.total, Some(u64::from(sees)), "{reader:?}");
         assert_eq!(answer.hits.len(), usize::from(sees));
@@ -190,7 +192,7 @@ pub(crate) async fn lists_and_filters_are_of_what_is_seen(engine: &dyn Engine) {
             assert_eq!(found.hits.len(), expected.len());
         }
         let without = Query::new("", 100, reader.clone()).filter(Filter::Not(is("Notice").into()));
-        let listed = engine.search(without.counted()).await.unwrap();
+        let listed = engine.search(without.count_total()).await.unwrap();
         assert_eq!(listed.total, Some(seen.len() as u64 - 1), "{reader:?}");
         assert_eq!(listed.hits.len(), seen.len() - 1);
         for (kind, name) in [("Account", "account"), ("Sealed", "sealed")] {
@@ -258,7 +260,7 @@ pub(crate) async fn what_is_not_seen_takes_no_place(engine: &dyn Engine) {
     engine.apply(puts).await.unwrap();
     for reader in [Reader::everyone(), holder(&["group:b"])] {
         let query = Query::new("ferry", 1, reader.clone());
-        let answer = engine.search(query.counted()).await.unwrap();
+        let answer = engine.search(query.count_total()).await.unwrap();
         assert_eq!((ids(&answer), answer.total), (vec!["z"], Some(1)));
         let next = Query::new("ferry", 1, reader).offset(1);
         assert!(engine.search(next).await.unwrap().hits.is_empty());

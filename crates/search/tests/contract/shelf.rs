@@ -87,7 +87,7 @@ pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> Found {
     let today = Day::new(2024, 6, 30).unwrap();
     let parsed = grammar::parse(written, &catalog, today);
     let query = Query::parsed(&parsed, 100, Reader::everyone());
-    engine.search(query.counted()).await.unwrap()
+    engine.search(query.count_total()).await.unwrap()
 }
 
 /// The ids of hits.

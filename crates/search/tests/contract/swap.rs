@@ -32,7 +32,7 @@ impl Embedder for Dull {
 async fn filled(dir: &Path) {
     let engine = Embedded::open_with(dir, topics()).unwrap();
     fill(&engine, &["A ferry.", "A house.", "A levy."]).await;
-    while engine.settle(2).await.unwrap().left > 0 {}
+    while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
 /// How near the first hit for a boat is, and which it is.
@@ -51,7 +51,8 @@ fn folders(dir: &Path) -> usize {
 async fn the_former_model_answers_until_the_new_one_can() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
+    let engine =
+        Embedded::open_with_previous(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
     let left = |done, left| PartState::Building(Settled { done, left });
     assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
     let (name, near) = boat(&engine).await.unwrap();
@@ -60,11 +61,11 @@ async fn the_former_model_answers_until_the_new_one_can() {
     // A document that changes meanwhile has neither, and the old one still knows more.
     engine.apply(vec![put("d1", "T", "A ship.")]).await.unwrap();
     assert_eq!(boat(&engine).await.unwrap().0, "d0");
-    engine.settle(1).await.unwrap();
+    engine.embed_pending(1).await.unwrap();
     assert_eq!(boat(&engine).await.unwrap().0, "d0");
     assert_eq!(folders(dir.path()), 2);
 
-    while engine.settle(1).await.unwrap().left > 0 {}
+    while engine.embed_pending(1).await.unwrap().left > 0 {}
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     // To the new one all are as near.
     let (name, near) = boat(&engine).await.unwrap();
@@ -87,8 +88,9 @@ async fn without_the_former_model_words_answer() {
 async fn going_back_before_the_new_one_is_whole_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine = Embedded::open_after(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
-    engine.settle(1).await.unwrap();
+    let engine =
+        Embedded::open_with_previous(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
+    engine.embed_pending(1).await.unwrap();
     drop(engine);
     let engine = Embedded::open_with(dir.path(), topics()).unwrap();
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);

@@ -33,7 +33,7 @@ async fn an_end_at_any_moment_loses_nothing() {
             let whence = format!("{fault}: {found} of {said:?}");
             let (said_done, begun) = (said.done.max(done), said.begun.max(done));
             assert!(found == said_done || found == begun, "{whence}");
-            assert!(engine.damaged().is_empty(), "{whence}");
+            assert!(engine.quarantined().is_empty(), "{whence}");
             let whence = (&mut random, whence.as_str());
             assert_holds(&engine, &state(SEED, found), whence).await;
             done = found;

@@ -81,7 +81,7 @@ async fn child() {
                 return;
             }
         }
-        if next.is_multiple_of(3) && engine.settle(40).await.is_err() {
+        if next.is_multiple_of(3) && engine.embed_pending(40).await.is_err() {
             println!("failed");
         }
     }
@@ -102,9 +102,9 @@ async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
         };
         let engine = open(dir.path()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(
-            engine.damaged().is_empty(),
+            engine.quarantined().is_empty(),
             "kill {kill}: {:?}",
-            engine.damaged()
+            engine.quarantined()
         );
         let found = generation(&engine).await.0;
         let whence = format!("kill {kill}, generation {found} of {said:?}");

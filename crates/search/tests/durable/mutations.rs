@@ -31,7 +31,7 @@ async fn every_change_of_a_file_is_found_and_mended() {
     let engine = open(dir.path()).unwrap();
     for generation in 1..=GENERATIONS {
         engine.apply(batch(SEED, generation)).await.unwrap();
-        engine.settle(20).await.unwrap();
+        engine.embed_pending(20).await.unwrap();
     }
     finish(&engine).await;
     let expected = state(SEED, GENERATIONS);
@@ -52,7 +52,7 @@ async fn every_change_of_a_file_is_found_and_mended() {
         let how = mutate(dir.path(), name, (&whole, &names), &mut random);
         let whence = format!("{number}: {} {how}", name.display());
         let engine = open(dir.path()).unwrap_or_else(|error| panic!("{whence}: {error}"));
-        if engine.damaged().is_empty() {
+        if engine.quarantined().is_empty() {
             assert!(may_be_harmless(name, &how), "{whence}");
             harmless += 1;
         } else {

@@ -153,8 +153,8 @@ pub(crate) fn open(dir: &Path) -> Result<Embedded, Error> {
 
 /// Makes all vectors and says that everything is held.
 pub(crate) async fn finish(engine: &Embedded) {
-    while engine.settle(50).await.unwrap().left > 0 {}
-    engine.complete().await.unwrap();
+    while engine.embed_pending(50).await.unwrap().left > 0 {}
+    engine.mark_complete().await.unwrap();
 }
 
 async fn found(engine: &Embedded, text: &str, method: Method) -> Vec<DocId> {

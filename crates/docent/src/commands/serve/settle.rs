@@ -25,7 +25,7 @@ pub(super) async fn all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn
     let mut progress = Progress::lines("embedding");
     let mut wait = FIRST_WAIT;
     while !stop.is_cancelled() && !is_due() {
-        match parts.knowledge.engine.settle(AT_ONCE).await {
+        match parts.knowledge.engine.embed_pending(AT_ONCE).await {
             Ok(settled) => {
                 parts.note().await;
                 let total = settled.done + settled.left;

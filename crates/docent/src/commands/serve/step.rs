@@ -109,7 +109,7 @@ impl Keeper {
     /// Whether this process keeps the index. While another one does, this one only tells what that one has
     /// changed, and takes over when it ends.
     async fn leads(&self) -> bool {
-        match self.parts.knowledge.engine.leads().await {
+        match self.parts.knowledge.engine.acquire_leadership().await {
             Ok(true) => true,
             Ok(false) => {
                 self.parts.standing.sync(Sync::ReadOnly);
@@ -163,7 +163,7 @@ impl Keeper {
     /// Takes documents out at once that other rules may have left open; the look that follows reads them again.
     async fn close_stale(&self) {
         let engine = self.parts.knowledge.engine.as_ref();
-        if let Ok(true) = engine.leads().await
+        if let Ok(true) = engine.acquire_leadership().await
             && let Err(problem) = corpus::withdraw_stale(engine, &self.settings.shape()).await
         {
             output::problem(&problem);

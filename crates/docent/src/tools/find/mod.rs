@@ -62,7 +62,7 @@ impl Find {
             .offset(question.offset)
             .sort(question.sort)
             .facets(facets.collect())
-            .counted()
+            .count_total()
             .excerpts()
     }
 }

@@ -147,7 +147,7 @@ fn takes(field: &Field, only_useful: bool) -> Vec<Takes> {
     let values = || field.values.iter().map(|(value, _)| value.clone());
     let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
     match field.kind {
-        Kind::Keyword | Kind::List if field.is_closed() => {
+        Kind::Keyword | Kind::List if field.is_enumerated() => {
             // By value, because an order by number would change with every document.
             let mut all: Vec<_> = values().collect();
             all.sort();

@@ -50,13 +50,13 @@ pub(super) fn read(
         if slot.is_some() {
             return Err(format!("two vectors for input {index}"));
         }
-        *slot = Some(checked(item.embedding.0, width)?);
+        *slot = Some(normalized(item.embedding.0, width)?);
     }
     // As many vectors as inputs, and no input twice: none is left out.
     Ok(slots.into_iter().flatten().collect())
 }
 
-fn checked(mut vector: Vec<f32>, width: usize) -> Result<Vec<f32>, String> {
+fn normalized(mut vector: Vec<f32>, width: usize) -> Result<Vec<f32>, String> {
     let found = vector.len();
     if found == 0 || found > MAX_DIMENSIONS {
         return Err(format!("a vector of {found} numbers"));

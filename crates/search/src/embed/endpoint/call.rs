@@ -42,7 +42,7 @@ pub(super) struct Patience {
 
 impl Patience {
     /// For passages, which nobody is waiting for.
-    pub(super) fn long(timeout: Duration) -> Self {
+    pub(super) fn for_passages(timeout: Duration) -> Self {
         Self {
             tries: 5,
             timeouts: 2,
@@ -52,7 +52,7 @@ impl Patience {
     }
 
     /// For questions: a search without vectors now is worth more than one with them in a minute.
-    pub(super) fn short(timeout: Duration) -> Self {
+    pub(super) fn for_queries(timeout: Duration) -> Self {
         Self {
             tries: 2,
             timeouts: 1,
@@ -75,7 +75,7 @@ pub(super) struct Caller {
 /// Why there is no answer, and whether asking again may bring one.
 struct Failure {
     error: Error,
-    again: Again,
+    retry: Again,
 }
 
 enum Again {
@@ -123,7 +123,7 @@ impl Caller {
 
     /// The vectors of the inputs, in their order and of length one; of `dimensions` numbers, where
     /// that is known.
-    pub(super) fn call(
+    pub(super) fn embed(
         &self,
         inputs: &[&str],
         dimensions: Option<usize>,
@@ -133,22 +133,22 @@ impl Caller {
         if let (Some(fields), Some(dimensions)) = (request.as_object_mut(), self.dimensions) {
             fields.insert("dimensions".to_owned(), json!(dimensions));
         }
-        let body = self.answer(&request.to_string(), patience)?;
+        let body = self.send_with_retries(&request.to_string(), patience)?;
         answer::read(&body, inputs.len(), dimensions)
             .map_err(|reason| error(format!("the endpoint answered with {reason}"), WRONG))
     }
 
     /// The body of an answer that says yes, asked for as often as patience allows.
-    fn answer(&self, request: &str, patience: &Patience) -> Result<Vec<u8>, Error> {
+    fn send_with_retries(&self, request: &str, patience: &Patience) -> Result<Vec<u8>, Error> {
         let mut left = patience.pause;
         let mut timeouts = 0;
         let mut backoff = FIRST_WAIT;
         for tried in 1.. {
-            let failure = match self.once(request, patience.timeout) {
+            let failure = match self.send_once(request, patience.timeout) {
                 Ok(body) => return Ok(body),
                 Err(failure) => failure,
             };
-            let pause = match failure.again {
+            let pause = match failure.retry {
                 Again::Never => return Err(failure.error),
                 Again::After(asked) => asked.unwrap_or(backoff),
                 Again::TimedOut => {
@@ -167,7 +167,7 @@ impl Caller {
         Err(error("the endpoint was never asked", DOWN))
     }
 
-    fn once(&self, request: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
+    fn send_once(&self, request: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let mut call = self
             .agent
             .post(&self.url)
@@ -177,26 +177,26 @@ impl Caller {
             call = call.header("Authorization", authorization);
         }
         let call = call.config().timeout_global(Some(timeout)).build();
-        let response = call.send(request).map_err(unreachable)?;
+        let response = call.send(request).map_err(transport_failure)?;
         if !response.status().is_success() {
-            return Err(self.refused(response));
+            return Err(self.status_failure(response));
         }
         let body = bytes(response, MAX_ANSWER_BYTES + 1)
-            .map_err(|failed| unreachable(ureq::Error::from(failed)))?;
+            .map_err(|failed| transport_failure(ureq::Error::from(failed)))?;
         if body.len() as u64 > MAX_ANSWER_BYTES {
             let what =
                 format!("the endpoint's answer is over the limit of {MAX_ANSWER_BYTES} bytes");
-            return Err(Failure::never(what, WRONG));
+            return Err(Failure::permanent(what, WRONG));
         }
         Ok(body)
     }
 
-    fn refused(&self, response: Response<Body>) -> Failure {
+    fn status_failure(&self, response: Response<Body>) -> Failure {
         let status = response.status().as_u16();
         let after = retry_after(&response);
         if (300..400).contains(&status) {
             let what = format!("the endpoint answers with a redirect, status {status}");
-            return Failure::never(what, "give the address that the redirect leads to");
+            return Failure::permanent(what, "give the address that the redirect leads to");
         }
         let body = bytes(response, MAX_REFUSAL_BYTES).unwrap_or_default();
         let what = match self.code(&body) {
@@ -219,7 +219,7 @@ impl Caller {
         };
         Failure {
             error: error(what, hint),
-            again,
+            retry: again,
         }
     }
 
@@ -241,10 +241,10 @@ impl Caller {
 }
 
 impl Failure {
-    fn never(what: String, hint: &'static str) -> Self {
+    fn permanent(what: String, hint: &'static str) -> Self {
         Self {
             error: error(what, hint),
-            again: Again::Never,
+            retry: Again::Never,
         }
     }
 }
@@ -304,7 +304,7 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn unreachable(failed: ureq::Error) -> Failure {
+fn transport_failure(failed: ureq::Error) -> Failure {
     let again = match &failed {
         ureq::Error::Timeout(_) => Again::TimedOut,
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
@@ -322,7 +322,7 @@ fn unreachable(failed: ureq::Error) -> Failure {
             hint: DOWN,
             source: Some(Box::new(failed)),
         },
-        again,
+        retry: again,
     }
 }
 

@@ -90,7 +90,7 @@ impl fmt::Debug for ApiKey {
 
 /// The model behind an endpoint.
 pub struct Endpoint {
-    caller: Caller,
+    client: Caller,
     query_prefix: String,
     passage_prefix: String,
     dimensions: usize,
@@ -103,24 +103,24 @@ impl Endpoint {
     /// Checks the settings, and asks the endpoint how many numbers its vectors have where the
     /// settings do not say.
     pub fn connect(settings: &EndpointSettings) -> Result<Self, Error> {
-        Self::waiting_with(settings, std::thread::sleep)
+        Self::connect_with_wait(settings, std::thread::sleep)
     }
 
     /// The same, with another way to wait between tries.
-    pub fn waiting_with(
+    pub fn connect_with_wait(
         settings: &EndpointSettings,
         wait: impl Fn(Duration) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         check(settings)?;
         let caller = Caller::new(settings, Box::new(wait))?;
         let mut endpoint = Self {
-            caller,
+            client: caller,
             query_prefix: settings.query_prefix.clone(),
             passage_prefix: settings.passage_prefix.clone(),
             dimensions: settings.dimensions.unwrap_or_default(),
             fingerprint: String::new(),
-            passages: Patience::long(settings.timeout),
-            query: Patience::short(settings.query_timeout),
+            passages: Patience::for_passages(settings.timeout),
+            query: Patience::for_queries(settings.query_timeout),
         };
         if settings.dimensions.is_none() {
             endpoint.dimensions = endpoint.probe()?;
@@ -130,7 +130,7 @@ impl Endpoint {
     }
 
     fn probe(&self) -> Result<usize, Error> {
-        let vectors = self.caller.call(&["dimensions"], None, &self.passages)?;
+        let vectors = self.client.embed(&["dimensions"], None, &self.passages)?;
         Ok(vectors.first().map(Vec::len).unwrap_or_default())
     }
 
@@ -138,7 +138,7 @@ impl Endpoint {
     /// keep a prefix from passing for a model's name.
     fn describe(&self, model: &str) -> String {
         let all = json!({
-            "endpoint": self.caller.url(),
+            "endpoint": self.client.url(),
             "model": model,
             "dimensions": self.dimensions,
             "query_prefix": self.query_prefix,
@@ -168,8 +168,8 @@ impl Embedder for Endpoint {
         for batch in batches(&inputs) {
             let batch: Vec<&str> = batch.iter().map(String::as_str).collect();
             let answer = self
-                .caller
-                .call(&batch, Some(self.dimensions), &self.passages)?;
+                .client
+                .embed(&batch, Some(self.dimensions), &self.passages)?;
             vectors.extend(answer);
         }
         Ok(vectors)
@@ -182,8 +182,8 @@ impl Embedder for Endpoint {
     fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
         let input = input(&self.query_prefix, text);
         let vectors = self
-            .caller
-            .call(&[&input], Some(self.dimensions), &self.query)?;
+            .client
+            .embed(&[&input], Some(self.dimensions), &self.query)?;
         vectors
             .into_iter()
             .next()

@@ -124,7 +124,8 @@ fn write(stream: &mut TcpStream, head: &str, body: &str, length: usize) {
 fn connect(settings: &EndpointSettings) -> (Endpoint, Arc<Mutex<Vec<Duration>>>) {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&waits);
-    let endpoint = Endpoint::waiting_with(settings, move |wait| log.lock().unwrap().push(wait));
+    let endpoint =
+        Endpoint::connect_with_wait(settings, move |wait| log.lock().unwrap().push(wait));
     (endpoint.unwrap(), waits)
 }
 
@@ -370,7 +371,9 @@ fn nobody_at_the_address_is_an_error_that_says_so() {
     drop(listener);
     let mut settings = EndpointSettings::new(url, "model");
     settings.key = Some(ApiKey::new("sesame"));
-    let error = Endpoint::waiting_with(&settings, |_| ()).err().unwrap();
+    let error = Endpoint::connect_with_wait(&settings, |_| ())
+        .err()
+        .unwrap();
     assert_eq!(message(&error), "the endpoint cannot be reached");
     assert!(!format!("{error:?}").contains("sesame"));
 }
@@ -421,7 +424,7 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
         let mut settings = EndpointSettings::new("http://127.0.0.1:9/v1", "model");
         settings.dimensions = Some(2);
         change(&mut settings);
-        Endpoint::waiting_with(&settings, |_| ())
+        Endpoint::connect_with_wait(&settings, |_| ())
             .err()
             .map(|error| message(&error))
     };

@@ -72,7 +72,7 @@ impl Granite {
 
     /// The same model held to one set of vector instructions, to compare them; nothing if the
     /// processor does not have it.
-    pub fn held_to(self, instructions: &str) -> Option<Self> {
+    pub fn with_instructions(self, instructions: &str) -> Option<Self> {
         let mut available = Instructions::available().into_iter();
         let instructions = available.find(|one| one.name() == instructions)?;
         Some(Self {

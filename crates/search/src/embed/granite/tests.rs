@@ -21,7 +21,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
 }
 
 fn held_to(name: &str) -> Granite {
-    Granite::with_threads(1).held_to(name).unwrap()
+    Granite::with_threads(1).with_instructions(name).unwrap()
 }
 
 #[test]

@@ -77,28 +77,28 @@ impl Tokenizer {
     fn merge(&self, piece: &str, word: &mut Word, tokens: &mut Vec<u16>) {
         word.fill(piece.bytes().filter_map(|byte| self.byte(byte)));
         for at in 0..word.symbols.len() {
-            self.propose(word, at);
+            self.queue_pair(word, at);
         }
         while let Some(Reverse((_, at, left, right))) = word.pairs.pop() {
             // A pair whose halves have since been joined with others is stale.
             if word.pair(at) != Some((left, right)) {
                 continue;
             }
-            if let Some((_, joined)) = self.joined(left, right) {
+            if let Some((_, joined)) = self.merge_of(left, right) {
                 word.join(at, joined);
                 if let Some(before) = word.before(at) {
-                    self.propose(word, before);
+                    self.queue_pair(word, before);
                 }
-                self.propose(word, at);
+                self.queue_pair(word, at);
             }
         }
         tokens.extend(word.tokens());
     }
 
     /// Puts the pair that starts at a symbol in the queue, if it can be joined.
-    fn propose(&self, word: &mut Word, at: usize) {
+    fn queue_pair(&self, word: &mut Word, at: usize) {
         if let Some((left, right)) = word.pair(at)
-            && let Some((rank, _)) = self.joined(left, right)
+            && let Some((rank, _)) = self.merge_of(left, right)
         {
             word.pairs.push(Reverse((rank, at, left, right)));
         }
@@ -109,7 +109,7 @@ impl Tokenizer {
     }
 
     /// The rank of a pair and the token that it becomes.
-    fn joined(&self, left: u16, right: u16) -> Option<(u16, u16)> {
+    fn merge_of(&self, left: u16, right: u16) -> Option<(u16, u16)> {
         let begin = |token: usize| Some(u32::from_le_bytes(*self.begins.get(token)?) as usize);
         let left = usize::from(left);
         let merges = self.merges.get(begin(left)?..begin(left + 1)?)?;

@@ -36,8 +36,8 @@ impl File {
     fn open(bytes: &'static [u8]) -> Option<Self> {
         let file = Packed::new(bytes)?;
         Some(Self {
-            before: file.stretch(0..ROWS)?,
-            behind: file.stretch(BEHIND..file.len())?,
+            before: file.leak_range(0..ROWS)?,
+            behind: file.leak_range(BEHIND..file.len())?,
             words: file,
         })
     }
@@ -195,7 +195,7 @@ mod tests {
     /// The file as it was before it was packed.
     fn unpacked() -> &'static [u8] {
         let file = Packed::new(PACKED).unwrap();
-        file.stretch(0..file.len()).unwrap()
+        file.leak_range(0..file.len()).unwrap()
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Table {
 
     fn vector(&self, text: &str) -> Vec<f32> {
         let mut found = Vec::with_capacity(text.len() / BYTES_A_WORD);
-        self.words.rows(cut(text), |row| {
+        self.words.rows(truncated(text), |row| {
             if let (Some(scale), Some(row)) = (self.scales.get(row), self.rows.get(row)) {
                 found.push((*scale, row));
             }
@@ -86,7 +86,7 @@ impl Table {
         if norm > 0.0 && norm.is_finite() {
             sum.iter().map(|x| x / norm).collect()
         } else {
-            wordless()
+            fallback_vector()
         }
     }
 }
@@ -134,22 +134,22 @@ fn add<const N: usize>(sum: &mut [f32; DIMENSIONS], rows: &[(f32, &[u8; DIMENSIO
 
 /// The vector of a text without a word that is known: as near to a right angle to all others as a
 /// fixed one can be.
-fn wordless() -> Vec<f32> {
+fn fallback_vector() -> Vec<f32> {
     let part = 1.0 / (DIMENSIONS as f32).sqrt();
     (0..DIMENSIONS)
         .map(|at| if at % 2 == 0 { part } else { -part })
         .collect()
 }
 
-fn cut(text: &str) -> &str {
+fn truncated(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     text.get(..end).unwrap_or_default()
 }
 
 fn files() -> Option<(&'static str, &'static [u8])> {
     let (rows, table) = (Packed::new(ROWS)?, Packed::new(TABLE)?);
-    let rows = str::from_utf8(rows.stretch(0..rows.len())?).ok()?;
-    Some((rows, table.stretch(0..table.len())?))
+    let rows = str::from_utf8(rows.leak_range(0..rows.len())?).ok()?;
+    Some((rows, table.leak_range(0..table.len())?))
 }
 
 fn damaged() -> Error {
@@ -235,7 +235,7 @@ mod tests {
             let norm: f32 = vector.iter().map(|x| x * x).sum();
             assert!((norm - 1.0).abs() < 1e-4, "{text:?} {norm}");
         }
-        assert_eq!(table.vector("犬"), wordless());
+        assert_eq!(table.vector("犬"), fallback_vector());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{catalog, today};
 use crate::filter::{MAX_CONDITIONS, MAX_FILTER_DEPTH};
-use crate::grammar::{MAX_IGNORED, MAX_QUERY_DEPTH, Parsed, counted, parse};
+use crate::grammar::{MAX_IGNORED, MAX_QUERY_DEPTH, Parsed, parse, parse_counting_steps};
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
 /// Each character is looked at a few times, and the values of several words a few times more.
@@ -10,7 +10,7 @@ const MAX_STEPS: usize = 32 * MAX_QUERY_CHARS;
 
 /// Reads a query and holds the outcome to every bound there is.
 pub(super) fn bounded(query: &str) -> Parsed {
-    let (parsed, steps) = counted(query, &catalog(), today());
+    let (parsed, steps) = parse_counting_steps(query, &catalog(), today());
     let shown: String = query.chars().take(60).collect();
     assert!(steps <= MAX_STEPS, "{steps} steps for {shown:?}");
     assert!(parsed.text.chars().count() <= MAX_QUERY_CHARS, "{shown:?}");

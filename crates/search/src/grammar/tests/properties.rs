@@ -53,7 +53,7 @@ fn leaf() -> impl Strategy<Value = Filter> {
     );
     let any_text = "[^\"\\s\\p{C}][^\"\\p{C}]{0,20}[^\"\\s\\p{C}]"
         .prop_filter("has something to compare", |text: &String| {
-            !crate::filter::folded(text).is_empty()
+            !crate::filter::fold_value(text).is_empty()
         })
         .prop_map(|text| ("keywords", Test::Is(text)));
     prop_oneof![

@@ -1,7 +1,7 @@
 //! Each bound holds at its value and refuses one more.
 
 use super::super::code::Question;
-use super::super::testing::{Random, all_of, document, model, open, told, unit};
+use super::super::testing::{Random, all_of, document, model, open, search_hits, unit};
 use super::super::{
     Embedded, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS, MAX_DOCUMENTS,
     MAX_FINGERPRINT_BYTES, MAX_PASSAGES, Model, Passage, Store, View, Wanted,
@@ -64,7 +64,7 @@ fn a_model_has_bounds() {
     store.append(&documents).unwrap();
     let view = View::new(&store, &all_of(0..3));
     let question = documents[2].passages[1].vector.clone();
-    let found = told(&view, &question, &ALL, None);
+    let found = search_hits(&view, &question, &ALL, None);
     assert_eq!((found[0].ordinal, found[0].passages[0].number), (2, 1));
     assert!((found[0].score - 1.0).abs() < 0.001, "{}", found[0].score);
 }
@@ -137,7 +137,7 @@ fn only_one_writes_and_any_number_read() {
     writer.maintain(&all_of([2])).unwrap();
     for mut reader in readers {
         let view = View::new(&reader, &all_of(1..3));
-        let found = told(&view, &unit(random, 4), &ALL, None);
+        let found = search_hits(&view, &unit(random, 4), &ALL, None);
         assert_eq!(found.len(), 1);
         let refused = reader.append(&[document(random, 4, 3, 1)]);
         assert!(matches!(refused, Err(Error::ReadOnly { .. })));

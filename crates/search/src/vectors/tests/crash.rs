@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::testing::{Oracle, Random, document, folder, model, open, told, unit};
+use super::super::testing::{Oracle, Random, document, folder, model, open, search_hits, unit};
 use super::super::{Embedded, Store, View};
 use super::ALL;
 use crate::error::Error;
@@ -49,7 +49,11 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
     let mut store = open(root, DIMS);
     let view = View::new(&store, &oracle.live());
     let expected = oracle.search(&question, 1_000, None);
-    assert_eq!(told(&view, &question, &ALL, None), expected, "{state}");
+    assert_eq!(
+        search_hits(&view, &question, &ALL, None),
+        expected,
+        "{state}"
+    );
     assert_eq!(view.rows(), store.rows(), "{state}");
     assert_eq!(
         files(&folder(root)).len(),
@@ -63,7 +67,11 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
     let expected = oracle.search(&question, 1_000, None);
     drop(store);
     let view = View::new(&open(root, DIMS), &oracle.live());
-    assert_eq!(told(&view, &question, &ALL, None), expected, "{state}");
+    assert_eq!(
+        search_hits(&view, &question, &ALL, None),
+        expected,
+        "{state}"
+    );
 }
 
 /// All states of the disk between before and after: first the new segment grows, then the coming
@@ -215,7 +223,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
     // One whole segment in the place of another.
     assert_found(&whole[0].0, &whole[1].1, "swapped");
     // The cure.
-    let store = Store::anew(root.path(), model(DIMS)).unwrap();
+    let store = Store::recreate(root.path(), model(DIMS)).unwrap();
     assert_eq!((store.rows(), files(&dir).len()), (0, 1));
 }
 

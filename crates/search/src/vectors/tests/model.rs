@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::testing::{Random, all_of, document, folder, model, open, told, unit};
+use super::super::testing::{Random, all_of, document, folder, model, open, search_hits, unit};
 use super::super::{Model, Store, View};
 use super::ALL;
 use crate::error::Error;
@@ -18,9 +18,9 @@ fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
     new.append(&[document(random, 16, 1, 3)]).unwrap();
 
     // Both are searched, each with its own questions.
-    let found = told(&View::new(&old, &all_of([1])), &unit(random, 8), &ALL, None);
+    let found = search_hits(&View::new(&old, &all_of([1])), &unit(random, 8), &ALL, None);
     assert_eq!(found.len(), 1);
-    let found = told(
+    let found = search_hits(
         &View::new(&new, &all_of([1])),
         &unit(random, 16),
         &ALL,
@@ -47,14 +47,14 @@ fn the_same_name_with_other_dimensions_is_refused() {
     drop(open(root.path(), 8));
     let opened = Store::open(root.path(), model(9));
     assert!(matches!(opened, Err(Error::Corrupt { .. })));
-    assert_eq!(Store::anew(root.path(), model(9)).unwrap().rows(), 0);
+    assert_eq!(Store::recreate(root.path(), model(9)).unwrap().rows(), 0);
 }
 
 #[test]
 fn a_model_that_is_being_written_is_not_thrown_away() {
     let root = tempfile::tempdir().unwrap();
     let store = open(root.path(), 8);
-    let anew = Store::anew(root.path(), model(8));
+    let anew = Store::recreate(root.path(), model(8));
     assert!(matches!(anew, Err(Error::Locked { .. })));
     assert!(folder(root.path()).join("manifest.json").is_file());
     drop(store);

@@ -12,7 +12,7 @@ use super::linear::PANEL;
 const HEAD: usize = 32;
 
 /// The score of a place where no token is; two to its power is as good as zero.
-const NOWHERE: f32 = -1e30;
+const MASKED_SCORE: f32 = -1e30;
 
 /// Heads of all tokens of a batch as [`super::Order::Panels`] leaves them: two heads a panel.
 #[derive(Clone, Copy)]
@@ -153,16 +153,16 @@ impl Group {
                 }
             }
             for (row, scale) in scales.iter_mut().enumerate().take(rows) {
-                *scale = 1.0 / self.soften::<V>(row);
+                *scale = 1.0 / self.softmax::<V>(row);
             }
             for (row, count) in tiles() {
                 match count {
-                    1 => self.mix_all::<V, 1>(row, &scales),
-                    2 => self.mix_all::<V, 2>(row, &scales),
-                    3 => self.mix_all::<V, 3>(row, &scales),
-                    4 => self.mix_all::<V, 4>(row, &scales),
-                    5 => self.mix_all::<V, 5>(row, &scales),
-                    _ => self.mix_all::<V, 6>(row, &scales),
+                    1 => self.weighted_sum_all::<V, 1>(row, &scales),
+                    2 => self.weighted_sum_all::<V, 2>(row, &scales),
+                    3 => self.weighted_sum_all::<V, 3>(row, &scales),
+                    4 => self.weighted_sum_all::<V, 4>(row, &scales),
+                    5 => self.weighted_sum_all::<V, 5>(row, &scales),
+                    _ => self.weighted_sum_all::<V, 6>(row, &scales),
                 }
             }
         }
@@ -181,14 +181,14 @@ impl Group {
     }
 
     #[inline(always)]
-    unsafe fn mix_all<V: Lanes, const R: usize>(&self, row: usize, scales: &[f32; GROUP]) {
+    unsafe fn weighted_sum_all<V: Lanes, const R: usize>(&self, row: usize, scales: &[f32; GROUP]) {
         // SAFETY: as for `mix`; a head is two vectors wide.
         unsafe {
             if V::VECTORS == 4 {
-                self.mix::<V, R, 2>(row, 0, scales);
+                self.weighted_sum::<V, R, 2>(row, 0, scales);
             } else {
-                self.mix::<V, R, 1>(row, 0, scales);
-                self.mix::<V, R, 1>(row, WIDTH, scales);
+                self.weighted_sum::<V, R, 1>(row, 0, scales);
+                self.weighted_sum::<V, R, 1>(row, WIDTH, scales);
             }
         }
     }
@@ -226,13 +226,13 @@ impl Group {
 
     /// Turns the scores of one query into powers, and gives their sum.
     #[inline(always)]
-    unsafe fn soften<V: Lanes>(&self, row: usize) -> f32 {
+    unsafe fn softmax<V: Lanes>(&self, row: usize) -> f32 {
         let (count, padded) = self.sizes;
         // SAFETY: the scores have room for `padded` numbers a row.
         unsafe {
             let scores = self.scores.add(row * padded);
             for at in count..padded {
-                *scores.add(at) = NOWHERE;
+                *scores.add(at) = MASKED_SCORE;
             }
             let end = count.next_multiple_of(WIDTH);
             let mut best = V::load(scores);
@@ -252,7 +252,7 @@ impl Group {
 
     /// The mean of the values for `R` queries, in `C` vectors of columns.
     #[inline(always)]
-    unsafe fn mix<V: Lanes, const R: usize, const C: usize>(
+    unsafe fn weighted_sum<V: Lanes, const R: usize, const C: usize>(
         &self,
         first: usize,
         column: usize,
