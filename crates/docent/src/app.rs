@@ -173,7 +173,7 @@ fn overview(knowledge: &Arc<Knowledge>) -> Resource {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::Memory;
+    use docent_search::MemoryEngine;
 
     use super::*;
     use crate::settings::Settings;
@@ -186,7 +186,7 @@ mod tests {
             description: Some("About ships".to_owned()),
             ..Settings::default()
         };
-        let knowledge = Knowledge::new(Arc::new(Memory::new()), &settings, "folder");
+        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), &settings, "folder");
         let text = instructions(&knowledge);
         let start: String = text.chars().take(512).collect();
         assert!(start.contains("do not tell."), "{start}");

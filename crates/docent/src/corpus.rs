@@ -23,7 +23,7 @@ use docent_ingest::{
     FileEntry, FileFilter, FolderSource, IngestWarning, Limits, ParserPool, ReaderField,
     SandboxConfig, SkippedItem, qualified_id,
 };
-use docent_search::{DocId, Document, Engine, Status};
+use docent_search::{DocId, Document, Engine, EngineStatus};
 
 use self::ahead::{Ahead, Compare, Job};
 pub use self::budget::Budget;
@@ -46,7 +46,7 @@ pub trait Watch {
     fn at(&mut self, done: usize, total: usize);
 
     /// A batch has been applied, and the engine is like this now.
-    fn applied(&mut self, _status: Status) {}
+    fn applied(&mut self, _status: EngineStatus) {}
 
     /// True when the sync should end early. The index is then partly new, and every document
     /// in it is whole.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use docent_search::{ApiKey, Cluster, ClusterSettings, Embedder, Error};
+use docent_search::{ClusterEngine, ClusterSettings, Embedder, SearchError, ServiceKey};
 
 use crate::model;
 use crate::problem::Problem;
@@ -27,7 +27,7 @@ pub struct Engine {
     /// The addresses of the nodes.
     pub addresses: Vec<String>,
     /// What the nodes want to see as an API key.
-    pub key: Option<ApiKey>,
+    pub key: Option<ServiceKey>,
     /// A file with the authorities that signed the certificates of the nodes.
     pub ca_file: Option<PathBuf>,
     /// What the names of all collections begin with.
@@ -101,9 +101,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the settings cannot be used or the cluster does not answer.
-    pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
+    pub fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<ClusterEngine, Problem> {
         let settings = self.settings()?;
-        Ok(Cluster::open_with_previous(
+        Ok(ClusterEngine::open_with_previous(
             settings,
             embedder,
             model::built_in,
@@ -114,11 +114,15 @@ impl Engine {
     ///
     /// # Errors
     /// The same, and when there is none.
-    pub fn open_read_only(&self, embedder: Option<Arc<dyn Embedder>>) -> Result<Cluster, Problem> {
+    pub fn open_read_only(
+        &self,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Result<ClusterEngine, Problem> {
         let settings = self.settings()?;
-        let opened = Cluster::open_read_only_with_previous(settings, embedder, model::built_in);
+        let opened =
+            ClusterEngine::open_read_only_with_previous(settings, embedder, model::built_in);
         opened.map_err(|error| match error {
-            Error::Missing { .. } => Problem::failed(format!(
+            SearchError::Missing { .. } => Problem::failed(format!(
                 "there is no index `{}` on the cluster",
                 self.collection
             ))
@@ -136,8 +140,8 @@ impl Engine {
 
 /// Says what a person who asked should hear of a failure that is nobody's mistake.
 pub(crate) fn explain(error: &(dyn std::error::Error + 'static)) -> Option<(String, String)> {
-    match error.downcast_ref::<Error>()? {
-        error @ Error::Cluster { .. } => Some((
+    match error.downcast_ref::<SearchError>()? {
+        error @ SearchError::Cluster { .. } => Some((
             format!("the documents cannot be searched right now: {error}"),
             "try again in a few seconds; nothing is wrong with the question".to_owned(),
         )),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use docent_mcp::{Body, Caller, Completer, Context, Failure, ResourceTemplate};
-use docent_search::{Bound, Catalog, Day, Field, Filter, Kind, grammar};
+use docent_search::{Catalog, CatalogField, Day, FieldKind, Filter, RangeBound, grammar};
 use serde_json::{Value, json};
 
 use crate::knowledge::Knowledge;
@@ -14,7 +14,7 @@ use crate::tools::about;
 pub(crate) const FIELD: &str = "docent://fields/{field}";
 
 /// A field as JSON, with at most `most` of its values.
-pub(crate) fn entry(field: &Field, catalog: &Catalog, most: usize, today: Day) -> Value {
+pub(crate) fn entry(field: &CatalogField, catalog: &Catalog, most: usize, today: Day) -> Value {
     let values = field.values.iter().take(most);
     let values: Vec<_> = values
         .map(|(value, count)| json!({"value": value, "count": count}))
@@ -36,20 +36,20 @@ pub(crate) fn entry(field: &Field, catalog: &Catalog, most: usize, today: Day) -
     Value::Object(known.collect())
 }
 
-fn bound(bound: &Bound) -> Value {
+fn bound(bound: &RangeBound) -> Value {
     match bound {
-        Bound::Number(number) => json!(number),
-        Bound::Date(day) => json!(day),
+        RangeBound::Number(number) => json!(number),
+        RangeBound::Date(day) => json!(day),
     }
 }
 
 /// A filter about a field as it can stand in a query, if one can be written.
-fn example(field: &Field, catalog: &Catalog, today: Day) -> Option<String> {
+fn example(field: &CatalogField, catalog: &Catalog, today: Day) -> Option<String> {
     let value = match (field.kind, &field.range) {
-        (Kind::Number | Kind::Date, Some((from, to))) => {
-            let text = |bound: &Bound| match bound {
-                Bound::Number(number) => number.to_string(),
-                Bound::Date(day) => day.clone(),
+        (FieldKind::Number | FieldKind::Date, Some((from, to))) => {
+            let text = |bound: &RangeBound| match bound {
+                RangeBound::Number(number) => number.to_string(),
+                RangeBound::Date(day) => day.clone(),
             };
             format!("{}..{}", text(from), text(to))
         }

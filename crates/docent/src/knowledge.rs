@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use docent_mcp::Caller;
-use docent_search::{Catalog, Day, Document, Engine, Error, Method, Reader};
+use docent_search::{Catalog, Day, Document, Engine, RankingMethod, ReaderIdentity, SearchError};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -35,7 +35,7 @@ pub struct Knowledge {
     /// How many results a search gives.
     pub results: usize,
     /// How words and meanings are weighed against each other.
-    pub method: Method,
+    pub method: RankingMethod,
     /// How much results should differ from each other.
     pub diversity: f32,
     /// How many characters of text one fetch gives.
@@ -60,7 +60,7 @@ pub struct Knowledge {
     /// meanwhile.
     issuers: Issuers,
     /// For whom tools are listed: everyone, since all callers see one list, unless there is but one.
-    lister: Reader,
+    lister: ReaderIdentity,
     /// How far the index is, where somebody keeps it in step while it is asked.
     standing: OnceLock<Arc<Standing>>,
     documents: AtomicU64,
@@ -97,7 +97,7 @@ impl Knowledge {
             url: RwLock::new(settings.documents_url.clone()),
             claims: RwLock::new(settings.permissions.claims.clone()),
             issuers: settings.issuers(),
-            lister: Reader::everyone(),
+            lister: ReaderIdentity::everyone(),
             standing: OnceLock::new(),
             documents: AtomicU64::new(0),
             counting: Mutex::new(()),
@@ -110,12 +110,12 @@ impl Knowledge {
     /// The same, for a server whose every caller is the owner.
     #[must_use]
     pub fn for_the_owner(mut self) -> Self {
-        self.lister = Reader::owner();
+        self.lister = ReaderIdentity::owner();
         self
     }
 
     /// The reader that a caller is: what they search, fetch and are told of is what this one sees.
-    pub fn reader(&self, caller: &Caller) -> Reader {
+    pub fn reader(&self, caller: &Caller) -> ReaderIdentity {
         let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
         claims.reader(caller, self.issuers)
     }
@@ -160,7 +160,7 @@ impl Knowledge {
 
     /// Counts the documents and looks at their fields; true when what the tools say about
     /// themselves is no longer what they said before.
-    pub async fn count(&self) -> Result<bool, Error> {
+    pub async fn count(&self) -> Result<bool, SearchError> {
         // One at a time, so that who looked first does not have the last word.
         let _one = self.counting.lock().await;
         let documents = self.engine.status().await?.documents;
@@ -179,7 +179,10 @@ impl Knowledge {
     }
 
     /// The fields of the documents that a reader sees, and the same as the JSON that every answer carries.
-    pub async fn fields(&self, reader: &Reader) -> Result<(Arc<Catalog>, Arc<str>), Error> {
+    pub async fn fields(
+        &self,
+        reader: &ReaderIdentity,
+    ) -> Result<(Arc<Catalog>, Arc<str>), SearchError> {
         let catalog = self.engine.catalog(reader.clone()).await?;
         let mut kept = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
         // The engine gives the same catalog as long as nothing changes, and each kept one lives on.
@@ -256,7 +259,7 @@ impl Knowledge {
     }
 
     /// What a reader sees of the corpus and how to use it, as Markdown.
-    pub async fn overview(&self, reader: &Reader) -> Result<String, Error> {
+    pub async fn overview(&self, reader: &ReaderIdentity) -> Result<String, SearchError> {
         let catalog = self.engine.catalog(reader.clone()).await?;
         let fields = catalog.fields.iter();
         let mut names: Vec<_> = fields.map(|field| one_line(&field.name, 64)).collect();

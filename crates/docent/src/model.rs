@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use docent_search::{ApiKey, Embedder, Endpoint, EndpointSettings, Granite, Method, Table};
+use docent_search::{
+    Embedder, EndpointEmbedder, EndpointSettings, GraniteEmbedder, RankingMethod, ServiceKey,
+    StaticEmbedder,
+};
 use url::Url;
 
 use crate::problem::Problem;
@@ -16,7 +19,7 @@ pub struct Model {
     /// The address of an endpoint for embeddings.
     pub url: Option<Url>,
     /// What the endpoint wants to see as a bearer token.
-    pub key: Option<ApiKey>,
+    pub key: Option<ServiceKey>,
     /// How many numbers a vector of the endpoint shall have.
     pub dimensions: Option<usize>,
     /// What goes before each question.
@@ -68,11 +71,11 @@ impl Cores {
 /// When there is no such model, or the endpoint behind which it is does not answer.
 pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embedder>>, Problem> {
     let model = &settings.model;
-    if settings.search_method == Method::Lexical {
+    if settings.search_method == RankingMethod::Lexical {
         return Ok(None);
     }
     if let Some(url) = &model.url {
-        let endpoint = Endpoint::connect(&EndpointSettings {
+        let endpoint = EndpointEmbedder::connect(&EndpointSettings {
             key: model.key.clone(),
             dimensions: model.dimensions,
             query_prefix: before(&model.query_prefix),
@@ -82,8 +85,8 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
         return Ok(Some(Arc::new(endpoint?)));
     }
     Ok(match model.name.as_str() {
-        GRANITE => Some(Arc::new(Granite::with_threads(cores.count()))),
-        TABLE => Some(Arc::new(Table::new()?)),
+        GRANITE => Some(Arc::new(GraniteEmbedder::with_threads(cores.count()))),
+        TABLE => Some(Arc::new(StaticEmbedder::new()?)),
         NONE => None,
         other => {
             return Err(Problem::usage(format!("there is no model `{other}`")).hint(format!(
@@ -97,8 +100,8 @@ pub fn embedder(settings: &Settings, cores: Cores) -> Result<Option<Arc<dyn Embe
 /// The models inside the program: one of them may have made the vectors that are still there.
 #[must_use]
 pub fn built_in() -> Vec<Arc<dyn Embedder>> {
-    let granite: Arc<dyn Embedder> = Arc::new(Granite::with_threads(Cores::Half.count()));
-    let table = Table::new().ok().map(|table| Arc::new(table) as _);
+    let granite: Arc<dyn Embedder> = Arc::new(GraniteEmbedder::with_threads(Cores::Half.count()));
+    let table = StaticEmbedder::new().ok().map(|table| Arc::new(table) as _);
     std::iter::once(granite).chain(table).collect()
 }
 
@@ -137,7 +140,7 @@ mod tests {
     #[test]
     fn words_alone_need_no_model() {
         let settings = Settings {
-            search_method: Method::Lexical,
+            search_method: RankingMethod::Lexical,
             ..Settings::default()
         };
         assert!(embedder(&settings, Cores::All).unwrap().is_none());

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use docent_mcp::http::{Page, Route, Visit};
 use docent_mcp::{Called, Failure, Observer, Outcome, What};
-use docent_search::{DocId, Document, Marker, Passage, Reader, Readers, grammar, passages};
+use docent_search::{
+    AllowedReaders, DocId, Document, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
+};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
@@ -143,7 +145,7 @@ pub(crate) struct Sheet<'a> {
     /// How many there are in all.
     total: usize,
     wish: &'a Wish,
-    marker: &'a Marker,
+    marker: &'a MatchHighlighter,
 }
 
 /// The page, if it is there for the visitor.
@@ -155,7 +157,7 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
     let mut wish = Wish::read(visit.query());
     // A good link was given by somebody who may read the document, and opens it to whoever has it. To others
     // it is there if they may read it, and only where pages open without a link at all.
-    let document = knowledge.engine.fetch(id, Reader::owner()).await?;
+    let document = knowledge.engine.fetch(id, ReaderIdentity::owner()).await?;
     let document = document.filter(|document| match knowledge.sealed() {
         Some(seal) => match seal.opens(document, visit.query()) {
             Some(kept) => {
@@ -170,7 +172,7 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
         return Ok(None);
     };
     let keep = match knowledge.sealed() {
-        _ if document.readers != Readers::Everyone => KEEP_TO_ONESELF,
+        _ if document.readers != AllowedReaders::Everyone => KEEP_TO_ONESELF,
         Some(_) => KEEP_SEALED,
         None => KEEP,
     };
@@ -182,9 +184,9 @@ async fn answer(knowledge: &Knowledge, visit: &Visit) -> Result<Option<Page>, Fa
             .header("vary", "authorization");
         return Ok(Some(page));
     }
-    let (catalog, _) = knowledge.fields(&Reader::everyone()).await?;
+    let (catalog, _) = knowledge.fields(&ReaderIdentity::everyone()).await?;
     let words = grammar::parse(&wish.words, &catalog, (knowledge.today)()).text;
-    let marker = Marker::new(&document, &words);
+    let marker = MatchHighlighter::new(&document, &words);
     let all = passages(&document);
     let first = (wish.passage.min(all.len().saturating_sub(1)) / PASSAGES) * PASSAGES;
     let shown = all.get(first..).unwrap_or_default();

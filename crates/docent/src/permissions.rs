@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use docent_ingest::{IngestError, READER_RULES, ReaderFault};
 use docent_mcp::Caller;
-use docent_search::{MAX_READERS, Principal, Reader, Readers, Value};
+use docent_search::{AllowedReaders, DocumentValue, MAX_READERS, Principal, ReaderIdentity};
 
 pub use self::path::Glob;
 pub(crate) use self::path::MAX_CHARS as MAX_PATH_CHARS;
@@ -34,11 +34,11 @@ pub enum Audience {
 }
 
 impl Audience {
-    pub(crate) fn readers(self) -> Readers {
+    pub(crate) fn readers(self) -> AllowedReaders {
         match self {
-            Self::Everyone => Readers::Everyone,
-            Self::SignedIn => Readers::Only(principal(SIGNED_IN).into_iter().collect()),
-            Self::Nobody => Readers::Only(BTreeSet::new()),
+            Self::Everyone => AllowedReaders::Everyone,
+            Self::SignedIn => AllowedReaders::Only(principal(SIGNED_IN).into_iter().collect()),
+            Self::Nobody => AllowedReaders::Only(BTreeSet::new()),
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct Folder {
     /// Which files it covers.
     pub path: Glob,
     /// Who may read them.
-    pub readers: Readers,
+    pub readers: AllowedReaders,
 }
 
 /// Who may read what.
@@ -107,7 +107,7 @@ impl Permissions {
     /// Whether they let everyone read everything.
     #[must_use]
     pub fn are_open(&self) -> bool {
-        let is_open = |folder: &Folder| folder.readers == Readers::Everyone;
+        let is_open = |folder: &Folder| folder.readers == AllowedReaders::Everyone;
         self.field.is_none()
             && self.default == Audience::Everyone
             && self.folders.iter().all(is_open)
@@ -139,7 +139,7 @@ impl Permissions {
     }
 
     /// Who may read what of a file, where no field says otherwise.
-    pub(crate) fn of_file(&self, source: &str) -> Readers {
+    pub(crate) fn of_file(&self, source: &str) -> AllowedReaders {
         let folder = self.folder(source);
         folder.map_or_else(|| self.default.readers(), |folder| folder.readers.clone())
     }
@@ -151,16 +151,16 @@ impl Permissions {
     /// meant to let in is then not known.
     pub(crate) fn of_value(
         &self,
-        value: &Value,
-    ) -> Result<(Readers, Vec<IngestError>), ReaderFault> {
+        value: &DocumentValue,
+    ) -> Result<(AllowedReaders, Vec<IngestError>), ReaderFault> {
         let texts: Vec<&str> = match value {
-            Value::List(items) => items.iter().map(|text| text.trim()).collect(),
-            Value::Text(text) => {
+            DocumentValue::List(items) => items.iter().map(|text| text.trim()).collect(),
+            DocumentValue::Text(text) => {
                 let texts = text.split([',', ';']).map(str::trim);
                 texts.filter(|text| !text.is_empty()).collect()
             }
-            Value::Date(text) => vec![text],
-            Value::Number(_) | Value::Bool(_) => return Err(ReaderFault::NotText),
+            DocumentValue::Date(text) => vec![text],
+            DocumentValue::Number(_) | DocumentValue::Bool(_) => return Err(ReaderFault::NotText),
         };
         if texts.is_empty() {
             return Err(ReaderFault::Empty);
@@ -190,9 +190,9 @@ impl Permissions {
             return Err(ReaderFault::TooMany);
         }
         if is_open {
-            return Ok((Readers::Everyone, Vec::new()));
+            return Ok((AllowedReaders::Everyone, Vec::new()));
         }
-        Ok((Readers::Only(named), warnings))
+        Ok((AllowedReaders::Only(named), warnings))
     }
 }
 
@@ -266,10 +266,10 @@ fn is_bare(one: &Principal) -> bool {
 }
 
 /// The subjects that rules name, each as it was written.
-pub(crate) fn subjects(readers: &Readers) -> impl Iterator<Item = &str> {
+pub(crate) fn subjects(readers: &AllowedReaders) -> impl Iterator<Item = &str> {
     let named = match readers {
-        Readers::Everyone => None,
-        Readers::Only(named) => Some(named),
+        AllowedReaders::Everyone => None,
+        AllowedReaders::Only(named) => Some(named),
     };
     let named = named.into_iter().flatten();
     named.filter_map(|one| one.as_str().strip_prefix("sub:"))
@@ -288,15 +288,15 @@ pub enum Issuers {
 impl Claims {
     /// The reader that a caller is. Nothing else makes one of a caller.
     #[must_use]
-    pub fn reader(&self, caller: &Caller, issuers: Issuers) -> Reader {
+    pub fn reader(&self, caller: &Caller, issuers: Issuers) -> ReaderIdentity {
         if caller.is_owner() {
-            return Reader::owner();
+            return ReaderIdentity::owner();
         }
         let claim = |name: &str| caller.claim(name);
         match (caller.issuer(), caller.subject()) {
             (Some(_), Some(name)) if caller.is_api_key() => self.holder(None, name, claim),
             (Some(issuer), Some(name)) => self.holder(Some((issuer, issuers)), name, claim),
-            _ => Reader::everyone(),
+            _ => ReaderIdentity::everyone(),
         }
     }
 
@@ -306,7 +306,7 @@ impl Claims {
         issuer: Option<(&str, Issuers)>,
         name: &str,
         claim: impl Fn(&str) -> Vec<String>,
-    ) -> Reader {
+    ) -> ReaderIdentity {
         let mut all = vec![principal(SIGNED_IN)];
         match issuer {
             None => all.push(held("key", name)),
@@ -338,7 +338,7 @@ impl Claims {
             let emails = emails.iter().filter(|_| counts);
             all.extend(emails.map(|name| held("email", &name.to_ascii_lowercase())));
         }
-        Reader::holder(all.into_iter().flatten())
+        ReaderIdentity::holder(all.into_iter().flatten())
     }
 }
 
@@ -353,26 +353,26 @@ mod tests {
             folders: vec![
                 Folder {
                     path: Glob::parse("hr/open/**").unwrap(),
-                    readers: Readers::Everyone,
+                    readers: AllowedReaders::Everyone,
                 },
                 Folder {
                     path: Glob::parse("hr").unwrap(),
-                    readers: Readers::Only(group("hr").into_iter().collect()),
+                    readers: AllowedReaders::Only(group("hr").into_iter().collect()),
                 },
             ],
             ..Permissions::default()
         }
     }
 
-    fn only(names: &[&str]) -> Readers {
+    fn only(names: &[&str]) -> AllowedReaders {
         let named = names.iter().map(|name| Principal::parse(name).unwrap());
-        Readers::Only(named.collect())
+        AllowedReaders::Only(named.collect())
     }
 
     #[test]
     fn the_first_folder_counts_and_then_the_default() {
         for (source, expected) in [
-            ("hr/open/menu.md", Readers::Everyone),
+            ("hr/open/menu.md", AllowedReaders::Everyone),
             ("hr/pay.csv", only(&["group:hr"])),
             ("HR/Pay.zip#inner/a.md", only(&["group:hr"])),
             ("hrx/a.md", only(&["signed-in"])),
@@ -389,8 +389,9 @@ mod tests {
 
     #[test]
     fn a_field_names_readers_in_several_ways() {
-        let list =
-            |items: &[&str]| Value::List(items.iter().map(|one| (*one).to_owned()).collect());
+        let list = |items: &[&str]| {
+            DocumentValue::List(items.iter().map(|one| (*one).to_owned()).collect())
+        };
         let issued = ["sub:https://a.example  7 ", "key:nightly", "sub: 8"];
         let of_issued = ["sub:https://a.example 7", "key:nightly", "sub:8"];
         for (value, expected) in [
@@ -404,13 +405,13 @@ mod tests {
             ),
             (list(&["sub:7", "email:B@c"]), only(&["sub:7", "email:b@c"])),
             (list(&issued), only(&of_issued)),
-            (list(&["a", "everyone"]), Readers::Everyone),
+            (list(&["a", "everyone"]), AllowedReaders::Everyone),
             (list(&["signed-in"]), only(&["signed-in"])),
             (list(&["nobody"]), only(&[])),
             (list(&["nobody", "a"]), only(&["group:a"])),
             (list(&["Everyone"]), only(&["group:Everyone"])),
             (
-                Value::Text("a, b;c".to_owned()),
+                DocumentValue::Text("a, b;c".to_owned()),
                 only(&["group:a", "group:b", "group:c"]),
             ),
         ] {
@@ -421,16 +422,17 @@ mod tests {
 
     #[test]
     fn a_field_that_is_not_well_formed_names_nobody() {
-        let list =
-            |items: &[&str]| Value::List(items.iter().map(|one| (*one).to_owned()).collect());
+        let list = |items: &[&str]| {
+            DocumentValue::List(items.iter().map(|one| (*one).to_owned()).collect())
+        };
         let long = "x".repeat(600);
         for (value, fault) in [
             (list(&[]), ReaderFault::Empty),
             (list(&["", "hr"]), ReaderFault::Empty),
             (list(&[" "]), ReaderFault::Empty),
-            (Value::Text(" , ;".to_owned()), ReaderFault::Empty),
-            (Value::Number(7.0), ReaderFault::NotText),
-            (Value::Bool(true), ReaderFault::NotText),
+            (DocumentValue::Text(" , ;".to_owned()), ReaderFault::Empty),
+            (DocumentValue::Number(7.0), ReaderFault::NotText),
+            (DocumentValue::Bool(true), ReaderFault::NotText),
             (list(&["hr", "group:"]), ReaderFault::NoName),
             (list(&["everyone", "key:"]), ReaderFault::NoName),
             (list(&["hr", &long]), ReaderFault::NoName),
@@ -439,10 +441,10 @@ mod tests {
         }
         let many = |count: usize| {
             let items = (0..count).map(|n| format!("g{n}"));
-            let found = rules().of_value(&Value::List(items.collect()));
+            let found = rules().of_value(&DocumentValue::List(items.collect()));
             found.map(|(readers, _)| match readers {
-                Readers::Everyone => 0,
-                Readers::Only(named) => named.len(),
+                AllowedReaders::Everyone => 0,
+                AllowedReaders::Only(named) => named.len(),
             })
         };
         assert_eq!(many(MAX_READERS), Ok(MAX_READERS));
@@ -455,7 +457,7 @@ mod tests {
             issuers: Issuers::Several,
             ..rules()
         };
-        let value = Value::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
+        let value = DocumentValue::Text("sub:7, sub:https://a.example 7, key:7, hr".to_owned());
         let (expected, told) = rules().of_value(&value).unwrap();
         assert_eq!(told, []);
         let (readers, told) = several.of_value(&value).unwrap();
@@ -489,8 +491,8 @@ mod tests {
 
     const ISSUER: &str = "https://login.example.org";
 
-    fn of(names: &[&str]) -> Reader {
-        Reader::holder(names.iter().map(|name| Principal::parse(name).unwrap()))
+    fn of(names: &[&str]) -> ReaderIdentity {
+        ReaderIdentity::holder(names.iter().map(|name| Principal::parse(name).unwrap()))
     }
 
     #[test]

@@ -83,8 +83,8 @@ impl Problem {
     }
 }
 
-impl From<docent_search::Error> for Problem {
-    fn from(error: docent_search::Error) -> Self {
+impl From<docent_search::SearchError> for Problem {
+    fn from(error: docent_search::SearchError) -> Self {
         let problem = Self::failed(error.to_string()).hint(error.hint());
         match error.source() {
             Some(cause) => problem.because(cause.to_string()),

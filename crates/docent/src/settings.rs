@@ -25,7 +25,7 @@ use std::sync::Arc;
 use docent_ingest::{IngestOptions, Limits};
 use docent_mcp::http::{self, guard::HOST_ORIGINS};
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::Method;
+use docent_search::RankingMethod;
 use url::Url;
 
 use crate::audit::Wish;
@@ -78,7 +78,7 @@ pub struct Settings {
     /// How many results a search gives.
     pub search_results: usize,
     /// How words and meanings are weighed against each other.
-    pub search_method: Method,
+    pub search_method: RankingMethod,
     /// How much hits should differ from each other, from 0 to 1.
     pub search_diversity: f32,
     /// Which model makes documents findable by their meaning.
@@ -197,7 +197,7 @@ impl Default for Settings {
             documents_url: None,
             files: Files::default(),
             search_results: 10,
-            search_method: Method::Hybrid,
+            search_method: RankingMethod::Hybrid,
             search_diversity: 0.0,
             model: Model::default(),
             engine: Engine::default(),

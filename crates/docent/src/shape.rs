@@ -13,7 +13,9 @@ use docent_ingest::{
     CLEANING_VERSION, IngestError, IngestOptions, Limits, ParsedDocument, ReaderFault, ReaderField,
     ReaderFieldName, comparable_name, is_or_is_nested_in,
 };
-use docent_search::{Document, Kind, MAX_FIELDS, MAX_URL_BYTES, Readers, Value};
+use docent_search::{
+    AllowedReaders, Document, DocumentValue, FieldKind, MAX_FIELDS, MAX_URL_BYTES,
+};
 use sha2::{Digest as _, Sha256};
 
 pub use self::path::Pattern;
@@ -54,9 +56,9 @@ pub struct Rule {
     /// Where it stands in the path of the file.
     pub path: Option<Pattern>,
     /// What it is where nothing else tells.
-    pub value: Option<Value>,
+    pub value: Option<DocumentValue>,
     /// What kind of value it holds; without one, whatever the data looks like.
-    pub kind: Option<Kind>,
+    pub kind: Option<FieldKind>,
     /// Whether it is left out.
     pub hide: bool,
     /// The folder to whose files the rule applies; without one, to all.
@@ -224,7 +226,7 @@ impl Shape {
                 told
             }
             Err(fault) => {
-                document.readers = Readers::Only(std::collections::BTreeSet::new());
+                document.readers = AllowedReaders::Only(std::collections::BTreeSet::new());
                 document.hash = format!("{}{FAULT}{}", document.hash, fault.code());
                 let name = name.to_owned();
                 vec![IngestError::UnusableReaders { name, fault }]
@@ -301,7 +303,7 @@ fn told(limits: &Limits) -> Option<String> {
 struct Made<'r> {
     name: &'r str,
     /// Nothing for a value that is not of its type.
-    value: Option<Value>,
+    value: Option<DocumentValue>,
     /// The field that it was, if it was one.
     slot: Option<usize>,
 }
@@ -312,8 +314,8 @@ fn make<'r>(
     warnings: &mut Vec<IngestError>,
 ) -> Option<Made<'r>> {
     let kind = match rule.name.as_str() {
-        DATE => Some(Kind::Date),
-        TITLE | URL => Some(Kind::Text),
+        DATE => Some(FieldKind::Date),
+        TITLE | URL => Some(FieldKind::Text),
         _ => rule.kind,
     };
     let names = rule.from.iter().chain([&rule.name]);
@@ -321,15 +323,18 @@ fn make<'r>(
     let (slot, value) = match own {
         Some((slot, value)) => (slot, value),
         None => {
-            let kind = kind.unwrap_or(Kind::Text);
+            let kind = kind.unwrap_or(FieldKind::Text);
             let part = rule.path.as_ref();
             let part = part.and_then(|path| path.value(&document.source, kind));
             (None, part.or_else(|| rule.value.clone())?)
         }
     };
     let typed = match (rule.name.as_str(), kind) {
-        (TITLE, _) => Some(Value::Text(one_line(&value.to_string(), MAX_TITLE_CHARS))),
-        (URL, _) => Some(Value::Text(value.to_string())).filter(is_address),
+        (TITLE, _) => Some(DocumentValue::Text(one_line(
+            &value.to_string(),
+            MAX_TITLE_CHARS,
+        ))),
+        (URL, _) => Some(DocumentValue::Text(value.to_string())).filter(is_address),
         (_, Some(kind)) => cast::cast(kind, &value),
         (_, None) => Some(value.clone()),
     };
@@ -348,16 +353,16 @@ fn make<'r>(
     })
 }
 
-fn is_address(value: &Value) -> bool {
+fn is_address(value: &DocumentValue) -> bool {
     let text = value.to_string();
     text.len() <= MAX_URL_BYTES && links::is_web(&text)
 }
 
 /// The value of a field, or of a part of the document that has such a name, and which field it is.
-fn field(document: &Document, name: &str) -> Option<(Option<usize>, Value)> {
-    let same = |(own, _): &(String, Value)| own == name;
+fn field(document: &Document, name: &str) -> Option<(Option<usize>, DocumentValue)> {
+    let same = |(own, _): &(String, DocumentValue)| own == name;
     let name_alike = comparable_name(name);
-    let alike = |(own, _): &(String, Value)| comparable_name(own) == name_alike;
+    let alike = |(own, _): &(String, DocumentValue)| comparable_name(own) == name_alike;
     let fields = &document.fields;
     let slot = fields.iter().position(same);
     if let Some(slot) = slot.or_else(|| fields.iter().position(alike)) {
@@ -367,10 +372,10 @@ fn field(document: &Document, name: &str) -> Option<(Option<usize>, Value)> {
     let part = match name {
         TITLE => Some(document.title.clone()).filter(|title| !title.is_empty()),
         URL => document.url.clone(),
-        DATE => return Some((None, Value::Date(document.date.clone()?))),
+        DATE => return Some((None, DocumentValue::Date(document.date.clone()?))),
         _ => None,
     };
-    Some((None, Value::Text(part?)))
+    Some((None, DocumentValue::Text(part?)))
 }
 
 /// Puts what was made into the document, in the place of what it was made from.
@@ -381,7 +386,7 @@ fn put(
     warnings: &mut Vec<IngestError>,
 ) {
     let is_hidden = |name: &str| rules.iter().any(|rule| rule.hides(name));
-    let mut slots: Vec<Option<(String, Value)>> = std::mem::take(&mut document.fields)
+    let mut slots: Vec<Option<(String, DocumentValue)>> = std::mem::take(&mut document.fields)
         .into_iter()
         .map(Some)
         .collect();

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use docent_mcp::http::Ready;
-use docent_search::{PartState, Status};
+use docent_search::{EngineStatus, PartState};
 use serde_json::{Value, json};
 
 /// What is known about the index at this moment.
@@ -12,7 +12,7 @@ pub(crate) struct Standing(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    status: Status,
+    status: EngineStatus,
     ready: bool,
     /// Whether the folder has been looked at to the end since the start.
     looked: bool,
@@ -39,7 +39,7 @@ pub(crate) enum Sync {
 
 impl Standing {
     /// A server that has just opened its index. One that was filled before can answer at once.
-    pub(crate) fn new(status: Status, sync: Sync) -> Self {
+    pub(crate) fn new(status: EngineStatus, sync: Sync) -> Self {
         let ready = status.generation.0 > 0 || sync == Sync::ReadOnly;
         Self(Mutex::new(Inner {
             status,
@@ -54,7 +54,7 @@ impl Standing {
     }
 
     /// Notes what the engine says about itself.
-    pub(crate) fn engine(&self, status: Status) {
+    pub(crate) fn engine(&self, status: EngineStatus) {
         self.with(|inner| inner.status = status);
     }
 
@@ -133,7 +133,7 @@ impl Inner {
     }
 
     fn parts(&self) -> Value {
-        let Status {
+        let EngineStatus {
             documents,
             generation,
             lexical,
@@ -188,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    fn status(documents: u64, generation: u64) -> Status {
+    fn status(documents: u64, generation: u64) -> EngineStatus {
         let generation = Generation(generation);
-        Status {
+        EngineStatus {
             documents,
             generation,
             lexical: PartState::Ready,
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn an_answer_tells_what_it_lacks_until_it_lacks_nothing() {
         let standing = Standing::new(status(0, 0), Sync::Running { done: 3, total: 9 });
-        let building = docent_search::Settled { done: 2, left: 62 };
-        standing.engine(Status {
+        let building = docent_search::EmbeddingProgress { done: 2, left: 62 };
+        standing.engine(EngineStatus {
             vectors: PartState::Building(building),
             ..status(64, 1)
         });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_search::{Document, Readers, Value};
+use docent_search::{AllowedReaders, Document, DocumentValue};
 
 use crate::clean::truncate_chars;
 use crate::error::IngestError;
@@ -120,10 +120,11 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
     let field = |name: &str, value: &str| {
         let mut value = value.to_owned();
         truncate_chars(&mut value, input.limits.max_value_chars);
-        (name.to_owned(), Value::Text(value))
+        (name.to_owned(), DocumentValue::Text(value))
     };
     let fields = [field("path", input.path), field("language", &language)];
-    let named = |(name, _): &(String, Value)| name.chars().count() <= input.limits.max_name_chars;
+    let named =
+        |(name, _): &(String, DocumentValue)| name.chars().count() <= input.limits.max_name_chars;
     let mut title = input.path.to_owned();
     truncate_chars(&mut title, input.limits.max_title_chars);
     let document = Document {
@@ -139,7 +140,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
             .collect(),
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     Ok(ParsedFile {
         documents: vec![ParsedDocument { document, readers }],
@@ -220,7 +221,7 @@ mod tests {
             assert_eq!(document.title, path);
             assert_eq!(
                 document.fields[0],
-                ("path".to_owned(), Value::Text(path.to_owned()))
+                ("path".to_owned(), DocumentValue::Text(path.to_owned()))
             );
             document.fields[1].1.to_string()
         });

@@ -103,7 +103,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         };
         let mut sizes = Vec::new();
         let mut sink = |piece: Vec<ParsedDocument>| {

@@ -1,7 +1,7 @@
 //! Markdown files into one document each. The text stays Markdown, which people and models read alike;
 //! front matter leaves it and becomes title, day, address and fields.
 
-use docent_search::Value;
+use docent_search::DocumentValue;
 use serde_json::{Map, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
@@ -142,7 +142,7 @@ fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool,
     };
     let room = |facts: &ExtractedMetadata| facts.fields.len() < limits.max_fields;
     if !found.links.is_empty() && named(facts, "links").is_none() && room(facts) {
-        let links = Value::List(found.links);
+        let links = DocumentValue::List(found.links);
         facts.fields.push(("links".to_owned(), links));
     }
     if !in_vault {
@@ -160,16 +160,16 @@ fn add_links_and_tags(facts: &mut ExtractedMetadata, body: &str, in_vault: bool,
         .and_then(|at| facts.fields.get(at))
         .map(|(_, value)| value)
     {
-        Some(Value::List(list)) => list.iter().for_each(|tag| keep(tag)),
+        Some(DocumentValue::List(list)) => list.iter().for_each(|tag| keep(tag)),
         // Obsidian takes blanks between tags too.
-        Some(Value::Text(text)) => text.split([',', ' ']).for_each(&mut keep),
+        Some(DocumentValue::Text(text)) => text.split([',', ' ']).for_each(&mut keep),
         _ => {}
     }
     found.tags.iter().for_each(|tag| keep(tag));
     if tags.is_empty() {
         return;
     }
-    let tags = Value::List(tags);
+    let tags = DocumentValue::List(tags);
     if let Some((_, value)) = at.and_then(|at| facts.fields.get_mut(at)) {
         *value = tags;
     } else if room(facts) {
@@ -182,8 +182,8 @@ fn creation_date(facts: &ExtractedMetadata) -> Option<String> {
         let mut fields = facts.fields.iter();
         let (_, value) = fields.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         match value {
-            Value::Date(day) => Some(day.clone()),
-            Value::Text(text) => dates::parse_date(text),
+            DocumentValue::Date(day) => Some(day.clone()),
+            DocumentValue::Text(text) => dates::parse_date(text),
             _ => None,
         }
     })

@@ -1,7 +1,7 @@
 //! Keys and raw values into what a document knows about itself: title, text, address, day, and typed
 //! fields for the rest. Front matter and records both end here.
 
-use docent_search::Value;
+use docent_search::DocumentValue;
 use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean, clean_line, truncate_chars};
@@ -25,7 +25,7 @@ pub(crate) struct ExtractedMetadata {
     pub text: Option<String>,
     pub url: Option<String>,
     pub date: Option<String>,
-    pub fields: Vec<(String, Value)>,
+    pub fields: Vec<(String, DocumentValue)>,
     /// Who may read the document. It counts against no limit on fields.
     pub readers: ReaderField,
     pub warnings: Vec<IngestError>,
@@ -148,18 +148,18 @@ impl ExtractedMetadata {
     }
 
     /// A typed value, or nothing where there is nothing to keep.
-    fn value(&mut self, name: &str, raw: Raw, limits: &Limits) -> Option<Value> {
+    fn value(&mut self, name: &str, raw: Raw, limits: &Limits) -> Option<DocumentValue> {
         match raw {
             Raw::Null | Raw::Object(_) => None,
-            Raw::Bool(flag) => Some(Value::Bool(flag)),
+            Raw::Bool(flag) => Some(DocumentValue::Bool(flag)),
             Raw::Number(number) => Some(as_number(&number)),
             Raw::String(text) => {
                 let text = self.truncate_value(name, clean(&text).trim(), limits)?;
                 let is_day = dates::iso_date(&text).is_some();
                 Some(if is_day {
-                    Value::Date(text)
+                    DocumentValue::Date(text)
                 } else {
-                    Value::Text(text)
+                    DocumentValue::Text(text)
                 })
             }
             Raw::Array(values) => {
@@ -170,7 +170,7 @@ impl ExtractedMetadata {
                 let list: Vec<_> = values
                     .filter_map(|raw| self.truncate_value(name, &as_list_value(raw), limits))
                     .collect();
-                (!list.is_empty()).then_some(Value::List(list))
+                (!list.is_empty()).then_some(DocumentValue::List(list))
             }
         }
     }
@@ -233,14 +233,14 @@ fn as_url(raw: &Raw, limits: &Limits) -> Option<String> {
 }
 
 /// Whole numbers above 2^53 are no measures but names, and an `f64` would change their last digits.
-fn as_number(number: &Number) -> Value {
+fn as_number(number: &Number) -> DocumentValue {
     const EXACT: u64 = 1 << 53;
     let whole = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
     match number.as_f64() {
         Some(value) if value.is_finite() && whole.is_none_or(|whole| whole <= EXACT) => {
-            Value::Number(value)
+            DocumentValue::Number(value)
         }
-        _ => Value::Text(number.to_string()),
+        _ => DocumentValue::Text(number.to_string()),
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
         extract_metadata_without_readers(map, &KEYS, limits)
     }
 
-    fn check_fields(raw: Raw, expect: &[(&str, Value)]) {
+    fn check_fields(raw: Raw, expect: &[(&str, DocumentValue)]) {
         let found = of(raw, &Limits::default());
         let expect: Vec<_> = expect
             .iter()
@@ -280,8 +280,8 @@ mod tests {
         assert_eq!(found.warnings, []);
     }
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
+    fn text(text: &str) -> DocumentValue {
+        DocumentValue::Text(text.to_owned())
     }
 
     #[test]
@@ -290,14 +290,14 @@ mod tests {
             json!({"z": 1, "a": 1.5, "flag": false, "day": "2024-03-12", "moment": "2024-03-12T10:00:00Z",
                    "none": null, "blank": " ", "tags": ["a", 2, null, {"x": 1}], "empty": [], "m": "a\r\nb"}),
             &[
-                ("z", Value::Number(1.0)),
-                ("a", Value::Number(1.5)),
-                ("flag", Value::Bool(false)),
-                ("day", Value::Date("2024-03-12".into())),
+                ("z", DocumentValue::Number(1.0)),
+                ("a", DocumentValue::Number(1.5)),
+                ("flag", DocumentValue::Bool(false)),
+                ("day", DocumentValue::Date("2024-03-12".into())),
                 ("moment", text("2024-03-12T10:00:00Z")),
                 (
                     "tags",
-                    Value::List(vec!["a".into(), "2".into(), "{\"x\":1}".into()]),
+                    DocumentValue::List(vec!["a".into(), "2".into(), "{\"x\":1}".into()]),
                 ),
                 ("m", text("a\nb")),
             ],
@@ -309,7 +309,7 @@ mod tests {
         check_fields(
             json!({"a": 9_007_199_254_740_992_u64, "b": 9_007_199_254_740_993_u64, "c": -9_007_199_254_740_993_i64}),
             &[
-                ("a", Value::Number(9_007_199_254_740_992.0)),
+                ("a", DocumentValue::Number(9_007_199_254_740_992.0)),
                 ("b", text("9007199254740993")),
                 ("c", text("-9007199254740993")),
             ],
@@ -320,7 +320,7 @@ mod tests {
     fn nested_maps_get_dotted_names() {
         check_fields(
             json!({"a": {"b": {"c": 1}, "d": "x"}}),
-            &[("a.b.c", Value::Number(1.0)), ("a.d", text("x"))],
+            &[("a.b.c", DocumentValue::Number(1.0)), ("a.d", text("x"))],
         );
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use docent_search::Value;
+use docent_search::DocumentValue;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -294,7 +294,7 @@ impl NotebookBuilder {
         if self.cells >= MOST_CELLS {
             warnings.push(IngestError::TooManyRecords { limit: MOST_CELLS });
         }
-        let language = language.map(|name| ("language".to_owned(), Value::Text(name)));
+        let language = language.map(|name| ("language".to_owned(), DocumentValue::Text(name)));
         let facts = ExtractedMetadata {
             title: first_heading(&self.text, input.limits.max_title_chars),
             fields: language.into_iter().take(input.limits.max_fields).collect(),

@@ -10,7 +10,7 @@ mod names;
 use std::fmt;
 use std::ops::Deref;
 
-use docent_search::{Document, MAX_PRINCIPAL_BYTES, MAX_READERS, Value};
+use docent_search::{Document, DocumentValue, MAX_PRINCIPAL_BYTES, MAX_READERS};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Raw};
 use unicode_normalization::UnicodeNormalization as _;
@@ -38,7 +38,7 @@ pub enum ReaderField {
     /// Something that names nobody, so that nobody may read it.
     Malformed(ReaderFault),
     /// At least one name: a list of names, or a text with commas or semicolons between them.
-    Present(Value),
+    Present(DocumentValue),
 }
 
 /// Why the field that should name readers names nobody.
@@ -312,7 +312,7 @@ impl ReaderKeys {
             return;
         }
         match from {
-            ReaderField::Present(Value::List(names)) => {
+            ReaderField::Present(DocumentValue::List(names)) => {
                 insert_keeping_duplicates(map, key, names.clone().into())
             }
             ReaderField::Present(value) => {
@@ -385,8 +385,8 @@ fn classify_reader_value(raw: Raw) -> ReaderField {
         Raw::Null => Err(ReaderFault::Null),
         Raw::Object(_) => Err(ReaderFault::Map),
         Raw::Bool(_) | Raw::Number(_) => Err(ReaderFault::NotText),
-        Raw::String(text) => text_of_names(&text).map(Value::Text),
-        Raw::Array(items) => list_of_names(items).map(Value::List),
+        Raw::String(text) => text_of_names(&text).map(DocumentValue::Text),
+        Raw::Array(items) => list_of_names(items).map(DocumentValue::List),
     };
     value.map_or_else(ReaderField::Malformed, ReaderField::Present)
 }

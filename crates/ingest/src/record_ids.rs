@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use docent_search::{DocId, Error};
+use docent_search::{DocId, SearchError};
 use serde_json::{Map, Value as Raw};
 
 use crate::bounded_report::ReportItem as _;
@@ -222,7 +222,7 @@ pub(crate) fn take_own_id(map: &mut Map<String, Raw>) -> Result<Option<DocId>, I
 
 pub(crate) fn parse_document_id(text: &str) -> Result<DocId, IngestError> {
     DocId::parse(text).map_err(|error| match error {
-        Error::Id { reason } => bad_id(reason),
+        SearchError::Id { reason } => bad_id(reason),
         other => bad_id(&other.to_string()),
     })
 }

@@ -1,7 +1,7 @@
 //! Rows of any file of records into one document each, so that a record is the same document whether it
 //! came as a line of JSON, a row of a table or a cell range. A bad row costs only itself.
 
-use docent_search::{DocId, Document, Readers};
+use docent_search::{AllowedReaders, DocId, Document};
 use serde_json::{Map, Value as Raw};
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
@@ -338,7 +338,7 @@ fn document(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash,
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     Ok((ParsedDocument { document, readers }, facts.warnings))
 }

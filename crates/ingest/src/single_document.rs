@@ -1,6 +1,6 @@
 //! The text of a file that is one document, and what is known about it, into that document.
 
-use docent_search::{DocId, Document, Readers};
+use docent_search::{AllowedReaders, DocId, Document};
 
 use crate::bounded_report::{BoundedReport, ReportItem as _};
 use crate::error::{IngestError, IngestWarning};
@@ -45,7 +45,7 @@ pub(crate) fn build_document_with_id(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     Ok(ParsedFile {
         documents: vec![ParsedDocument {

@@ -1,7 +1,7 @@
 //! Plain text files into one document each, and the bytes of any text format into characters.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use docent_search::{DocId, Document, Readers};
+use docent_search::{AllowedReaders, DocId, Document};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::clean::{clean, clean_line, truncate_chars};
@@ -36,7 +36,7 @@ fn parse(input: &ParserInput<'_>) -> Result<ParsedFile, IngestError> {
         fields: Vec::new(),
         source: input.path.to_owned(),
         hash: input.sha256.to_owned(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     Ok(ParsedFile {
         documents: vec![ParsedDocument { document, readers }],

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use docent_search::{Embedded, Engine as _, Granite, Query, Reader};
+use docent_search::{EmbeddedEngine, Engine as _, GraniteEmbedder, Query, ReaderIdentity};
 use futures::FutureExt as _;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,9 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let answers: u32 = answers.parse()?;
     let question = question.join(" ");
-    let engine = Embedded::open_read_only(Path::new(index), Some(Arc::new(Granite::new())))?;
+    let engine =
+        EmbeddedEngine::open_read_only(Path::new(index), Some(Arc::new(GraniteEmbedder::new())))?;
     let ask = || {
-        let query = Query::new(&question, 10, Reader::everyone());
+        let query = Query::new(&question, 10, ReaderIdentity::everyone());
         engine.search(query).now_or_never()
     };
     // The first answer pays for the model and for what is kept ready.

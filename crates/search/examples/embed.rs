@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufWriter, Write};
 
-use docent_search::{Embedder, Granite};
+use docent_search::{Embedder, GraniteEmbedder};
 
 /// How many texts are embedded at a time, so that memory stays bounded.
 const AT_A_TIME: usize = 1024;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("usage: embed OUT < lines.jsonl")?;
     let mut vectors = BufWriter::new(std::fs::File::create(format!("{name}.f32"))?);
     let mut ids = BufWriter::new(std::fs::File::create(format!("{name}.ids"))?);
-    let granite = Granite::new();
+    let granite = GraniteEmbedder::new();
     let mut texts = Vec::new();
     for line in std::io::stdin().lock().lines() {
         let line: serde_json::Value = serde_json::from_str(&line?)?;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn embed(
-    granite: &Granite,
+    granite: &GraniteEmbedder,
     texts: &mut Vec<String>,
     out: &mut impl Write,
 ) -> Result<(), Box<dyn std::error::Error>> {

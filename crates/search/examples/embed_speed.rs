@@ -5,18 +5,18 @@
 
 use std::time::{Duration, Instant};
 
-use docent_search::{Embedder, Error, Granite};
+use docent_search::{Embedder, GraniteEmbedder, SearchError};
 
 /// How long each number is measured, after one round to warm up.
 const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), SearchError> {
     let passage = text_of(256)?;
     let queries = [text_of(5)?, text_of(10)?, text_of(20)?];
     println!(
         "instructions  passages/s (256 tokens), 1 and 2 threads   query ms, 5, 10 and 20 tokens"
     );
-    for name in Granite::instructions() {
+    for name in GraniteEmbedder::instructions() {
         print!("{name:12}");
         for threads in [1, 2] {
             print!("  {:8.1}", passages(name, threads, &passage)?);
@@ -30,10 +30,10 @@ fn main() -> Result<(), Error> {
 }
 
 /// A text of exactly so many tokens, the opening and closing ones included.
-fn text_of(tokens: usize) -> Result<String, Error> {
+fn text_of(tokens: usize) -> Result<String, SearchError> {
     let words = "the quick brown fox jumps over a lazy dog near the river bank while it rains";
     let mut text = String::new();
-    let granite = Granite::new();
+    let granite = GraniteEmbedder::new();
     for word in words.split(' ').cycle() {
         text = format!("{text} {word}");
         if granite.tokens(&text)? >= tokens {
@@ -43,8 +43,8 @@ fn text_of(tokens: usize) -> Result<String, Error> {
     Ok(text)
 }
 
-fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, Error> {
-    let Some(granite) = Granite::with_threads(threads).with_instructions(name) else {
+fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, SearchError> {
+    let Some(granite) = GraniteEmbedder::with_threads(threads).with_instructions(name) else {
         return Ok(0.0);
     };
     let texts = vec![passage; 8 * threads];
@@ -57,8 +57,8 @@ fn passages(name: &str, threads: usize, passage: &str) -> Result<f64, Error> {
 }
 
 /// The median of many queries.
-fn query_ms(name: &str, query: &str) -> Result<f64, Error> {
-    let Some(granite) = Granite::with_threads(1).with_instructions(name) else {
+fn query_ms(name: &str, query: &str) -> Result<f64, SearchError> {
+    let Some(granite) = GraniteEmbedder::with_threads(1).with_instructions(name) else {
         return Ok(0.0);
     };
     granite.query(query)?;

@@ -12,7 +12,10 @@
 
 use std::time::{Duration, Instant};
 
-use docent_search::{Change, DocId, Document, Embedded, Engine, Principal, Query, Reader, Readers};
+use docent_search::{
+    AllowedReaders, DocId, Document, DocumentChange, EmbeddedEngine, Engine, Principal, Query,
+    ReaderIdentity,
+};
 use futures::FutureExt as _;
 
 const GROUPS: usize = 100;
@@ -29,7 +32,7 @@ fn word(n: usize) -> String {
     format!("w{skewed}")
 }
 
-fn document(n: usize, readers: Readers) -> Document {
+fn document(n: usize, readers: AllowedReaders) -> Document {
     let words: Vec<_> = (0..WORDS)
         .map(|at| word(n * 7_919 + at * 104_729))
         .collect();
@@ -46,12 +49,17 @@ fn document(n: usize, readers: Readers) -> Document {
     }
 }
 
-fn filled(count: usize, readers: impl Fn(usize) -> Readers) -> (tempfile::TempDir, Embedded) {
+fn filled(
+    count: usize,
+    readers: impl Fn(usize) -> AllowedReaders,
+) -> (tempfile::TempDir, EmbeddedEngine) {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     let all: Vec<usize> = (0..count).collect();
     for some in all.chunks(10_000) {
-        let puts = some.iter().map(|n| Change::Put(document(*n, readers(*n))));
+        let puts = some
+            .iter()
+            .map(|n| DocumentChange::Put(document(*n, readers(*n))));
         let applied = engine.apply(puts.collect()).now_or_never();
         applied.unwrap().unwrap();
     }
@@ -63,7 +71,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-fn measure(engine: &Embedded, reader: &Reader, what: &str) {
+fn measure(engine: &EmbeddedEngine, reader: &ReaderIdentity, what: &str) {
     let search = |text: &str| {
         let query = Query::new(text, 10, reader.clone());
         let found = engine.search(query).now_or_never();
@@ -89,24 +97,42 @@ fn main() {
     let count = std::env::args().nth(1).and_then(|count| count.parse().ok());
     let count = count.unwrap_or(100_000);
     println!("{count} documents");
-    let (_free, engine) = filled(count, |_| Readers::Everyone);
-    measure(&engine, &Reader::everyone(), "nothing restricted, everyone");
+    let (_free, engine) = filled(count, |_| AllowedReaders::Everyone);
     measure(
         &engine,
-        &Reader::holder([principal(1)]),
+        &ReaderIdentity::everyone(),
+        "nothing restricted, everyone",
+    );
+    measure(
+        &engine,
+        &ReaderIdentity::holder([principal(1)]),
         "nothing restricted, a holder",
     );
     let (_one, engine) = filled(count, |n| match n {
-        0 => Readers::Only([].into()),
-        _ => Readers::Everyone,
+        0 => AllowedReaders::Only([].into()),
+        _ => AllowedReaders::Everyone,
     });
-    measure(&engine, &Reader::owner(), "one restricted, the owner");
-    measure(&engine, &Reader::everyone(), "one restricted, everyone");
-    let (_groups, engine) = filled(count, |n| Readers::Only([principal(n % GROUPS)].into()));
+    measure(
+        &engine,
+        &ReaderIdentity::owner(),
+        "one restricted, the owner",
+    );
+    measure(
+        &engine,
+        &ReaderIdentity::everyone(),
+        "one restricted, everyone",
+    );
+    let (_groups, engine) = filled(count, |n| {
+        AllowedReaders::Only([principal(n % GROUPS)].into())
+    });
     for groups in [1, 10, GROUPS] {
-        let reader = Reader::holder((0..groups).map(principal));
+        let reader = ReaderIdentity::holder((0..groups).map(principal));
         let what = format!("a hundred groups, a holder of {groups}");
         measure(&engine, &reader, &what);
     }
-    measure(&engine, &Reader::owner(), "a hundred groups, the owner");
+    measure(
+        &engine,
+        &ReaderIdentity::owner(),
+        "a hundred groups, the owner",
+    );
 }

@@ -19,7 +19,10 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use docent_search::vectors::{Allowed, Embedded, Live, Model, Passage, Store, View, Wanted};
+use docent_search::vectors::{
+    EmbeddedDocument, EmbeddedPassage, LiveDocuments, OrdinalSet, VectorModel, VectorSearchOptions,
+    VectorStore, VectorView,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -30,7 +33,7 @@ const QUESTIONS: usize = 200;
 const BATCH: usize = 8_192;
 
 fn main() -> Result<()> {
-    let settings = Settings::parse(std::env::args().skip(1))?;
+    let settings = BenchSettings::parse(std::env::args().skip(1))?;
     println!(
         "{:>8} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "rows", "filter", "threads", "search", "p50 ms", "p99 ms", "recall10", "recall100"
@@ -41,14 +44,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-struct Settings {
+struct BenchSettings {
     sizes: Vec<usize>,
     dims: usize,
     rows: Vec<f32>,
     questions: Vec<f32>,
 }
 
-impl Settings {
+impl BenchSettings {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
         let mut settings = Self {
             sizes: Vec::new(),
@@ -69,8 +72,8 @@ impl Settings {
             settings.sizes = vec![10_000, 100_000];
         }
         if settings.rows.is_empty() {
-            let random = &mut Random(1);
-            let world = World::new(random, settings.dims);
+            let random = &mut BenchRng(1);
+            let world = BenchWorld::new(random, settings.dims);
             let most = settings.sizes.iter().max().copied().unwrap_or(0);
             let made = (0..most).flat_map(|_| world.vector(random));
             settings.rows = made.collect();
@@ -86,20 +89,20 @@ fn read(path: &str) -> Result<Vec<f32>> {
     Ok(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 
-fn measure(settings: &Settings, count: usize) -> Result<()> {
+fn measure(settings: &BenchSettings, count: usize) -> Result<()> {
     let dims = settings.dims;
     let rows = enough(&settings.rows, dims, count);
     let folder = tempfile::tempdir()?;
-    let model = Model::new("measured", dims)?;
-    let live = Live::new((0..count).map(|at| (key(at), at as u32)).collect());
+    let model = VectorModel::new("measured", dims)?;
+    let live = LiveDocuments::new((0..count).map(|at| (key(at), at as u32)).collect());
 
     let start = Instant::now();
-    let mut store = Store::open(folder.path(), model.clone())?;
+    let mut store = VectorStore::open(folder.path(), model.clone())?;
     let (mut appending, mut keys) = (Duration::ZERO, 0..count);
     for batch in rows.chunks(BATCH * dims) {
-        let embedded = |vector: &[f32]| Embedded {
+        let embedded = |vector: &[f32]| EmbeddedDocument {
             key: key(keys.next().unwrap_or(0)),
-            passages: vec![Passage {
+            passages: vec![EmbeddedPassage {
                 start: 0,
                 end: 1,
                 vector: vector.to_vec(),
@@ -115,10 +118,10 @@ fn measure(settings: &Settings, count: usize) -> Result<()> {
     drop(store);
 
     let start = Instant::now();
-    let store = Store::open(folder.path(), model)?;
+    let store = VectorStore::open(folder.path(), model)?;
     let opening = start.elapsed();
     let start = Instant::now();
-    let view = View::new(&store, &live);
+    let view = VectorView::new(&store, &live);
     let viewing = start.elapsed();
     println!(
         "# {count} rows: {} segments, {:.1} MB, {} bytes a row; built in {:.1} s ({:.1} s of it \
@@ -137,11 +140,15 @@ fn measure(settings: &Settings, count: usize) -> Result<()> {
     Ok(())
 }
 
-fn searches(view: &View, (rows, settings): (&[f32], &Settings), percent: u64) -> Result<()> {
+fn searches(
+    view: &VectorView,
+    (rows, settings): (&[f32], &BenchSettings),
+    percent: u64,
+) -> Result<()> {
     let dims = settings.dims;
     let count = rows.len() / dims;
-    let mut allowed = Allowed::new(count as u32);
-    let random = &mut Random(percent);
+    let mut allowed = OrdinalSet::new(count as u32);
+    let random = &mut BenchRng(percent);
     for ordinal in 0..count as u32 {
         if random.next() % 100 < percent {
             allowed.insert(ordinal);
@@ -162,7 +169,7 @@ fn searches(view: &View, (rows, settings): (&[f32], &Settings), percent: u64) ->
             let mut times = Vec::new();
             let mut recalls = [0.0; 2];
             for (number, question) in questions.iter().enumerate() {
-                let wanted = Wanted {
+                let wanted = VectorSearchOptions {
                     documents: 100,
                     allowed: (percent < 100).then_some(&allowed),
                     threads,
@@ -204,7 +211,7 @@ fn searches(view: &View, (rows, settings): (&[f32], &Settings), percent: u64) ->
 }
 
 /// The hundred nearest, by the numbers as they were before anything was rounded.
-fn truth(rows: &[f32], question: &[f32], allowed: &Allowed) -> Vec<u32> {
+fn truth(rows: &[f32], question: &[f32], allowed: &OrdinalSet) -> Vec<u32> {
     let mut scored: Vec<(f32, u32)> = rows
         .chunks_exact(question.len())
         .zip(0..)
@@ -241,14 +248,14 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
 
 /// Keys in no order, as hashes are.
 fn key(at: usize) -> u128 {
-    let mut random = Random(at as u64 + 1);
+    let mut random = BenchRng(at as u64 + 1);
     u128::from(random.next()) << 64 | at as u128
 }
 
 /// As many rows as are asked for. New ones are old ones, moved as far as two others are apart.
 fn enough(rows: &[f32], dims: usize, count: usize) -> Vec<f32> {
     let mut all: Vec<f32> = rows.iter().take(count * dims).copied().collect();
-    let random = &mut Random(9);
+    let random = &mut BenchRng(9);
     let known = rows.len() / dims;
     while all.len() < count * dims {
         let mut pick = || {
@@ -272,19 +279,19 @@ fn shorten(vector: &mut [f32]) {
 }
 
 /// Where made up vectors come from.
-struct World {
+struct BenchWorld {
     dims: usize,
     /// Directions that say something, and how much each says.
     directions: Vec<Vec<f32>>,
     clusters: Vec<Vec<f32>>,
 }
 
-impl World {
-    fn new(random: &mut Random, dims: usize) -> Self {
+impl BenchWorld {
+    fn new(random: &mut BenchRng, dims: usize) -> Self {
         let meaning = dims / 3;
-        let direction = |random: &mut Random| (0..dims).map(|_| random.bell()).collect();
+        let direction = |random: &mut BenchRng| (0..dims).map(|_| random.bell()).collect();
         let directions = (0..meaning).map(|_| direction(random)).collect();
-        let centre = |random: &mut Random| (0..meaning).map(|_| random.bell()).collect();
+        let centre = |random: &mut BenchRng| (0..meaning).map(|_| random.bell()).collect();
         let roots: Vec<Vec<f32>> = (0..40).map(|_| centre(random)).collect();
         let clusters = (0..2_000).map(|at| {
             let root = roots.get(at % roots.len()).map_or(&[][..], Vec::as_slice);
@@ -297,7 +304,7 @@ impl World {
         }
     }
 
-    fn vector(&self, random: &mut Random) -> Vec<f32> {
+    fn vector(&self, random: &mut BenchRng) -> Vec<f32> {
         let at = random.next() as usize % self.clusters.len();
         let cluster = self.clusters.get(at).map_or(&[][..], Vec::as_slice);
         // All of them share a direction, as the vectors of real models do.
@@ -314,9 +321,9 @@ impl World {
 }
 
 /// Numbers that look random and come back with the same seed.
-struct Random(u64);
+struct BenchRng(u64);
 
-impl Random {
+impl BenchRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -18,14 +18,14 @@ const PAGE_BREAK: char = '\u{c}';
 /// that most programs give them, such as `fares-for-children`. Of headings with the same words the second ends
 /// in `-1`, and so on.
 #[derive(Debug, Default)]
-pub struct Anchors {
+pub struct TextAnchors {
     /// Where each begins.
     found: Vec<(usize, String)>,
     /// The byte up to which they are known.
     end: usize,
 }
 
-impl Anchors {
+impl TextAnchors {
     /// Those of a text up to a byte of it, and at most [`MAX_ANCHORS`].
     #[must_use]
     pub fn until(text: &str, end: usize) -> Self {
@@ -111,8 +111,8 @@ fn slug(words: &str) -> String {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Anchors {
-        Anchors::until(text, text.len())
+    fn all(text: &str) -> TextAnchors {
+        TextAnchors::until(text, text.len())
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             ("Last", Some("für-kinder-1")),
         ] {
             let at = text.find(words).unwrap();
-            assert_eq!(Anchors::until(text, at).at(at), expect, "{words}");
+            assert_eq!(TextAnchors::until(text, at).at(at), expect, "{words}");
             assert_eq!(all(text).at(at), expect, "{words}");
         }
         let known = ["fares--piers", "für-kinder", "für-kinder-1"];

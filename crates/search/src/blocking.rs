@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// Tasks for each processor: while one waits for the disk, another computes. More would only slow each other down.
 const PER_PROCESSOR: usize = 2;
@@ -73,8 +73,8 @@ impl EnginePools {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         lane: Lane,
-        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+        work: impl FnOnce() -> Result<T, SearchError> + Send + 'static,
+    ) -> Result<T, SearchError> {
         let pool = match lane {
             Lane::InPlace => return work(),
             Lane::Answer => &self.answers,
@@ -109,10 +109,10 @@ impl BlockingPool {
     async fn run<T: Send + 'static>(
         &self,
         runtime: &Handle,
-        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
+        work: impl FnOnce() -> Result<T, SearchError> + Send + 'static,
+    ) -> Result<T, SearchError> {
         let permits = Arc::clone(&self.permits);
-        let permit = permits.acquire_owned().await.map_err(Error::engine)?;
+        let permit = permits.acquire_owned().await.map_err(SearchError::engine)?;
         let span = tracing::Span::current();
         let task = runtime.spawn_blocking(move || {
             // Moved in here: it is given back when the work ends, not when the caller leaves.
@@ -120,7 +120,7 @@ impl BlockingPool {
             span.in_scope(work)
         });
         let _abandoned = AbortOnDrop(task.abort_handle());
-        task.await.map_err(Error::engine)?
+        task.await.map_err(SearchError::engine)?
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     async fn work_that_panics_gives_its_permit_back() {
         let pool = BlockingPool::with_tasks(1);
         let runtime = Handle::current();
-        let failed = pool.run(&runtime, || -> Result<(), Error> {
+        let failed = pool.run(&runtime, || -> Result<(), SearchError> {
             panic!("work went wrong")
         });
         assert!(failed.await.is_err());

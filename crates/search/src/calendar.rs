@@ -121,7 +121,7 @@ fn digits(text: &str) -> Option<u32> {
 
 /// The days that a written date stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Period {
+pub(crate) struct DatePeriod {
     /// The first of them.
     pub first: Day,
     /// The last of them.
@@ -130,7 +130,7 @@ pub(crate) struct Period {
     pub is_ago: bool,
 }
 
-impl Period {
+impl DatePeriod {
     /// Reads `2024`, `2024-06`, `2024-Q2`, `2024-06-30`, `today`, `yesterday`, `30d`, `6w`, `3m` or
     /// `1y`. Slashes and single digits do as well, and so does the day of a moment.
     pub(crate) fn parse(written: &str, today: Day) -> Option<Self> {
@@ -305,7 +305,8 @@ mod tests {
             ("30days", "2024-07-16", "2024-08-15"),
         ];
         for (written, first, last) in cases {
-            let period = Period::parse(written, today).map(|period| (period.first, period.last));
+            let period =
+                DatePeriod::parse(written, today).map(|period| (period.first, period.last));
             assert_eq!(period, Some((day(first), day(last))), "{written}");
         }
     }
@@ -335,7 +336,11 @@ mod tests {
             "2024-06-007",
             "२०२४",
         ] {
-            assert_eq!(Period::parse(written, day("2024-08-15")), None, "{written}");
+            assert_eq!(
+                DatePeriod::parse(written, day("2024-08-15")),
+                None,
+                "{written}"
+            );
         }
     }
 }

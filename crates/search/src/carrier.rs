@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::document::Document;
 use crate::embedder::{Embedder, ModelLanguages};
-use crate::engine::Vectored;
-use crate::error::Error;
-use crate::fuse::Scale;
+use crate::engine::PassageVector;
+use crate::error::SearchError;
+use crate::fuse::CosineScale;
 use crate::passage::embeddable_passages;
 
 /// A model that knows some answers already.
-pub struct Carrier {
+pub struct PrecomputedEmbedder {
     model: Arc<dyn Embedder>,
     known: Mutex<HashMap<String, Vec<f32>>>,
     made: Mutex<u64>,
 }
 
-impl Carrier {
+impl PrecomputedEmbedder {
     /// One that asks `model` for everything it was not given.
     pub fn new(model: Arc<dyn Embedder>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Carrier {
     }
 
     /// Takes the vectors of a document in hand. Those that do not fit its passages are left.
-    pub fn preload(&self, document: &Document, vectors: Vec<Vectored>) {
+    pub fn preload(&self, document: &Document, vectors: Vec<PassageVector>) {
         let mut by_range: HashMap<_, _> = vectors
             .into_iter()
             .map(|one| ((one.range.start, one.range.end), one.vector))
@@ -59,7 +59,7 @@ impl Carrier {
     }
 }
 
-impl Embedder for Carrier {
+impl Embedder for PrecomputedEmbedder {
     fn fingerprint(&self) -> &str {
         self.model.fingerprint()
     }
@@ -68,7 +68,7 @@ impl Embedder for Carrier {
         self.model.dimensions()
     }
 
-    fn scale(&self) -> Scale {
+    fn scale(&self) -> CosineScale {
         self.model.scale()
     }
 
@@ -76,7 +76,7 @@ impl Embedder for Carrier {
         self.model.languages()
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found: Vec<Option<Vec<f32>>> =
             texts.iter().map(|text| known.get(*text).cloned()).collect();
@@ -95,14 +95,14 @@ impl Embedder for Carrier {
         let mut made = made.into_iter();
         let all = found.into_iter().map(|known| known.or_else(|| made.next()));
         all.collect::<Option<_>>()
-            .ok_or_else(|| Error::engine("the model gave too few vectors"))
+            .ok_or_else(|| SearchError::engine("the model gave too few vectors"))
     }
 
     fn is_remote(&self) -> bool {
         self.model.is_remote()
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         self.model.query(text)
     }
 }
@@ -113,9 +113,9 @@ mod tests {
     use crate::document::tests::plain;
 
     /// Says of each text how long it is.
-    struct Lengths;
+    struct LengthEmbedder;
 
-    impl Embedder for Lengths {
+    impl Embedder for LengthEmbedder {
         fn fingerprint(&self) -> &str {
             "lengths/1"
         }
@@ -124,20 +124,20 @@ mod tests {
             1
         }
 
-        fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+        fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
             Ok(texts.iter().map(|text| vec![text.len() as f32]).collect())
         }
 
-        fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+        fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
             Ok(vec![text.len() as f32])
         }
     }
 
     #[test]
     fn what_was_given_is_not_made_again() {
-        let carrier = Carrier::new(Arc::new(Lengths));
+        let carrier = PrecomputedEmbedder::new(Arc::new(LengthEmbedder));
         let document = plain("A ferry.");
-        let given = |range| Vectored {
+        let given = |range| PassageVector {
             range,
             vector: vec![-1.0],
         };

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::analysis;
-use crate::error::Error;
-use crate::reader::{MAX_READERS, Readers};
+use crate::error::SearchError;
+use crate::reader::{AllowedReaders, MAX_READERS};
 
 /// The most bytes an id may have. Ids travel in tool calls and in addresses, so they stay short.
 pub const MAX_ID_BYTES: usize = 512;
@@ -41,7 +41,7 @@ pub struct DocId(Arc<str>);
 
 impl DocId {
     /// Reads an id, or says why `text` cannot be one.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, SearchError> {
         let reason = if text.is_empty() {
             "it is empty"
         } else if text.len() > MAX_ID_BYTES {
@@ -51,7 +51,7 @@ impl DocId {
         } else {
             return Ok(Self(text.into()));
         };
-        Err(Error::Id { reason })
+        Err(SearchError::Id { reason })
     }
 
     /// The id as text.
@@ -80,13 +80,13 @@ pub struct Document {
     /// The day it speaks of or was written on, as `YYYY-MM-DD`.
     pub date: Option<String>,
     /// What else is known about it, in the order of the source. Texts and lists are searchable.
-    pub fields: Vec<(String, Value)>,
+    pub fields: Vec<(String, DocumentValue)>,
     /// The path inside the corpus it came from, parts separated by `/`.
     pub source: String,
     /// The SHA-256 of the content it came from, in hexadecimal.
     pub hash: String,
     /// Who may read it, and know that it is there.
-    pub readers: Readers,
+    pub readers: AllowedReaders,
 }
 
 impl Document {
@@ -111,7 +111,7 @@ impl Document {
 
     /// Refuses a document that is over one of the limits above. Every engine asks this of every
     /// document of a batch before it applies the first.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), SearchError> {
         let parts = [
             ("document", self.bytes(), MAX_DOCUMENT_BYTES),
             (
@@ -126,7 +126,7 @@ impl Document {
         ];
         for (part, size, limit) in parts {
             if size > limit {
-                return Err(Error::TooLarge {
+                return Err(SearchError::TooLarge {
                     what: format!("the {part} of `{}`", self.id),
                     size,
                     limit,
@@ -162,12 +162,12 @@ impl Document {
     }
 
     /// The fields, and the document's own day as the field `date` unless it has one of that name.
-    pub(crate) fn filterable_fields(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
+    pub(crate) fn filterable_fields(&self) -> impl Iterator<Item = (&str, Cow<'_, DocumentValue>)> {
         let own = self
             .date
             .as_ref()
             .filter(|_| self.fields.iter().all(|(name, _)| name != DATE));
-        let day = own.map(|day| (DATE, Cow::Owned(Value::Date(day.clone()))));
+        let day = own.map(|day| (DATE, Cow::Owned(DocumentValue::Date(day.clone()))));
         let fields = self
             .fields
             .iter()
@@ -181,9 +181,9 @@ impl Document {
         take(&self.text);
         for (_, value) in &self.fields {
             match value {
-                Value::Text(text) => take(text),
-                Value::List(items) => items.iter().for_each(|item| take(item)),
-                Value::Number(_) | Value::Bool(_) | Value::Date(_) => {}
+                DocumentValue::Text(text) => take(text),
+                DocumentValue::List(items) => items.iter().for_each(|item| take(item)),
+                DocumentValue::Number(_) | DocumentValue::Bool(_) | DocumentValue::Date(_) => {}
             }
         }
     }
@@ -202,7 +202,7 @@ fn beginning(line: &str) -> Cow<'_, str> {
 
 /// One field's value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum DocumentValue {
     /// Words.
     Text(String),
     /// A number.
@@ -215,7 +215,7 @@ pub enum Value {
     List(Vec<String>),
 }
 
-impl Value {
+impl DocumentValue {
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Date(text) => text.len(),
@@ -230,7 +230,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for DocumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) | Self::Date(text) => f.write_str(text),
@@ -257,7 +257,7 @@ pub(crate) mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     }
 
@@ -270,7 +270,7 @@ pub(crate) mod tests {
         let too_long = "x".repeat(MAX_ID_BYTES + 1);
         for bad in ["", "a\0", "a\nb", "a\u{85}", too_long.as_str()] {
             assert!(
-                matches!(DocId::parse(bad), Err(Error::Id { .. })),
+                matches!(DocId::parse(bad), Err(SearchError::Id { .. })),
                 "{bad:?}"
             );
         }
@@ -302,12 +302,12 @@ pub(crate) mod tests {
 
     #[test]
     fn each_part_has_a_bound() {
-        type Grow = fn(&mut Document, usize);
-        let parts: [(usize, Grow); 6] = [
+        type GrowPart = fn(&mut Document, usize);
+        let parts: [(usize, GrowPart); 6] = [
             (MAX_READERS, |document, size| {
                 let names = (0..size).map(|n| format!("group:{n}"));
                 let named = names.map(|name| Principal::parse(&name).unwrap());
-                document.readers = Readers::Only(named.collect());
+                document.readers = AllowedReaders::Only(named.collect());
             }),
             (MAX_SOURCE_BYTES, |document, size| {
                 document.source = "x".repeat(size);
@@ -319,7 +319,7 @@ pub(crate) mod tests {
                 document.url = Some("x".repeat(size));
             }),
             (MAX_FIELDS, |document, size| {
-                document.fields = vec![("f".to_owned(), Value::Bool(true)); size];
+                document.fields = vec![("f".to_owned(), DocumentValue::Bool(true)); size];
             }),
             // The id of the document takes one byte of its own.
             (MAX_DOCUMENT_BYTES - 1, |document, size| {
@@ -332,7 +332,7 @@ pub(crate) mod tests {
             assert!(document.check().is_ok(), "{limit}");
             grow(&mut document, limit + 1);
             assert!(
-                matches!(document.check(), Err(Error::TooLarge { .. })),
+                matches!(document.check(), Err(SearchError::TooLarge { .. })),
                 "{limit}"
             );
         }
@@ -341,19 +341,22 @@ pub(crate) mod tests {
     #[test]
     fn a_long_list_of_nothing_still_weighs() {
         let mut document = plain("");
-        document.fields = vec![("f".to_owned(), Value::List(vec![String::new(); 3_000_000]))];
+        document.fields = vec![(
+            "f".to_owned(),
+            DocumentValue::List(vec![String::new(); 3_000_000]),
+        )];
         assert!(document.check().is_err());
     }
 
     #[test]
     fn values_read_as_one_line() {
-        let list = Value::List(vec!["a".to_owned(), "b".to_owned()]);
+        let list = DocumentValue::List(vec!["a".to_owned(), "b".to_owned()]);
         let cases = [
-            (Value::Text("words".to_owned()), "words"),
-            (Value::Number(3.0), "3"),
-            (Value::Number(0.5), "0.5"),
-            (Value::Bool(true), "true"),
-            (Value::Date("2024-05-01".to_owned()), "2024-05-01"),
+            (DocumentValue::Text("words".to_owned()), "words"),
+            (DocumentValue::Number(3.0), "3"),
+            (DocumentValue::Number(0.5), "0.5"),
+            (DocumentValue::Bool(true), "true"),
+            (DocumentValue::Date("2024-05-01".to_owned()), "2024-05-01"),
             (list, "a, b"),
         ];
         for (value, expected) in cases {

@@ -1,7 +1,7 @@
 //! The seam between texts and the vectors that stand for their meaning.
 
-use crate::error::Error;
-use crate::fuse::Scale;
+use crate::error::SearchError;
+use crate::fuse::CosineScale;
 
 /// The languages that a model was trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub trait Embedder: Send + Sync + 'static {
 
     /// What the cosines of its vectors are worth beside words. Those of a model nobody has measured
     /// here are taken to be worth what the one in the program is.
-    fn scale(&self) -> Scale {
-        Scale::GRANITE
+    fn scale(&self) -> CosineScale {
+        CosineScale::GRANITE
     }
 
     /// The languages whose texts its vectors tell apart. What is in another one gets no vector, and words alone
@@ -38,7 +38,7 @@ pub trait Embedder: Send + Sync + 'static {
     }
 
     /// The vectors of passages, in their order, each of length one.
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error>;
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError>;
 
     /// Whether a question takes so little that nobody need wait elsewhere for it.
     fn is_instant(&self) -> bool {
@@ -52,5 +52,5 @@ pub trait Embedder: Send + Sync + 'static {
     }
 
     /// The vector of a question, of length one.
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error>;
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError>;
 }

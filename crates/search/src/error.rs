@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// A failure of this crate. The message says what happened; [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum SearchError {
     /// A text that cannot be a document's id.
     #[error("not a document id: {reason}")]
     Id {
@@ -108,7 +108,7 @@ pub enum Error {
     Engine(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Error {
+impl SearchError {
     /// What the person who meets this error can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -154,35 +154,35 @@ mod tests {
     fn messages_and_hints_read_as_the_house_writes_them() {
         let path = PathBuf::from("index");
         let errors = [
-            Error::Id {
+            SearchError::Id {
                 reason: "it is empty",
             },
-            Error::TooLarge {
+            SearchError::TooLarge {
                 what: "the batch".to_owned(),
                 size: 2,
                 limit: 1,
             },
-            Error::io(&path, std::io::Error::other("gone")),
-            Error::Missing { path: path.clone() },
-            Error::corrupt(&path, "the sum of `x` does not match"),
-            Error::Format {
+            SearchError::io(&path, std::io::Error::other("gone")),
+            SearchError::Missing { path: path.clone() },
+            SearchError::corrupt(&path, "the sum of `x` does not match"),
+            SearchError::Format {
                 path: path.clone(),
                 found: "7".to_owned(),
                 expected: 1,
             },
-            Error::Locked { path: path.clone() },
-            Error::ReadOnly { path },
-            Error::Embedder {
+            SearchError::Locked { path: path.clone() },
+            SearchError::ReadOnly { path },
+            SearchError::Embedder {
                 what: "the endpoint cannot be reached".to_owned(),
                 hint: "check that it runs",
                 source: None,
             },
-            Error::Cluster {
+            SearchError::Cluster {
                 what: "none of the nodes answers".to_owned(),
                 hint: "check that they run",
                 source: None,
             },
-            Error::engine("no"),
+            SearchError::engine("no"),
         ];
         for error in errors {
             for text in [error.to_string(), error.hint().to_owned()] {

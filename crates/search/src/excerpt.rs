@@ -2,9 +2,9 @@
 
 use crate::analysis::Language;
 use crate::document::Document;
-use crate::hit::{Excerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS};
+use crate::hit::{HitExcerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS};
 use crate::passage::{Passage, passages};
-use crate::snippet::{Shown, snippet_around};
+use crate::snippet::{HitContext, snippet_around};
 
 /// How many passages are searched for the words wanted. It bounds what a hit on a very long
 /// document costs.
@@ -15,8 +15,8 @@ const MAX_SEARCHED: usize = 64;
 pub(crate) fn best_excerpts(
     document: &Document,
     language: Language,
-    shown: &Shown<'_>,
-) -> Vec<Excerpt> {
+    shown: &HitContext<'_>,
+) -> Vec<HitExcerpt> {
     let all = passages(document);
     let near = (shown.near)();
     let nearest = |passage: &Passage| {
@@ -39,7 +39,7 @@ pub(crate) fn best_excerpts(
     found.sort_by(|(near, worth, _), (other_near, other_worth, _)| {
         near.cmp(other_near).then_with(|| other_worth.cmp(worth))
     });
-    let is_good = |(at, (near, worth, _)): &(usize, (usize, (usize, usize), Excerpt))| {
+    let is_good = |(at, (near, worth, _)): &(usize, (usize, (usize, usize), HitExcerpt))| {
         *at == 0 || *near < usize::MAX || worth.0 > 0
     };
     let good = found.into_iter().enumerate().filter(is_good);
@@ -48,8 +48,8 @@ pub(crate) fn best_excerpts(
         .collect()
 }
 
-fn excerpt(passage: Passage, text: String) -> Excerpt {
-    Excerpt {
+fn excerpt(passage: Passage, text: String) -> HitExcerpt {
+    HitExcerpt {
         index: passage.index,
         range: passage.range,
         path: passage.path,
@@ -61,9 +61,9 @@ fn excerpt(passage: Passage, text: String) -> Excerpt {
 mod tests {
     use super::*;
     use crate::document::DocId;
-    use crate::hit::Why;
-    use crate::reader::Readers;
-    use crate::snippet::Wanted;
+    use crate::hit::ScoreExplanation;
+    use crate::reader::AllowedReaders;
+    use crate::snippet::HighlightTerms;
 
     fn indexes(near: &[usize], wanted: &[&str]) -> Vec<usize> {
         let filler = "Nothing of note was said in the house on that day. ".repeat(20);
@@ -79,19 +79,19 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         };
         let all = passages(&document);
         let near: Vec<_> = near.iter().map(|at| all[*at].range.clone()).collect();
         let found = best_excerpts(
             &document,
             Language::English,
-            &Shown {
+            &HitContext {
                 score: 1.0,
                 near: &|| near.clone(),
                 excerpts: true,
-                wanted: &Wanted::of(wanted),
-                why: Why::default(),
+                wanted: &HighlightTerms::of(wanted),
+                why: ScoreExplanation::default(),
             },
         );
         assert!(

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::calendar::Day;
 use crate::catalog::CatalogBuilder;
-use crate::document::{Document, Value};
-use crate::filter::{Test, fold_value};
+use crate::document::{Document, DocumentValue};
+use crate::filter::{FieldTest, fold_value};
 
 /// Ends a name or a folded text; no name and no text holds it.
 pub(crate) const END: char = '\0';
@@ -35,19 +35,21 @@ pub(crate) fn terms(document: &Document) -> Vec<String> {
     for (name, value) in document.filterable_fields() {
         let start = start(name);
         match value.as_ref() {
-            Value::Text(text) => terms.push(text_term(&start, TEXT, text)),
-            Value::List(items) => {
+            DocumentValue::Text(text) => terms.push(text_term(&start, TEXT, text)),
+            DocumentValue::List(items) => {
                 terms.push(format!("{start}{LIST}"));
                 terms.extend(items.iter().map(|item| text_term(&start, ITEM, item)));
             }
             // What is no number passes no test, and would sort behind all that are.
-            Value::Number(number) if number.is_nan() => {}
-            Value::Number(number) => terms.push(format!("{start}{NUMBER}{}", sortable(*number))),
-            Value::Date(day) => {
+            DocumentValue::Number(number) if number.is_nan() => {}
+            DocumentValue::Number(number) => {
+                terms.push(format!("{start}{NUMBER}{}", sortable(*number)))
+            }
+            DocumentValue::Date(day) => {
                 let day = Day::parse(day).map(|day| format!("{start}{DATE}{day}"));
                 terms.extend(day);
             }
-            Value::Bool(flag) => terms.push(format!("{start}{BOOL}{}", u8::from(*flag))),
+            DocumentValue::Bool(flag) => terms.push(format!("{start}{BOOL}{}", u8::from(*flag))),
         }
     }
     terms.sort_unstable();
@@ -71,26 +73,26 @@ pub(crate) fn field_range(name: &str) -> Range<String> {
 }
 
 /// The stretches of terms whose documents pass a test.
-pub(crate) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
+pub(crate) fn ranges(name: &str, test: &FieldTest) -> Vec<Range<String>> {
     let start = start(name);
     match test {
-        Test::Is(text) => {
+        FieldTest::Is(text) => {
             let text = sanitize(&fold_value(text));
             let one = |mark: char| {
                 format!("{start}{mark}{text}{END}")..format!("{start}{mark}{text}{AFTER}")
             };
             vec![one(TEXT), one(ITEM)]
         }
-        Test::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
+        FieldTest::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
             Vec::new()
         }
-        Test::Number { from, to } => {
+        FieldTest::Number { from, to } => {
             let from = from.map_or(String::new(), sortable);
             // One more sign makes the end belong to the range.
             let to = to.map_or("g".to_owned(), |to| sortable(to) + "0");
             vec![format!("{start}{NUMBER}{from}")..format!("{start}{NUMBER}{to}")]
         }
-        Test::Date { from, to } => {
+        FieldTest::Date { from, to } => {
             let day = |bound: &Option<String>| match bound {
                 Some(bound) => Day::parse(bound).map(|day| Some(day.to_string())),
                 None => Some(None),
@@ -102,7 +104,7 @@ pub(crate) fn ranges(name: &str, test: &Test) -> Vec<Range<String>> {
             let from = from.unwrap_or_default();
             vec![format!("{start}{DATE}{from}")..format!("{start}{DATE}{to}")]
         }
-        Test::Bool(flag) => {
+        FieldTest::Bool(flag) => {
             let value = format!("{start}{BOOL}{}", u8::from(*flag));
             vec![value.clone()..value + " "]
         }
@@ -144,7 +146,7 @@ pub(crate) fn display_value(term: &str) -> Option<String> {
     let rest = chars.as_str();
     match mark {
         TEXT | ITEM => Some(shown(rest).to_owned()),
-        NUMBER => from_sortable(rest).map(|number| Value::Number(number).to_string()),
+        NUMBER => from_sortable(rest).map(|number| DocumentValue::Number(number).to_string()),
         DATE => Some(rest.to_owned()),
         BOOL => Some((rest == "1").to_string()),
         _ => None,
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn a_value_is_within_the_range_of_its_test_and_of_its_field() {
         let text = text_term("party\0", TEXT, "LÁBOR  Party");
-        let [is, _] = &ranges("party", &Test::Is("labor party".to_owned()))[..] else {
+        let [is, _] = &ranges("party", &FieldTest::Is("labor party".to_owned()))[..] else {
             panic!("two ranges");
         };
         assert!(is.contains(&text));
@@ -223,7 +225,7 @@ mod tests {
         assert!(!field_range("part").contains(&text));
         assert!(!field_range("party ").contains(&text));
         assert_eq!(display_value(&text).as_deref(), Some("LÁBOR  Party"));
-        let [longer, _] = &ranges("party", &Test::Is("labor".to_owned()))[..] else {
+        let [longer, _] = &ranges("party", &FieldTest::Is("labor".to_owned()))[..] else {
             panic!("two ranges");
         };
         assert!(!longer.contains(&text));
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn both_ends_belong_to_a_range() {
-        let number = Test::Number {
+        let number = FieldTest::Number {
             from: Some(-1.5),
             to: Some(2.0),
         };
@@ -243,7 +245,7 @@ mod tests {
                 "{n}"
             );
         }
-        let day = Test::Date {
+        let day = FieldTest::Date {
             from: Some("2024-05-01".to_owned()),
             to: Some("2024-05-31".to_owned()),
         };

@@ -35,7 +35,7 @@ pub(crate) fn pass(name: &str) -> io::Result<()> {
 }
 
 #[cfg(debug_assertions)]
-struct Fault {
+struct InjectedFault {
     name: String,
     /// Which passing; nothing for all of them.
     at: Option<usize>,
@@ -44,7 +44,7 @@ struct Fault {
 }
 
 #[cfg(debug_assertions)]
-impl Fault {
+impl InjectedFault {
     fn parse(text: &str) -> Option<Self> {
         let (place, action) = text.split_once('=')?;
         let (name, at) = match place.split_once('@') {
@@ -75,9 +75,9 @@ impl Fault {
 }
 
 #[cfg(debug_assertions)]
-fn armed() -> Option<&'static Fault> {
-    static ARMED: std::sync::OnceLock<Option<Fault>> = std::sync::OnceLock::new();
-    let read = || Fault::parse(&std::env::var("DOCENT_FAULT").ok()?);
+fn armed() -> Option<&'static InjectedFault> {
+    static ARMED: std::sync::OnceLock<Option<InjectedFault>> = std::sync::OnceLock::new();
+    let read = || InjectedFault::parse(&std::env::var("DOCENT_FAULT").ok()?);
     ARMED.get_or_init(read).as_ref()
 }
 
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn a_fault_strikes_when_it_is_due() {
-        let third = Fault::parse("ledger@3=error").unwrap();
+        let third = InjectedFault::parse("ledger@3=error").unwrap();
         let struck: Vec<bool> = (0..4).map(|_| third.is_due()).collect();
         assert_eq!(struck, [false, false, true, false]);
-        let every = Fault::parse("words-named=error").unwrap();
+        let every = InjectedFault::parse("words-named=error").unwrap();
         assert!(every.is_due() && every.is_due());
         assert_eq!(
             every.trigger().unwrap_err().kind(),
             io::ErrorKind::StorageFull
         );
-        assert!(Fault::parse("ledger").is_none());
-        assert!(Fault::parse("ledger@x=abort").is_none());
+        assert!(InjectedFault::parse("ledger").is_none());
+        assert!(InjectedFault::parse("ledger@x=abort").is_none());
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::analysis;
 use crate::calendar::Day;
-use crate::document::{Document, Value};
-use crate::error::Error;
+use crate::document::{Document, DocumentValue};
+use crate::error::SearchError;
 
 /// The most conditions one filter may hold.
 pub const MAX_CONDITIONS: usize = 64;
@@ -31,14 +31,14 @@ pub enum Filter {
         /// field of that name.
         name: String,
         /// What its value must be.
-        test: Test,
+        test: FieldTest,
     },
 }
 
 /// What a value must be. A value of another kind never passes: `2024` as a text is no number, and
 /// a number is no text.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum FieldTest {
     /// A text, or an item of a list, equal to this one. Case, accents and the width of white
     /// space do not count, nor does what stands behind the first 256 characters.
     Is(String),
@@ -105,7 +105,7 @@ impl Filter {
     /// Whoever makes a filter of something that came from outside asks this first: to copy, compare
     /// or drop a filter takes stack for each of its levels. [`crate::grammar::parse`] makes none
     /// that is refused.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), SearchError> {
         let mut conditions = 0;
         let mut open = vec![(self, 1)];
         while let Some((filter, depth)) = open.pop() {
@@ -127,18 +127,18 @@ impl Filter {
     }
 }
 
-fn within(what: &str, size: usize, limit: usize) -> Result<(), Error> {
+fn within(what: &str, size: usize, limit: usize) -> Result<(), SearchError> {
     if size <= limit {
         return Ok(());
     }
-    Err(Error::TooLarge {
+    Err(SearchError::TooLarge {
         what: format!("the number of {what}"),
         size,
         limit,
     })
 }
 
-impl Test {
+impl FieldTest {
     fn passes_in(&self, document: &Document, name: &str) -> bool {
         let mut named = document.fields.iter().filter(|(own, _)| own == name);
         let is_own_date = name == "date" && named.clone().next().is_none();
@@ -151,20 +151,20 @@ impl Test {
         named.any(|(_, value)| self.passes(value))
     }
 
-    fn passes(&self, value: &Value) -> bool {
+    fn passes(&self, value: &DocumentValue) -> bool {
         match (self, value) {
-            (Self::Is(wanted), Value::Text(text)) => fold_value(text) == fold_value(wanted),
-            (Self::Is(wanted), Value::List(items)) => {
+            (Self::Is(wanted), DocumentValue::Text(text)) => fold_value(text) == fold_value(wanted),
+            (Self::Is(wanted), DocumentValue::List(items)) => {
                 let wanted = fold_value(wanted);
                 items.iter().any(|item| fold_value(item) == wanted)
             }
-            (Self::Number { from, to }, Value::Number(number)) => {
+            (Self::Number { from, to }, DocumentValue::Number(number)) => {
                 from.is_none_or(|from| from <= *number)
                     && to.is_none_or(|to| *number <= to)
                     && !number.is_nan()
             }
-            (Self::Date { .. }, Value::Date(day)) => self.contains_day(day),
-            (Self::Bool(wanted), Value::Bool(flag)) => wanted == flag,
+            (Self::Date { .. }, DocumentValue::Date(day)) => self.contains_day(day),
+            (Self::Bool(wanted), DocumentValue::Bool(flag)) => wanted == flag,
             _ => false,
         }
     }
@@ -216,9 +216,9 @@ pub(crate) fn fold_value(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::document::DocId;
-    use crate::reader::Readers;
+    use crate::reader::AllowedReaders;
 
-    fn document(date: Option<&str>, fields: &[(&str, Value)]) -> Document {
+    fn document(date: Option<&str>, fields: &[(&str, DocumentValue)]) -> Document {
         let fields = fields.iter();
         Document {
             id: DocId::parse("a").unwrap(),
@@ -231,29 +231,30 @@ mod tests {
                 .collect(),
             source: String::new(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     }
 
     fn sample() -> Document {
-        let list = |items: &[&str]| Value::List(items.iter().map(|&item| item.into()).collect());
+        let list =
+            |items: &[&str]| DocumentValue::List(items.iter().map(|&item| item.into()).collect());
         document(
             Some("2024-06-15"),
             &[
-                ("party", Value::Text("Civic  Labóur".to_owned())),
+                ("party", DocumentValue::Text("Civic  Labóur".to_owned())),
                 ("tags", list(&["Budget", "tarn-orr"])),
-                ("words", Value::Number(500.0)),
-                ("open", Value::Bool(true)),
-                ("received", Value::Date("2024-02-29".to_owned())),
-                ("year", Value::Text("2024".to_owned())),
-                ("odd", Value::Number(f64::NAN)),
-                ("never", Value::Date("2024-02-30".to_owned())),
+                ("words", DocumentValue::Number(500.0)),
+                ("open", DocumentValue::Bool(true)),
+                ("received", DocumentValue::Date("2024-02-29".to_owned())),
+                ("year", DocumentValue::Text("2024".to_owned())),
+                ("odd", DocumentValue::Number(f64::NAN)),
+                ("never", DocumentValue::Date("2024-02-30".to_owned())),
                 ("empty", list(&[])),
             ],
         )
     }
 
-    fn field(name: &str, test: Test) -> Filter {
+    fn field(name: &str, test: FieldTest) -> Filter {
         Filter::Field {
             name: name.to_owned(),
             test,
@@ -261,18 +262,18 @@ mod tests {
     }
 
     fn is(name: &str, value: &str) -> Filter {
-        field(name, Test::Is(value.to_owned()))
+        field(name, FieldTest::Is(value.to_owned()))
     }
 
     fn number(name: &str, from: Option<f64>, to: Option<f64>) -> Filter {
-        field(name, Test::Number { from, to })
+        field(name, FieldTest::Number { from, to })
     }
 
     fn date(name: &str, from: Option<&str>, to: Option<&str>) -> Filter {
         let bound = |bound: Option<&str>| bound.map(str::to_owned);
         field(
             name,
-            Test::Date {
+            FieldTest::Date {
                 from: bound(from),
                 to: bound(to),
             },
@@ -321,9 +322,9 @@ mod tests {
         ] {
             check(&number(name, from, to), expected);
         }
-        check(&field("open", Test::Bool(true)), true);
-        check(&field("open", Test::Bool(false)), false);
-        check(&field("party", Test::Bool(true)), false);
+        check(&field("open", FieldTest::Bool(true)), true);
+        check(&field("open", FieldTest::Bool(false)), false);
+        check(&field("party", FieldTest::Bool(true)), false);
     }
 
     #[test]
@@ -343,7 +344,7 @@ mod tests {
         }
         let own = document(None, &[]);
         assert!(!date("date", None, None).matches(&own));
-        let fields = [("date", Value::Text("June".to_owned()))];
+        let fields = [("date", DocumentValue::Text("June".to_owned()))];
         let hidden = document(Some("2024-06-15"), &fields);
         assert!(!date("date", None, None).matches(&hidden));
         assert!(is("date", "june").matches(&hidden));
@@ -351,8 +352,8 @@ mod tests {
 
     #[test]
     fn groups_are_decided_by_their_parts() {
-        let yes = || field("open", Test::Bool(true));
-        let no = || field("open", Test::Bool(false));
+        let yes = || field("open", FieldTest::Bool(true));
+        let no = || field("open", FieldTest::Bool(false));
         for (filter, expected) in [
             (Filter::All(vec![]), true),
             (Filter::Any(vec![]), false),
@@ -389,7 +390,7 @@ mod tests {
             assert!(make(limit).check().is_ok());
             assert!(matches!(
                 make(limit + 1).check(),
-                Err(Error::TooLarge { .. })
+                Err(SearchError::TooLarge { .. })
             ));
         }
         let several = Filter::All(vec![wide(32), wide(33)]);
@@ -398,7 +399,8 @@ mod tests {
 
     #[test]
     fn a_deep_filter_does_not_overflow_the_stack() {
-        let mut deep = (0..20_001).fold(field("open", Test::Bool(true)), |inner, _| not(inner));
+        let mut deep =
+            (0..20_001).fold(field("open", FieldTest::Bool(true)), |inner, _| not(inner));
         check(&deep, false);
         assert!(deep.check().is_err());
         // Dropped level by level; only what passed `check` is safe to drop as it is.
@@ -429,25 +431,25 @@ mod tests {
         const TEXTS: [&str; 5] = ["x", "X", "y z", "Ÿ  z", ""];
         const DAYS: [&str; 4] = ["2024-01-31", "2024-02-01", "2024-12-31", "soon"];
 
-        fn value() -> impl Strategy<Value = Value> {
+        fn value() -> impl Strategy<Value = DocumentValue> {
             let text = || prop::sample::select(&TEXTS[..]).prop_map(str::to_owned);
             prop_oneof![
-                text().prop_map(Value::Text),
-                vec(text(), 0..3).prop_map(Value::List),
-                (-2_i8..3).prop_map(|n| Value::Number(n.into())),
-                any::<bool>().prop_map(Value::Bool),
-                prop::sample::select(&DAYS[..]).prop_map(|day| Value::Date(day.to_owned())),
+                text().prop_map(DocumentValue::Text),
+                vec(text(), 0..3).prop_map(DocumentValue::List),
+                (-2_i8..3).prop_map(|n| DocumentValue::Number(n.into())),
+                any::<bool>().prop_map(DocumentValue::Bool),
+                prop::sample::select(&DAYS[..]).prop_map(|day| DocumentValue::Date(day.to_owned())),
             ]
         }
 
-        fn test() -> impl Strategy<Value = Test> {
+        fn test() -> impl Strategy<Value = FieldTest> {
             let day = || prop::option::of(prop::sample::select(&DAYS[..]).prop_map(str::to_owned));
             let number = || prop::option::of((-2_i8..3).prop_map(f64::from));
             prop_oneof![
-                prop::sample::select(&TEXTS[..]).prop_map(|text| Test::Is(text.to_owned())),
-                (number(), number()).prop_map(|(from, to)| Test::Number { from, to }),
-                (day(), day()).prop_map(|(from, to)| Test::Date { from, to }),
-                any::<bool>().prop_map(Test::Bool),
+                prop::sample::select(&TEXTS[..]).prop_map(|text| FieldTest::Is(text.to_owned())),
+                (number(), number()).prop_map(|(from, to)| FieldTest::Number { from, to }),
+                (day(), day()).prop_map(|(from, to)| FieldTest::Date { from, to }),
+                any::<bool>().prop_map(FieldTest::Bool),
             ]
         }
 
@@ -471,21 +473,21 @@ mod tests {
                 Filter::Any(parts) => parts.iter().filter(|part| brute(part, document)).count() > 0,
                 Filter::Not(part) => !brute(part, document),
                 Filter::Field { name, test } => {
-                    let mut values: Vec<Value> = Vec::new();
+                    let mut values: Vec<DocumentValue> = Vec::new();
                     for (own, value) in &document.fields {
                         if own == name {
                             values.push(value.clone());
                         }
                     }
                     if name == "date" && values.is_empty() {
-                        values.extend(document.date.clone().map(Value::Date));
+                        values.extend(document.date.clone().map(DocumentValue::Date));
                     }
                     values.iter().any(|value| passes(test, value))
                 }
             }
         }
 
-        fn passes(test: &Test, value: &Value) -> bool {
+        fn passes(test: &FieldTest, value: &DocumentValue) -> bool {
             let class = |text: &str| match text {
                 "x" | "X" => 1,
                 "y z" | "Ÿ  z" => 2,
@@ -493,19 +495,21 @@ mod tests {
             };
             let rank = |day: &str| DAYS[..3].iter().position(|known| *known == day);
             match (test, value) {
-                (Test::Is(a), Value::Text(b)) => class(a) == class(b),
-                (Test::Is(a), Value::List(b)) => b.iter().any(|b| class(a) == class(b)),
-                (Test::Number { from, to }, Value::Number(n)) => {
+                (FieldTest::Is(a), DocumentValue::Text(b)) => class(a) == class(b),
+                (FieldTest::Is(a), DocumentValue::List(b)) => {
+                    b.iter().any(|b| class(a) == class(b))
+                }
+                (FieldTest::Number { from, to }, DocumentValue::Number(n)) => {
                     (from.unwrap_or(-99.0)..=to.unwrap_or(99.0)).contains(n)
                 }
-                (Test::Date { from, to }, Value::Date(day)) => {
+                (FieldTest::Date { from, to }, DocumentValue::Date(day)) => {
                     let end = |end: &Option<String>, open| end.as_deref().map_or(Some(open), rank);
                     match (rank(day), end(from, 0), end(to, 9)) {
                         (Some(day), Some(from), Some(to)) => from <= day && day <= to,
                         _ => false,
                     }
                 }
-                (Test::Bool(a), Value::Bool(b)) => a == b,
+                (FieldTest::Bool(a), DocumentValue::Bool(b)) => a == b,
                 _ => false,
             }
         }

@@ -4,13 +4,13 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// Takes the lock `name` in `dir`. It is given back when the file is dropped, also by the end of the
 /// process however it ends.
-pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, Error> {
+pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, SearchError> {
     let path = dir.join(name);
-    let io = |source| Error::io(&path, source);
+    let io = |source| SearchError::io(&path, source);
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -19,7 +19,7 @@ pub(crate) fn lock(dir: &Path, name: &str) -> Result<File, Error> {
         .map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
+        Err(TryLockError::WouldBlock) => Err(SearchError::Locked {
             path: dir.to_owned(),
         }),
         Err(TryLockError::Error(source)) => Err(io(source)),

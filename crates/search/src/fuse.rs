@@ -23,8 +23,8 @@
 
 use std::cmp::Ordering;
 
-use crate::analysis::{LanguageId, Script, script};
-use crate::hit::Why;
+use crate::analysis::{LanguageId, ScriptSpacing, script};
+use crate::hit::ScoreExplanation;
 
 /// What a point of BM25 adds to the odds. The same value fitted three embedders of very different
 /// quality. Over the twelve collections .05 is best in the mean, .04 is .001 below it, and half or
@@ -40,7 +40,7 @@ const BM25_WEIGHT: f32 = 0.04;
 const SHORT_QUERY_BOOST: f32 = 16.0;
 
 /// The odds of words alone, where there are no vectors: fitted to the same judgements.
-const LEXICAL_ONLY: Scale = Scale {
+const LEXICAL_ONLY: CosineScale = CosineScale {
     slope: 0.07,
     offset: 2.4,
 };
@@ -65,14 +65,14 @@ const MAX_MMR_CANDIDATES: usize = 200;
 
 /// What the cosines of one embedder are worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
+pub struct CosineScale {
     /// What a cosine of one adds to the odds: the better the embedder, the steeper.
     pub slope: f32,
     /// What is taken off, so that odds of 0 are an even chance of being judged relevant.
     pub offset: f32,
 }
 
-impl Scale {
+impl CosineScale {
     /// granite-embedding-30m-english. From 6 to 17 the mean of the twelve collections stays within
     /// .004. Questions that a collection has nothing for stay near a cosine of .60, its own are
     /// near .82.
@@ -91,7 +91,7 @@ impl Scale {
 
 /// How the two kinds of evidence are weighed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Weighing {
+pub(crate) enum FusionMethod {
     /// By what they are worth for this question.
     Adaptive,
     /// Both stretched to between 0 and 1, and this share for meanings: to compare with.
@@ -100,19 +100,19 @@ pub(crate) enum Weighing {
 
 /// What is known about the question and not about a single candidate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Signals {
+pub(crate) struct FusionSignals {
     /// How many words the question has, as [`words`] counts them.
     pub words: usize,
     /// What the cosines are worth.
-    pub scale: Scale,
-    pub weighing: Weighing,
+    pub scale: CosineScale,
+    pub weighing: FusionMethod,
     /// What is known of its language; foreign ones have no cosines at all.
     pub language: LanguageId,
 }
 
 /// One candidate, and after [`weigh`] what became of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate<T> {
+pub(crate) struct FusionCandidate<T> {
     pub item: T,
     /// BM25, if it is known; 0 says that no word occurs.
     pub lexical: Option<f32>,
@@ -120,10 +120,10 @@ pub(crate) struct Candidate<T> {
     pub semantic: Option<f32>,
     /// Whether it has no vector because the model does not know its language.
     pub is_foreign: bool,
-    pub parts: Parts,
+    pub parts: ScoreParts,
 }
 
-impl<T> Candidate<T> {
+impl<T> FusionCandidate<T> {
     pub(crate) fn new(item: T, lexical: Option<f32>, semantic: Option<f32>) -> Self {
         Self {
             item,
@@ -134,7 +134,7 @@ impl<T> Candidate<T> {
                 .filter(|cosine| cosine.is_finite())
                 .map(|cosine| cosine.clamp(-1.0, 1.0)),
             is_foreign: false,
-            parts: Parts::default(),
+            parts: ScoreParts::default(),
         }
     }
 
@@ -144,7 +144,7 @@ impl<T> Candidate<T> {
     }
 }
 
-impl<T> Candidate<T> {
+impl<T> FusionCandidate<T> {
     /// One that was not weighed, but stands in a list of what was asked for.
     pub(crate) fn listed(item: T) -> Self {
         let mut candidate = Self::new(item, None, None);
@@ -158,8 +158,8 @@ impl<T> Candidate<T> {
     }
 
     /// What its score is made of; `pairs` is what words side by side add to its words.
-    pub(crate) fn explanation(&self, pairs: f32) -> Why {
-        Why {
+    pub(crate) fn explanation(&self, pairs: f32) -> ScoreExplanation {
+        ScoreExplanation {
             lexical: self.lexical.unwrap_or(0.0),
             pairs,
             semantic: self.semantic,
@@ -170,7 +170,7 @@ impl<T> Candidate<T> {
 
 /// Why a candidate stands where it stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Parts {
+pub(crate) struct ScoreParts {
     /// What its words add to the odds.
     pub lexical: f32,
     /// What its meaning adds to the odds, less what every candidate has to bring.
@@ -180,7 +180,7 @@ pub(crate) struct Parts {
     pub score: f32,
 }
 
-impl Parts {
+impl ScoreParts {
     fn odds(&self) -> f32 {
         self.lexical + self.semantic
     }
@@ -192,16 +192,16 @@ pub(crate) fn count_words(text: &str) -> usize {
     let count = |part: &str| {
         let unspaced = part
             .chars()
-            .filter(|c| script(*c) == Some(Script::Unspaced));
+            .filter(|c| script(*c) == Some(ScriptSpacing::Unspaced));
         unspaced.count().div_ceil(2).max(1)
     };
     text.split_whitespace().map(count).sum::<usize>().max(1)
 }
 
 /// Gives every candidate its parts.
-pub(crate) fn fuse<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+pub(crate) fn fuse<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T>]) {
     match signals.weighing {
-        Weighing::Adaptive => {
+        FusionMethod::Adaptive => {
             if signals.language == LanguageId::Unclear && are_foreign(candidates) {
                 for candidate in &mut *candidates {
                     candidate.is_foreign = true;
@@ -209,18 +209,18 @@ pub(crate) fn fuse<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
             }
             fuse_log_odds(signals, candidates);
         }
-        Weighing::Fixed(share) => fuse_min_max(share, candidates),
+        FusionMethod::Fixed(share) => fuse_min_max(share, candidates),
     }
 }
 
 /// Leaves the best `keep` candidates, the best first; `tie` says which of two equals that is.
 pub(crate) fn keep_best<T>(
-    candidates: &mut Vec<Candidate<T>>,
+    candidates: &mut Vec<FusionCandidate<T>>,
     keep: usize,
     tie: impl Fn(&T, &T) -> Ordering,
 ) {
     // By the odds, because scores close to 1 can no longer be told apart.
-    let better = |left: &Candidate<T>, right: &Candidate<T>| {
+    let better = |left: &FusionCandidate<T>, right: &FusionCandidate<T>| {
         let by_odds = right.parts.odds().total_cmp(&left.parts.odds());
         by_odds.then_with(|| tie(&left.item, &right.item))
     };
@@ -231,7 +231,7 @@ pub(crate) fn keep_best<T>(
     candidates.sort_unstable_by(better);
 }
 
-fn fuse_log_odds<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
+fn fuse_log_odds<T>(signals: &FusionSignals, candidates: &mut [FusionCandidate<T>]) {
     let words = signals.words.max(1) as f32;
     let short = 1.0 + SHORT_QUERY_BOOST / (words * words * words);
     let typical = imputed_cosine(candidates);
@@ -249,7 +249,7 @@ fn fuse_log_odds<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
                 )
             }
         };
-        candidate.parts = Parts {
+        candidate.parts = ScoreParts {
             lexical,
             semantic,
             score: logistic(lexical + semantic),
@@ -259,11 +259,11 @@ fn fuse_log_odds<T>(signals: &Signals, candidates: &mut [Candidate<T>]) {
 
 /// Whether the documents that have the words of a question are in languages that the model does not know: then
 /// the question is too.
-fn are_foreign<T>(candidates: &[Candidate<T>]) -> bool {
+fn are_foreign<T>(candidates: &[FusionCandidate<T>]) -> bool {
     if candidates.iter().all(|one| !one.is_foreign) {
         return false;
     }
-    let words = |one: &&Candidate<T>| one.lexical.unwrap_or(0.0);
+    let words = |one: &&FusionCandidate<T>| one.lexical.unwrap_or(0.0);
     let mut worded: Vec<_> = candidates.iter().filter(|one| words(one) > 0.0).collect();
     if worded.len() > LANGUAGE_VOTE_HITS {
         worded.select_nth_unstable_by(LANGUAGE_VOTE_HITS, |left, right| {
@@ -277,7 +277,7 @@ fn are_foreign<T>(candidates: &[Candidate<T>]) -> bool {
 
 /// The cosine that a candidate without a vector is taken to have while vectors are still made; nothing if no
 /// candidate has one.
-fn imputed_cosine<T>(candidates: &[Candidate<T>]) -> Option<f32> {
+fn imputed_cosine<T>(candidates: &[FusionCandidate<T>]) -> Option<f32> {
     let known = || candidates.iter().filter(|one| !one.is_foreign);
     if known().all(|c| c.semantic.is_some()) {
         // Nobody asks for it then, and any will do.
@@ -297,18 +297,18 @@ fn logistic(odds: f32) -> f32 {
     (1.0 / (1.0 + (-odds).exp())).max(f32::MIN_POSITIVE)
 }
 
-fn fuse_min_max<T>(share: f32, candidates: &mut [Candidate<T>]) {
+fn fuse_min_max<T>(share: f32, candidates: &mut [FusionCandidate<T>]) {
     let share = if share.is_finite() {
         share.clamp(0.0, 1.0)
     } else {
         0.5
     };
-    let lexical = Span::of(candidates.iter().map(|c| c.lexical.unwrap_or(0.0)));
-    let semantic = Span::of(candidates.iter().filter_map(|c| c.semantic));
+    let lexical = MinMaxRange::of(candidates.iter().map(|c| c.lexical.unwrap_or(0.0)));
+    let semantic = MinMaxRange::of(candidates.iter().filter_map(|c| c.semantic));
     for candidate in candidates {
         let lexical = (1.0 - share) * lexical.normalize(candidate.lexical.unwrap_or(0.0));
         let semantic = share * candidate.semantic.map_or(0.0, |s| semantic.normalize(s));
-        candidate.parts = Parts {
+        candidate.parts = ScoreParts {
             lexical,
             semantic,
             score: (lexical + semantic).clamp(f32::MIN_POSITIVE, 1.0),
@@ -317,9 +317,9 @@ fn fuse_min_max<T>(share: f32, candidates: &mut [Candidate<T>]) {
 }
 
 /// The least and the greatest of some values.
-struct Span(f32, f32);
+struct MinMaxRange(f32, f32);
 
-impl Span {
+impl MinMaxRange {
     fn of(values: impl Iterator<Item = f32>) -> Self {
         values.fold(Self(f32::INFINITY, f32::NEG_INFINITY), |span, value| {
             Self(span.0.min(value), span.1.max(value))
@@ -343,7 +343,7 @@ impl Span {
 /// Off by default, since it costs: an amount of .1 costs .003 of nDCG@10, .3 costs .016 and .5
 /// costs .048.
 pub(crate) fn maximal_marginal_relevance<T>(
-    candidates: &mut [Candidate<T>],
+    candidates: &mut [FusionCandidate<T>],
     amount: f32,
     keep: usize,
     likeness: impl Fn(&T, &T) -> f32,
@@ -386,21 +386,21 @@ pub(crate) fn maximal_marginal_relevance<T>(
 mod tests {
     use super::*;
 
-    type Given = (&'static str, Option<f32>, Option<f32>);
+    type GivenScores = (&'static str, Option<f32>, Option<f32>);
 
-    fn signals(words: usize) -> Signals {
-        Signals {
+    fn signals(words: usize) -> FusionSignals {
+        FusionSignals {
             words,
-            scale: Scale::GRANITE,
-            weighing: Weighing::Adaptive,
+            scale: CosineScale::GRANITE,
+            weighing: FusionMethod::Adaptive,
             language: LanguageId::English,
         }
     }
 
-    fn fused(signals: &Signals, given: &[Given]) -> Vec<Candidate<&'static str>> {
+    fn fused(signals: &FusionSignals, given: &[GivenScores]) -> Vec<FusionCandidate<&'static str>> {
         let mut candidates: Vec<_> = given
             .iter()
-            .map(|(item, lexical, semantic)| Candidate::new(*item, *lexical, *semantic))
+            .map(|(item, lexical, semantic)| FusionCandidate::new(*item, *lexical, *semantic))
             .collect();
         fuse(signals, &mut candidates);
         keep_best(&mut candidates, usize::MAX, Ord::cmp);
@@ -411,7 +411,7 @@ mod tests {
         candidates
     }
 
-    fn check(signals: &Signals, given: &[Given], expected: &[&str]) {
+    fn check(signals: &FusionSignals, given: &[GivenScores], expected: &[&str]) {
         let order: Vec<_> = fused(signals, given).iter().map(|c| c.item).collect();
         assert_eq!(order, expected);
     }
@@ -470,8 +470,8 @@ mod tests {
             ("words", Some(20.0), Some(0.62)),
         ];
         check(&signals(9), &given, &["meaning", "words"]);
-        let weak = Signals {
-            scale: Scale::STATIC,
+        let weak = FusionSignals {
+            scale: CosineScale::STATIC,
             ..signals(9)
         };
         check(&weak, &given, &["words", "meaning"]);
@@ -490,9 +490,9 @@ mod tests {
     #[test]
     fn a_document_without_a_vector_stands_with_the_nearer_ones() {
         let mut candidates: Vec<_> = (0..100u8)
-            .map(|n| Candidate::new(n, Some(5.0), Some(f32::from(n) / 100.0)))
+            .map(|n| FusionCandidate::new(n, Some(5.0), Some(f32::from(n) / 100.0)))
             .collect();
-        candidates.push(Candidate::new(200, Some(5.0), None));
+        candidates.push(FusionCandidate::new(200, Some(5.0), None));
         fuse(&signals(9), &mut candidates);
         keep_best(&mut candidates, usize::MAX, Ord::cmp);
         let place = candidates.iter().position(|c| c.item == 200);
@@ -516,12 +516,12 @@ mod tests {
             ("plain", Some(3.0), Some(0.7)),
         ];
         for weighing in [
-            Weighing::Adaptive,
-            Weighing::Fixed(0.5),
-            Weighing::Fixed(f32::NAN),
+            FusionMethod::Adaptive,
+            FusionMethod::Fixed(0.5),
+            FusionMethod::Fixed(f32::NAN),
         ] {
             let found = fused(
-                &Signals {
+                &FusionSignals {
                     weighing,
                     ..signals(3)
                 },
@@ -558,8 +558,8 @@ mod tests {
             (0.7, "meaning"),
             (9.0, "meaning"),
         ] {
-            let fixed = Signals {
-                weighing: Weighing::Fixed(share),
+            let fixed = FusionSignals {
+                weighing: FusionMethod::Fixed(share),
                 ..signals(8)
             };
             let found = fused(&fixed, &given);
@@ -572,7 +572,7 @@ mod tests {
         let make = || {
             let numbers = (0..40u8).map(|n| {
                 // Few different scores, so that many are equal.
-                Candidate::new(n, Some(f32::from(n % 5)), Some(0.7))
+                FusionCandidate::new(n, Some(f32::from(n % 5)), Some(0.7))
             });
             let mut candidates: Vec<_> = numbers.collect();
             fuse(&signals(9), &mut candidates);
@@ -637,14 +637,14 @@ mod tests {
             let order: Vec<_> = candidates.iter().map(|c| c.item).collect();
             assert_eq!(order, expected, "{amount}");
         }
-        maximal_marginal_relevance(&mut [] as &mut [Candidate<&str>], 0.5, 10, likeness);
+        maximal_marginal_relevance(&mut [] as &mut [FusionCandidate<&str>], 0.5, 10, likeness);
     }
 
     #[test]
     fn no_more_candidates_are_varied_than_the_limit() {
         let make = |count: usize| {
             let mut candidates: Vec<_> = (0..count)
-                .map(|n| Candidate::new(n, Some(1.0), Some(0.5)))
+                .map(|n| FusionCandidate::new(n, Some(1.0), Some(0.5)))
                 .collect();
             fuse(&signals(9), &mut candidates);
             keep_best(&mut candidates, usize::MAX, Ord::cmp);

@@ -22,19 +22,19 @@ pub const MAX_FACET_VALUES: usize = 50;
 
 /// The answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct SearchResults {
     /// The hits asked for, best first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// How many documents pass the filter and hold a word of the query (all that pass, for a query
     /// without words), where the query asked for it to be counted.
     pub total: Option<u64>,
     /// What these documents have in the fields that the query asked about.
-    pub facets: Vec<Facet>,
+    pub facets: Vec<FacetCounts>,
 }
 
 /// The values of one field among the documents of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facet {
+pub struct FacetCounts {
     /// The name of the field.
     pub field: String,
     /// Its values with the number of documents that have each, most first, then by value.
@@ -45,7 +45,7 @@ pub struct Facet {
 
 /// One document found. No two hits of an answer name the same document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The document's id, to fetch it by.
     pub id: DocId,
     /// Its title on one line, at most [`MAX_TITLE_CHARS`] characters.
@@ -60,14 +60,14 @@ pub struct Hit {
     /// The document itself.
     pub document: Arc<Document>,
     /// Its best passages, best first; only where the query asked for them.
-    pub excerpts: Vec<Excerpt>,
+    pub excerpts: Vec<HitExcerpt>,
     /// What its score is made of.
-    pub why: Why,
+    pub why: ScoreExplanation,
 }
 
 /// One passage of a hit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Excerpt {
+pub struct HitExcerpt {
     /// Its place among the passages of its document, from 0.
     pub index: usize,
     /// The bytes of the document's text that it stands for.
@@ -81,7 +81,7 @@ pub struct Excerpt {
 
 /// What a score is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Why {
+pub struct ScoreExplanation {
     /// How well the words fit, without an upper end; 0 when none of them occurs.
     pub lexical: f32,
     /// What of that comes from words side by side.

@@ -38,45 +38,48 @@ mod spelling;
 mod stored;
 pub mod vectors;
 
-pub use anchor::{Anchors, MAX_ANCHORS};
+pub use anchor::{MAX_ANCHORS, TextAnchors};
 pub use calendar::Day;
-pub use carrier::Carrier;
+pub use carrier::PrecomputedEmbedder;
 pub use catalog::{
-    Bound, Catalog, CatalogBuilder, Field, Kind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
-    MAX_KEYWORDS, MAX_TRACKED,
+    Catalog, CatalogBuilder, CatalogField, FieldKind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS, MAX_TRACKED, RangeBound,
 };
 pub use cluster::{
-    CALL_BUCKETS, CallTraffic, Cluster, ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS,
-    NodeTraffic, Traffic,
+    CALL_BUCKETS, CallTraffic, ClusterEngine, ClusterSettings, ClusterTraffic, MAX_ADDRESSES,
+    MAX_COLLECTION_CHARS, NodeTraffic,
 };
 pub use document::{
-    DocId, Document, MAX_DOCUMENT_BYTES, MAX_FIELDS, MAX_HASH_BYTES, MAX_ID_BYTES,
-    MAX_SOURCE_BYTES, MAX_URL_BYTES, Value,
+    DocId, Document, DocumentValue, MAX_DOCUMENT_BYTES, MAX_FIELDS, MAX_HASH_BYTES, MAX_ID_BYTES,
+    MAX_SOURCE_BYTES, MAX_URL_BYTES,
 };
 #[cfg(feature = "granite")]
-pub use embed::Granite;
+pub use embed::GraniteEmbedder;
 #[cfg(feature = "table")]
-pub use embed::Table;
-pub use embed::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
-pub use embedded::Embedded;
+pub use embed::StaticEmbedder;
+pub use embed::{EndpointEmbedder, EndpointSettings, MAX_SETTING_BYTES, ServiceKey};
+pub use embedded::EmbeddedEngine;
 pub use embedder::{Embedder, ModelLanguages};
 pub use engine::{
-    Change, Engine, Generation, Held, Holding, MAX_CHANGES, MAX_DATE_RANGES, PartState,
-    SPAN_TARGET, Settled, Status, Vectored,
+    DocumentChange, EmbeddingProgress, Engine, EngineStatus, Generation, InventoryEntry,
+    InventoryEntryRef, MAX_CHANGES, MAX_DATE_RANGES, PartState, PassageVector, SPAN_TARGET,
 };
-pub use error::Error;
-pub use filter::{Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH, Test};
+pub use error::SearchError;
+pub use filter::{FieldTest, Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH};
 pub use folder::is_index_locked;
-pub use fuse::Scale;
-pub use grammar::{Applied, Ignored, MAX_IGNORED, MAX_QUERY_DEPTH, Parsed};
+pub use fuse::CosineScale;
+pub use grammar::{AppliedCondition, IgnoredCondition, MAX_IGNORED, MAX_QUERY_DEPTH, ParsedQuery};
 pub use hit::{
-    Excerpt, Facet, Found, Hit, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES,
-    MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why,
+    FacetCounts, HitExcerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES, MAX_SNIPPET_CHARS,
+    MAX_TITLE_CHARS, ScoreExplanation, SearchHit, SearchResults,
 };
-pub use marks::{MAX_HIGHLIGHTS, Marker};
-pub use memory::Memory;
+pub use marks::{MAX_HIGHLIGHTS, MatchHighlighter};
+pub use memory::MemoryEngine;
 pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, heading, is_fence, passages};
 pub use query::{
-    MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Method, Query, Sort,
+    MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Query, RankingMethod,
+    SortOrder,
 };
-pub use reader::{MAX_PRINCIPAL_BYTES, MAX_PRINCIPALS, MAX_READERS, Principal, Reader, Readers};
+pub use reader::{
+    AllowedReaders, MAX_PRINCIPAL_BYTES, MAX_PRINCIPALS, MAX_READERS, Principal, ReaderIdentity,
+};

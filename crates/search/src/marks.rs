@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
-use crate::analysis::{Kind, Language, Purpose, Terms, detect, query_terms};
+use crate::analysis::{AnalysisMode, Language, TermKind, TermStream, detect, query_terms};
 use crate::document::Document;
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
@@ -12,12 +12,12 @@ pub const MAX_HIGHLIGHTS: usize = 400;
 
 /// The words of a question, as they stand in one document.
 #[derive(Clone, Debug)]
-pub struct Marker {
+pub struct MatchHighlighter {
     language: Language,
     forms: HashSet<String>,
 }
 
-impl Marker {
+impl MatchHighlighter {
     /// Reads the words of a question, without its filters, in the language of a document.
     #[must_use]
     pub fn new(document: &Document, words: &str) -> Self {
@@ -25,10 +25,10 @@ impl Marker {
         let words: String = words.chars().take(MAX_QUERY_CHARS).collect();
         let terms = query_terms(&words, MAX_QUERY_TERMS, &[language]);
         // Single characters of unspaced script would mark half of a page, so they count alone.
-        let has_words = terms.iter().any(|term| term.kind != Kind::NGram);
+        let has_words = terms.iter().any(|term| term.kind != TermKind::NGram);
         let telling = terms
             .into_iter()
-            .filter(|term| !has_words || term.kind != Kind::NGram);
+            .filter(|term| !has_words || term.kind != TermKind::NGram);
         Self {
             language,
             forms: telling.flat_map(|term| term.forms).collect(),
@@ -65,7 +65,7 @@ impl Marker {
         if self.forms.is_empty() {
             return;
         }
-        let mut terms = Terms::new(text, Purpose::Index, self.language);
+        let mut terms = TermStream::new(text, AnalysisMode::Index, self.language);
         let mut left = MAX_HIGHLIGHTS;
         while let Some(term) = terms.advance() {
             if left == 0 {
@@ -85,7 +85,7 @@ mod tests {
     use crate::document::tests::plain;
 
     fn marked(text: &str, words: &str) -> Vec<String> {
-        let marks = Marker::new(&plain(text), words).highlights(text);
+        let marks = MatchHighlighter::new(&plain(text), words).highlights(text);
         let mut at = 0;
         for mark in &marks {
             assert!(mark.start >= at && mark.end > mark.start);
@@ -106,7 +106,7 @@ mod tests {
         );
         assert_eq!(marked(text, ""), [""; 0]);
         assert_eq!(marked(text, "submarine"), [""; 0]);
-        let marker = Marker::new(&plain(text), "winter ferry");
+        let marker = MatchHighlighter::new(&plain(text), "winter ferry");
         assert_eq!(marker.match_counts(text), (2, 3));
     }
 

@@ -12,29 +12,32 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::seen::{Question, Seen};
+use self::seen::{EmbeddedQuery, VisibleEntries};
 use crate::analysis::LanguageId;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
-use crate::engine::{self, Change, Engine, Generation, Held, PartState, Settled, Status};
-use crate::error::Error;
-use crate::fuse::Scale;
-use crate::hit::Found;
+use crate::engine::{
+    self, DocumentChange, EmbeddingProgress, Engine, EngineStatus, Generation, InventoryEntry,
+    PartState,
+};
+use crate::error::SearchError;
+use crate::fuse::CosineScale;
+use crate::hit::SearchResults;
 use crate::passage::embeddable_passages;
-use crate::postings::{self, Postings};
-use crate::query::{Method, Query, query_language};
-use crate::reader::Reader;
-use crate::snippet::Mapped;
+use crate::postings::{self, TermPositions};
+use crate::query::{Query, RankingMethod, query_language};
+use crate::reader::ReaderIdentity;
+use crate::snippet::DisplayDocument;
 
 /// An engine that holds everything in memory and forgets it when dropped.
 #[derive(Default)]
-pub struct Memory {
-    state: RwLock<Shelf>,
+pub struct MemoryEngine {
+    state: RwLock<MemoryState>,
     embedder: Option<Arc<dyn Embedder>>,
 }
 
-impl Memory {
+impl MemoryEngine {
     /// An engine without documents.
     pub fn new() -> Self {
         Self::default()
@@ -42,9 +45,9 @@ impl Memory {
 
     /// An engine without documents, with a model that makes them findable by their meaning.
     pub fn with_embedder(embedder: Arc<dyn Embedder>) -> Self {
-        let shelf = Shelf {
+        let shelf = MemoryState {
             scale: Some(embedder.scale()),
-            ..Shelf::default()
+            ..MemoryState::default()
         };
         Self {
             state: RwLock::new(shelf),
@@ -52,38 +55,39 @@ impl Memory {
         }
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Shelf) -> T) -> T {
+    fn read<T>(&self, work: impl FnOnce(&MemoryState) -> T) -> T {
         work(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Engine for Memory {
-    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
+impl Engine for MemoryEngine {
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>> {
         async move {
             let embedder = self
                 .embedder
                 .as_ref()
-                .filter(|_| query.method != Method::Lexical);
+                .filter(|_| query.method != RankingMethod::Lexical);
             let language = |model: &Arc<dyn Embedder>| query_language(&query, model.languages());
             let known = embedder.filter(|model| language(model) != LanguageId::Foreign);
             let vector =
                 known.and_then(|model| Some((model.query(&query.text).ok()?, language(model))));
-            let question = vector.as_ref().map(|(vector, language)| Question {
+            let question = vector.as_ref().map(|(vector, language)| EmbeddedQuery {
                 vector,
                 language: *language,
             });
-            Ok(self
-                .read(|shelf| Seen::new(shelf, query.reader()).search(&query, question.as_ref())))
+            Ok(self.read(|shelf| {
+                VisibleEntries::new(shelf, query.reader()).search(&query, question.as_ref())
+            }))
         }
         .boxed()
     }
 
-    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
-        let catalog = move |shelf: &Shelf| Seen::new(shelf, &reader).catalog();
+    fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>> {
+        let catalog = move |shelf: &MemoryState| VisibleEntries::new(shelf, &reader).catalog();
         async move { Ok(Arc::new(self.read(catalog))) }.boxed()
     }
 
-    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>> {
         async move {
             let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(model) = &self.embedder {
@@ -97,12 +101,15 @@ impl Engine for Memory {
     fn fetch(
         &self,
         id: DocId,
-        reader: Reader,
-    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
+        reader: ReaderIdentity,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, SearchError>> {
         async move { Ok(self.read(|shelf| shelf.fetch(&id, &reader))) }.boxed()
     }
 
-    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
+    fn apply(
+        &self,
+        changes: Vec<DocumentChange>,
+    ) -> BoxFuture<'_, Result<Generation, SearchError>> {
         async move {
             engine::check_batch(&changes)?;
             let mut shelf = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -111,35 +118,35 @@ impl Engine for Memory {
         .boxed()
     }
 
-    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
-        async move { Ok(self.read(Shelf::inventory)) }.boxed()
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<InventoryEntry>, SearchError>> {
+        async move { Ok(self.read(MemoryState::inventory)) }.boxed()
     }
 
-    fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
+    fn status(&self) -> BoxFuture<'_, Result<EngineStatus, SearchError>> {
         async move { Ok(self.read(|shelf| shelf.status(self.embedder.is_some()))) }.boxed()
     }
 }
 
 #[derive(Default)]
-struct Shelf {
-    entries: BTreeMap<DocId, Entry>,
+struct MemoryState {
+    entries: BTreeMap<DocId, MemoryEntry>,
     generation: Generation,
     /// What the cosines of the model are worth.
-    scale: Option<Scale>,
+    scale: Option<CosineScale>,
 }
 
-struct Entry {
+struct MemoryEntry {
     /// Each passage with its vector, once they are made.
     vectors: Option<Vec<(Range<usize>, Vec<f32>)>>,
-    mapped: Mapped,
-    title: Postings,
-    body: Postings,
+    mapped: DisplayDocument,
+    title: TermPositions,
+    body: TermPositions,
 }
 
-impl Entry {
+impl MemoryEntry {
     fn new(document: Document) -> Self {
-        let mapped = Mapped::new(document);
-        let (title, body) = Postings::of(&mapped.document, mapped.language);
+        let mapped = DisplayDocument::new(document);
+        let (title, body) = TermPositions::of(&mapped.document, mapped.language);
         Self {
             vectors: None,
             mapped,
@@ -150,12 +157,12 @@ impl Entry {
 }
 
 /// What BM25 has to know about one field of all documents.
-struct Statistics {
+struct Bm25Statistics {
     documents: u64,
     mean_length: f32,
 }
 
-impl Statistics {
+impl Bm25Statistics {
     fn idf(&self, documents_with: usize) -> f32 {
         postings::idf(self.documents, documents_with as u64)
     }
@@ -165,18 +172,18 @@ impl Statistics {
     }
 }
 
-impl Shelf {
-    fn apply(&mut self, changes: Vec<Change>) -> Generation {
+impl MemoryState {
+    fn apply(&mut self, changes: Vec<DocumentChange>) -> Generation {
         if changes.is_empty() {
             return self.generation;
         }
         for change in changes {
             match change {
-                Change::Put(document) => {
+                DocumentChange::Put(document) => {
                     self.entries
-                        .insert(document.id.clone(), Entry::new(document));
+                        .insert(document.id.clone(), MemoryEntry::new(document));
                 }
-                Change::Remove(id) => {
+                DocumentChange::Remove(id) => {
                     self.entries.remove(&id);
                 }
             }
@@ -185,16 +192,16 @@ impl Shelf {
         self.generation
     }
 
-    fn fetch(&self, id: &DocId, reader: &Reader) -> Option<Arc<Document>> {
+    fn fetch(&self, id: &DocId, reader: &ReaderIdentity) -> Option<Arc<Document>> {
         let document = self.entries.get(id).map(|entry| &entry.mapped.document);
         document
             .filter(|document| reader.can_see(document))
             .cloned()
     }
 
-    fn status(&self, has_model: bool) -> Status {
+    fn status(&self, has_model: bool) -> EngineStatus {
         let settled = self.embedding_progress(has_model);
-        Status {
+        EngineStatus {
             documents: self.entries.len() as u64,
             generation: self.generation,
             lexical: PartState::Ready,
@@ -206,10 +213,10 @@ impl Shelf {
         }
     }
 
-    fn inventory(&self) -> Vec<Held> {
+    fn inventory(&self) -> Vec<InventoryEntry> {
         let documents = self.entries.values().map(|entry| &entry.mapped.document);
         documents
-            .map(|document| Held {
+            .map(|document| InventoryEntry {
                 id: document.id.clone(),
                 source: document.source.clone(),
                 hash: document.hash.clone(),
@@ -217,19 +224,19 @@ impl Shelf {
             .collect()
     }
 
-    fn embedding_progress(&self, has_model: bool) -> Settled {
+    fn embedding_progress(&self, has_model: bool) -> EmbeddingProgress {
         let left = self
             .entries
             .values()
             .filter(|entry| entry.vectors.is_none());
         let left = if has_model { left.count() as u64 } else { 0 };
-        Settled {
+        EmbeddingProgress {
             done: self.entries.len() as u64 - left,
             left,
         }
     }
 
-    fn embed_pending(&mut self, model: &dyn Embedder, most: usize) -> Result<(), Error> {
+    fn embed_pending(&mut self, model: &dyn Embedder, most: usize) -> Result<(), SearchError> {
         let open = self
             .entries
             .values_mut()

@@ -45,7 +45,7 @@ pub struct Passage {
 /// The passages of a document, in their order. A text without a visible character has none.
 pub fn passages(document: &Document) -> Vec<Passage> {
     let text = &document.text;
-    let mut cutter = Cutter::default();
+    let mut cutter = PassageSplitter::default();
     for block in blocks(text) {
         if cutter.done.len() >= MAX_PASSAGES {
             break;
@@ -116,7 +116,7 @@ fn embedded_text(document: &Document, passage: &Passage) -> String {
 }
 
 /// A paragraph, or a heading on a line of its own.
-pub(crate) struct Block {
+pub(crate) struct MarkdownBlock {
     pub(crate) range: Range<usize>,
     /// The level and the words of a heading.
     pub(crate) heading: Option<(usize, Range<usize>)>,
@@ -125,7 +125,7 @@ pub(crate) struct Block {
 }
 
 /// The blocks of a text, in their order.
-pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
+pub(crate) fn blocks(text: &str) -> impl Iterator<Item = MarkdownBlock> {
     let mut lines = lines(text).peekable();
     let mut fenced = false;
     std::iter::from_fn(move || {
@@ -136,7 +136,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
                 continue;
             }
             if !fenced && let Some(heading) = heading_at(line, range.start) {
-                return Some(Block {
+                return Some(MarkdownBlock {
                     range,
                     heading: Some(heading),
                     page,
@@ -151,7 +151,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
                 fenced ^= is_fence(next);
                 end = range.end;
             }
-            return Some(Block {
+            return Some(MarkdownBlock {
                 range: range.start..end,
                 heading: None,
                 page,
@@ -199,7 +199,7 @@ fn heading_at(line: &str, start: usize) -> Option<(usize, Range<usize>)> {
 }
 
 #[derive(Default)]
-struct Cutter {
+struct PassageSplitter {
     done: Vec<Passage>,
     /// The headings above what comes next, with their levels.
     path: Vec<(usize, String)>,
@@ -207,8 +207,8 @@ struct Cutter {
     open: Option<(Range<usize>, usize, String)>,
 }
 
-impl Cutter {
-    fn take(&mut self, text: &str, block: &Block) {
+impl PassageSplitter {
+    fn take(&mut self, text: &str, block: &MarkdownBlock) {
         let words = text.get(block.range.clone()).unwrap_or_default();
         let open = self.open.as_ref().map_or(0, |(_, chars, _)| *chars);
         let begins = block.page || block.heading.is_some();

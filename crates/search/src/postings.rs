@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::{Language, Memo, Purpose, QueryTerm, Terms, language_variants};
+use crate::analysis::{
+    AnalysisMode, Language, QueryTerm, StemCache, TermStream, language_variants,
+};
 use crate::document::Document;
-use crate::ranking::Pair;
+use crate::ranking::TermPair;
 
 /// The usual constants of BM25.
 pub(crate) const K1: f32 = 1.2;
@@ -29,24 +31,24 @@ pub(crate) fn term_frequency_weight(occurrences: usize, length: usize, mean_leng
 
 /// Where each term of a field stands.
 #[derive(Default)]
-pub(crate) struct Postings {
+pub(crate) struct TermPositions {
     positions: HashMap<String, Vec<usize>>,
     pub length: usize,
     next: usize,
 }
 
-impl Postings {
+impl TermPositions {
     /// The terms of a document's title, and of everything it can be found by.
     pub(crate) fn of(document: &Document, language: Language) -> (Self, Self) {
-        let mut memo = Memo::for_a_text();
+        let mut memo = StemCache::for_a_text();
         let (mut title, mut body) = (Self::default(), Self::default());
         title.add(&document.title, language, &mut memo);
         document.for_each_searchable(|text| body.add(text, language, &mut memo));
         (title, body)
     }
 
-    fn add(&mut self, text: &str, language: Language, memo: &mut Memo) {
-        let mut terms = Terms::new(text, Purpose::Index, language).with_stem_cache(memo);
+    fn add(&mut self, text: &str, language: Language, memo: &mut StemCache) {
+        let mut terms = TermStream::new(text, AnalysisMode::Index, language).with_stem_cache(memo);
         let mut last = self.next;
         while let Some(term) = terms.advance() {
             last = self.next + term.position;
@@ -80,7 +82,7 @@ impl Postings {
     }
 
     /// How often a pair occurs.
-    pub(crate) fn count_pair(&self, pair: &Pair<'_>) -> usize {
+    pub(crate) fn count_pair(&self, pair: &TermPair<'_>) -> usize {
         let seconds = self.positions_of(pair.second);
         let firsts = self.positions_of(pair.first).iter();
         firsts

@@ -3,9 +3,9 @@
 use crate::analysis::{self, Language, LanguageId, QueryTerm};
 use crate::embedder::ModelLanguages;
 use crate::filter::Filter;
-use crate::fuse::Weighing;
-use crate::grammar::Parsed;
-use crate::reader::Reader;
+use crate::fuse::FusionMethod;
+use crate::grammar::ParsedQuery;
+use crate::reader::ReaderIdentity;
 
 /// The most characters of a query that are looked at; the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 1_024;
@@ -24,7 +24,7 @@ pub const MAX_FACETS: usize = 16;
 
 /// The order of the hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
+pub enum SortOrder {
     /// The best first.
     #[default]
     Relevance,
@@ -36,7 +36,7 @@ pub enum Sort {
 
 /// How words and meanings are weighed against each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Method {
+pub enum RankingMethod {
     /// By what each of them has to say about this query.
     #[default]
     Hybrid,
@@ -48,13 +48,13 @@ pub enum Method {
     Fixed(f32),
 }
 
-impl Method {
+impl RankingMethod {
     /// How the two kinds of evidence are weighed.
-    pub(crate) fn fusion_method(self) -> Weighing {
+    pub(crate) fn fusion_method(self) -> FusionMethod {
         match self {
-            Self::Hybrid | Self::Lexical => Weighing::Adaptive,
-            Self::Semantic => Weighing::Fixed(1.0),
-            Self::Fixed(share) => Weighing::Fixed(share),
+            Self::Hybrid | Self::Lexical => FusionMethod::Adaptive,
+            Self::Semantic => FusionMethod::Fixed(1.0),
+            Self::Fixed(share) => FusionMethod::Fixed(share),
         }
     }
 }
@@ -63,7 +63,7 @@ impl Method {
 ///
 /// Who asks for meanings alone, or for a fixed share of them, gets them in any language.
 pub(crate) fn query_language(query: &Query, languages: ModelLanguages) -> LanguageId {
-    if languages == ModelLanguages::Any || query.method != Method::Hybrid {
+    if languages == ModelLanguages::Any || query.method != RankingMethod::Hybrid {
         return LanguageId::English;
     }
     LanguageId::of_question(&query.text)
@@ -83,19 +83,19 @@ pub struct Query {
     pub(crate) filter: Option<Filter>,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
-    pub(crate) sort: Sort,
-    pub(crate) method: Method,
+    pub(crate) sort: SortOrder,
+    pub(crate) method: RankingMethod,
     pub(crate) diversity: f32,
     pub(crate) facets: Vec<String>,
     pub(crate) counts_total: bool,
     pub(crate) excerpts: bool,
-    reader: Reader,
+    reader: ReaderIdentity,
 }
 
 impl Query {
     /// Makes a query of the first [`MAX_QUERY_CHARS`] characters and [`MAX_QUERY_TERMS`] terms of
     /// `text`, all of it words. `limit` is brought between 1 and [`MAX_LIMIT`].
-    pub fn new(text: &str, limit: usize, reader: Reader) -> Self {
+    pub fn new(text: &str, limit: usize, reader: ReaderIdentity) -> Self {
         let text = first_chars(text);
         Self {
             text: text.trim().to_owned(),
@@ -104,8 +104,8 @@ impl Query {
             filter: None,
             limit: limit.clamp(1, MAX_LIMIT),
             offset: 0,
-            sort: Sort::default(),
-            method: Method::default(),
+            sort: SortOrder::default(),
+            method: RankingMethod::default(),
             diversity: 0.0,
             facets: Vec::new(),
             counts_total: false,
@@ -115,7 +115,7 @@ impl Query {
     }
 
     /// Makes a query of what a person wrote, filters included.
-    pub fn parsed(parsed: &Parsed, limit: usize, reader: Reader) -> Self {
+    pub fn parsed(parsed: &ParsedQuery, limit: usize, reader: ReaderIdentity) -> Self {
         let some = |texts: &[String]| -> Vec<_> {
             let texts = texts.iter().map(|text| first_chars(text).to_owned());
             texts.take(MAX_QUERY_TERMS).collect()
@@ -147,14 +147,14 @@ impl Query {
 
     /// Puts the hits in this order.
     #[must_use]
-    pub fn sort(mut self, sort: Sort) -> Self {
+    pub fn sort(mut self, sort: SortOrder) -> Self {
         self.sort = sort;
         self
     }
 
     /// Weighs words and meanings this way.
     #[must_use]
-    pub fn method(mut self, method: Method) -> Self {
+    pub fn method(mut self, method: RankingMethod) -> Self {
         self.method = method;
         self
     }
@@ -198,19 +198,19 @@ impl Query {
     }
 
     /// Who asks.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &ReaderIdentity {
         &self.reader
     }
 
     /// The terms to look for in documents of these languages, those of most documents first.
-    pub(crate) fn analyze(&self, languages: &[Language]) -> Asked {
+    pub(crate) fn analyze(&self, languages: &[Language]) -> AnalyzedQuery {
         let side_by_side = |texts: &[String]| -> Vec<_> {
             let terms = texts
                 .iter()
                 .map(|text| analysis::phrase_terms(text, MAX_QUERY_TERMS, languages));
             terms.filter(|terms| !terms.is_empty()).collect()
         };
-        Asked {
+        AnalyzedQuery {
             terms: analysis::query_terms(&self.text, MAX_QUERY_TERMS, languages),
             phrases: side_by_side(&self.phrases),
             excluded: side_by_side(&self.excluded),
@@ -230,7 +230,7 @@ impl Query {
 
 /// The words of a query as the terms of an index.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AnalyzedQuery {
     /// In the order they were typed.
     pub terms: Vec<QueryTerm>,
     /// What must stand side by side.
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<String> {
-        let asked = Query::new(text, 10, Reader::everyone()).analyze(&[]);
+        let asked = Query::new(text, 10, ReaderIdentity::everyone()).analyze(&[]);
         let texts = asked.terms.iter().map(|term| term.text().to_owned());
         texts.collect()
     }
@@ -260,9 +260,12 @@ mod tests {
     #[test]
     fn numbers_are_brought_into_their_bounds() {
         for (asked, given) in [(0, 1), (1, 1), (100, 100), (101, 100), (usize::MAX, 100)] {
-            assert_eq!(Query::new("a", asked, Reader::everyone()).limit(), given);
+            assert_eq!(
+                Query::new("a", asked, ReaderIdentity::everyone()).limit(),
+                given
+            );
         }
-        let query = || Query::new("a", 1, Reader::everyone());
+        let query = || Query::new("a", 1, ReaderIdentity::everyone());
         assert_eq!(query().offset(MAX_OFFSET).depth(), MAX_OFFSET + 1);
         assert_eq!(query().offset(MAX_OFFSET + 1).depth(), MAX_OFFSET + 1);
         for (asked, given) in [(-1.0, 0.0), (0.5, 0.5), (2.0, 1.0), (f32::NAN, 0.0)] {

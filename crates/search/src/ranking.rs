@@ -54,7 +54,7 @@ pub(crate) fn forms<'q>(terms: &[&'q QueryTerm]) -> Vec<&'q str> {
 
 /// Two terms of a query and how many words apart they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pair<'q> {
+pub(crate) struct TermPair<'q> {
     pub first: &'q str,
     pub second: &'q str,
     pub gap: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Pair<'q> {
 
 /// The different pairs of neighbouring words of a query, each as the languages of the corpus have
 /// it.
-pub(crate) fn adjacent_pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
+pub(crate) fn adjacent_pairs(terms: &[QueryTerm]) -> Vec<TermPair<'_>> {
     let words: Vec<&QueryTerm> = terms.iter().filter(|term| term.is_word()).collect();
     let mut pairs = Vec::new();
     for neighbours in words.windows(2) {
@@ -77,7 +77,7 @@ pub(crate) fn adjacent_pairs(terms: &[QueryTerm]) -> Vec<Pair<'_>> {
             let [first, second] = reading.as_slice() else {
                 continue;
             };
-            let pair = Pair { first, second, gap };
+            let pair = TermPair { first, second, gap };
             if pairs.len() < MAX_PAIRS && !pairs.contains(&pair) {
                 pairs.push(pair);
             }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::document::Document;
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most bytes of a principal. The longest address of mail has 254, and a word stands before it.
 pub const MAX_PRINCIPAL_BYTES: usize = 512;
@@ -27,7 +27,7 @@ pub struct Principal(Arc<str>);
 
 impl Principal {
     /// Reads a principal, or says why `text` cannot be one.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, SearchError> {
         let reason = if text.is_empty() {
             "it is empty"
         } else if text.len() > MAX_PRINCIPAL_BYTES {
@@ -37,7 +37,7 @@ impl Principal {
         } else {
             return Ok(Self(text.into()));
         };
-        Err(Error::Principal { reason })
+        Err(SearchError::Principal { reason })
     }
 
     /// The principal as text.
@@ -54,7 +54,7 @@ impl fmt::Display for Principal {
 
 /// Who may read a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Readers {
+pub enum AllowedReaders {
     /// Whoever asks.
     #[default]
     Everyone,
@@ -62,7 +62,7 @@ pub enum Readers {
     Only(BTreeSet<Principal>),
 }
 
-impl Readers {
+impl AllowedReaders {
     /// Who is named.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Principal> {
         let named = match self {
@@ -80,19 +80,19 @@ impl Readers {
 /// Who is reading. Nothing is searched or fetched without one, so that what a reader may see is
 /// decided in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Reader(Who);
+pub struct ReaderIdentity(IdentityKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Who {
+enum IdentityKind {
     /// Holds nothing when it is anyone at all.
     Holder(Arc<BTreeSet<Principal>>),
     Owner,
 }
 
-impl Reader {
+impl ReaderIdentity {
     /// A reader who sees what everyone sees.
     pub fn everyone() -> Self {
-        Self(Who::Holder(Arc::default()))
+        Self(IdentityKind::Holder(Arc::default()))
     }
 
     /// A reader who also sees what is for one of these. The first [`MAX_PRINCIPALS`] in their order
@@ -102,27 +102,29 @@ impl Reader {
         if let Some(first) = held.iter().nth(MAX_PRINCIPALS).cloned() {
             held.split_off(&first);
         }
-        Self(Who::Holder(Arc::new(held)))
+        Self(IdentityKind::Holder(Arc::new(held)))
     }
 
     /// The one whose documents they are, who sees all of them.
     pub fn owner() -> Self {
-        Self(Who::Owner)
+        Self(IdentityKind::Owner)
     }
 
     /// Whether this reader may know of a document.
     pub fn can_see(&self, document: &Document) -> bool {
         match (&self.0, &document.readers) {
-            (Who::Owner, _) | (Who::Holder(_), Readers::Everyone) => true,
-            (Who::Holder(held), Readers::Only(readers)) => !held.is_disjoint(readers),
+            (IdentityKind::Owner, _) | (IdentityKind::Holder(_), AllowedReaders::Everyone) => true,
+            (IdentityKind::Holder(held), AllowedReaders::Only(readers)) => {
+                !held.is_disjoint(readers)
+            }
         }
     }
 
     /// What the reader holds; nothing for the owner, who needs nothing.
     pub(crate) fn principals(&self) -> Option<&BTreeSet<Principal>> {
         match &self.0 {
-            Who::Owner => None,
-            Who::Holder(held) => Some(held),
+            IdentityKind::Owner => None,
+            IdentityKind::Holder(held) => Some(held),
         }
     }
 }
@@ -138,16 +140,17 @@ mod tests {
 
     fn only(names: &[&str]) -> Document {
         Document {
-            readers: Readers::Only(names.iter().map(|name| principal(name)).collect()),
+            readers: AllowedReaders::Only(names.iter().map(|name| principal(name)).collect()),
             ..plain("")
         }
     }
 
     #[test]
     fn one_principal_in_common_is_enough_and_none_is_not() {
-        let holder = |names: &[&str]| Reader::holder(names.iter().map(|name| principal(name)));
+        let holder =
+            |names: &[&str]| ReaderIdentity::holder(names.iter().map(|name| principal(name)));
         let cases = [
-            (Reader::everyone(), [true, false, false, false]),
+            (ReaderIdentity::everyone(), [true, false, false, false]),
             (holder(&[]), [true, false, false, false]),
             (holder(&["group:a"]), [true, true, false, false]),
             (holder(&["group:x", "group:b"]), [true, true, true, false]),
@@ -155,7 +158,7 @@ mod tests {
                 holder(&["group:A", "a", "group"]),
                 [true, false, false, false],
             ),
-            (Reader::owner(), [true, true, true, true]),
+            (ReaderIdentity::owner(), [true, true, true, true]),
         ];
         let documents = [
             plain(""),
@@ -169,7 +172,7 @@ mod tests {
                 .map(|document| reader.can_see(document));
             assert_eq!(seen, expected, "{reader:?}");
         }
-        assert_eq!(holder(&[]), Reader::everyone());
+        assert_eq!(holder(&[]), ReaderIdentity::everyone());
     }
 
     #[test]
@@ -182,7 +185,7 @@ mod tests {
         for bad in ["", "a\0", "a\nb", too_long.as_str()] {
             assert!(matches!(
                 Principal::parse(bad),
-                Err(Error::Principal { .. })
+                Err(SearchError::Principal { .. })
             ));
         }
     }
@@ -190,7 +193,7 @@ mod tests {
     #[test]
     fn a_crowd_of_principals_is_cut() {
         let name = |n: usize| format!("group:{n:05}");
-        let of = |count: usize| Reader::holder((0..count).map(|n| principal(&name(n))));
+        let of = |count: usize| ReaderIdentity::holder((0..count).map(|n| principal(&name(n))));
         let last = only(&[&name(MAX_PRINCIPALS - 1)]);
         let beyond = only(&[&name(MAX_PRINCIPALS)]);
         assert!(of(MAX_PRINCIPALS).can_see(&last));

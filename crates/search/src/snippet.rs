@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::analysis::{
-    Language, Memo, Purpose, QueryTerm, Script, Terms, detect, extends_previous, script,
+    AnalysisMode, Language, QueryTerm, ScriptSpacing, StemCache, TermStream, detect,
+    extends_previous, script,
 };
 use crate::document::Document;
 use crate::excerpt;
-use crate::hit::{Hit, MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, Why};
+use crate::hit::{MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, ScoreExplanation, SearchHit};
 
 /// The part of a text that is searched for a snippet. It bounds what the first hit on a very long
 /// document costs; a match that only occurs later shows the beginning of the text.
@@ -22,7 +23,7 @@ const WINDOW_BYTES: u32 = 200;
 const LEAD_CHARS: usize = 60;
 
 /// A document with what is needed to show it as a hit, worked out once and kept beside it.
-pub(crate) struct Mapped {
+pub(crate) struct DisplayDocument {
     pub document: Arc<Document>,
     /// The language its words were cut in.
     pub language: Language,
@@ -32,7 +33,7 @@ pub(crate) struct Mapped {
     map: TermMap,
 }
 
-impl Mapped {
+impl DisplayDocument {
     pub(crate) fn new(document: Document) -> Self {
         let flat = flat(&document.text);
         let language = detect(&document.title, &document.text);
@@ -46,8 +47,8 @@ impl Mapped {
     }
 
     /// The document as a hit that shows the terms wanted.
-    pub(crate) fn hit(&self, shown: &Shown<'_>) -> Hit {
-        Hit {
+    pub(crate) fn hit(&self, shown: &HitContext<'_>) -> SearchHit {
+        SearchHit {
             id: self.document.id.clone(),
             title: self.title.clone(),
             url: self.document.url.clone(),
@@ -64,7 +65,7 @@ impl Mapped {
     }
 
     /// Around the words wanted; without any, the beginning of the nearest passage.
-    fn snippet(&self, shown: &Shown<'_>) -> String {
+    fn snippet(&self, shown: &HitContext<'_>) -> String {
         if let Some(first) = best_window(&self.map, shown.wanted) {
             return line(
                 &self.flat,
@@ -101,21 +102,21 @@ impl Mapped {
 
     /// About how many bytes it takes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        let map = self.map.0.len() * size_of::<Place>();
+        let map = self.map.0.len() * size_of::<TermOccurrence>();
         self.document.bytes() + self.flat.len() + map + size_of::<Self>()
     }
 }
 
 /// What is known about a document that becomes a hit.
-pub(crate) struct Shown<'a> {
+pub(crate) struct HitContext<'a> {
     pub score: f32,
     /// Works out the passages of its text that are nearest in meaning, nearest first. Where its
     /// words are shown nobody asks for them.
     pub near: &'a dyn Fn() -> Vec<Range<usize>>,
     /// Whether its best passages are shown too.
     pub excerpts: bool,
-    pub wanted: &'a Wanted,
-    pub why: Why,
+    pub wanted: &'a HighlightTerms,
+    pub why: ScoreExplanation,
 }
 
 /// The beginning of a text with each stretch of white space and control characters as one blank,
@@ -144,23 +145,24 @@ fn flat(text: &str) -> String {
 
 /// Where the terms of a text stand, in the order of the terms, so that a snippet costs a look-up
 /// instead of another analysis of the text.
-struct TermMap(Vec<Place>);
+struct TermMap(Vec<TermOccurrence>);
 
 #[derive(Clone, Copy)]
-struct Place {
+struct TermOccurrence {
     at: u32,
     term: u32,
 }
 
 impl TermMap {
     fn of(text: &str, language: Language) -> Self {
-        let mut memo = Memo::for_a_text();
-        let mut terms = Terms::new(text, Purpose::Index, language).with_stem_cache(&mut memo);
+        let mut memo = StemCache::for_a_text();
+        let mut terms =
+            TermStream::new(text, AnalysisMode::Index, language).with_stem_cache(&mut memo);
         // English has a term about every six bytes.
         let mut places = Vec::with_capacity(text.len() / 6);
         while let Some(term) = terms.advance() {
             let at = u32::try_from(term.span.start).unwrap_or(u32::MAX);
-            places.push(Place {
+            places.push(TermOccurrence {
                 at,
                 term: fingerprint(term.text),
             });
@@ -177,7 +179,7 @@ impl TermMap {
     }
 
     /// Where the terms wanted stand, in the order of the text, each with its rank among them.
-    fn matches(&self, wanted: &Wanted) -> Vec<(u32, usize)> {
+    fn matches(&self, wanted: &HighlightTerms) -> Vec<(u32, usize)> {
         let mut matches = Vec::new();
         for (rank, term) in &wanted.0 {
             let first = self.0.partition_point(|place| place.term < *term);
@@ -193,9 +195,9 @@ impl TermMap {
 /// The terms a snippet should show.
 ///
 /// Each form of a term, with the rank of the term.
-pub(crate) struct Wanted(Vec<(usize, u32)>);
+pub(crate) struct HighlightTerms(Vec<(usize, u32)>);
 
-impl Wanted {
+impl HighlightTerms {
     pub(crate) fn new(terms: &[&QueryTerm]) -> Self {
         let forms = terms.iter().enumerate().flat_map(|(rank, term)| {
             let forms = term.forms.iter();
@@ -228,7 +230,7 @@ fn fingerprint(term: &str) -> u32 {
 pub(crate) fn snippet_around(
     text: &str,
     language: Language,
-    wanted: &Wanted,
+    wanted: &HighlightTerms,
     most: usize,
 ) -> (String, (usize, usize)) {
     let flat = flat(text);
@@ -242,7 +244,7 @@ pub(crate) fn snippet_around(
 
 /// The byte at which the best window begins: the one with the most different terms, then with the
 /// most matches, then the earliest.
-fn best_window(map: &TermMap, wanted: &Wanted) -> Option<usize> {
+fn best_window(map: &TermMap, wanted: &HighlightTerms) -> Option<usize> {
     let matches = map.matches(wanted);
     let mut counts = vec![0_usize; wanted.0.len()];
     let mut different = 0;
@@ -355,7 +357,7 @@ fn is_break(left: char, right: char) -> bool {
     if left.is_whitespace() || right.is_whitespace() {
         return true;
     }
-    let unspaced = |c| script(c) == Some(Script::Unspaced);
+    let unspaced = |c| script(c) == Some(ScriptSpacing::Unspaced);
     (unspaced(left) || unspaced(right)) && !extends_previous(right)
 }
 
@@ -420,7 +422,7 @@ mod tests {
     const MOST: usize = 80;
 
     fn shown(text: &str, wanted: &[&str]) -> String {
-        snippet_around(text, Language::English, &Wanted::of(wanted), MOST).0
+        snippet_around(text, Language::English, &HighlightTerms::of(wanted), MOST).0
     }
 
     fn check(text: &str, wanted: &[&str], expected: &str) {

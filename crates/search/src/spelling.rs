@@ -25,7 +25,7 @@ const ONE_SLIP_CHARS: usize = 4;
 const TWO_SLIPS_CHARS: usize = 8;
 
 /// The words of an index.
-pub(crate) trait Dictionary {
+pub(crate) trait SpellingDictionary {
     /// What keeps them from being read.
     type Error;
 
@@ -47,7 +47,7 @@ pub(crate) trait Dictionary {
 
 /// Replaces each term that no document has by what was probably meant. One for which nothing is
 /// near stays.
-pub(crate) fn correct<D: Dictionary>(
+pub(crate) fn correct<D: SpellingDictionary>(
     terms: &mut Vec<QueryTerm>,
     dictionary: &D,
 ) -> Result<(), D::Error> {
@@ -78,7 +78,7 @@ pub(crate) fn correct<D: Dictionary>(
     Ok(())
 }
 
-fn contains_any<D: Dictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D::Error> {
+fn contains_any<D: SpellingDictionary>(dictionary: &D, forms: &[String]) -> Result<bool, D::Error> {
     for form in forms {
         if dictionary.contains_term(form)? {
             return Ok(true);
@@ -228,9 +228,9 @@ mod tests {
 
     /// Knows nothing, and counts how often it is looked through.
     #[derive(Default)]
-    struct Counting(std::cell::Cell<usize>);
+    struct CountingDictionary(std::cell::Cell<usize>);
 
-    impl Dictionary for Counting {
+    impl SpellingDictionary for CountingDictionary {
         type Error = std::convert::Infallible;
 
         fn contains_term(&self, _: &str) -> Result<bool, Self::Error> {
@@ -255,7 +255,7 @@ mod tests {
         ] {
             let mut terms =
                 crate::analysis::query_terms(text, 64, &[crate::analysis::Language::English]);
-            let dictionary = Counting::default();
+            let dictionary = CountingDictionary::default();
             let Ok(()) = correct(&mut terms, &dictionary);
             assert_eq!(dictionary.0.get(), expected, "{text}");
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{DocId, Document, Value};
-use crate::reader::{Principal, Readers};
+use crate::document::{DocId, Document, DocumentValue};
+use crate::reader::{AllowedReaders, Principal};
 
 /// `2024-05-28` as the number 20240528, which sorts like the day.
 pub(crate) fn day_number(text: &str) -> Option<i64> {
@@ -14,7 +14,7 @@ pub(crate) fn day_number(text: &str) -> Option<i64> {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredDocument<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
     #[serde(borrow)]
@@ -42,7 +42,7 @@ enum StoredValue<'a> {
     List(Vec<Cow<'a, str>>),
 }
 
-impl<'a> From<&'a Document> for Stored<'a> {
+impl<'a> From<&'a Document> for StoredDocument<'a> {
     fn from(document: &'a Document) -> Self {
         Self {
             id: document.id.as_str().into(),
@@ -58,14 +58,16 @@ impl<'a> From<&'a Document> for Stored<'a> {
             source: document.source.as_str().into(),
             hash: document.hash.as_str().into(),
             readers: match &document.readers {
-                Readers::Everyone => None,
-                Readers::Only(named) => Some(named.iter().map(|one| one.as_str().into()).collect()),
+                AllowedReaders::Everyone => None,
+                AllowedReaders::Only(named) => {
+                    Some(named.iter().map(|one| one.as_str().into()).collect())
+                }
             },
         }
     }
 }
 
-impl Stored<'_> {
+impl StoredDocument<'_> {
     pub(crate) fn into_document(self) -> Option<Document> {
         Some(Document {
             id: DocId::parse(&self.id).ok()?,
@@ -81,31 +83,31 @@ impl Stored<'_> {
             source: self.source.into_owned(),
             hash: self.hash.into_owned(),
             readers: match self.readers {
-                None => Readers::Everyone,
+                None => AllowedReaders::Everyone,
                 Some(named) => {
                     let named = named.iter().map(|one| Principal::parse(one).ok());
-                    Readers::Only(named.collect::<Option<_>>()?)
+                    AllowedReaders::Only(named.collect::<Option<_>>()?)
                 }
             },
         })
     }
 }
 
-impl<'a> From<&'a Value> for StoredValue<'a> {
-    fn from(value: &'a Value) -> Self {
+impl<'a> From<&'a DocumentValue> for StoredValue<'a> {
+    fn from(value: &'a DocumentValue) -> Self {
         match value {
-            Value::Text(text) => Self::Text(text.as_str().into()),
-            Value::Number(number) => Self::Number(number.to_bits()),
-            Value::Bool(flag) => Self::Bool(*flag),
-            Value::Date(date) => Self::Date(date.as_str().into()),
-            Value::List(items) => {
+            DocumentValue::Text(text) => Self::Text(text.as_str().into()),
+            DocumentValue::Number(number) => Self::Number(number.to_bits()),
+            DocumentValue::Bool(flag) => Self::Bool(*flag),
+            DocumentValue::Date(date) => Self::Date(date.as_str().into()),
+            DocumentValue::List(items) => {
                 Self::List(items.iter().map(|item| item.as_str().into()).collect())
             }
         }
     }
 }
 
-impl From<StoredValue<'_>> for Value {
+impl From<StoredValue<'_>> for DocumentValue {
     fn from(stored: StoredValue<'_>) -> Self {
         match stored {
             StoredValue::Text(text) => Self::Text(text.into_owned()),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use docent_ingest::IngestError;
-use docent_search::{Embedded, Engine, PartState, Settled};
+use docent_search::{EmbeddedEngine, EmbeddingProgress, Engine, PartState};
 use serde_json::{Map, Value, json};
 
 use super::Desk;
@@ -100,8 +100,8 @@ fn open(desk: &Desk) -> Result<(Box<dyn Engine>, String), Problem> {
     }
     let dir = desk.place.made()?;
     let engine = match embedder {
-        Some(embedder) => Embedded::open_with_previous(dir, embedder, model::built_in)?,
-        None => Embedded::open(dir)?,
+        Some(embedder) => EmbeddedEngine::open_with_previous(dir, embedder, model::built_in)?,
+        None => EmbeddedEngine::open(dir)?,
     };
     super::tell_damage(&engine);
     let engine = engine.with_writer_bytes(desk.settings.memory.writer_bytes());
@@ -115,7 +115,7 @@ async fn settle(engine: &dyn Engine) -> Result<(), Problem> {
     }
     let mut progress = Progress::start("embedding");
     loop {
-        let Settled { done, left } = engine.embed_pending(AT_ONCE).await?;
+        let EmbeddingProgress { done, left } = engine.embed_pending(AT_ONCE).await?;
         let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
         progress.at(size(done), size(done + left));
         if left == 0 {

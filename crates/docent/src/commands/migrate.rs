@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_search::{Carrier, Change, DocId, Embedded, Embedder, Engine, Held, Reader};
+use docent_search::{
+    DocId, DocumentChange, EmbeddedEngine, Embedder, Engine, InventoryEntry, PrecomputedEmbedder,
+    ReaderIdentity,
+};
 use serde_json::json;
 
 use super::Desk;
@@ -41,7 +44,7 @@ pub(super) fn run(desk: &Desk, migrate: &args::Migrate) -> Result<ExitCode, Prob
     };
     let embedder = model::embedder(&desk.settings, Cores::All)?;
     let source = opened(desk, from, embedder.clone(), true)?;
-    let carrier = embedder.map(|model| Arc::new(Carrier::new(model)));
+    let carrier = embedder.map(|model| Arc::new(PrecomputedEmbedder::new(model)));
     let target = opened(
         desk,
         to,
@@ -85,14 +88,15 @@ fn opened(
     Ok(match (kind, to_read) {
         (Kind::Qdrant, true) => Box::new(shared.open_read_only(embedder)?),
         (Kind::Qdrant, false) => Box::new(shared.open(embedder)?),
-        (Kind::Embedded, true) => {
-            Box::new(Embedded::open_read_only(desk.place.existing(), embedder)?)
-        }
+        (Kind::Embedded, true) => Box::new(EmbeddedEngine::open_read_only(
+            desk.place.existing(),
+            embedder,
+        )?),
         (Kind::Embedded, false) => {
             let dir = desk.place.made()?;
             match embedder {
-                Some(embedder) => Box::new(Embedded::open_with(dir, embedder)?),
-                None => Box::new(Embedded::open(dir)?),
+                Some(embedder) => Box::new(EmbeddedEngine::open_with(dir, embedder)?),
+                None => Box::new(EmbeddedEngine::open(dir)?),
             }
         }
     })
@@ -102,13 +106,13 @@ fn opened(
 async fn carry(
     source: &dyn Engine,
     target: &dyn Engine,
-    carrier: Option<&Carrier>,
+    carrier: Option<&PrecomputedEmbedder>,
     progress: &mut Progress,
 ) -> Result<Report, Problem> {
-    let present: HashMap<DocId, Held> = by_id(target).await?;
+    let present: HashMap<DocId, InventoryEntry> = by_id(target).await?;
     let all = source.inventory().await?;
     let total = all.len();
-    let is_there = |held: &Held| present.get(&held.id) == Some(held);
+    let is_there = |held: &InventoryEntry| present.get(&held.id) == Some(held);
     let (there, open): (Vec<_>, Vec<_>) = all.into_iter().partition(is_there);
     let mut report = Report {
         there: there.len(),
@@ -117,13 +121,16 @@ async fn carry(
     for some in open.chunks(AT_ONCE) {
         let mut changes = Vec::with_capacity(some.len());
         for held in some {
-            let Some(document) = source.fetch(held.id.clone(), Reader::owner()).await? else {
+            let Some(document) = source
+                .fetch(held.id.clone(), ReaderIdentity::owner())
+                .await?
+            else {
                 continue;
             };
             if let Some(carrier) = carrier {
                 carrier.preload(&document, source.vectors(held.id.clone()).await?);
             }
-            changes.push(Change::Put(document.as_ref().clone()));
+            changes.push(DocumentChange::Put(document.as_ref().clone()));
         }
         report.carried += changes.len();
         target.apply(changes).await?;
@@ -132,12 +139,12 @@ async fn carry(
     }
     // What an interrupted run has left without vectors gets them now, from the model.
     settle(target, carrier).await?;
-    report.made = carrier.map_or(0, Carrier::computed_count);
+    report.made = carrier.map_or(0, PrecomputedEmbedder::computed_count);
     target.mark_complete().await?;
     Ok(report)
 }
 
-async fn settle(target: &dyn Engine, carrier: Option<&Carrier>) -> Result<(), Problem> {
+async fn settle(target: &dyn Engine, carrier: Option<&PrecomputedEmbedder>) -> Result<(), Problem> {
     if let Some(carrier) = carrier {
         while target.embed_pending(AT_ONCE).await?.left > 0 {}
         carrier.clear();
@@ -145,7 +152,7 @@ async fn settle(target: &dyn Engine, carrier: Option<&Carrier>) -> Result<(), Pr
     Ok(())
 }
 
-async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, Held>, Problem> {
+async fn by_id(engine: &dyn Engine) -> Result<HashMap<DocId, InventoryEntry>, Problem> {
     let held = engine.inventory().await?.into_iter();
     Ok(held.map(|one| (one.id.clone(), one)).collect())
 }
@@ -156,7 +163,7 @@ async fn compare(source: &dyn Engine, target: &dyn Engine) -> Result<usize, Prob
     if left == right {
         return Ok(left.len());
     }
-    let ids = |held: &[Held]| {
+    let ids = |held: &[InventoryEntry]| {
         held.iter()
             .map(|one| one.id.to_string())
             .collect::<std::collections::BTreeSet<_>>()

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use docent_search::Embedded;
+use docent_search::EmbeddedEngine;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Args, Command, Overrides};
@@ -164,7 +164,7 @@ fn runtime() -> Result<Runtime, Problem> {
 }
 
 /// Says what was wrong with an index that was opened, and that it is being mended.
-fn tell_damage(engine: &Embedded) {
+fn tell_damage(engine: &EmbeddedEngine) {
     for what in engine.quarantined() {
         let hint = "it was set aside and is made again from the documents";
         output::warn(

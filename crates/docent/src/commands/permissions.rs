@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use docent_ingest::ReaderField;
 use docent_mcp::ApiKeys;
 use docent_mcp::sign_in::Users;
-use docent_search::{DocId, Document, Engine, Held, Principal, Reader, Readers};
+use docent_search::{
+    AllowedReaders, DocId, Document, Engine, InventoryEntry, Principal, ReaderIdentity,
+};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -50,7 +52,7 @@ async fn found(engine: &dyn Engine, id: &str) -> Result<Document, Problem> {
         Problem::usage(format!("no document with id `{id}`")).hint(hint)
     };
     let parsed = DocId::parse(id).map_err(|_| unknown())?;
-    let document = engine.fetch(parsed, Reader::owner()).await?;
+    let document = engine.fetch(parsed, ReaderIdentity::owner()).await?;
     let document = document.ok_or_else(unknown)?;
     Ok(Document::clone(&document))
 }
@@ -169,10 +171,10 @@ struct Verdict {
 impl Verdict {
     fn of(desk: &Desk, name: &str, document: &Document) -> Result<Self, Problem> {
         let holds = held(desk, name)?;
-        let may = Reader::holder(holds.iter().cloned()).can_see(document);
+        let may = ReaderIdentity::holder(holds.iter().cloned()).can_see(document);
         let by = match &document.readers {
-            Readers::Everyone => vec!["everyone".to_owned()],
-            Readers::Only(named) => named
+            AllowedReaders::Everyone => vec!["everyone".to_owned()],
+            AllowedReaders::Only(named) => named
                 .intersection(&holds)
                 .map(Principal::to_string)
                 .collect(),
@@ -213,7 +215,7 @@ fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
         return Ok(BTreeSet::new());
     }
     let signed_in = Audience::SignedIn.readers();
-    let Readers::Only(mut holds) = signed_in else {
+    let AllowedReaders::Only(mut holds) = signed_in else {
         return Ok(BTreeSet::new());
     };
     let claims = &desk.settings.permissions.claims;
@@ -253,17 +255,17 @@ struct List {
 struct Row {
     id: String,
     source: String,
-    readers: Readers,
+    readers: AllowedReaders,
     rule: Rule,
 }
 
 async fn listed(desk: &Desk, engine: &dyn Engine, unreadable: bool) -> Result<List, Problem> {
     let shape = desk.settings.shape();
     let (mut found, mut count, mut stale) = (Vec::new(), 0, 0);
-    for Held { id, source, hash } in engine.inventory().await? {
+    for InventoryEntry { id, source, hash } in engine.inventory().await? {
         stale += usize::from(!shape.made(&source, &hash));
         // A document that went while the list was made is not listed.
-        let Some(document) = engine.fetch(id, Reader::owner()).await? else {
+        let Some(document) = engine.fetch(id, ReaderIdentity::owner()).await? else {
             continue;
         };
         if unreadable && !is_closed(&document.readers) {
@@ -286,7 +288,7 @@ struct Listed {
     id: DocId,
     source: String,
     hash: String,
-    readers: Readers,
+    readers: AllowedReaders,
 }
 
 impl Listed {
@@ -370,24 +372,24 @@ impl Row {
     }
 }
 
-fn is_closed(readers: &Readers) -> bool {
-    matches!(readers, Readers::Only(named) if named.is_empty())
+fn is_closed(readers: &AllowedReaders) -> bool {
+    matches!(readers, AllowedReaders::Only(named) if named.is_empty())
 }
 
-fn words(readers: &Readers) -> String {
+fn words(readers: &AllowedReaders) -> String {
     match readers {
-        Readers::Everyone => "everyone".to_owned(),
-        Readers::Only(named) if named.is_empty() => "nobody".to_owned(),
-        Readers::Only(named) => {
+        AllowedReaders::Everyone => "everyone".to_owned(),
+        AllowedReaders::Only(named) if named.is_empty() => "nobody".to_owned(),
+        AllowedReaders::Only(named) => {
             let named: Vec<_> = named.iter().map(Principal::as_str).collect();
             named.join(", ")
         }
     }
 }
 
-fn wire(readers: &Readers) -> Value {
+fn wire(readers: &AllowedReaders) -> Value {
     match readers {
-        Readers::Everyone => json!(["everyone"]),
-        Readers::Only(named) => named.iter().map(Principal::as_str).collect(),
+        AllowedReaders::Everyone => json!(["everyone"]),
+        AllowedReaders::Only(named) => named.iter().map(Principal::as_str).collect(),
     }
 }

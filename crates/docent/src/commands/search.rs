@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use docent_search::{
-    Anchors, Embedded, Engine, Error, Excerpt, Hit, Parsed, Query, Reader, grammar,
+    EmbeddedEngine, Engine, HitExcerpt, ParsedQuery, Query, ReaderIdentity, SearchError, SearchHit,
+    TextAnchors, grammar,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,15 +22,15 @@ pub(super) fn run(desk: &Desk, search: &args::Search) -> Result<ExitCode, Proble
     let engine = engine(desk)?;
     let knowledge = Knowledge::new(engine, &desk.settings, &desk.name());
     let (parsed, found) = super::runtime()?.block_on(async {
-        let catalog = knowledge.engine.catalog(Reader::owner()).await?;
+        let catalog = knowledge.engine.catalog(ReaderIdentity::owner()).await?;
         let parsed = grammar::parse(&search.query, &catalog, (knowledge.today)());
-        let query = Query::parsed(&parsed, knowledge.results, Reader::owner())
+        let query = Query::parsed(&parsed, knowledge.results, ReaderIdentity::owner())
             .method(knowledge.method)
             .diversity(knowledge.diversity)
             .excerpts()
             .count_total();
         let found = knowledge.engine.search(query).await?;
-        Ok::<_, Error>((parsed, found))
+        Ok::<_, SearchError>((parsed, found))
     })?;
     if search.json {
         let results: Vec<_> = found
@@ -76,9 +77,9 @@ pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
     if desk.settings.engine.is_shared() {
         return Ok(Arc::new(desk.settings.engine.open_read_only(embedder)?));
     }
-    let opened = Embedded::open_read_only(desk.place.existing(), embedder);
+    let opened = EmbeddedEngine::open_read_only(desk.place.existing(), embedder);
     let engine = opened.map_err(|error| match error {
-        Error::Missing { .. } => {
+        SearchError::Missing { .. } => {
             let folder = desk.folder.display();
             Problem::failed(format!("`{folder}` is not indexed"))
                 .hint(format!("index it with `docent index {folder}`"))
@@ -89,7 +90,7 @@ pub(super) fn engine(desk: &Desk) -> Result<Arc<dyn Engine>, Problem> {
 }
 
 /// Says what was taken for a filter and what was not.
-fn tell(parsed: &Parsed) {
+fn tell(parsed: &ParsedQuery) {
     for one in &parsed.applied {
         output::say(&format!("only where {}", one.meaning));
     }
@@ -103,12 +104,12 @@ fn tell(parsed: &Parsed) {
 /// What a block needs besides its hit.
 struct Shown<'a> {
     knowledge: &'a Knowledge,
-    parsed: &'a Parsed,
+    parsed: &'a ParsedQuery,
     search: &'a args::Search,
     paint: Paint,
 }
 
-fn block(number: usize, hit: &Hit, shown: &Shown<'_>) -> String {
+fn block(number: usize, hit: &SearchHit, shown: &Shown<'_>) -> String {
     let title = if hit.title.is_empty() {
         hit.id.as_str()
     } else {
@@ -133,7 +134,7 @@ fn block(number: usize, hit: &Hit, shown: &Shown<'_>) -> String {
 }
 
 /// Why a hit is where it is, in one line.
-fn why(hit: &Hit) -> String {
+fn why(hit: &SearchHit) -> String {
     let why = &hit.why;
     let words = if why.lexical > 0.0 {
         format!(
@@ -154,7 +155,7 @@ fn why(hit: &Hit) -> String {
     )
 }
 
-fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
+fn wire(knowledge: &Knowledge, hit: &SearchHit, search: &args::Search) -> Value {
     let excerpts = hit.excerpts.iter();
     let why = search.explain.then_some(&hit.why).map(|why| {
         json!({
@@ -166,8 +167,8 @@ fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
     });
     // One walk over the text for all of its passages.
     let last = hit.excerpts.iter().map(|one| one.range.start).max();
-    let anchors = last.map_or_else(Anchors::default, |last| {
-        Anchors::until(&hit.document.text, last)
+    let anchors = last.map_or_else(TextAnchors::default, |last| {
+        TextAnchors::until(&hit.document.text, last)
     });
     let mut wire = json!({
         "id": hit.id.as_str(),
@@ -186,7 +187,7 @@ fn wire(knowledge: &Knowledge, hit: &Hit, search: &args::Search) -> Value {
 }
 
 /// A passage, with what leads to it where there is such a thing.
-fn passage(anchors: &Anchors, one: &Excerpt) -> Value {
+fn passage(anchors: &TextAnchors, one: &HitExcerpt) -> Value {
     let mut wire = json!({"index": one.index, "path": one.path, "text": one.text});
     let anchor = anchors.at(one.range.start);
     if let (Some(members), Some(anchor)) = (wire.as_object_mut(), anchor) {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docent_mcp::{Auth, Observer, http, stdio};
-use docent_search::{Embedded, Engine, Error, Status};
+use docent_search::{EmbeddedEngine, Engine, EngineStatus, SearchError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -67,8 +67,10 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
     }
     let dir = desk.place.made()?;
     let opened = match &embedder {
-        Some(embedder) => Embedded::open_with_previous(dir, embedder.clone(), model::built_in),
-        None => Embedded::open(dir),
+        Some(embedder) => {
+            EmbeddedEngine::open_with_previous(dir, embedder.clone(), model::built_in)
+        }
+        None => EmbeddedEngine::open(dir),
     };
     let because = match opened {
         Ok(engine) => {
@@ -79,11 +81,13 @@ fn open(desk: &Desk) -> Result<Index, Problem> {
                 read_only: false,
             });
         }
-        Err(Error::Locked { .. }) => "another process keeps the index",
-        Err(Error::Io { source, .. }) if is_refusal(&source) => "the index cannot be written to",
+        Err(SearchError::Locked { .. }) => "another process keeps the index",
+        Err(SearchError::Io { source, .. }) if is_refusal(&source) => {
+            "the index cannot be written to"
+        }
         Err(error) => return Err(error.into()),
     };
-    let engine = Embedded::open_read_only(dir, embedder)?;
+    let engine = EmbeddedEngine::open_read_only(dir, embedder)?;
     let hint = "changes in the folder are not seen; choose another index with `--index`";
     output::warn(&format!("{because}, so it is only read"), Some(hint));
     Ok(Index {
@@ -224,7 +228,7 @@ fn knowledge(
 }
 
 /// How far a server is that has just opened its index.
-fn standing(status: Status, read_only: bool) -> Standing {
+fn standing(status: EngineStatus, read_only: bool) -> Standing {
     let first = if read_only {
         Sync::ReadOnly
     } else {

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use docent_search::{Change, Document};
+use docent_search::{Document, DocumentChange};
 
 use super::budget::Budget;
 
@@ -24,7 +24,7 @@ const TIMES: u32 = 8;
 
 /// A batch on its way.
 pub(super) struct Batch {
-    changes: Vec<Change>,
+    changes: Vec<DocumentChange>,
     bytes: usize,
     most_documents: usize,
     most_bytes: usize,
@@ -46,7 +46,7 @@ impl Batch {
 
     pub(super) fn put(&mut self, document: Document) {
         self.bytes += document.bytes() + OWN_BYTES;
-        self.changes.push(Change::Put(document));
+        self.changes.push(DocumentChange::Put(document));
     }
 
     /// Whether it should be written now.
@@ -57,7 +57,7 @@ impl Batch {
     }
 
     /// All of it; what comes now belongs to the next one.
-    pub(super) fn take(&mut self) -> Vec<Change> {
+    pub(super) fn take(&mut self) -> Vec<DocumentChange> {
         self.bytes = 0;
         self.most_documents = MOST_DOCUMENTS.min(2 * self.most_documents);
         std::mem::take(&mut self.changes)
@@ -86,7 +86,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         }
     }
 

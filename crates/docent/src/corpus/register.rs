@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
 use docent_ingest::FileEntry;
-use docent_search::{Engine, Error, Holding};
+use docent_search::{Engine, InventoryEntryRef, SearchError};
 
 /// Stands where no file and no document is.
 pub(super) const NOBODY: u32 = u32::MAX;
@@ -64,11 +64,11 @@ impl Sums {
 
 impl Register {
     /// Everything that an engine holds.
-    pub(super) async fn of(engine: &dyn Engine) -> Result<Self, Error> {
+    pub(super) async fn of(engine: &dyn Engine) -> Result<Self, SearchError> {
         let mut register = Self::default();
         let mut known: HashMap<String, u32> = HashMap::new();
         let mut last = NOBODY;
-        let mut each = |held: Holding<'_>| {
+        let mut each = |held: InventoryEntryRef<'_>| {
             let is_last = |source: &&Source| source.name == held.source;
             if register
                 .sources
@@ -221,7 +221,7 @@ impl Register {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{Change as Put, DocId, Document, Memory};
+    use docent_search::{DocId, Document, DocumentChange as Put, MemoryEngine};
 
     use super::*;
 
@@ -235,13 +235,13 @@ mod tests {
             fields: Vec::new(),
             source: source.to_owned(),
             hash: "00000000000000ff".repeat(4),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         }
     }
 
     #[tokio::test]
     async fn documents_belong_to_the_file_they_lie_in() {
-        let engine = Memory::new();
+        let engine = MemoryEngine::new();
         let held = [
             ("1", "a.csv"),
             ("2", "b.zip/c/d.md"),

@@ -8,7 +8,9 @@ use docent_ingest::{
     FileEntry, FileFingerprint, FileReadOutcome, IngestError, IngestWarning, ParsedDocument,
     SkippedItem, qualified_id,
 };
-use docent_search::{Change, DocId, Document, Engine, Holding, MAX_DOCUMENT_BYTES};
+use docent_search::{
+    DocId, Document, DocumentChange, Engine, InventoryEntryRef, MAX_DOCUMENT_BYTES,
+};
 
 use super::ahead::{Ahead, Piece};
 use super::batch::{Batch, MOST_DOCUMENTS};
@@ -338,7 +340,7 @@ impl<'a> Run<'a> {
 
     async fn apply(
         &mut self,
-        changes: Vec<Change>,
+        changes: Vec<DocumentChange>,
         watch: &mut (dyn Watch + Send),
     ) -> Result<(), Problem> {
         let start = Instant::now();
@@ -360,7 +362,7 @@ impl<'a> Run<'a> {
         let mut gone: Vec<DocId> = Vec::new();
         let (claims, unreadable, report) = (&self.claims, &self.unreadable, &mut self.report);
         let shape = &self.shape;
-        let mut each = |held: Holding<'_>| {
+        let mut each = |held: InventoryEntryRef<'_>| {
             if !claims.is_left(held.id) {
                 return;
             }
@@ -377,7 +379,7 @@ impl<'a> Run<'a> {
         gone.sort();
         while !gone.is_empty() {
             let rest = gone.split_off(gone.len().min(MOST_DOCUMENTS));
-            let changes = gone.into_iter().map(Change::Remove).collect();
+            let changes = gone.into_iter().map(DocumentChange::Remove).collect();
             self.apply(changes, watch).await?;
             gone = rest;
         }

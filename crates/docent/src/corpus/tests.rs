@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use docent_ingest::{FileFilter, IngestOptions};
-use docent_search::{Held, Memory};
+use docent_search::{InventoryEntry, MemoryEngine};
 use proptest::prelude::*;
 
 use super::run::is_below;
@@ -23,11 +23,11 @@ fn way(limits: &Limits) -> Way {
     }
 }
 
-fn run(folder: &Path, engine: &Memory, limits: &Limits) -> Report {
+fn run(folder: &Path, engine: &MemoryEngine, limits: &Limits) -> Report {
     run_with(folder, engine, limits, &mut Seen::default())
 }
 
-fn run_with(folder: &Path, engine: &Memory, limits: &Limits, seen: &mut Seen) -> Report {
+fn run_with(folder: &Path, engine: &MemoryEngine, limits: &Limits, seen: &mut Seen) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -45,7 +45,7 @@ fn write(folder: &Path, files: &BTreeMap<String, String>) {
     }
 }
 
-fn inventory(engine: &Memory) -> Vec<Held> {
+fn inventory(engine: &MemoryEngine) -> Vec<InventoryEntry> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -61,7 +61,7 @@ fn files(rows: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[test]
 fn only_what_changed_is_indexed_again() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     let sync = |rows: &[(&str, &str)]| {
         write(dir.path(), &files(rows));
         let report = run(dir.path(), &engine, &Limits::default());
@@ -89,7 +89,7 @@ fn only_what_changed_is_indexed_again() {
 }
 
 /// `id source` of all that is held.
-fn held(engine: &Memory) -> Vec<String> {
+fn held(engine: &MemoryEngine) -> Vec<String> {
     let held = inventory(engine).into_iter();
     held.map(|held| format!("{} {}", held.id, held.source))
         .collect()
@@ -98,7 +98,7 @@ fn held(engine: &Memory) -> Vec<String> {
 #[test]
 fn the_first_file_keeps_an_id_and_others_follow_their_file() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     let mut seen = Seen::default();
     let mut sync = |rows: &[(&str, &str)]| {
         write(dir.path(), &files(rows));
@@ -138,7 +138,7 @@ fn the_first_file_keeps_an_id_and_others_follow_their_file() {
 #[test]
 fn an_id_twice_in_one_file_costs_no_record() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     let rows = "{\"id\":\"x\",\"text\":\"one\"}\n".repeat(2);
     write(dir.path(), &files(&[("a.jsonl", &rows)]));
     let report = run(dir.path(), &engine, &Limits::default());
@@ -151,7 +151,7 @@ fn an_id_twice_in_one_file_costs_no_record() {
 #[test]
 fn what_was_refused_is_not_read_again_until_it_changes() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     let mut seen = Seen::default();
     let rows = [
         ("a.md", "fine"),
@@ -202,10 +202,10 @@ fn the_report_ends_at_its_bound_and_counts_the_rest() {
             .collect()
     };
     write(dir.path(), &binary(2));
-    let report = run(dir.path(), &Memory::new(), &limits);
+    let report = run(dir.path(), &MemoryEngine::new(), &limits);
     assert_eq!((report.skipped.len(), report.unlisted), (2, 0));
     write(dir.path(), &binary(3));
-    let report = run(dir.path(), &Memory::new(), &limits);
+    let report = run(dir.path(), &MemoryEngine::new(), &limits);
     assert_eq!((report.skipped.len(), report.unlisted), (2, 1));
 }
 
@@ -213,7 +213,7 @@ fn the_report_ends_at_its_bound_and_counts_the_rest() {
 #[test]
 fn files_that_are_read_side_by_side_come_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     let words = "Ellin ".repeat(500);
     let rows: Vec<_> = (0..12)
         .map(|file| {
@@ -253,7 +253,7 @@ fn a_corpus_ends_at_its_bound() {
         dir.path(),
         &files(&[("a.md", "a"), ("b.md", "b"), ("c.md", "c")]),
     );
-    let report = run(dir.path(), &Memory::new(), &limits);
+    let report = run(dir.path(), &MemoryEngine::new(), &limits);
     assert_eq!(report.indexed, 2);
     assert_eq!(report.skipped[0].reason.code(), "too-many-documents");
 }
@@ -289,7 +289,7 @@ impl Watch for Stopped {
 #[test]
 fn a_stopped_sync_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     write(
         dir.path(),
         &files(&[("a.md", "a"), ("b.md", "b"), ("z.md", "z")]),
@@ -333,12 +333,12 @@ proptest! {
     #[test]
     fn an_index_in_step_equals_one_built_anew(worlds in prop::collection::vec(folders(), 1..4)) {
         let dir = tempfile::tempdir().unwrap();
-        let (engine, limits) = (Memory::new(), Limits::default());
+        let (engine, limits) = (MemoryEngine::new(), Limits::default());
         let mut seen = Seen::default();
         for world in worlds {
             write(dir.path(), &world);
             run_with(dir.path(), &engine, &limits, &mut seen);
-            let fresh = Memory::new();
+            let fresh = MemoryEngine::new();
             run(dir.path(), &fresh, &limits);
             prop_assert_eq!(inventory(&engine), inventory(&fresh));
         }
@@ -348,7 +348,7 @@ proptest! {
 #[test]
 fn what_the_owner_leaves_out_is_not_indexed_and_goes_when_it_was() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Memory::new();
+    let engine = MemoryEngine::new();
     for folder in ["drafts", "sub/build"] {
         std::fs::create_dir_all(dir.path().join(folder)).unwrap();
     }

@@ -2,7 +2,7 @@
 //! those that were made under other rules. Hashes tell both, so that no document is loaded.
 
 use docent_ingest::ReaderFault;
-use docent_search::{Change, DocId, Engine, Holding};
+use docent_search::{DocId, DocumentChange, Engine, InventoryEntryRef};
 
 use super::batch::MOST_DOCUMENTS;
 use crate::problem::Problem;
@@ -38,7 +38,7 @@ impl Unreadable {
     pub(crate) async fn of(engine: &dyn Engine, most: usize) -> Result<Self, Problem> {
         let mut found = Self::default();
         let mut named = std::collections::BTreeSet::new();
-        let mut each = |held: Holding<'_>| {
+        let mut each = |held: InventoryEntryRef<'_>| {
             let Some(fault) = fault_of(held.hash) else {
                 return;
             };
@@ -70,7 +70,7 @@ pub(crate) async fn withdraw_stale(engine: &dyn Engine, shape: &Shape) -> Result
     let count = ids.len();
     while !ids.is_empty() {
         let rest = ids.split_off(ids.len().min(MOST_DOCUMENTS));
-        let changes = ids.into_iter().map(Change::Remove).collect();
+        let changes = ids.into_iter().map(DocumentChange::Remove).collect();
         engine.apply(changes).await?;
         ids = rest;
     }
@@ -82,7 +82,7 @@ async fn stale(engine: &dyn Engine, shape: &Shape) -> Result<Vec<DocId>, Problem
     if !shape.is_guarded() {
         return Ok(ids);
     }
-    let mut each = |held: Holding<'_>| {
+    let mut each = |held: InventoryEntryRef<'_>| {
         if !shape.made(held.source, held.hash) {
             ids.extend(DocId::parse(held.id));
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use docent_search::{Embedded, Engine as _, Error, is_index_locked};
+use docent_search::{EmbeddedEngine, Engine as _, SearchError, is_index_locked};
 
 use super::Finding;
 use crate::connect::steps::quoted;
@@ -42,7 +42,7 @@ async fn readers(dir: &Path, folder: &Path, settings: &Settings) -> Vec<Finding>
         return found;
     }
     // What is wrong with an index that cannot be opened has been said.
-    let Ok(engine) = Embedded::open_read_only(dir, None) else {
+    let Ok(engine) = EmbeddedEngine::open_read_only(dir, None) else {
         return found;
     };
     let shown = quoted(&folder.display().to_string());
@@ -87,9 +87,9 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
     );
     let shown = dir.display();
     // Read only: opening for writing would mend at once, and nobody asked for that.
-    let engine = match Embedded::open_read_only(dir, None) {
+    let engine = match EmbeddedEngine::open_read_only(dir, None) {
         Ok(engine) => engine,
-        Err(Error::Missing { .. }) => {
+        Err(SearchError::Missing { .. }) => {
             return Finding::warning(
                 "index",
                 format!("there is none yet in `{shown}`"),
@@ -99,7 +99,7 @@ async fn state(dir: &Path, folder: &Path) -> Finding {
                 ),
             );
         }
-        Err(error @ Error::Format { .. }) => {
+        Err(error @ SearchError::Format { .. }) => {
             return Finding::warning(
                 "index",
                 error.to_string(),

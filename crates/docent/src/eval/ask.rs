@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use docent_search::{DocId, Error, Hit, MAX_LIMIT, Query, Reader, grammar};
+use docent_search::{DocId, MAX_LIMIT, Query, ReaderIdentity, SearchError, SearchHit, grammar};
 
 use super::judged::Judged;
 use super::metrics;
@@ -66,7 +66,7 @@ pub(crate) async fn all(
     knowledge: &Knowledge,
     queries: Vec<Judged>,
     watch: &mut dyn Watch,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<Outcome>, SearchError> {
     // Opening files and filling caches for the first time is not what later searches cost.
     if let Some(first) = queries.first() {
         hits(knowledge, &first.query, TOP).await?;
@@ -90,18 +90,18 @@ pub(crate) async fn hits(
     knowledge: &Knowledge,
     text: &str,
     limit: usize,
-) -> Result<Vec<Hit>, Error> {
-    let (catalog, _) = knowledge.fields(&Reader::owner()).await?;
+) -> Result<Vec<SearchHit>, SearchError> {
+    let (catalog, _) = knowledge.fields(&ReaderIdentity::owner()).await?;
     let parsed = grammar::parse(text, &catalog, (knowledge.today)());
-    let query = Query::parsed(&parsed, limit, Reader::owner())
+    let query = Query::parsed(&parsed, limit, ReaderIdentity::owner())
         .method(knowledge.method)
         .diversity(knowledge.diversity);
     Ok(knowledge.engine.search(query).await?.hits)
 }
 
-fn outcome(judged: Judged, top: &[Hit], deep: &[Hit], time: Duration) -> Outcome {
-    let gain = |hit: &Hit| judged.relevant.get(hit.id.as_str()).copied().unwrap_or(0);
-    let gains = |hits: &[Hit]| hits.iter().map(gain).collect::<Vec<u32>>();
+fn outcome(judged: Judged, top: &[SearchHit], deep: &[SearchHit], time: Duration) -> Outcome {
+    let gain = |hit: &SearchHit| judged.relevant.get(hit.id.as_str()).copied().unwrap_or(0);
+    let gains = |hits: &[SearchHit]| hits.iter().map(gain).collect::<Vec<u32>>();
     let (top_gains, deep_gains) = (gains(top), gains(deep));
     let grades: Vec<u32> = judged.relevant.values().copied().collect();
     Outcome {
@@ -119,7 +119,7 @@ fn outcome(judged: Judged, top: &[Hit], deep: &[Hit], time: Duration) -> Outcome
 }
 
 /// The words a reader of the results sees of one of them.
-fn words(hit: &Hit) -> HashSet<String> {
+fn words(hit: &SearchHit) -> HashSet<String> {
     let text = format!("{} {}", hit.title, hit.snippet);
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -128,7 +128,7 @@ fn words(hit: &Hit) -> HashSet<String> {
 }
 
 /// The most relevant documents first; of equal ones those that came first, then by their ids.
-fn expected(relevant: &BTreeMap<String, u32>, deep: &[Hit]) -> Vec<Expected> {
+fn expected(relevant: &BTreeMap<String, u32>, deep: &[SearchHit]) -> Vec<Expected> {
     let ranks: BTreeMap<&str, usize> = deep.iter().map(|hit| hit.id.as_str()).zip(1..).collect();
     let mut all: Vec<_> = relevant
         .iter()
@@ -148,7 +148,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
 
-    use docent_search::{Change, Document, Engine as _, Memory};
+    use docent_search::{Document, DocumentChange, Engine as _, MemoryEngine};
 
     use super::*;
     use crate::settings::Settings;
@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    fn document(id: &str, text: &str) -> Change {
-        Change::Put(Document {
+    fn document(id: &str, text: &str) -> DocumentChange {
+        DocumentChange::Put(Document {
             id: DocId::parse(id).unwrap(),
             title: format!("Title of {id}"),
             text: text.to_owned(),
@@ -193,12 +193,16 @@ mod tests {
             fields: Vec::new(),
             source: format!("{id}.md"),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         })
     }
 
-    fn asked(documents: Vec<Change>, queries: Vec<Judged>, watch: &mut Ticking) -> Vec<Outcome> {
-        let engine = Memory::new();
+    fn asked(
+        documents: Vec<DocumentChange>,
+        queries: Vec<Judged>,
+        watch: &mut Ticking,
+    ) -> Vec<Outcome> {
+        let engine = MemoryEngine::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

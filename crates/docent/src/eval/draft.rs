@@ -7,7 +7,7 @@ mod words;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use docent_search::{DocId, Document, Engine, Error, Reader};
+use docent_search::{DocId, Document, Engine, ReaderIdentity, SearchError};
 use serde_json::{Value, json};
 
 use super::chance::Chance;
@@ -51,7 +51,7 @@ pub(crate) async fn make(
     count: usize,
     seed: u64,
     told: Told<'_>,
-) -> Result<Vec<Draft>, Error> {
+) -> Result<Vec<Draft>, SearchError> {
     let held = engine.inventory().await?;
     let ids: Vec<DocId> = held.into_iter().map(|held| held.id).collect();
     let frequencies = frequencies(engine, &ids).await?;
@@ -70,7 +70,7 @@ pub(crate) async fn make(
             if desk.drafts.len() >= count || place >= count.saturating_mul(TRIES) {
                 break;
             }
-            let Some(document) = engine.fetch(id.clone(), Reader::owner()).await? else {
+            let Some(document) = engine.fetch(id.clone(), ReaderIdentity::owner()).await? else {
                 continue;
             };
             if desk.draft(&document, place + round) {
@@ -118,11 +118,11 @@ impl Desk {
     }
 }
 
-async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, Error> {
+async fn frequencies(engine: &dyn Engine, ids: &[DocId]) -> Result<Frequencies, SearchError> {
     let mut frequencies = Frequencies::default();
     let step = ids.len().div_ceil(SAMPLE).max(1);
     for id in ids.iter().step_by(step) {
-        if let Some(document) = engine.fetch(id.clone(), Reader::owner()).await? {
+        if let Some(document) = engine.fetch(id.clone(), ReaderIdentity::owner()).await? {
             frequencies.add(&document.title, &document.text);
         }
     }
@@ -152,12 +152,12 @@ fn picked(ids: &[DocId], count: usize, chance: &mut Chance) -> Vec<DocId> {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{Change, Memory};
+    use docent_search::{DocumentChange, MemoryEngine};
 
     use super::*;
 
-    fn engine(count: usize) -> Memory {
-        let engine = Memory::new();
+    fn engine(count: usize) -> MemoryEngine {
+        let engine = MemoryEngine::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -174,7 +174,7 @@ mod tests {
                 .iter()
                 .map(|word| format!("the {word}{name} of the {name}{word}"))
                 .collect();
-            Change::Put(Document {
+            DocumentChange::Put(Document {
                 id: DocId::parse(&format!("d{n:03}")).unwrap(),
                 title: format!("The matter of {name}"),
                 text: text.join(" and to "),
@@ -183,7 +183,7 @@ mod tests {
                 fields: Vec::new(),
                 source: String::new(),
                 hash: String::new(),
-                readers: docent_search::Readers::Everyone,
+                readers: docent_search::AllowedReaders::Everyone,
             })
         };
         runtime
@@ -192,7 +192,7 @@ mod tests {
         engine
     }
 
-    fn made(engine: &Memory, count: usize, seed: u64) -> Vec<Draft> {
+    fn made(engine: &MemoryEngine, count: usize, seed: u64) -> Vec<Draft> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -229,7 +229,7 @@ mod tests {
             .map(|d| (d.document.as_str(), d.kind.name()))
             .collect();
         assert_eq!(different.len(), 12);
-        assert!(made(&Memory::new(), 5, 1).is_empty());
+        assert!(made(&MemoryEngine::new(), 5, 1).is_empty());
     }
 
     #[test]

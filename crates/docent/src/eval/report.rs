@@ -4,7 +4,7 @@ mod chart;
 mod escape;
 mod table;
 
-use docent_search::{DocId, Engine, Error, Reader};
+use docent_search::{DocId, Engine, ReaderIdentity, SearchError};
 
 use super::ask::{self, DEEP, Outcome, TOP};
 use super::compare::Comparison;
@@ -43,7 +43,7 @@ pub(crate) struct Case<'a> {
 pub(crate) async fn cases<'a>(
     knowledge: &Knowledge,
     outcomes: &'a [Outcome],
-) -> Result<Vec<Case<'a>>, Error> {
+) -> Result<Vec<Case<'a>>, SearchError> {
     let mut cases = Vec::new();
     for outcome in worst(outcomes, MAX_WORST) {
         let relevant = &outcome.judged.relevant;
@@ -73,11 +73,11 @@ pub(crate) async fn cases<'a>(
     Ok(cases)
 }
 
-async fn title(engine: &dyn Engine, id: &str) -> Result<String, Error> {
+async fn title(engine: &dyn Engine, id: &str) -> Result<String, SearchError> {
     let Ok(id) = DocId::parse(id) else {
         return Ok(String::new());
     };
-    let document = engine.fetch(id, Reader::owner()).await?;
+    let document = engine.fetch(id, ReaderIdentity::owner()).await?;
     Ok(document.map_or_else(
         || "not in the index".to_owned(),
         |found| found.name().into_owned(),

@@ -1,12 +1,12 @@
 //! What is counted, and what no call can make of it.
 
-use docent_search::{Generation, Memory, PartState, Status};
+use docent_search::{EngineStatus, Generation, MemoryEngine, PartState};
 
 use super::*;
 use crate::standing::Sync;
 
 fn meter(tools: &[&str]) -> Meter {
-    let status = Status {
+    let status = EngineStatus {
         documents: 7,
         generation: Generation(3),
         lexical: PartState::Ready,
@@ -14,7 +14,7 @@ fn meter(tools: &[&str]) -> Meter {
     };
     let names: Vec<_> = tools.iter().map(|&name| name.to_owned()).collect();
     let standing = Standing::new(status, Sync::Done);
-    let engine = Arc::new(Memory::new());
+    let engine = Arc::new(MemoryEngine::new());
     Meter::new("Notes & <more>", &names, Arc::new(standing), engine)
 }
 

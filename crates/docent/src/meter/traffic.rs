@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use docent_search::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
+use docent_search::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};
 
 use crate::pages::escape;
 
 /// The lines of an engine; none for one that asks nobody.
-pub(super) fn write(out: &mut String, traffic: &Traffic) {
+pub(super) fn write(out: &mut String, traffic: &ClusterTraffic) {
     calls(out, &traffic.calls);
     times(out, &traffic.calls);
     nodes(out, &traffic.nodes);
@@ -119,7 +119,7 @@ fn nodes(out: &mut String, nodes: &[NodeTraffic]) {
 }
 
 /// The nodes as rows of a table; nothing where there are none.
-pub(super) fn page(traffic: &Traffic) -> String {
+pub(super) fn page(traffic: &ClusterTraffic) -> String {
     let mut out = String::from(
         "<table><tr><th>node</th><th>requests</th><th>failures</th><th>asked now</th></tr>",
     );
@@ -160,7 +160,7 @@ mod tests {
     fn calls_and_nodes_are_told() {
         let mut took = [0; CALL_BUCKETS.len() + 1];
         (took[0], took[1]) = (2, 1);
-        let traffic = Traffic {
+        let traffic = ClusterTraffic {
             calls: vec![CallTraffic {
                 call: "search",
                 answered: 2,

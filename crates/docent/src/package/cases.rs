@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use docent_check::{CheckTarget, ToolOutcome, call};
-use docent_search::{DocId, Engine, Reader};
+use docent_search::{DocId, Engine, ReaderIdentity};
 use serde_json::{Value, json};
 
 use crate::knowledge::one_line;
@@ -42,7 +42,7 @@ pub(crate) async fn passed(
     let step = ids.len().div_ceil(TRIED).max(1);
     let mut cases: Vec<Case> = Vec::new();
     for id in ids.iter().step_by(step) {
-        let Some(document) = engine.fetch(id.clone(), Reader::everyone()).await? else {
+        let Some(document) = engine.fetch(id.clone(), ReaderIdentity::everyone()).await? else {
             continue;
         };
         let calls = [

@@ -177,14 +177,16 @@ pub(crate) fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{DocId, Document, Marker, Readers, Value, passages};
+    use docent_search::{
+        AllowedReaders, DocId, Document, DocumentValue, MatchHighlighter, passages,
+    };
 
     use super::super::Wish;
     use super::*;
 
     fn shown_with(document: &Document, words: &str, wish: &Wish) -> String {
         let all = passages(document);
-        let marker = Marker::new(document, words);
+        let marker = MatchHighlighter::new(document, words);
         page(&Sheet {
             corpus: "<b>Corpus</b>",
             document,
@@ -203,10 +205,13 @@ mod tests {
             text: text.to_owned(),
             url: Some("https://a.example/?x=1&y='2'".to_owned()),
             date: Some("2024-05-28".to_owned()),
-            fields: vec![("said_by".to_owned(), Value::Text("A \"Nobody\"".to_owned()))],
+            fields: vec![(
+                "said_by".to_owned(),
+                DocumentValue::Text("A \"Nobody\"".to_owned()),
+            )],
             source: "a.md".to_owned(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     }
 
@@ -236,7 +241,7 @@ mod tests {
         let mut document = document(&text);
         document.title = evil.to_owned();
         document.source = evil.to_owned();
-        document.fields = vec![(evil.to_owned(), Value::Text(evil.to_owned()))];
+        document.fields = vec![(evil.to_owned(), DocumentValue::Text(evil.to_owned()))];
         let html = shown_with(&document, "alert script", &Wish::default());
         for tag in ["<script", "<img", "onerror=alert(1)>\"", "</style><"] {
             assert!(!html.contains(tag), "{tag}");

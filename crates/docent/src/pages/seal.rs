@@ -4,7 +4,7 @@
 //! ends at midnight, so that one document has one address a day and browsers can keep the page.
 
 use docent_mcp::LinkKey;
-use docent_search::{Document, Readers};
+use docent_search::{AllowedReaders, Document};
 use url::form_urlencoded;
 
 const DAY: u64 = 86_400;
@@ -74,7 +74,7 @@ impl Seal {
 /// nor a principal holds a control character.
 fn subject(document: &Document) -> String {
     let mut subject = document.id.as_str().to_owned();
-    if let Readers::Only(readers) = &document.readers {
+    if let AllowedReaders::Only(readers) = &document.readers {
         subject.push('\n');
         for reader in readers {
             subject.push('\n');
@@ -116,9 +116,9 @@ mod tests {
             source: String::new(),
             hash: String::new(),
             readers: if readers.is_empty() {
-                Readers::Everyone
+                AllowedReaders::Everyone
             } else {
-                Readers::Only(named.collect())
+                AllowedReaders::Only(named.collect())
             },
         }
     }

@@ -1,7 +1,7 @@
 //! `[fields]` of `docent.toml` into rules, one a table, each checked.
 
 use docent_ingest::clean_line;
-use docent_search::{Kind, Value};
+use docent_search::{DocumentValue, FieldKind};
 
 use super::value::{Given, Wrong, shorten};
 use crate::shape::cast::{KINDS, cast};
@@ -130,20 +130,21 @@ fn names(given: &Given) -> Result<Vec<String>, Wrong> {
     Ok(names)
 }
 
-fn constant(given: &Given, kind: Option<Kind>) -> Result<Value, Wrong> {
+fn constant(given: &Given, kind: Option<FieldKind>) -> Result<DocumentValue, Wrong> {
     let Given::Toml(value) = given else {
         return Err(given.wrong("is no value", "write a text in quotes"));
     };
     let value = match value {
-        toml::Value::Integer(number) => Value::Number(*number as f64),
-        toml::Value::Float(number) if number.is_finite() => Value::Number(*number),
-        toml::Value::Boolean(flag) => Value::Bool(*flag),
-        toml::Value::Datetime(day) => Value::Text(day.to_string()),
-        toml::Value::Array(_) => Value::List(given.list()?),
-        _ => Value::Text(given.line(MAX_VALUE_CHARS)?),
+        toml::Value::Integer(number) => DocumentValue::Number(*number as f64),
+        toml::Value::Float(number) if number.is_finite() => DocumentValue::Number(*number),
+        toml::Value::Boolean(flag) => DocumentValue::Bool(*flag),
+        toml::Value::Datetime(day) => DocumentValue::Text(day.to_string()),
+        toml::Value::Array(_) => DocumentValue::List(given.list()?),
+        _ => DocumentValue::Text(given.line(MAX_VALUE_CHARS)?),
     };
     // Without a type a constant is what it looks like, as in the files.
-    let dated = || cast(Kind::Date, &value).filter(|_| matches!(value, Value::Text(_)));
+    let dated =
+        || cast(FieldKind::Date, &value).filter(|_| matches!(value, DocumentValue::Text(_)));
     match kind {
         Some(kind) => cast(kind, &value).ok_or_else(|| {
             given.wrong("is not of the field's type", "change the one or the other")
@@ -178,8 +179,8 @@ fn consistent(rule: &Rule) -> Result<(), (&'static str, &'static str)> {
         ));
     }
     let fixed = match rule.name.as_str() {
-        DATE => Some(Kind::Date),
-        TITLE | URL => Some(Kind::Text),
+        DATE => Some(FieldKind::Date),
+        TITLE | URL => Some(FieldKind::Text),
         _ => None,
     };
     if fixed.is_some_and(|fixed| rule.kind.is_some_and(|kind| kind != fixed)) {
@@ -206,7 +207,7 @@ mod tests {
     fn rules_are_read() {
         let rule = one("[fields.author]\nfrom = \"Author Name\"\ntype = \"keyword\"");
         assert_eq!(rule.from, ["Author Name"]);
-        assert_eq!(rule.kind, Some(Kind::Keyword));
+        assert_eq!(rule.kind, Some(FieldKind::Keyword));
         let rule = one("[fields]\n\"a.b\" = { from = [\"x\", \"y\"], under = \"./m/2024/\" }");
         assert_eq!((rule.name.as_str(), rule.from.len()), ("a.b", 2));
         assert_eq!(rule.under.as_deref(), Some("m/2024"));
@@ -222,18 +223,21 @@ mod tests {
     fn constants_are_typed() {
         let value = |rest: &str| one(&format!("[fields.x]\nvalue = {rest}")).value.unwrap();
         for (rest, expect) in [
-            ("\"a\"", Value::Text("a".into())),
-            ("3", Value::Number(3.0)),
-            ("0.5", Value::Number(0.5)),
-            ("true", Value::Bool(true)),
-            ("2024-03-12", Value::Date("2024-03-12".into())),
-            ("\"2024-03-12\"", Value::Date("2024-03-12".into())),
+            ("\"a\"", DocumentValue::Text("a".into())),
+            ("3", DocumentValue::Number(3.0)),
+            ("0.5", DocumentValue::Number(0.5)),
+            ("true", DocumentValue::Bool(true)),
+            ("2024-03-12", DocumentValue::Date("2024-03-12".into())),
+            ("\"2024-03-12\"", DocumentValue::Date("2024-03-12".into())),
             (
                 "\"2024-03-12\"\ntype = \"text\"",
-                Value::Text("2024-03-12".into()),
+                DocumentValue::Text("2024-03-12".into()),
             ),
-            ("\"7\"\ntype = \"number\"", Value::Number(7.0)),
-            ("[\"a\", \"b\"]", Value::List(vec!["a".into(), "b".into()])),
+            ("\"7\"\ntype = \"number\"", DocumentValue::Number(7.0)),
+            (
+                "[\"a\", \"b\"]",
+                DocumentValue::List(vec!["a".into(), "b".into()]),
+            ),
         ] {
             assert_eq!(value(rest), expect, "{rest}");
         }

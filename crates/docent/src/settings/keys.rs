@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::{ApiKey, MAX_FIELDS, MAX_SOURCE_BYTES, Method};
+use docent_search::{MAX_FIELDS, MAX_SOURCE_BYTES, RankingMethod, ServiceKey};
 
 use super::key::Key;
 use super::value::{Given, Wrong};
@@ -22,10 +22,10 @@ const DUAL: [(&str, DualFormat); 3] = [
 
 const TEXT: [(&str, TextForm); 2] = [("json", TextForm::Json), ("prose", TextForm::Prose)];
 
-const MODES: [(&str, Method); 3] = [
-    ("hybrid", Method::Hybrid),
-    ("lexical", Method::Lexical),
-    ("semantic", Method::Semantic),
+const MODES: [(&str, RankingMethod); 3] = [
+    ("hybrid", RankingMethod::Hybrid),
+    ("lexical", RankingMethod::Lexical),
+    ("semantic", RankingMethod::Semantic),
 ];
 
 const ENGINES: [(&str, Kind); 2] = [("embedded", Kind::Embedded), ("qdrant", Kind::Qdrant)];
@@ -207,7 +207,7 @@ pub const KEYS: &[Key] = &[
     .flag("--mode"),
     Key::new("search.weight", "none", |s, v| {
         v.fraction()
-            .map(|weight| s.search_method = Method::Fixed(weight))
+            .map(|weight| s.search_method = RankingMethod::Fixed(weight))
     }),
     Key::new("search.diversity", "0", |s, v| {
         v.fraction().map(|amount| s.search_diversity = amount)
@@ -473,9 +473,9 @@ fn filter(given: &Given) -> Result<String, Wrong> {
 }
 
 /// A secret: what is wrong about it is not shown.
-fn secret(given: &Given) -> Result<ApiKey, Wrong> {
+fn secret(given: &Given) -> Result<ServiceKey, Wrong> {
     let hidden = |_| Given::Text(String::new()).wrong("is not a line of text", "write one line");
-    given.line(2_000).map(ApiKey::new).map_err(hidden)
+    given.line(2_000).map(ServiceKey::new).map_err(hidden)
 }
 
 fn template(given: &Given) -> Result<Template, Wrong> {

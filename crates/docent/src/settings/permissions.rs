@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use docent_search::{MAX_READERS, Principal, Readers};
+use docent_search::{AllowedReaders, MAX_READERS, Principal};
 
 use super::value::{Given, Wrong};
 use super::{By, Settings};
@@ -156,14 +156,14 @@ fn folder(key: &str, table: toml::Table) -> Result<Folder, Refused> {
     };
     let readers = match (audience, is_named) {
         (Some(audience), false) => audience.readers(),
-        (None, true) => Readers::Only(named),
+        (None, true) => AllowedReaders::Only(named),
         _ => {
             let hint = "write `groups`, `emails`, `subjects` or `keys`, or else `readers = \"everyone\"`, \
                         `\"signed-in\"` or `\"nobody\"`";
             return Err(wrong("does not say who may read", hint));
         }
     };
-    if matches!(&readers, Readers::Only(named) if named.len() > MAX_READERS) {
+    if matches!(&readers, AllowedReaders::Only(named) if named.len() > MAX_READERS) {
         return Err(wrong("names more than 256 readers", "name a group"));
     }
     let path = path.ok_or_else(|| wrong("does not say which files", "write `path = \"hr/**\"`"))?;
@@ -291,9 +291,9 @@ mod tests {
         let expected = [group("hr"), email("a@b.example"), api_key("nightly")];
         assert_eq!(
             named,
-            Readers::Only(expected.into_iter().flatten().collect())
+            AllowedReaders::Only(expected.into_iter().flatten().collect())
         );
-        assert_eq!(rules.of_file("press/a.md"), Readers::Everyone);
+        assert_eq!(rules.of_file("press/a.md"), AllowedReaders::Everyone);
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
                 "[permissions]\ndefault = \"everyone\"\n[[permissions.folder]]\npath = \"a\"\n";
             of(&format!("{rest}{more}")).map(|rules| rules.of_file("a/b.md"))
         };
-        let nobody = Readers::Only(BTreeSet::new());
+        let nobody = AllowedReaders::Only(BTreeSet::new());
         assert_eq!(folder("groups = []"), Ok(nobody.clone()));
         assert_eq!(folder("groups = []\nemails = []"), Ok(nobody));
         let long = "x".repeat(600);

@@ -3,7 +3,7 @@
 //! Every position that the pieces before and after the wanted one can reach is found first, piece by
 //! piece, so that the work is bounded by the lengths of both and no pattern can make it explode.
 
-use docent_search::{Kind, Value};
+use docent_search::{DocumentValue, FieldKind};
 
 use super::cast::cast;
 
@@ -71,7 +71,7 @@ impl Pattern {
 
     /// The part of a path that stands in the field's place, as a value of this kind. A part that is of
     /// another kind does not fit the pattern: `{year}/` with numbers is no word about a folder `drafts/`.
-    pub(crate) fn value(&self, path: &str, kind: Kind) -> Option<Value> {
+    pub(crate) fn value(&self, path: &str, kind: FieldKind) -> Option<DocumentValue> {
         let starts = self.before.iter().fold(at(path, 0), |from, piece| {
             piece.ends(path.as_bytes(), &from)
         });
@@ -82,7 +82,7 @@ impl Pattern {
             .fold(at(path, path.len()), |to, piece| {
                 piece.starts(path.as_bytes(), &to)
             });
-        let is_typed = matches!(kind, Kind::Number | Kind::Date | Kind::Bool);
+        let is_typed = matches!(kind, FieldKind::Number | FieldKind::Date | FieldKind::Bool);
         for start in marked(&starts) {
             let part = path.get(start..).unwrap_or_default();
             let most = part.find('/').unwrap_or(part.len());
@@ -92,7 +92,8 @@ impl Pattern {
                 most
             };
             let mut lengths = (1..=most).filter(|length| ends.get(start + length) == Some(&true));
-            let value = |length: usize| cast(kind, &Value::Text(part.get(..length)?.to_owned()));
+            let value =
+                |length: usize| cast(kind, &DocumentValue::Text(part.get(..length)?.to_owned()));
             // The longest number is the whole number; of words the first are meant.
             let found = if is_typed {
                 lengths.rev().find_map(value)
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    fn check(pattern: &str, kind: Kind, path: &str, expect: Option<&str>) {
+    fn check(pattern: &str, kind: FieldKind, path: &str, expect: Option<&str>) {
         let found = Pattern::parse(pattern, "x").unwrap().value(path, kind);
         let found = found.map(|value| value.to_string());
         assert_eq!(found.as_deref(), expect, "{pattern} {path}");
@@ -238,24 +239,24 @@ mod tests {
             ("{x}", "日本", Some("日本")),
             ("./{x}/", "a/b", Some("a")),
         ] {
-            check(pattern, Kind::Text, path, expect);
+            check(pattern, FieldKind::Text, path, expect);
         }
     }
 
     #[test]
     fn what_is_of_another_kind_does_not_fit() {
         for (pattern, kind, path, expect) in [
-            ("{x}/", Kind::Number, "2024/a.md", Some("2024")),
-            ("{x}/", Kind::Number, "drafts/a.md", None),
-            ("**/{x}*", Kind::Number, "a/2024-03.md", Some("2024")),
+            ("{x}/", FieldKind::Number, "2024/a.md", Some("2024")),
+            ("{x}/", FieldKind::Number, "drafts/a.md", None),
+            ("**/{x}*", FieldKind::Number, "a/2024-03.md", Some("2024")),
             (
                 "{x}-*",
-                Kind::Date,
+                FieldKind::Date,
                 "2024-03-12-rail.md",
                 Some("2024-03-12"),
             ),
-            ("{x}*", Kind::Date, "2024-03-12.md", Some("2024-03-12")),
-            ("{x}*", Kind::Date, "2024-13-12.md", None),
+            ("{x}*", FieldKind::Date, "2024-03-12.md", Some("2024-03-12")),
+            ("{x}*", FieldKind::Date, "2024-13-12.md", None),
         ] {
             check(pattern, kind, path, expect);
         }
@@ -300,7 +301,7 @@ mod tests {
             let mut whole = pattern.before.clone();
             whole.push(Piece::Some);
             whole.extend(pattern.after.clone());
-            prop_assert_eq!(pattern.value(&path, Kind::Text).is_some(), fits(&whole, &path));
+            prop_assert_eq!(pattern.value(&path, FieldKind::Text).is_some(), fits(&whole, &path));
         }
     }
 }

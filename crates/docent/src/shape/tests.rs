@@ -1,14 +1,14 @@
 //! Rules against documents, one kind of wish a test.
 
-use docent_search::{DocId, Readers};
+use docent_search::{AllowedReaders, DocId};
 
 use super::*;
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> DocumentValue {
+    DocumentValue::Text(text.to_owned())
 }
 
-fn document(fields: &[(&str, Value)]) -> Document {
+fn document(fields: &[(&str, DocumentValue)]) -> Document {
     let fields = fields.iter();
     Document {
         id: DocId::parse("a").unwrap(),
@@ -21,7 +21,7 @@ fn document(fields: &[(&str, Value)]) -> Document {
             .collect(),
         source: "minutes/2024/a.md".to_owned(),
         hash: "00".to_owned(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     }
 }
 
@@ -30,7 +30,7 @@ fn applied(rules: &[Rule], document: &mut Document) -> Vec<IngestError> {
     Shape::new(&limits, &options, rules).give(document, ReaderField::Absent)
 }
 
-fn check(rules: &[Rule], fields: &[(&str, Value)], expect: &[&str], codes: &[&str]) {
+fn check(rules: &[Rule], fields: &[(&str, DocumentValue)], expect: &[&str], codes: &[&str]) {
     let mut document = document(fields);
     let warnings = applied(rules, &mut document);
     let found: Vec<_> = document
@@ -71,10 +71,10 @@ fn fields_are_renamed_in_their_place() {
 #[test]
 fn values_that_are_not_of_their_type_are_left_out_and_told() {
     let rule = Rule {
-        kind: Some(Kind::Number),
+        kind: Some(FieldKind::Number),
         ..Rule::of("year")
     };
-    let year = |value: Value| [("year", value), ("z", text("1"))];
+    let year = |value: DocumentValue| [("year", value), ("z", text("1"))];
     let rules = std::slice::from_ref(&rule);
     check(rules, &year(text("2024")), &["year=2024", "z=1"], &[]);
     check(rules, &year(text("spring")), &["z=1"], &["wrong-type"]);
@@ -91,13 +91,18 @@ fn values_that_are_not_of_their_type_are_left_out_and_told() {
 fn paths_and_constants_fill_in_what_is_missing() {
     let rule = Rule {
         path: Some(Pattern::parse("minutes/{year}/", "year").unwrap()),
-        value: Some(Value::Number(1.0)),
-        kind: Some(Kind::Number),
+        value: Some(DocumentValue::Number(1.0)),
+        kind: Some(FieldKind::Number),
         ..Rule::of("year")
     };
     let rules = std::slice::from_ref(&rule);
     check(rules, &[], &["year=2024"], &[]);
-    check(rules, &[("year", Value::Number(3.0))], &["year=3"], &[]);
+    check(
+        rules,
+        &[("year", DocumentValue::Number(3.0))],
+        &["year=3"],
+        &[],
+    );
     let elsewhere = Rule {
         path: Some(Pattern::parse("letters/{year}/", "year").unwrap()),
         ..rule
@@ -227,7 +232,7 @@ fn permitted(toml: &str, document: &mut Document) -> Vec<IngestError> {
 fn a_field_names_the_readers_and_is_not_shown() {
     let only = |name: &str| {
         let named = docent_search::Principal::parse(name).unwrap();
-        Readers::Only([named].into())
+        AllowedReaders::Only([named].into())
     };
     let rules = "[permissions]\ndefault = \"nobody\"\nfield = \"allowed\"\n";
     for (more, name) in [
@@ -240,8 +245,8 @@ fn a_field_names_the_readers_and_is_not_shown() {
     ] {
         let mut document = document(&[]);
         document.fields = vec![
-            (name.to_owned(), Value::Text("hr".to_owned())),
-            ("year".to_owned(), Value::Number(2024.0)),
+            (name.to_owned(), DocumentValue::Text("hr".to_owned())),
+            ("year".to_owned(), DocumentValue::Number(2024.0)),
         ];
         document.text = format!("{name}: hr\nyear: 2024\n");
         let before = document.hash.clone();
@@ -253,18 +258,24 @@ fn a_field_names_the_readers_and_is_not_shown() {
     }
     let mut without = document(&[]);
     permitted(rules, &mut without);
-    assert_eq!(without.readers, Readers::Only([].into()));
+    assert_eq!(without.readers, AllowedReaders::Only([].into()));
     let mut shown = document(&[]);
     shown.fields = vec![(
         "allowed".to_owned(),
-        Value::List(vec!["everyone".to_owned()]),
+        DocumentValue::List(vec!["everyone".to_owned()]),
     )];
     permitted(&format!("{rules}show_field = true\n"), &mut shown);
-    assert_eq!((shown.readers, shown.fields.len()), (Readers::Everyone, 1));
+    assert_eq!(
+        (shown.readers, shown.fields.len()),
+        (AllowedReaders::Everyone, 1)
+    );
     let mut open = document(&[]);
     let before = open.hash.clone();
     permitted("", &mut open);
     let as_ever =
         Shape::new(&Limits::default(), &IngestOptions::default(), &[]).hash(&open.source, &before);
-    assert_eq!((open.readers, open.hash), (Readers::Everyone, as_ever));
+    assert_eq!(
+        (open.readers, open.hash),
+        (AllowedReaders::Everyone, as_ever)
+    );
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, JsonObject};
-use docent_search::{Bound, Catalog, Field, Kind, Parsed};
+use docent_search::{Catalog, CatalogField, FieldKind, ParsedQuery, RangeBound};
 
 use crate::knowledge::{Knowledge, counted, one_line};
 
@@ -36,7 +36,7 @@ const MAX_VALUE_CHARS: usize = 64;
 
 /// What became of the filters of a query, as JSON.
 #[must_use]
-pub fn understood(parsed: &Parsed) -> String {
+pub fn understood(parsed: &ParsedQuery) -> String {
     let applied = parsed.applied.iter().map(|one| {
         let mut members = JsonObject::with_capacity(128);
         members.text("written", &one.written);
@@ -126,7 +126,7 @@ impl Outcome {
 /// What the model should know when a filter was ignored or nothing was found; nothing when all
 /// went well.
 #[must_use]
-pub fn remarks(parsed: &Parsed, catalog: &Catalog, outcome: Outcome) -> Option<String> {
+pub fn remarks(parsed: &ParsedQuery, catalog: &Catalog, outcome: Outcome) -> Option<String> {
     if outcome == Outcome::Some && parsed.ignored.is_empty() {
         return None;
     }
@@ -192,7 +192,7 @@ pub fn document(catalog: &Catalog) -> String {
     text
 }
 
-fn line(field: &Field) -> String {
+fn line(field: &CatalogField) -> String {
     let mut text = format!(
         "- **{}** ({}, in {})",
         field.name,
@@ -219,21 +219,21 @@ fn line(field: &Field) -> String {
 
 /// What a kind is called.
 #[must_use]
-pub fn kind(kind: Kind) -> &'static str {
+pub fn kind(kind: FieldKind) -> &'static str {
     match kind {
-        Kind::Keyword => "keyword",
-        Kind::Text => "text",
-        Kind::List => "list",
-        Kind::Number => "number",
-        Kind::Date => "date",
-        Kind::Bool => "boolean",
+        FieldKind::Keyword => "keyword",
+        FieldKind::Text => "text",
+        FieldKind::List => "list",
+        FieldKind::Number => "number",
+        FieldKind::Date => "date",
+        FieldKind::Bool => "boolean",
     }
 }
 
-fn bound(bound: &Bound) -> String {
+fn bound(bound: &RangeBound) -> String {
     match bound {
-        Bound::Number(number) => number.to_string(),
-        Bound::Date(day) => day.clone(),
+        RangeBound::Number(number) => number.to_string(),
+        RangeBound::Date(day) => day.clone(),
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
         builder.build()
     }
 
-    fn parse(text: &str) -> Parsed {
+    fn parse(text: &str) -> ParsedQuery {
         grammar::parse(text, &catalog(), Day::new(2024, 6, 30).unwrap())
     }
 

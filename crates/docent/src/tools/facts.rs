@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use docent_search::{Anchors, DocId, Document};
+use docent_search::{DocId, Document, TextAnchors};
 
 use super::members;
 
@@ -19,7 +19,7 @@ pub(crate) struct Facts {
     /// How many words it has.
     pub(crate) words: usize,
     /// Its pages or headings.
-    pub(crate) anchors: Anchors,
+    pub(crate) anchors: TextAnchors,
 }
 
 impl Facts {
@@ -27,7 +27,7 @@ impl Facts {
         Self {
             language: document.language(),
             words: members::words(&document.text),
-            anchors: Anchors::until(&document.text, document.text.len()),
+            anchors: TextAnchors::until(&document.text, document.text.len()),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::Readers;
+    use docent_search::AllowedReaders;
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         })
     }
 

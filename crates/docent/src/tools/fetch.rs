@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
-use docent_search::{DocId, Document, Error, Reader, passages};
+use docent_search::{DocId, Document, ReaderIdentity, SearchError, passages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -69,7 +69,11 @@ pub struct Output {
 
 impl Fetch {
     /// The document or part of this id, if there is one that the reader sees.
-    pub async fn read(&self, id: &str, reader: &Reader) -> Result<Option<Output>, Error> {
+    pub async fn read(
+        &self,
+        id: &str,
+        reader: &ReaderIdentity,
+    ) -> Result<Option<Output>, SearchError> {
         let Some(part) = self.part(id, reader).await? else {
             return if id == about::ID {
                 self.about(reader).await.map(Some)
@@ -103,7 +107,11 @@ impl Fetch {
     }
 
     /// What an id stands for: the first part of a document, or another.
-    pub(super) async fn part(&self, id: &str, reader: &Reader) -> Result<Option<Part>, Error> {
+    pub(super) async fn part(
+        &self,
+        id: &str,
+        reader: &ReaderIdentity,
+    ) -> Result<Option<Part>, SearchError> {
         let Some((document, number)) = self.find(id, reader).await? else {
             return Ok(None);
         };
@@ -126,7 +134,7 @@ impl Fetch {
     }
 
     /// What can be filtered by, as a document.
-    async fn about(&self, reader: &Reader) -> Result<Output, Error> {
+    async fn about(&self, reader: &ReaderIdentity) -> Result<Output, SearchError> {
         let (catalog, _) = self.0.fields(reader).await?;
         let text = about::document(&catalog);
         let end = parts::cut(&text, self.0.max_chars).into_iter().next();
@@ -147,8 +155,8 @@ impl Fetch {
     async fn find(
         &self,
         id: &str,
-        reader: &Reader,
-    ) -> Result<Option<(Arc<Document>, usize)>, Error> {
+        reader: &ReaderIdentity,
+    ) -> Result<Option<(Arc<Document>, usize)>, SearchError> {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, 1)));
         }
@@ -178,8 +186,8 @@ impl Fetch {
     pub(super) async fn opened(
         &self,
         id: &str,
-        reader: &Reader,
-    ) -> Result<Option<(Arc<Document>, Option<Start>)>, Error> {
+        reader: &ReaderIdentity,
+    ) -> Result<Option<(Arc<Document>, Option<Start>)>, SearchError> {
         if let Some(document) = self.document(id, reader).await? {
             return Ok(Some((document, None)));
         }
@@ -192,7 +200,11 @@ impl Fetch {
         Ok(part.map(|part| (part.document, Some(Start::Byte(part.range.start)))))
     }
 
-    async fn document(&self, id: &str, reader: &Reader) -> Result<Option<Arc<Document>>, Error> {
+    async fn document(
+        &self,
+        id: &str,
+        reader: &ReaderIdentity,
+    ) -> Result<Option<Arc<Document>>, SearchError> {
         let Ok(id) = DocId::parse(id) else {
             return Ok(None);
         };
@@ -200,7 +212,12 @@ impl Fetch {
     }
 
     /// The id of a part: the first name that no document has.
-    async fn name(&self, id: &DocId, number: usize, reader: &Reader) -> Result<String, Error> {
+    async fn name(
+        &self,
+        id: &DocId,
+        number: usize,
+        reader: &ReaderIdentity,
+    ) -> Result<String, SearchError> {
         let mut free = String::new();
         for name in parts::names(id.as_str(), number) {
             let taken = self.document(&name, reader).await?.is_some();
@@ -397,11 +414,11 @@ impl Tool for Fetch {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::Value;
+    use docent_search::DocumentValue;
 
     use super::*;
 
-    fn document(fields: Vec<(String, Value)>) -> Document {
+    fn document(fields: Vec<(String, DocumentValue)>) -> Document {
         Document {
             id: DocId::parse("a").unwrap(),
             title: String::new(),
@@ -411,7 +428,7 @@ mod tests {
             fields,
             source: "a.md".to_owned(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         }
     }
 
@@ -421,13 +438,13 @@ mod tests {
 
     #[test]
     fn a_document_cannot_pass_its_fields_off_as_ours() {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| DocumentValue::Text(text.to_owned());
         let fields = vec![
             ("next".to_owned(), text("evil")),
             ("date".to_owned(), text("never")),
             (
                 "tags".to_owned(),
-                Value::List(vec!["a".to_owned(), "b".to_owned()]),
+                DocumentValue::List(vec!["a".to_owned(), "b".to_owned()]),
             ),
             ("empty".to_owned(), text("")),
         ];
@@ -471,7 +488,7 @@ mod tests {
 
     #[test]
     fn metadata_ends_at_its_bounds() {
-        let value = |chars: usize| Value::Text("é".repeat(chars));
+        let value = |chars: usize| DocumentValue::Text("é".repeat(chars));
         let found = told(&document(vec![
             ("a".to_owned(), value(1_000)),
             ("b".to_owned(), value(1_001)),
@@ -485,10 +502,10 @@ mod tests {
 
     #[test]
     fn what_is_worked_out_gives_way_to_what_was_written() {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| DocumentValue::Text(text.to_owned());
         let own = vec![
             ("language".to_owned(), text("x")),
-            ("word_count".to_owned(), Value::Number(9.0)),
+            ("word_count".to_owned(), DocumentValue::Number(9.0)),
             ("sha256".to_owned(), text("no")),
         ];
         let mut written = document(own);

@@ -1,6 +1,6 @@
 //! The days of all documents into stretches of time in which results are counted.
 
-use docent_search::{Bound, Catalog, Day};
+use docent_search::{Catalog, Day, RangeBound};
 
 /// The most stretches; each costs one count.
 pub(super) const MAX_BARS: usize = 24;
@@ -20,7 +20,7 @@ pub(super) struct Stretches {
 /// The stretches that hold every day of the documents; nothing where there are fewer than two.
 pub(super) fn stretches(catalog: &Catalog) -> Option<Stretches> {
     let field = catalog.fields.iter().find(|field| field.name == DATE)?;
-    let Some((Bound::Date(first), Bound::Date(last))) = &field.range else {
+    let Some((RangeBound::Date(first), RangeBound::Date(last))) = &field.range else {
         return None;
     };
     cut(Day::parse(first)?, Day::parse(last)?)

@@ -1,7 +1,7 @@
 //! A document into the members of a JSON object: all that is known about it, or what settings
 //! name, by the names that settings give.
 
-use docent_search::{Document, Value as Field};
+use docent_search::{Document, DocumentValue as Field};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -208,7 +208,7 @@ mod tests {
                 .collect(),
             source: "a.md".to_owned(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         }
     }
 

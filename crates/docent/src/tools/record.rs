@@ -217,13 +217,13 @@ impl Tool for Record {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::Memory;
+    use docent_search::MemoryEngine;
 
     use super::*;
     use crate::settings::{self, Settings};
 
     fn tool(settings: &Settings) -> Record {
-        let knowledge = Knowledge::new(Arc::new(Memory::new()), settings, "folder");
+        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), settings, "folder");
         Record::of(&Arc::new(knowledge)).unwrap()
     }
 
@@ -257,7 +257,11 @@ mod tests {
 
     #[test]
     fn a_tool_without_a_name_is_none() {
-        let knowledge = Knowledge::new(Arc::new(Memory::new()), &Settings::default(), "folder");
+        let knowledge = Knowledge::new(
+            Arc::new(MemoryEngine::new()),
+            &Settings::default(),
+            "folder",
+        );
         assert!(Record::of(&Arc::new(knowledge)).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Data, Descriptor, Failure, Hints, JsonObject, Tool};
-use docent_search::{Error, Hit, Parsed, Query, Reader, grammar};
+use docent_search::{ParsedQuery, Query, ReaderIdentity, SearchError, SearchHit, grammar};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,14 +47,18 @@ pub struct Answered {
     /// The results, the last of them about the search itself where there is something to say.
     pub output: Output,
     /// The question, taken apart.
-    pub parsed: Parsed,
+    pub parsed: ParsedQuery,
     /// The fields that can be filtered by, as JSON.
     pub fields: Arc<str>,
 }
 
 impl Search {
     /// What a reader finds with a query, and what was understood of it.
-    pub async fn results(&self, query: &str, reader: Reader) -> Result<Answered, Error> {
+    pub async fn results(
+        &self,
+        query: &str,
+        reader: ReaderIdentity,
+    ) -> Result<Answered, SearchError> {
         let (catalog, fields) = self.0.fields(&reader).await?;
         let parsed = grammar::parse(query, &catalog, (self.0.today)());
         let query = Query::parsed(&parsed, self.0.results, reader)
@@ -76,7 +80,7 @@ impl Search {
         })
     }
 
-    fn found(&self, hit: Hit) -> Found {
+    fn found(&self, hit: SearchHit) -> Found {
         let id = hit.id.as_str().to_owned();
         Found {
             url: self.0.address(&hit.document),
@@ -215,7 +219,7 @@ pub(crate) fn heading(title: &str, url: &str, id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::Memory;
+    use docent_search::MemoryEngine;
 
     use super::*;
     use crate::settings::Settings;
@@ -227,7 +231,7 @@ mod tests {
             ..Settings::default()
         };
         Search(Arc::new(Knowledge::new(
-            Arc::new(Memory::new()),
+            Arc::new(MemoryEngine::new()),
             &settings,
             "folder",
         )))

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
-use docent_search::{Document, MAX_PASSAGES, Marker, Passage, Reader, grammar, passages};
+use docent_search::{
+    Document, MAX_PASSAGES, MatchHighlighter, Passage, ReaderIdentity, grammar, passages,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -92,7 +94,7 @@ struct Shown {
 }
 
 impl ShowDocument {
-    async fn view(&self, input: Input, reader: &Reader) -> Result<(View, Output), Failure> {
+    async fn view(&self, input: Input, reader: &ReaderIdentity) -> Result<(View, Output), Failure> {
         let fetch = Fetch(self.0.clone());
         let Some((document, start)) = fetch.opened(&input.id, reader).await? else {
             let message = format!("no document with id `{}`", shorten(&input.id, 80));
@@ -101,7 +103,7 @@ impl ShowDocument {
         let query = input.query.unwrap_or_default();
         let (catalog, _) = self.0.fields(reader).await?;
         let words = grammar::parse(&query, &catalog, (self.0.today)()).text;
-        let marker = Marker::new(&document, &words);
+        let marker = MatchHighlighter::new(&document, &words);
         let all = passages(&document);
         let (mut hits, best) = shown::hits(&document, &all, &marker);
         hits.truncate(MAX_HITS);
@@ -135,7 +137,12 @@ impl ShowDocument {
 }
 
 impl Shown {
-    fn new(document: &Document, passage: &Passage, marker: &Marker, layout: &mut Layout) -> Self {
+    fn new(
+        document: &Document,
+        passage: &Passage,
+        marker: &MatchHighlighter,
+        layout: &mut Layout,
+    ) -> Self {
         let text = document.text.get(passage.range.clone()).unwrap_or_default();
         Self {
             index: passage.index,

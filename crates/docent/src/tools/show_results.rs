@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use docent_mcp::{Answer, Audience, Context, Descriptor, Failure, Hints, Tool};
 use docent_search::{
-    Catalog, Day, Document, Facet, Hit, Kind, MAX_EXCERPT_CHARS, Marker, Method, Query, Reader,
-    passages,
+    Catalog, Day, Document, FacetCounts, FieldKind, MAX_EXCERPT_CHARS, MatchHighlighter, Query,
+    RankingMethod, ReaderIdentity, SearchHit, passages,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -125,14 +125,14 @@ struct Bar {
 
 impl ShowResults {
     /// The documents of these ids, in their order. An id that is none is said, and the others are shown.
-    async fn by_ids(&self, question: Question, reader: &Reader) -> Result<View, Failure> {
+    async fn by_ids(&self, question: Question, reader: &ReaderIdentity) -> Result<View, Failure> {
         let fetch = Fetch(self.0.clone());
         let mut cards = Vec::new();
         let mut missing = Vec::new();
         for id in &question.asked.ids {
             match fetch.opened(id, reader).await? {
                 Some((document, start)) => {
-                    let marker = Marker::new(&document, &question.parsed.text);
+                    let marker = MatchHighlighter::new(&document, &question.parsed.text);
                     let all = passages(&document);
                     let at = match start {
                         Some(start) => shown::passage_at(&all, start),
@@ -170,7 +170,7 @@ impl ShowResults {
         &self,
         catalog: &Catalog,
         question: Question,
-        reader: &Reader,
+        reader: &ReaderIdentity,
     ) -> Result<View, Failure> {
         let Question { asked, parsed, .. } = &question;
         let offset = asked.offset;
@@ -218,11 +218,11 @@ impl ShowResults {
         &self,
         question: &Question,
         stretches: Stretches,
-        reader: &Reader,
+        reader: &ReaderIdentity,
     ) -> Result<Histogram, Failure> {
         let Stretches { unit, bars } = stretches;
         let parsed = question.within(None, None);
-        let query = Query::parsed(&parsed, 1, reader.clone()).method(Method::Lexical);
+        let query = Query::parsed(&parsed, 1, reader.clone()).method(RankingMethod::Lexical);
         let field = histogram::DATE.to_owned();
         let counts = self
             .0
@@ -238,8 +238,8 @@ impl ShowResults {
         Ok(Histogram { unit, bars })
     }
 
-    fn hit(&self, hit: &Hit, words: &str) -> Card {
-        let marker = Marker::new(&hit.document, words);
+    fn hit(&self, hit: &SearchHit, words: &str) -> Card {
+        let marker = MatchHighlighter::new(&hit.document, words);
         let best = hit.excerpts.first();
         let text = best.map_or(&hit.snippet, |best| &best.text).clone();
         let (at, path) = best.map_or_else(Default::default, |best| (best.index, best.path.clone()));
@@ -250,7 +250,7 @@ impl ShowResults {
         &self,
         document: &Document,
         (passage, path, text): (usize, String, String),
-        marker: &Marker,
+        marker: &MatchHighlighter,
     ) -> Card {
         let id = document.id.as_str();
         Card {
@@ -274,7 +274,9 @@ impl ShowResults {
 fn facet_fields(catalog: &Catalog) -> Vec<String> {
     let fields = catalog.fields.iter();
     let mut chosen: Vec<_> = fields
-        .filter(|field| matches!(field.kind, Kind::Keyword | Kind::List) && field.values.len() > 1)
+        .filter(|field| {
+            matches!(field.kind, FieldKind::Keyword | FieldKind::List) && field.values.len() > 1
+        })
         .collect();
     // A sort that keeps the order of equals, which is that of the catalog: most documents first.
     chosen.sort_by_key(|field| {
@@ -290,7 +292,7 @@ fn facet_fields(catalog: &Catalog) -> Vec<String> {
     names.take(MAX_FACETS).collect()
 }
 
-fn chips(facet: Facet) -> Option<Chips> {
+fn chips(facet: FacetCounts) -> Option<Chips> {
     let values = facet.values.into_iter();
     let values = values.filter(|(value, _)| value.chars().count() <= MAX_CHIP_CHARS);
     let values: Vec<_> = values
@@ -402,7 +404,7 @@ impl Tool for ShowResults {
 
 #[cfg(test)]
 mod tests {
-    use docent_search::{DocId, Memory};
+    use docent_search::{DocId, MemoryEngine};
 
     use super::*;
     use crate::settings::Settings;
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn what_the_model_reads_stays_small_whatever_the_documents_are_called() {
         let tool = ShowResults(Arc::new(Knowledge::new(
-            Arc::new(Memory::new()),
+            Arc::new(MemoryEngine::new()),
             &Settings::default(),
             "folder",
         )));
@@ -423,11 +425,11 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         };
         let cards = (0..20).map(|n| {
             let document = document(n);
-            let marker = Marker::new(&document, "");
+            let marker = MatchHighlighter::new(&document, "");
             tool.card(&document, (0, String::new(), "𝔘\"".repeat(250)), &marker)
         });
         let view = View {

@@ -1,7 +1,7 @@
 //! Documents into what widgets and pages show of them: fields as lines,
 //! headings as an outline. widgets/src/payload.ts reads the same shapes.
 
-use docent_search::{Day, Document, Marker, Passage, heading, is_fence};
+use docent_search::{Day, Document, MatchHighlighter, Passage, heading, is_fence};
 use serde::Serialize;
 
 use super::fetch::Start;
@@ -22,7 +22,7 @@ const MAX_HEADING_CHARS: usize = 120;
 const MAX_NAME_CHARS: usize = 64;
 
 /// The passage of a card: one line, as it is laid out, with what matches.
-pub(crate) fn excerpt(text: &str, marker: &Marker) -> Vec<Span> {
+pub(crate) fn excerpt(text: &str, marker: &MatchHighlighter) -> Vec<Span> {
     // A passage often begins with its heading, whose mark says nothing on a line with the words.
     let words = text.trim_start_matches('#');
     let skip = if words.starts_with(' ') {
@@ -66,7 +66,11 @@ pub(crate) fn title(document: &Document) -> String {
 }
 
 /// The passages that hold a match, and the one that holds most of the words.
-pub(crate) fn hits(document: &Document, all: &[Passage], marker: &Marker) -> (Vec<usize>, usize) {
+pub(crate) fn hits(
+    document: &Document,
+    all: &[Passage],
+    marker: &MatchHighlighter,
+) -> (Vec<usize>, usize) {
     let mut hits = Vec::new();
     let (mut best, mut most) = (0, (0, 0));
     for passage in all.iter().take(MAX_SEARCHED) {
@@ -139,14 +143,14 @@ mod tests {
             fields: Vec::new(),
             source: String::new(),
             hash: String::new(),
-            readers: docent_search::Readers::Everyone,
+            readers: docent_search::AllowedReaders::Everyone,
         }
     }
 
     #[test]
     fn a_card_shows_words_and_no_marks_of_markdown() {
         let text = "## 😀 The *winter* ferry";
-        let marker = Marker::new(&document(text), "ferry");
+        let marker = MatchHighlighter::new(&document(text), "ferry");
         let told = |text: &str| {
             let spans = excerpt(text, &marker);
             let one = |span: &Span| (span.text().to_owned(), span.em, span.mark);
@@ -189,7 +193,7 @@ mod tests {
         let text = format!("{filler}A ferry.\n\n# B\n\n{filler}A ferry in winter.");
         let document = document(&text);
         let all = passages(&document);
-        let marker = Marker::new(&document, "winter ferry");
+        let marker = MatchHighlighter::new(&document, "winter ferry");
         let (hits, best) = hits(&document, &all, &marker);
         assert_eq!(hits.len(), 2);
         assert_eq!(Some(&best), hits.last());

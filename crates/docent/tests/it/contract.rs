@@ -11,7 +11,8 @@ use docent::settings::Settings;
 use docent::tools::about;
 use docent_mcp::{DualFormat, TextForm};
 use docent_search::{
-    Change, DocId, Document, Engine as _, MAX_SNIPPET_CHARS, Memory, Readers, Value as Field,
+    AllowedReaders, DocId, Document, DocumentChange, DocumentValue as Field, Engine as _,
+    MAX_SNIPPET_CHARS, MemoryEngine,
 };
 use http_body_util::{BodyExt as _, Full};
 use jsonschema::Validator;
@@ -47,8 +48,8 @@ struct World {
 
 impl World {
     async fn new(documents: Vec<Document>, max_chars: usize, template: bool) -> Self {
-        let engine = Memory::new();
-        let changes = documents.iter().cloned().map(Change::Put).collect();
+        let engine = MemoryEngine::new();
+        let changes = documents.iter().cloned().map(DocumentChange::Put).collect();
         engine.apply(changes).await.unwrap();
         let settings = Settings {
             fetch_max_chars: max_chars,
@@ -243,7 +244,7 @@ pub(crate) fn documents() -> impl Strategy<Value = Document> {
             fields,
             source: "a.md".to_owned(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     })
 }
@@ -300,7 +301,7 @@ pub(crate) fn long(id: &str, text: String) -> Document {
         fields: Vec::new(),
         source: String::new(),
         hash: String::new(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One e-mail message into one document.
 
-use docent_search::{DocId, Document, Readers};
+use docent_search::{AllowedReaders, DocId, Document};
 use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 use serde_json::{Map, Value as Raw};
 
@@ -59,7 +59,7 @@ pub(super) fn document(
         fields: facts.fields,
         source: input.path.to_owned(),
         hash: sha256(raw),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     let readers = facts.readers;
     Ok((ParsedDocument { document, readers }, facts.warnings))

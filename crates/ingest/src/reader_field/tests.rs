@@ -15,18 +15,20 @@ fn taken(names: &[&str], raw: Raw) -> (ReaderField, Raw) {
     (field, Raw::Object(map))
 }
 
-fn check(raw: impl Into<Raw>, expect: Result<Value, ReaderFault>) {
+fn check(raw: impl Into<Raw>, expect: Result<DocumentValue, ReaderFault>) {
     let (field, _) = taken(&["allowed"], json!({ "allowed": raw.into() }));
     let expect = expect.map_or_else(ReaderField::Malformed, ReaderField::Present);
     assert_eq!(field, expect);
 }
 
-fn text(text: &str) -> Result<Value, ReaderFault> {
-    Ok(Value::Text(text.to_owned()))
+fn text(text: &str) -> Result<DocumentValue, ReaderFault> {
+    Ok(DocumentValue::Text(text.to_owned()))
 }
 
-fn list(names: &[&str]) -> Result<Value, ReaderFault> {
-    Ok(Value::List(names.iter().map(|n| (*n).to_owned()).collect()))
+fn list(names: &[&str]) -> Result<DocumentValue, ReaderFault> {
+    Ok(DocumentValue::List(
+        names.iter().map(|n| (*n).to_owned()).collect(),
+    ))
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn names_end_at_their_bounds() {
     let many = |count: usize| (0..count).map(|n| format!("g{n}")).collect::<Vec<_>>();
     let exact = many(MAX_READERS);
     let over = many(MAX_READERS + 1);
-    check(json!(exact), Ok(Value::List(exact.clone())));
+    check(json!(exact), Ok(DocumentValue::List(exact.clone())));
     check(json!(over), Err(ReaderFault::TooMany));
     check(json!(exact.join(",")), text(&exact.join(",")));
     check(json!(over.join(",")), Err(ReaderFault::TooMany));
@@ -76,7 +78,7 @@ fn names_end_at_their_bounds() {
 
 #[test]
 fn a_field_is_found_however_its_name_is_written() {
-    let hr = || ReaderField::Present(Value::Text("hr".to_owned()));
+    let hr = || ReaderField::Present(DocumentValue::Text("hr".to_owned()));
     for name in [
         "allowed",
         "Allowed",
@@ -112,7 +114,7 @@ fn a_field_is_found_however_its_name_is_written() {
 #[test]
 fn a_nested_field_is_found_by_its_dotted_name() {
     let field = |raw: Raw| taken(&["access.groups"], raw).0;
-    let hr = ReaderField::Present(Value::List(vec!["hr".to_owned()]));
+    let hr = ReaderField::Present(DocumentValue::List(vec!["hr".to_owned()]));
     assert_eq!(field(json!({"access": {"groups": ["hr"]}})), hr);
     assert_eq!(field(json!({"Access": {"Groups ": ["hr"], "x": 1}})), hr);
     assert_eq!(field(json!({"access.groups": ["hr"]})), hr);
@@ -136,7 +138,10 @@ fn a_nested_field_is_found_by_its_dotted_name() {
 fn the_first_name_that_is_there_decides() {
     let field = |raw: Raw| taken(&["allowed", "groups"], raw);
     let (found, rest) = field(json!({"groups": "hr", "x": 1}));
-    assert_eq!(found, ReaderField::Present(Value::Text("hr".to_owned())));
+    assert_eq!(
+        found,
+        ReaderField::Present(DocumentValue::Text("hr".to_owned()))
+    );
     assert_eq!(rest, json!({"x": 1}));
     let (found, rest) = field(json!({"groups": "hr", "allowed": null}));
     assert_eq!(found, ReaderField::Malformed(ReaderFault::Null));

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use docent_search::{DocId, Document, Readers, Value};
+use docent_search::{AllowedReaders, DocId, Document, DocumentValue};
 
 use super::frames::{FrameReader, FrameWriter, invalid_data};
 use super::{MAX_ANSWER_BYTES, error_codec};
@@ -153,13 +153,13 @@ fn decode_readers(frame: &mut FrameReader) -> io::Result<ReaderField> {
     })
 }
 
-fn encode_value(frame: FrameWriter, value: &Value) -> FrameWriter {
+fn encode_value(frame: FrameWriter, value: &DocumentValue) -> FrameWriter {
     match value {
-        Value::Text(text) => frame.number(0).text(text),
-        Value::Number(number) => frame.number(1).number(number.to_bits()),
-        Value::Bool(flag) => frame.number(2).number(u64::from(*flag)),
-        Value::Date(day) => frame.number(3).text(day),
-        Value::List(items) => items
+        DocumentValue::Text(text) => frame.number(0).text(text),
+        DocumentValue::Number(number) => frame.number(1).number(number.to_bits()),
+        DocumentValue::Bool(flag) => frame.number(2).number(u64::from(*flag)),
+        DocumentValue::Date(day) => frame.number(3).text(day),
+        DocumentValue::List(items) => items
             .iter()
             .fold(frame.number(4).number(items.len() as u64), |frame, item| {
                 frame.text(item)
@@ -179,7 +179,7 @@ fn decode_document(frame: &mut FrameReader) -> io::Result<ParsedDocument> {
         source: frame.text()?,
         hash: frame.text()?,
         fields: Vec::new(),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     };
     // A count is only how often to go on reading; the frame ends long before a large one is reached.
     for _ in 0..frame.number()? {
@@ -189,18 +189,18 @@ fn decode_document(frame: &mut FrameReader) -> io::Result<ParsedDocument> {
     Ok(ParsedDocument { document, readers })
 }
 
-fn decode_value(frame: &mut FrameReader) -> io::Result<Value> {
+fn decode_value(frame: &mut FrameReader) -> io::Result<DocumentValue> {
     Ok(match frame.number()? {
-        0 => Value::Text(frame.text()?),
-        1 => Value::Number(finite(f64::from_bits(frame.number()?))?),
-        2 => Value::Bool(frame.number()? == 1),
-        3 => Value::Date(frame.text()?),
+        0 => DocumentValue::Text(frame.text()?),
+        1 => DocumentValue::Number(finite(f64::from_bits(frame.number()?))?),
+        2 => DocumentValue::Bool(frame.number()? == 1),
+        3 => DocumentValue::Date(frame.text()?),
         4 => {
             let mut items = Vec::new();
             for _ in 0..frame.number()? {
                 items.push(frame.text()?);
             }
-            Value::List(items)
+            DocumentValue::List(items)
         }
         _ => return Err(invalid_data("no such value")),
     })
@@ -243,15 +243,18 @@ mod tests {
             url: Some("https://a.example/".into()),
             date: None,
             fields: vec![
-                ("t".into(), Value::Text("x".into())),
-                ("n".into(), Value::Number(-0.5)),
-                ("b".into(), Value::Bool(true)),
-                ("d".into(), Value::Date("2024-03-12".into())),
-                ("l".into(), Value::List(vec![String::new(), "y".into()])),
+                ("t".into(), DocumentValue::Text("x".into())),
+                ("n".into(), DocumentValue::Number(-0.5)),
+                ("b".into(), DocumentValue::Bool(true)),
+                ("d".into(), DocumentValue::Date("2024-03-12".into())),
+                (
+                    "l".into(),
+                    DocumentValue::List(vec![String::new(), "y".into()]),
+                ),
             ],
             source: "a.zip/b.md".into(),
             hash: sha256(b""),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         };
         ParsedDocument {
             document,
@@ -308,8 +311,8 @@ mod tests {
         let changes: [fn(&mut Document); 9] = [
             |d| d.title = "1234".into(),
             |d| d.text = "12345".into(),
-            |d| d.fields.push(("x".into(), Value::Bool(false))),
-            |d| d.fields[1].1 = Value::Number(f64::NAN),
+            |d| d.fields.push(("x".into(), DocumentValue::Bool(false))),
+            |d| d.fields[1].1 = DocumentValue::Number(f64::NAN),
             |d| d.source = "b.md".into(),
             |d| d.source = "a.zipper".into(),
             |d| d.source = "a.zip/\u{1b}[2J".into(),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use docent_search::{DocId, Document, Readers};
+use docent_search::{AllowedReaders, DocId, Document};
 use serde_json::{Map, Number, Value as Raw};
 
 use crate::clean::{clean_line, truncate_chars};
@@ -420,7 +420,7 @@ fn add_lines(
         id,
         title,
         hash: sha256(text.as_bytes()),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
         text,
         url: None,
         date: None,

@@ -1,7 +1,7 @@
 //! Any bytes under any name: never a panic, never more than the limits, nothing hidden in what comes out.
 
 use docent_ingest::{Limits, clean};
-use docent_search::{Document, Value};
+use docent_search::{Document, DocumentValue};
 use proptest::prelude::*;
 
 use crate::{TestFolder, find};
@@ -135,9 +135,9 @@ pub(crate) fn check_document(document: &Document, limits: &Limits) {
     for (name, value) in &document.fields {
         assert!(chars(name) <= limits.max_name_chars && !name.is_empty());
         let values = match value {
-            Value::Text(text) | Value::Date(text) => vec![text.clone()],
-            Value::List(list) => list.clone(),
-            Value::Number(_) | Value::Bool(_) => Vec::new(),
+            DocumentValue::Text(text) | DocumentValue::Date(text) => vec![text.clone()],
+            DocumentValue::List(list) => list.clone(),
+            DocumentValue::Number(_) | DocumentValue::Bool(_) => Vec::new(),
         };
         assert!(values.len() <= limits.max_list_values);
         assert!(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use docent_ingest::{FileEntry, FileReadOutcome, FolderSource, IngestError, Limits};
-use docent_search::{Document, Value};
+use docent_search::{Document, DocumentValue};
 use serde_json::{Value as Json, json};
 
 fn check(format: &str) {
@@ -173,12 +173,12 @@ fn document(document: &Document) -> Json {
 }
 
 /// A value with its kind, so that the text `5` and the number 5 differ.
-fn value(value: &Value) -> Json {
+fn value(value: &DocumentValue) -> Json {
     match value {
-        Value::Text(text) => json!(text),
-        Value::Number(number) => json!(number),
-        Value::Bool(flag) => json!(flag),
-        Value::Date(day) => json!({"day": day}),
-        Value::List(values) => json!(values),
+        DocumentValue::Text(text) => json!(text),
+        DocumentValue::Number(number) => json!(number),
+        DocumentValue::Bool(flag) => json!(flag),
+        DocumentValue::Date(day) => json!({"day": day}),
+        DocumentValue::List(values) => json!(values),
     }
 }

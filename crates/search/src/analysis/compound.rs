@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::fold::{Script, fold, script};
+use super::fold::{ScriptSpacing, fold, script};
 use super::{MAX_TERM_CHARS, word_length};
 
 /// The bytes a part after a full stop has at most. `plan.md`, `node.js` and `U.S.` are names; in
@@ -27,7 +27,7 @@ pub(super) fn end(text: &str, first: &Range<usize>) -> Option<usize> {
 
 fn begins_with_a_letter(text: &str) -> bool {
     let first = text.chars().next();
-    first.is_some_and(|c| script(c) == Some(Script::Spaced))
+    first.is_some_and(|c| script(c) == Some(ScriptSpacing::Spaced))
 }
 
 /// The bytes of what joins two parts at the beginning of a text; none when nothing does.

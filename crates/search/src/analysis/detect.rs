@@ -6,9 +6,9 @@
 
 use whatlang::Lang;
 
-use super::fold::{Script, fold};
+use super::fold::{ScriptSpacing, fold};
 use super::language::{Alphabet, Language};
-use super::stop::{MAX_STOP_WORDS, Silent};
+use super::stop::{MAX_STOP_WORDS, StopWord};
 use super::{first_letter, run_length, word_length};
 
 /// How much of a text is looked at for its words, at most.
@@ -52,7 +52,7 @@ const MIN_CONFIDENCE: f64 = 0.3;
 /// In doubt it is the usual one of its alphabet: a few words, a list or source text in Latin letters
 /// are read as English.
 pub(crate) fn detect(title: &str, text: &str) -> Language {
-    let votes = Votes::of(title, text);
+    let votes = StopWordVotes::of(title, text);
     let Some(alphabet) = votes.alphabet() else {
         return Language::default();
     };
@@ -65,14 +65,14 @@ pub(crate) fn detect(title: &str, text: &str) -> Language {
         return usual;
     }
     match guess_by_trigrams(title, text) {
-        Looks::Supported(found) if votes.has_stop_words_of(found, alphabet) => found,
-        Looks::Unsupported => usual,
+        TrigramGuess::Supported(found) if votes.has_stop_words_of(found, alphabet) => found,
+        TrigramGuess::Unsupported => usual,
         _ => votes.likely_language(alphabet).unwrap_or(usual),
     }
 }
 
 /// What a text looks like.
-enum Looks {
+enum TrigramGuess {
     Supported(Language),
     /// Like a language without a stemmer.
     Unsupported,
@@ -81,7 +81,7 @@ enum Looks {
 }
 
 /// What was counted so far.
-pub(super) struct Votes {
+pub(super) struct StopWordVotes {
     /// The words of each alphabet.
     words: [u32; Alphabet::COUNT],
     /// The silent words of each language, and how many of them are different.
@@ -93,7 +93,7 @@ pub(super) struct Votes {
     folded: String,
 }
 
-impl Votes {
+impl StopWordVotes {
     /// Counts the words at the beginning of a title and a text.
     pub(super) fn of(title: &str, text: &str) -> Self {
         let mut votes = Self::new();
@@ -122,12 +122,12 @@ impl Votes {
         while let Some((start, script)) = first_letter(rest) {
             let tail = rest.get(start..).unwrap_or_default();
             let length = match script {
-                Script::Spaced => word_length(tail),
-                Script::Unspaced => run_length(tail).0,
+                ScriptSpacing::Spaced => word_length(tail),
+                ScriptSpacing::Unspaced => run_length(tail).0,
             };
             let (word, after) = tail.split_at_checked(length).unwrap_or_default();
             rest = after;
-            if script == Script::Unspaced {
+            if script == ScriptSpacing::Unspaced {
                 self.unspaced += word.chars().map(|_| 1).sum::<u32>();
                 if self.unspaced > MIN_UNSPACED && self.alphabet().is_none() {
                     return true;
@@ -167,7 +167,7 @@ impl Votes {
         }
         self.folded.clear();
         fold(word, word.len(), &mut self.folded);
-        let Some(silent) = Silent::find(&self.folded) else {
+        let Some(silent) = StopWord::find(&self.folded) else {
             return;
         };
         let mut is_new = 0;
@@ -264,12 +264,12 @@ fn default_language(alphabet: Alphabet) -> Language {
 }
 
 /// The language a text looks most like, letter by letter.
-fn guess_by_trigrams(title: &str, text: &str) -> Looks {
+fn guess_by_trigrams(title: &str, text: &str) -> TrigramGuess {
     let found = whatlang::detect(&sample(title, text));
     let Some(found) = found.filter(|found| found.confidence() >= MIN_CONFIDENCE) else {
-        return Looks::Unclear;
+        return TrigramGuess::Unclear;
     };
-    Looks::Supported(match found.lang() {
+    TrigramGuess::Supported(match found.lang() {
         Lang::Ara => Language::Arabic,
         Lang::Cat => Language::Catalan,
         Lang::Ces | Lang::Slk => Language::Czech,
@@ -300,7 +300,7 @@ fn guess_by_trigrams(title: &str, text: &str) -> Looks {
         Lang::Ukr => Language::Ukrainian,
         Lang::Yid => Language::Yiddish,
         Lang::Eng => Language::English,
-        _ => return Looks::Unsupported,
+        _ => return TrigramGuess::Unsupported,
     })
 }
 

@@ -5,7 +5,7 @@
 
 use whatlang::Lang;
 
-use super::detect::{Votes, sample};
+use super::detect::{StopWordVotes, sample};
 use super::language::{Alphabet, Language};
 
 /// From this many words on a comparison letter by letter is believed without a silent word.
@@ -13,7 +13,7 @@ const MIN_WORDS: u32 = 10;
 
 /// The code in ISO 639-1, such as `en`; nothing in doubt.
 pub(crate) fn confident_language_code(title: &str, text: &str) -> Option<&'static str> {
-    let votes = Votes::of(title, text);
+    let votes = StopWordVotes::of(title, text);
     let seen = whatlang::detect(&sample(title, text));
     let seen = seen
         .filter(whatlang::Info::is_reliable)

@@ -6,7 +6,7 @@ use unicode_normalization::char::is_combining_mark;
 
 /// How a script parts its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Script {
+pub(crate) enum ScriptSpacing {
     /// With spaces, as in English.
     Spaced,
     /// Not at all, as in Chinese, Japanese or Thai; or so that parts of a word are asked for, as in
@@ -15,14 +15,14 @@ pub(crate) enum Script {
 }
 
 /// The script of a letter or digit; nothing for every other character.
-pub(crate) fn script(c: char) -> Option<Script> {
+pub(crate) fn script(c: char) -> Option<ScriptSpacing> {
     if c.is_ascii() {
-        return c.is_ascii_alphanumeric().then_some(Script::Spaced);
+        return c.is_ascii_alphanumeric().then_some(ScriptSpacing::Spaced);
     }
     if is_unspaced(c) {
-        return (c.is_alphanumeric() || is_combining_mark(c)).then_some(Script::Unspaced);
+        return (c.is_alphanumeric() || is_combining_mark(c)).then_some(ScriptSpacing::Unspaced);
     }
-    c.is_alphanumeric().then_some(Script::Spaced)
+    c.is_alphanumeric().then_some(ScriptSpacing::Spaced)
 }
 
 /// Whether a character only changes the one before it, so that no word ends between the two:
@@ -100,7 +100,7 @@ pub(crate) fn fold(word: &str, most: usize, out: &mut String) {
         .nfkd()
         .filter(|c| !is_dropped(*c))
         .flat_map(char::to_lowercase);
-    let mut plainly = Plainly {
+    let mut plainly = LetterReplacer {
         letters: lowered,
         rest: "".chars(),
     };
@@ -128,12 +128,12 @@ pub(super) fn lower(word: &str, is_turkish: bool, most: usize, out: &mut String)
 }
 
 /// Replaces letters by the ones readers type.
-struct Plainly<I> {
+struct LetterReplacer<I> {
     letters: I,
     rest: std::str::Chars<'static>,
 }
 
-impl<I: Iterator<Item = char>> Iterator for Plainly<I> {
+impl<I: Iterator<Item = char>> Iterator for LetterReplacer<I> {
     type Item = char;
 
     fn next(&mut self) -> Option<char> {

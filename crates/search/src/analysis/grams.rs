@@ -10,32 +10,32 @@ use std::ops::Range;
 use icu_segmenter::options::WordBreakInvariantOptions;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 
-use super::stop::Silent;
-use super::{Kind, MAX_TERM_CHARS, Purpose};
+use super::stop::StopWord;
+use super::{AnalysisMode, MAX_TERM_CHARS, TermKind};
 
 /// Some neighbouring characters of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gram {
+pub(super) struct CharGram {
     pub from: usize,
     pub to: usize,
-    pub kind: Kind,
+    pub kind: TermKind,
 }
 
 /// The run that is taken apart, and what of it is still to be given out.
 #[derive(Default)]
-pub(super) struct Grams {
+pub(super) struct UnspacedSegmenter {
     segmenter: Option<WordSegmenterBorrowed<'static>>,
     /// The characters of the run and the bytes of the text they stand for.
     run: Vec<(char, Range<usize>)>,
     /// The words of the run.
     words: Vec<Range<usize>>,
-    grams: Vec<Gram>,
+    grams: Vec<CharGram>,
     next: usize,
 }
 
-impl Grams {
+impl UnspacedSegmenter {
     /// Takes apart the run `source` that stands in the text at `start` and folds to `folded`.
-    pub(super) fn load(&mut self, source: &str, start: usize, folded: &str, purpose: Purpose) {
+    pub(super) fn load(&mut self, source: &str, start: usize, folded: &str, purpose: AnalysisMode) {
         self.run.clear();
         if folded == source {
             let places = source.char_indices().map(|(offset, c)| {
@@ -52,8 +52,8 @@ impl Grams {
         self.grams.clear();
         self.next = 0;
         match purpose {
-            Purpose::Index => self.list_index_grams(),
-            Purpose::Query => self.list_query_grams(),
+            AnalysisMode::Index => self.list_index_grams(),
+            AnalysisMode::Query => self.list_query_grams(),
         }
     }
 
@@ -76,12 +76,12 @@ impl Grams {
     fn list_index_grams(&mut self) {
         let mut words = self.words.iter().peekable();
         for (from, (c, _)) in self.run.iter().enumerate() {
-            let mut add = |to: usize, kind| self.grams.push(Gram { from, to, kind });
+            let mut add = |to: usize, kind| self.grams.push(CharGram { from, to, kind });
             if can_be_a_word(*c) {
-                add(from + 1, Kind::NGram);
+                add(from + 1, TermKind::NGram);
             }
             if from + 1 < self.run.len() {
-                add(from + 2, Kind::NGram);
+                add(from + 2, TermKind::NGram);
             }
             // A word of one or two characters is in the net already. A Korean one is written with
             // its particles, so that the next text has it with others.
@@ -89,7 +89,7 @@ impl Grams {
                 && (3..=MAX_TERM_CHARS).contains(&word.len())
                 && !is_korean(*c)
             {
-                add(word.end, Kind::Segment);
+                add(word.end, TermKind::Segment);
             }
         }
     }
@@ -112,8 +112,8 @@ impl Grams {
             };
             if is_word {
                 let (from, to) = (word.start, word.end);
-                let kind = Kind::Segment;
-                self.grams.push(Gram { from, to, kind });
+                let kind = TermKind::Segment;
+                self.grams.push(CharGram { from, to, kind });
             }
             // Of a word of two characters only the pair that leads out of it is not yet listed.
             let inside = if word.len() > 2 {
@@ -128,12 +128,12 @@ impl Grams {
                     self.is_content_char(word) && after.is_some_and(|it| self.is_content_char(it));
                 let is_korean = is_korean(first) && from + 1 < word.end;
                 let kind = if is_name || is_korean {
-                    Kind::Segment
+                    TermKind::Segment
                 } else {
-                    Kind::NGram
+                    TermKind::NGram
                 };
                 let to = from + 2;
-                self.grams.push(Gram { from, to, kind });
+                self.grams.push(CharGram { from, to, kind });
             }
         }
     }
@@ -142,8 +142,8 @@ impl Grams {
     fn is_content_char(&self, word: &Range<usize>) -> bool {
         let c = self.first_char(word);
         let is_silent = || {
-            let silent = Silent::find(c.encode_utf8(&mut [0; 4]));
-            silent.is_some_and(Silent::is_unspaced)
+            let silent = StopWord::find(c.encode_utf8(&mut [0; 4]));
+            silent.is_some_and(StopWord::is_unspaced)
         };
         word.len() == 1 && is_content_alone(c) && !is_silent()
     }
@@ -158,7 +158,7 @@ impl Grams {
     }
 
     /// The next gram of the run.
-    pub(super) fn next(&mut self) -> Option<Gram> {
+    pub(super) fn next(&mut self) -> Option<CharGram> {
         let gram = self.grams.get(self.next).copied()?;
         self.next += 1;
         Some(gram)
@@ -172,13 +172,13 @@ impl Grams {
         length
     }
 
-    pub(super) fn chars(&self, gram: Gram) -> impl Iterator<Item = char> {
+    pub(super) fn chars(&self, gram: CharGram) -> impl Iterator<Item = char> {
         let chars = self.run.get(gram.from..gram.to).unwrap_or_default();
         chars.iter().map(|(c, _)| *c)
     }
 
     /// The bytes of the text that a gram stands for.
-    pub(super) fn span(&self, gram: Gram) -> Range<usize> {
+    pub(super) fn span(&self, gram: CharGram) -> Range<usize> {
         let chars = self.run.get(gram.from..gram.to).unwrap_or_default();
         let start = chars.first().map_or(0, |(_, span)| span.start);
         start..chars.last().map_or(start, |(_, span)| span.end)

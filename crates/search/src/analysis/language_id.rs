@@ -5,8 +5,8 @@
 //! and .952 with words alone. So what is foreign has no vector. Source text, tables and lists of names look like
 //! any language and are left to the model; what decides against it must be prose or another script.
 
-use super::detect::Votes;
-use super::fold::{Script, script};
+use super::detect::StopWordVotes;
+use super::fold::{ScriptSpacing, script};
 use super::language::{Alphabet, Language};
 
 /// How much of a text is looked at.
@@ -34,11 +34,11 @@ impl LanguageId {
     /// The language of a passage or a whole document.
     pub(crate) fn of_passage(text: &str) -> Self {
         let text = beginning(text);
-        let letters = Letters::of(text);
+        let letters = LetterCounts::of(text);
         if letters.are_foreign() {
             return Self::Foreign;
         }
-        let votes = Votes::of("", text);
+        let votes = StopWordVotes::of("", text);
         let count = StopWordCount::of(&votes);
         if count.english * 8 >= count.words && count.english > count.other && count.english > 1 {
             return Self::English;
@@ -76,11 +76,11 @@ impl LanguageId {
     /// The language of a question. A few words seldom tell; the documents that have them do.
     pub(crate) fn of_question(text: &str) -> Self {
         let text = beginning(text);
-        let letters = Letters::of(text);
+        let letters = LetterCounts::of(text);
         if letters.are_foreign() {
             return Self::Foreign;
         }
-        let count = StopWordCount::of(&Votes::of("", text));
+        let count = StopWordCount::of(&StopWordVotes::of("", text));
         let has_accents = letters.accented > 0;
         if count.english > count.other
             || (count.english > 0 && count.english == count.other && !has_accents)
@@ -125,7 +125,7 @@ struct StopWordCount {
 }
 
 impl StopWordCount {
-    fn of(votes: &Votes) -> Self {
+    fn of(votes: &StopWordVotes) -> Self {
         let others = Language::ALL.into_iter();
         let others =
             others.filter(|one| *one != Language::English && one.uses_alphabet(Alphabet::Latin));
@@ -144,7 +144,7 @@ impl StopWordCount {
 
 /// The characters of a text, by what they tell.
 #[derive(Default)]
-struct Letters {
+struct LetterCounts {
     latin: usize,
     /// Latin letters that English does not have.
     accented: usize,
@@ -158,7 +158,7 @@ struct Letters {
     capital: usize,
 }
 
-impl Letters {
+impl LetterCounts {
     fn of(text: &str) -> Self {
         let mut letters = Self::default();
         let mut in_word = false;
@@ -171,7 +171,7 @@ impl Letters {
                 letters.capital += usize::from(!was_in_word && c.is_uppercase());
             } else if c.is_numeric() {
                 letters.digits += 1;
-            } else if script(c) == Some(Script::Unspaced) {
+            } else if script(c) == Some(ScriptSpacing::Unspaced) {
                 letters.other += LETTERS_IN_A_CHARACTER;
             } else if c.is_alphabetic() {
                 letters.other += 1;

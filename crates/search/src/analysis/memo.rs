@@ -9,7 +9,7 @@ use super::language::Language;
 const MAX_BYTES: usize = 24;
 
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct StemSlot {
     word: [u8; MAX_BYTES],
     stem: [u8; MAX_BYTES],
     word_bytes: u8,
@@ -19,17 +19,17 @@ struct Slot {
 
 /// A bounded number of words and their stems. A word takes the place of another one by chance.
 #[derive(Clone)]
-pub(crate) struct Memo(Vec<Slot>);
+pub(crate) struct StemCache(Vec<StemSlot>);
 
-impl Memo {
+impl StemCache {
     /// Enough for one text: 13 kB.
     pub(crate) fn for_a_text() -> Self {
-        Self(vec![Slot::default(); 256])
+        Self(vec![StemSlot::default(); 256])
     }
 
     /// Enough for one text after the other: 200 kB.
     pub(crate) fn for_many_texts() -> Self {
-        Self(vec![Slot::default(); 4096])
+        Self(vec![StemSlot::default(); 4096])
     }
 
     /// The stem of a word that was not empty.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_was_put_last_is_found() {
-        for mut memo in [Memo::for_a_text(), Memo::for_many_texts()] {
+        for mut memo in [StemCache::for_a_text(), StemCache::for_many_texts()] {
             let slots = memo.0.len();
             assert!(slots.is_power_of_two());
             for number in 0..2 * slots {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_not_kept() {
-        let mut memo = Memo::for_a_text();
+        let mut memo = StemCache::for_a_text();
         let longest = "x".repeat(MAX_BYTES);
         memo.put(RUSSIAN, &longest, &longest);
         assert_eq!(memo.get(RUSSIAN, &longest), Some(longest.as_str()));

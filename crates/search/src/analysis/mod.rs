@@ -20,15 +20,15 @@ use std::ops::Range;
 
 pub(crate) use detect::detect;
 pub(crate) use evident::confident_language_code;
-pub(crate) use fold::{Script, extends_previous, fold, script};
+pub(crate) use fold::{ScriptSpacing, extends_previous, fold, script};
 pub(crate) use language::Language;
 pub(crate) use language_id::LanguageId;
-pub(crate) use memo::Memo;
+pub(crate) use memo::StemCache;
 pub(crate) use query::{QueryTerm, language_variants, phrase_terms, query_terms};
 pub(crate) use stop::is_stop_word;
 
-use grams::{Gram, Grams};
-use stem::Stems;
+use grams::{CharGram, UnspacedSegmenter};
+use stem::TermStemmer;
 
 /// Characters of a word that count. What is longer is no word a person types, and one monstrous
 /// word must not become a monstrous term.
@@ -45,7 +45,7 @@ const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
 /// Which terms a text gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum AnalysisMode {
     /// All it may be found by.
     Index,
     /// Those worth asking for.
@@ -54,7 +54,7 @@ pub(crate) enum Purpose {
 
 /// What a term is to the words around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TermKind {
     /// A word, or a part of a compound.
     Word,
     /// The word before it once more, stemmed as if it had been written without its accents.
@@ -69,7 +69,7 @@ pub(crate) enum Kind {
 
 /// One term and where it stands.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Term<'a> {
+pub(crate) struct AnalyzedTerm<'a> {
     /// The term: folded and stemmed.
     pub text: &'a str,
     /// The word before it was stemmed.
@@ -79,14 +79,14 @@ pub(crate) struct Term<'a> {
     /// How many words stand before it.
     pub position: usize,
     /// What it is to the words around it.
-    pub kind: Kind,
+    pub kind: TermKind,
 }
 
 /// The terms of a text, one after the other, without a list of them.
-pub(crate) struct Terms<'t> {
+pub(crate) struct TermStream<'t> {
     text: &'t str,
-    purpose: Purpose,
-    stems: Stems<'t>,
+    purpose: AnalysisMode,
+    stems: TermStemmer<'t>,
     /// The byte at which the next run is looked for.
     at: usize,
     /// The position of the next word.
@@ -96,24 +96,24 @@ pub(crate) struct Terms<'t> {
     compound_end: usize,
     word_end: usize,
     /// What of a run of unspaced script is still to be given out.
-    grams: Grams,
+    grams: UnspacedSegmenter,
     /// The bytes of the last word, when it is to be given out once more without its accents.
     pending_unaccented: Option<Range<usize>>,
     word: String,
     term: String,
 }
 
-impl<'t> Terms<'t> {
-    pub(crate) fn new(text: &'t str, purpose: Purpose, language: Language) -> Self {
+impl<'t> TermStream<'t> {
+    pub(crate) fn new(text: &'t str, purpose: AnalysisMode, language: Language) -> Self {
         Self {
             text,
             purpose,
-            stems: Stems::new(language),
+            stems: TermStemmer::new(language),
             at: 0,
             position: 0,
             compound_end: 0,
             word_end: 0,
-            grams: Grams::default(),
+            grams: UnspacedSegmenter::default(),
             pending_unaccented: None,
             word: String::new(),
             term: String::new(),
@@ -121,17 +121,17 @@ impl<'t> Terms<'t> {
     }
 
     /// The same, but words that are stemmed once are remembered.
-    pub(crate) fn with_stem_cache(mut self, memo: &'t mut Memo) -> Self {
+    pub(crate) fn with_stem_cache(mut self, memo: &'t mut StemCache) -> Self {
         self.stems.use_cache(memo);
         self
     }
 
     /// The next term, or nothing at the end of the text.
-    pub(crate) fn advance(&mut self) -> Option<Term<'_>> {
+    pub(crate) fn advance(&mut self) -> Option<AnalyzedTerm<'_>> {
         if let Some(span) = self.pending_unaccented.take()
             && self.stems.unaccented_stem(&self.word, &mut self.term)
         {
-            return Some(self.term(span, self.position - 1, Kind::Unaccented));
+            return Some(self.term(span, self.position - 1, TermKind::Unaccented));
         }
         loop {
             if self.grams.has_run() {
@@ -141,21 +141,21 @@ impl<'t> Terms<'t> {
                 self.position += self.grams.finish();
             }
             let (script, span) = self.next_run()?;
-            if script == Script::Unspaced {
+            if script == ScriptSpacing::Unspaced {
                 self.take_run(span);
             } else if let Some(whole) = self.begin_compound(&span) {
                 if self.take_compound(whole.clone()) {
-                    return Some(self.term(whole, self.position, Kind::Compound));
+                    return Some(self.term(whole, self.position, TermKind::Compound));
                 }
             } else if self.take_word(span.clone()) {
                 self.position += 1;
-                return Some(self.term(span, self.position - 1, Kind::Word));
+                return Some(self.term(span, self.position - 1, TermKind::Word));
             }
         }
     }
 
-    fn term(&self, span: Range<usize>, position: usize, kind: Kind) -> Term<'_> {
-        Term {
+    fn term(&self, span: Range<usize>, position: usize, kind: TermKind) -> AnalyzedTerm<'_> {
+        AnalyzedTerm {
             text: &self.term,
             word: &self.word,
             span,
@@ -166,14 +166,14 @@ impl<'t> Terms<'t> {
 
     /// Finds the next stretch of one script and moves behind it. Inside of a compound it is the next
     /// part.
-    fn next_run(&mut self) -> Option<(Script, Range<usize>)> {
+    fn next_run(&mut self) -> Option<(ScriptSpacing, Range<usize>)> {
         let rest = self.text.get(self.at..)?;
         let (offset, script) = first_letter(rest)?;
         let tail = rest.get(offset..)?;
         let start = self.at + offset;
         let (length, next) = match script {
-            Script::Unspaced => run_length(tail),
-            Script::Spaced => {
+            ScriptSpacing::Unspaced => run_length(tail),
+            ScriptSpacing::Spaced => {
                 let mut length = word_length(tail);
                 if start < self.word_end {
                     let word = tail.get(..length).unwrap_or_default();
@@ -227,7 +227,7 @@ impl<'t> Terms<'t> {
             return false;
         }
         self.stems.stem(written, &self.word, &mut self.term);
-        if self.purpose == Purpose::Index && !written.is_ascii() {
+        if self.purpose == AnalysisMode::Index && !written.is_ascii() {
             self.pending_unaccented = Some(span);
         }
         true
@@ -261,7 +261,7 @@ impl<'t> Terms<'t> {
     }
 
     /// Makes a term of a few characters of the run that was taken apart.
-    fn gram(&mut self, gram: Gram) -> Term<'_> {
+    fn gram(&mut self, gram: CharGram) -> AnalyzedTerm<'_> {
         self.term.clear();
         self.term.extend(self.grams.chars(gram));
         self.word.clone_from(&self.term);
@@ -271,13 +271,13 @@ impl<'t> Terms<'t> {
 }
 
 /// Where the first letter or digit of a text stands, and its script.
-fn first_letter(text: &str) -> Option<(usize, Script)> {
+fn first_letter(text: &str) -> Option<(usize, ScriptSpacing)> {
     // Most often it is a plain one, and only plain characters stand before it.
     let mut bytes = text.bytes();
     let start = bytes.position(|b| b.is_ascii_alphanumeric() || !b.is_ascii())?;
     let rest = text.get(start..)?;
     if rest.starts_with(|c: char| c.is_ascii()) {
-        return Some((start, Script::Spaced));
+        return Some((start, ScriptSpacing::Spaced));
     }
     let mut letters = rest.char_indices();
     letters.find_map(|(at, c)| script(c).map(|script| (start + at, script)))
@@ -291,7 +291,7 @@ fn word_length(text: &str) -> usize {
         Some(next) if next.is_ascii() => plain.unwrap_or_default(),
         None => text.len(),
         Some(_) => text
-            .find(|c| script(c) != Some(Script::Spaced) && !extends_previous(c))
+            .find(|c| script(c) != Some(ScriptSpacing::Spaced) && !extends_previous(c))
             .unwrap_or(text.len()),
     }
 }
@@ -301,7 +301,7 @@ fn word_length(text: &str) -> usize {
 fn run_length(text: &str) -> (usize, usize) {
     let mut previous = 0;
     for (chars, (at, c)) in text.char_indices().enumerate() {
-        if script(c) != Some(Script::Unspaced) && !extends_previous(c) {
+        if script(c) != Some(ScriptSpacing::Unspaced) && !extends_previous(c) {
             return (at, at);
         }
         if chars >= MAX_RUN_CHARS {
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     fn check_in(language: Language, text: &str, expected: &[(&str, usize)]) {
-        let mut terms = Terms::new(text, Purpose::Index, language);
+        let mut terms = TermStream::new(text, AnalysisMode::Index, language);
         let mut found = Vec::new();
         while let Some(term) = terms.advance() {
             found.push((term.text.to_owned(), term.position));
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn spans_name_the_bytes_of_the_text() {
         let text = "Łódź, 東京 read_file ends.";
-        let mut terms = Terms::new(text, Purpose::Query, Language::English);
+        let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
         let mut words = Vec::new();
         while let Some(term) = terms.advance() {
             words.push(&text[term.span]);
@@ -434,7 +434,7 @@ mod tests {
             let mut folded = String::new();
             fold(&run, usize::MAX, &mut folded);
             let chars: Vec<char> = folded.chars().collect();
-            let mut terms = Terms::new(&run, Purpose::Index, Language::English);
+            let mut terms = TermStream::new(&run, AnalysisMode::Index, Language::English);
             let mut pairs = Vec::new();
             while let Some(term) = terms.advance() {
                 if term.text.chars().count() == 2 {
@@ -455,7 +455,7 @@ mod tests {
             ("aB".repeat(50_000), 1),
             ("é".repeat(100_000), 1),
         ] {
-            let mut found = Terms::new(&text, Purpose::Index, Language::English);
+            let mut found = TermStream::new(&text, AnalysisMode::Index, Language::English);
             let mut count = 0;
             while let Some(term) = found.advance() {
                 assert_eq!(term.text.chars().count(), MAX_TERM_CHARS);

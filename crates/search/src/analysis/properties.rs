@@ -30,7 +30,7 @@ fn language() -> impl Strategy<Value = Language> {
 }
 
 fn indexed(text: &str, language: Language) -> HashSet<String> {
-    let mut terms = Terms::new(text, Purpose::Index, language);
+    let mut terms = TermStream::new(text, AnalysisMode::Index, language);
     let mut found = HashSet::new();
     while let Some(term) = terms.advance() {
         found.insert(term.text.to_owned());
@@ -45,15 +45,15 @@ proptest! {
     fn terms_stand_in_the_text_in_its_order(
         text in text(),
         language in language(),
-        purpose in select(vec![Purpose::Index, Purpose::Query]),
+        purpose in select(vec![AnalysisMode::Index, AnalysisMode::Query]),
     ) {
-        let mut terms = Terms::new(&text, purpose, language);
+        let mut terms = TermStream::new(&text, purpose, language);
         let mut last = (0, 0);
         while let Some(term) = terms.advance() {
             prop_assert!(text.get(term.span.clone()).is_some_and(|written| !written.is_empty()));
             prop_assert!(!term.text.is_empty() && !term.word.is_empty());
             prop_assert!(term.text.chars().count() <= MAX_TERM_CHARS);
-            if purpose == Purpose::Index {
+            if purpose == AnalysisMode::Index {
                 prop_assert!(last <= (term.span.start, term.position));
                 last = (term.span.start, term.position);
             }

@@ -5,9 +5,9 @@
 //! and together they are as rare or as frequent as that word.
 
 use super::language::Language;
-use super::stem::Stems;
-use super::stop::Silent;
-use super::{Kind, Purpose, Term, Terms};
+use super::stem::TermStemmer;
+use super::stop::StopWord;
+use super::{AnalysisMode, AnalyzedTerm, TermKind, TermStream};
 
 /// What a compound as one word is worth beside its parts, and what each part is worth. Measured on
 /// SciFact (nDCG@10): 1 and 1 give .703, .5 and 1 give .707, .5 and .7 give .712.
@@ -34,7 +34,7 @@ pub(crate) struct QueryTerm {
     /// How many words stand before it in the question, those without meaning included.
     pub position: usize,
     /// What it is to the words around it.
-    pub kind: Kind,
+    pub kind: TermKind,
     /// What it is worth next to a plain word.
     pub weight: f32,
 }
@@ -56,7 +56,7 @@ impl QueryTerm {
 
     /// Whether it is a word of its own and not a part or a whole of another term.
     pub(crate) fn is_word(&self) -> bool {
-        matches!(self.kind, Kind::Word | Kind::Segment)
+        matches!(self.kind, TermKind::Word | TermKind::Segment)
     }
 
     fn variant(&self, place: usize) -> &str {
@@ -82,11 +82,11 @@ pub(crate) fn language_variants<'q>(terms: &[&'q QueryTerm]) -> Vec<Vec<&'q str>
 /// At most `most` terms of a question, in its order, for a corpus in these languages. Words that say
 /// nothing are left out, unless there are no others: "to be or not to be" is a question too.
 pub(crate) fn query_terms(text: &str, most: usize, languages: &[Language]) -> Vec<QueryTerm> {
-    let mut reader = Reader::new(text, languages);
+    let mut reader = QueryTermReader::new(text, languages);
     let (mut telling, mut silent, mut net) = (Vec::new(), Vec::new(), Vec::new());
-    let mut terms = Terms::new(text, Purpose::Query, Language::English);
+    let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
     while let Some(term) = terms.advance() {
-        let list = if term.kind == Kind::NGram {
+        let list = if term.kind == TermKind::NGram {
             &mut net
         } else if reader.is_stop_word(&term) {
             &mut silent
@@ -107,14 +107,14 @@ pub(crate) fn query_terms(text: &str, most: usize, languages: &[Language]) -> Ve
 
 /// At most `most` terms of words that have to stand side by side, all of them telling.
 pub(crate) fn phrase_terms(text: &str, most: usize, languages: &[Language]) -> Vec<QueryTerm> {
-    let mut reader = Reader::new(text, languages);
+    let mut reader = QueryTermReader::new(text, languages);
     let mut asked = Vec::new();
-    let mut terms = Terms::new(text, Purpose::Query, Language::English);
+    let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
     while let Some(term) = terms.advance() {
         // The parts of a compound stand side by side, as the pairs of a longer word do; what is one
         // word here need not be one there.
-        let is_long = term.kind == Kind::Segment && term.text.chars().nth(2).is_some();
-        if term.kind != Kind::Compound && !is_long && asked.len() < most {
+        let is_long = term.kind == TermKind::Segment && term.text.chars().nth(2).is_some();
+        if term.kind != TermKind::Compound && !is_long && asked.len() < most {
             asked.push(reader.read(&term));
         }
     }
@@ -122,19 +122,19 @@ pub(crate) fn phrase_terms(text: &str, most: usize, languages: &[Language]) -> V
 }
 
 /// Reads the words of one question.
-struct Reader<'q> {
+struct QueryTermReader<'q> {
     text: &'q str,
     /// A word in capitals among others is a name: "WHO guidelines" does not ask who.
     capitals_mean_something: bool,
     /// The language whose silent words are left out.
     language: Language,
-    stems: Vec<Stems<'q>>,
+    stems: Vec<TermStemmer<'q>>,
     /// Where the last compound ends.
     whole_end: usize,
     form: String,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> QueryTermReader<'q> {
     fn new(text: &'q str, languages: &[Language]) -> Self {
         let languages = if languages.is_empty() {
             &[Language::English]
@@ -145,29 +145,29 @@ impl<'q> Reader<'q> {
             text,
             capitals_mean_something: text.chars().any(char::is_lowercase),
             language: query_language(text, languages),
-            stems: languages.iter().copied().map(Stems::new).collect(),
+            stems: languages.iter().copied().map(TermStemmer::new).collect(),
             whole_end: 0,
             form: String::new(),
         }
     }
 
-    fn is_stop_word(&self, term: &Term<'_>) -> bool {
-        let Some(silent) = Silent::find(term.word) else {
+    fn is_stop_word(&self, term: &AnalyzedTerm<'_>) -> bool {
+        let Some(silent) = StopWord::find(term.word) else {
             return false;
         };
-        if term.kind == Kind::Segment {
+        if term.kind == TermKind::Segment {
             return silent.is_unspaced();
         }
         let is_name = self.capitals_mean_something && is_in_capitals(self.written(term));
         silent.is_in(self.language) && !is_name
     }
 
-    fn read(&mut self, term: &Term<'_>) -> QueryTerm {
-        if term.kind == Kind::Compound {
+    fn read(&mut self, term: &AnalyzedTerm<'_>) -> QueryTerm {
+        if term.kind == TermKind::Compound {
             self.whole_end = self.whole_end.max(term.span.end);
         }
         let (forms, readings) = match term.kind {
-            Kind::Word | Kind::Compound => self.forms(term),
+            TermKind::Word | TermKind::Compound => self.forms(term),
             _ => (vec![term.text.to_owned()], Vec::new()),
         };
         QueryTerm {
@@ -181,9 +181,9 @@ impl<'q> Reader<'q> {
     }
 
     /// The different forms of a word, and which of them each language has.
-    fn forms(&mut self, term: &Term<'_>) -> (Vec<String>, Vec<usize>) {
+    fn forms(&mut self, term: &AnalyzedTerm<'_>) -> (Vec<String>, Vec<usize>) {
         let written = match term.kind {
-            Kind::Compound => term.word,
+            TermKind::Compound => term.word,
             _ => self.written(term),
         };
         let (mut forms, mut plain) = (Vec::new(), Vec::new());
@@ -201,17 +201,17 @@ impl<'q> Reader<'q> {
         (forms, readings)
     }
 
-    fn weight(&self, term: &Term<'_>) -> f32 {
+    fn weight(&self, term: &AnalyzedTerm<'_>) -> f32 {
         match term.kind {
-            Kind::Compound => COMPOUND_WEIGHT,
-            Kind::NGram => NGRAM_WEIGHT,
-            Kind::Segment if term.word.chars().nth(2).is_some() => LONG_SEGMENT_WEIGHT,
-            Kind::Word if term.span.start < self.whole_end => PART_WEIGHT,
+            TermKind::Compound => COMPOUND_WEIGHT,
+            TermKind::NGram => NGRAM_WEIGHT,
+            TermKind::Segment if term.word.chars().nth(2).is_some() => LONG_SEGMENT_WEIGHT,
+            TermKind::Word if term.span.start < self.whole_end => PART_WEIGHT,
             _ => 1.0,
         }
     }
 
-    fn written(&self, term: &Term<'_>) -> &'q str {
+    fn written(&self, term: &AnalyzedTerm<'_>) -> &'q str {
         self.text.get(term.span.clone()).unwrap_or_default()
     }
 }
@@ -236,10 +236,10 @@ fn query_language(text: &str, languages: &[Language]) -> Language {
         return Language::English;
     }
     let mut counts = [0_u32; Language::ALL.len()];
-    let mut terms = Terms::new(text, Purpose::Query, Language::English);
+    let mut terms = TermStream::new(text, AnalysisMode::Query, Language::English);
     while let Some(term) = terms.advance() {
-        let found = Silent::find(term.word).filter(|_| term.kind == Kind::Word);
-        for language in found.into_iter().flat_map(Silent::languages) {
+        let found = StopWord::find(term.word).filter(|_| term.kind == TermKind::Word);
+        for language in found.into_iter().flat_map(StopWord::languages) {
             if let Some(count) = counts.get_mut(language as usize) {
                 *count += 1;
             }
@@ -316,8 +316,8 @@ mod tests {
             let same = terms.iter().filter(|term| term.kind == kind);
             same.map(QueryTerm::text).collect()
         };
-        assert_eq!(of_kind(Kind::Segment), ["東京", "都", "予算"]);
-        assert_eq!(of_kind(Kind::NGram), ["京都", "都の", "の予"]);
+        assert_eq!(of_kind(TermKind::Segment), ["東京", "都", "予算"]);
+        assert_eq!(of_kind(TermKind::NGram), ["京都", "都の", "の予"]);
         check("都", &[("都", 0)]);
         check("2024年 budget", &[("2024", 0), ("年", 1), ("budget", 2)]);
     }

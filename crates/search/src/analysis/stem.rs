@@ -5,10 +5,10 @@ use frostem::Stemmer;
 use super::MAX_TERM_CHARS;
 use super::fold::{fold, lower};
 use super::language::{Alphabet, Language};
-use super::memo::Memo;
+use super::memo::StemCache;
 
 /// Brings the words of a text in one language back to their stems.
-pub(super) struct Stems<'m> {
+pub(super) struct TermStemmer<'m> {
     language: Language,
     own: Stemmer,
     english: Stemmer,
@@ -16,10 +16,10 @@ pub(super) struct Stems<'m> {
     is_english: bool,
     /// The last word with its accents, when it is one of the language.
     lowered: String,
-    memo: Option<&'m mut Memo>,
+    memo: Option<&'m mut StemCache>,
 }
 
-impl<'m> Stems<'m> {
+impl<'m> TermStemmer<'m> {
     pub(super) fn new(language: Language) -> Self {
         Self {
             language,
@@ -31,7 +31,7 @@ impl<'m> Stems<'m> {
         }
     }
 
-    pub(super) fn use_cache(&mut self, memo: &'m mut Memo) {
+    pub(super) fn use_cache(&mut self, memo: &'m mut StemCache) {
         self.memo = Some(memo);
     }
 
@@ -101,7 +101,7 @@ mod tests {
     fn stem(language: Language, written: &str) -> String {
         let (mut word, mut term) = (String::new(), String::new());
         fold(written, MAX_TERM_CHARS, &mut word);
-        Stems::new(language).stem(written, &word, &mut term);
+        TermStemmer::new(language).stem(written, &word, &mut term);
         term
     }
 
@@ -140,13 +140,13 @@ mod tests {
             (Language::Turkish, "adaletbakanlığı", "adaletbakanligi"),
             (Language::Hungarian, "adatbázisról", "adatbazisrol"),
         ] {
-            let mut stems = Stems::new(language);
+            let mut stems = TermStemmer::new(language);
             let mut term = String::new();
             stems.stem(written, typed, &mut term);
             assert!(stems.unaccented_stem(typed, &mut term), "{written}");
             assert_eq!(term, stem(language, typed), "{written}");
         }
-        let mut stems = Stems::new(Language::English);
+        let mut stems = TermStemmer::new(Language::English);
         let mut term = String::new();
         stems.stem("café", "cafe", &mut term);
         assert!(!stems.unaccented_stem("cafe", &mut term));

@@ -18,14 +18,14 @@ const UNSPACED: u64 = 1 << 63;
 
 /// A word that says nothing by itself, at least somewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Silent {
+pub(super) struct StopWord {
     /// Its number among all of them, below [`MAX_SILENT`].
     pub number: usize,
     /// A bit for each language in which it says nothing.
     languages: u64,
 }
 
-impl Silent {
+impl StopWord {
     /// Looks up a folded, unstemmed word.
     pub(super) fn find(word: &str) -> Option<Self> {
         if word.len() > MAX_STOP_WORD_BYTES {
@@ -56,7 +56,7 @@ impl Silent {
 
 /// Whether a folded, unstemmed English word says nothing by itself.
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    Silent::find(word).is_some_and(|silent| silent.is_in(Language::English))
+    StopWord::find(word).is_some_and(|silent| silent.is_in(Language::English))
 }
 
 fn bit(language: Language) -> u64 {
@@ -64,15 +64,15 @@ fn bit(language: Language) -> u64 {
 }
 
 /// All lists in one, made when the first word is looked up: one look tells all languages.
-static TABLE: LazyLock<HashMap<String, Silent>> = LazyLock::new(|| {
-    let mut table: HashMap<String, Silent> = HashMap::new();
+static TABLE: LazyLock<HashMap<String, StopWord>> = LazyLock::new(|| {
+    let mut table: HashMap<String, StopWord> = HashMap::new();
     let spaced = Language::ALL.map(|language| (stop_words(language), bit(language)));
     for (words, bits) in spaced.into_iter().chain([(UNSPACED_STOP_WORDS, UNSPACED)]) {
         for word in words.split_whitespace() {
             let mut folded = String::new();
             fold(word, MAX_STOP_WORD_BYTES, &mut folded);
             let number = table.len();
-            let new = Silent {
+            let new = StopWord {
                 number,
                 languages: 0,
             };
@@ -89,14 +89,14 @@ mod tests {
     #[test]
     fn one_look_tells_all_languages() {
         let languages = |word| -> Vec<Language> {
-            let silent = Silent::find(word).unwrap_or_default();
+            let silent = StopWord::find(word).unwrap_or_default();
             silent.languages().collect()
         };
         assert_eq!(languages("the"), [Language::English]);
         assert_eq!(languages("die"), [Language::Dutch, Language::German]);
         assert_eq!(languages("fur"), [Language::German]);
         assert_eq!(languages("ferry"), []);
-        assert!(Silent::find("什么").is_some_and(Silent::is_unspaced));
+        assert!(StopWord::find("什么").is_some_and(StopWord::is_unspaced));
     }
 
     #[test]

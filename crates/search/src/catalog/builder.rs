@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Bound, Catalog, Field, Kind};
+use super::{Catalog, CatalogField, FieldKind, RangeBound};
 use crate::calendar::Day;
-use crate::document::{Document, Value};
+use crate::document::{Document, DocumentValue};
 use crate::filter::fold_value;
 
 /// The most fields a catalog names. A reader has to take them in, and hardly any data has more
@@ -38,7 +38,7 @@ const MAX_TRACKED_BYTES: usize = 256;
 #[derive(Debug, Default)]
 pub struct CatalogBuilder {
     documents: u64,
-    fields: BTreeMap<String, Counted>,
+    fields: BTreeMap<String, FieldStats>,
     /// How many values are counted apart, in all fields.
     tracked: usize,
     more: bool,
@@ -46,7 +46,7 @@ pub struct CatalogBuilder {
 
 /// What was seen of one field.
 #[derive(Debug, Default)]
-struct Counted {
+struct FieldStats {
     /// How many documents have it, by the kind of the value.
     texts: u64,
     lists: u64,
@@ -83,16 +83,16 @@ impl CatalogBuilder {
         }
     }
 
-    fn value(&mut self, name: &str, value: &Value) {
+    fn value(&mut self, name: &str, value: &DocumentValue) {
         match value {
-            Value::Text(text) => self.text(name, text, 1),
-            Value::Number(number) => self.number(name, (*number, *number), 1),
-            Value::Bool(flag) => self.flag(name, *flag, 1),
-            Value::Date(day) => match Day::parse(day) {
+            DocumentValue::Text(text) => self.text(name, text, 1),
+            DocumentValue::Number(number) => self.number(name, (*number, *number), 1),
+            DocumentValue::Bool(flag) => self.flag(name, *flag, 1),
+            DocumentValue::Date(day) => match Day::parse(day) {
                 Some(day) => self.date(name, (day, day), 1),
                 None => self.add(name, |field| grow(&mut field.dates, 1)),
             },
-            Value::List(items) => {
+            DocumentValue::List(items) => {
                 self.list(name, 1);
                 let mut counted = HashSet::new();
                 for item in items {
@@ -162,7 +162,7 @@ impl CatalogBuilder {
 
     /// The catalog of all that was added.
     pub fn build(self) -> Catalog {
-        let mut fields: Vec<Field> = self
+        let mut fields: Vec<CatalogField> = self
             .fields
             .into_iter()
             .map(|(name, counted)| counted.field(name))
@@ -180,7 +180,7 @@ impl CatalogBuilder {
 
     /// Does something to the field of this name, unless there are too many or its name is one that
     /// nobody could write.
-    fn add(&mut self, name: &str, change: impl FnOnce(&mut Counted)) {
+    fn add(&mut self, name: &str, change: impl FnOnce(&mut FieldStats)) {
         if let Some(field) = self.fields.get_mut(name) {
             return change(field);
         }
@@ -205,7 +205,7 @@ fn grow(count: &mut u64, by: u64) {
     *count = count.saturating_add(by);
 }
 
-impl Counted {
+impl FieldStats {
     fn track(&mut self, value: &str, count: u64, room: &mut usize) {
         let shown = value.trim();
         let key = fold_value(shown);
@@ -225,64 +225,64 @@ impl Counted {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FieldKind {
         let words = self.texts.saturating_add(self.lists);
         let flags = self.flags.0.saturating_add(self.flags.1);
         let kinds = [words, self.numbers, self.dates, flags];
         let is_mixed = kinds.iter().filter(|count| **count > 0).count() > 1;
         if self.lists > 0 && !is_mixed {
-            Kind::List
+            FieldKind::List
         } else if words > 0 || is_mixed {
             self.text_kind(is_mixed)
         } else if self.numbers > 0 {
-            Kind::Number
+            FieldKind::Number
         } else if self.dates > 0 {
-            Kind::Date
+            FieldKind::Date
         } else {
-            Kind::Bool
+            FieldKind::Bool
         }
     }
 
     /// A keyword has few values, all of them short, that come back in other documents.
-    fn text_kind(&self, is_mixed: bool) -> Kind {
+    fn text_kind(&self, is_mixed: bool) -> FieldKind {
         let distinct = self.values.len();
         let come_back = self.texts >= 2 * distinct as u64 || distinct <= FEW_VALUES;
         if !is_mixed && !self.more && distinct <= MAX_KEYWORDS && come_back {
-            Kind::Keyword
+            FieldKind::Keyword
         } else {
-            Kind::Text
+            FieldKind::Text
         }
     }
 
-    fn range(&self, kind: Kind) -> Option<(Bound, Bound)> {
+    fn range(&self, kind: FieldKind) -> Option<(RangeBound, RangeBound)> {
         let date = |(first, last): (Day, Day)| {
             (
-                Bound::Date(first.to_string()),
-                Bound::Date(last.to_string()),
+                RangeBound::Date(first.to_string()),
+                RangeBound::Date(last.to_string()),
             )
         };
-        let number = |(least, most)| (Bound::Number(least), Bound::Number(most));
+        let number = |(least, most)| (RangeBound::Number(least), RangeBound::Number(most));
         match kind {
-            Kind::Bool => None,
-            Kind::Date => self.date_range.map(date),
+            FieldKind::Bool => None,
+            FieldKind::Date => self.date_range.map(date),
             _ => self.number_range.map(number).or(self.date_range.map(date)),
         }
     }
 
-    fn field(mut self, name: String) -> Field {
+    fn field(mut self, name: String) -> CatalogField {
         let kind = self.kind();
         let range = self.range(kind);
         let (no, yes) = self.flags;
         let kinds = [self.texts, self.lists, self.numbers, self.dates, no, yes];
         let documents = kinds.into_iter().fold(0, u64::saturating_add);
-        if kind == Kind::Bool {
+        if kind == FieldKind::Bool {
             let flags = [("false", no), ("true", yes)];
             let said = flags.into_iter().filter(|(_, count)| *count > 0);
             self.values = said
                 .map(|(flag, count)| (flag.to_owned(), (flag.to_owned(), count)))
                 .collect();
         }
-        let is_text = kind == Kind::Text;
+        let is_text = kind == FieldKind::Text;
         let counted = self.values.len();
         let has_others = range.is_some() || no > 0 || yes > 0;
         let mut more = self.more || (is_text && has_others);
@@ -292,7 +292,7 @@ impl Counted {
         values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         values.truncate(MAX_KEYWORDS);
         more |= values.len() < counted;
-        Field {
+        CatalogField {
             name,
             kind,
             documents,
@@ -307,9 +307,9 @@ impl Counted {
 mod tests {
     use super::*;
     use crate::document::DocId;
-    use crate::reader::Readers;
+    use crate::reader::AllowedReaders;
 
-    fn document(id: usize, date: Option<&str>, fields: Vec<(&str, Value)>) -> Document {
+    fn document(id: usize, date: Option<&str>, fields: Vec<(&str, DocumentValue)>) -> Document {
         Document {
             id: DocId::parse(&format!("d{id}")).unwrap(),
             title: String::new(),
@@ -322,12 +322,12 @@ mod tests {
                 .collect(),
             source: String::new(),
             hash: String::new(),
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     }
 
-    fn text(text: impl Into<String>) -> Value {
-        Value::Text(text.into())
+    fn text(text: impl Into<String>) -> DocumentValue {
+        DocumentValue::Text(text.into())
     }
 
     fn of(documents: &[Document]) -> Catalog {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     /// The values of one field of as many documents.
-    fn field_of(values: Vec<Value>) -> Field {
+    fn field_of(values: Vec<DocumentValue>) -> CatalogField {
         let documents = values.into_iter().enumerate();
         let documents: Vec<_> = documents
             .map(|(n, value)| document(n, None, vec![("f", value)]))
@@ -349,21 +349,24 @@ mod tests {
 
     #[test]
     fn kinds_follow_from_values() {
-        let list = || Value::List(vec!["a".to_owned()]);
-        let day = || Value::Date("2024-01-01".to_owned());
+        let list = || DocumentValue::List(vec!["a".to_owned()]);
+        let day = || DocumentValue::Date("2024-01-01".to_owned());
         let cases = [
-            (vec![text("a"), text("b"), text("a")], Kind::Keyword),
-            ((0..=10).map(|n| text(n.to_string())).collect(), Kind::Text),
-            (vec![text("x".repeat(65))], Kind::Text),
-            (vec![text("x".repeat(64))], Kind::Keyword),
-            (vec![list()], Kind::List),
-            (vec![list(), text("b")], Kind::List),
-            (vec![Value::Number(1.0)], Kind::Number),
-            (vec![day()], Kind::Date),
-            (vec![Value::Bool(true)], Kind::Bool),
-            (vec![Value::Number(1.0), text("a")], Kind::Text),
-            (vec![Value::Number(1.0), day()], Kind::Text),
-            (vec![list(), Value::Bool(true)], Kind::Text),
+            (vec![text("a"), text("b"), text("a")], FieldKind::Keyword),
+            (
+                (0..=10).map(|n| text(n.to_string())).collect(),
+                FieldKind::Text,
+            ),
+            (vec![text("x".repeat(65))], FieldKind::Text),
+            (vec![text("x".repeat(64))], FieldKind::Keyword),
+            (vec![list()], FieldKind::List),
+            (vec![list(), text("b")], FieldKind::List),
+            (vec![DocumentValue::Number(1.0)], FieldKind::Number),
+            (vec![day()], FieldKind::Date),
+            (vec![DocumentValue::Bool(true)], FieldKind::Bool),
+            (vec![DocumentValue::Number(1.0), text("a")], FieldKind::Text),
+            (vec![DocumentValue::Number(1.0), day()], FieldKind::Text),
+            (vec![list(), DocumentValue::Bool(true)], FieldKind::Text),
         ];
         for (values, kind) in cases {
             let shown = format!("{values:?}");
@@ -381,7 +384,7 @@ mod tests {
                     ("party", text(format!("Party {}", n % 5))),
                     ("chamber", text(["House of Assembly", "Senate"][n % 2])),
                     ("reference", text(format!("Debates, p. {n}"))),
-                    ("topic_tags", Value::List(tags)),
+                    ("topic_tags", DocumentValue::List(tags)),
                 ];
                 document(n, Some("2024-03-12"), fields)
             })
@@ -402,19 +405,20 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                ("chamber", Kind::Keyword, 2, false),
-                ("date", Kind::Date, 0, false),
-                ("party", Kind::Keyword, 5, false),
-                ("reference", Kind::Text, 0, true),
-                ("speaker", Kind::Keyword, 16, false),
-                ("topic_tags", Kind::List, 7, false),
+                ("chamber", FieldKind::Keyword, 2, false),
+                ("date", FieldKind::Date, 0, false),
+                ("party", FieldKind::Keyword, 5, false),
+                ("reference", FieldKind::Text, 0, true),
+                ("speaker", FieldKind::Keyword, 16, false),
+                ("topic_tags", FieldKind::List, 7, false),
             ]
         );
     }
 
     #[test]
     fn values_are_counted_once_a_document_however_they_are_written() {
-        let list = |items: &[&str]| Value::List(items.iter().map(|&item| item.into()).collect());
+        let list =
+            |items: &[&str]| DocumentValue::List(items.iter().map(|&item| item.into()).collect());
         let field = field_of(vec![
             list(&["budget", "Budget", " BUDGET"]),
             list(&["Bùdget", "ferries", ""]),
@@ -426,19 +430,26 @@ mod tests {
 
     #[test]
     fn ranges_are_of_what_was_seen() {
-        let numbers = [3.0, -1.0, f64::NAN, f64::INFINITY].map(Value::Number);
+        let numbers = [3.0, -1.0, f64::NAN, f64::INFINITY].map(DocumentValue::Number);
         let field = field_of(numbers.into());
-        assert_eq!(field.range, Some((Bound::Number(-1.0), Bound::Number(3.0))));
+        assert_eq!(
+            field.range,
+            Some((RangeBound::Number(-1.0), RangeBound::Number(3.0)))
+        );
         assert_eq!((field.documents, field.values.len()), (4, 0));
-        let days = ["2024-05-01", "2023-05-01", "soon"].map(|day| Value::Date(day.to_owned()));
-        let bound = |day: &str| Bound::Date(day.to_owned());
+        let days =
+            ["2024-05-01", "2023-05-01", "soon"].map(|day| DocumentValue::Date(day.to_owned()));
+        let bound = |day: &str| RangeBound::Date(day.to_owned());
         let field = field_of(days.into());
         assert_eq!(
             field.range,
             Some((bound("2023-05-01"), bound("2024-05-01")))
         );
-        let mixed = field_of(vec![Value::Number(5.0), text("a"), text("a")]);
-        assert_eq!(mixed.range, Some((Bound::Number(5.0), Bound::Number(5.0))));
+        let mixed = field_of(vec![DocumentValue::Number(5.0), text("a"), text("a")]);
+        assert_eq!(
+            mixed.range,
+            Some((RangeBound::Number(5.0), RangeBound::Number(5.0)))
+        );
         assert_eq!(
             (mixed.values, mixed.more),
             (vec![("a".to_owned(), 2)], true)
@@ -450,15 +461,15 @@ mod tests {
         let plain = document(0, Some("2024-01-01"), vec![]);
         let named = document(1, Some("2024-01-01"), vec![("date", text("June"))]);
         let catalog = of(std::slice::from_ref(&plain));
-        assert_eq!(catalog.fields[0].kind, Kind::Date);
+        assert_eq!(catalog.fields[0].kind, FieldKind::Date);
         assert_eq!(
             of(std::slice::from_ref(&named)).fields[0].kind,
-            Kind::Keyword
+            FieldKind::Keyword
         );
         let both = of(&[plain, named]);
         assert_eq!(
             (both.fields[0].kind, both.fields[0].documents),
-            (Kind::Text, 2)
+            (FieldKind::Text, 2)
         );
     }
 
@@ -468,9 +479,12 @@ mod tests {
             .map(|n| {
                 let fields = vec![
                     ("party", text(["Labor", "Greens"][usize::from(n % 2)])),
-                    ("words", Value::Number(f64::from(n))),
-                    ("open", Value::Bool(n < 10)),
-                    ("tags", Value::List(vec!["a".to_owned(), "b".to_owned()])),
+                    ("words", DocumentValue::Number(f64::from(n))),
+                    ("open", DocumentValue::Bool(n < 10)),
+                    (
+                        "tags",
+                        DocumentValue::List(vec!["a".to_owned(), "b".to_owned()]),
+                    ),
                 ];
                 document(n.into(), Some("2024-01-01"), fields)
             })
@@ -525,14 +539,14 @@ mod tests {
         let full = field(MAX_KEYWORDS, 2);
         assert_eq!(
             (full.kind, full.values.len(), full.more),
-            (Kind::Keyword, MAX_KEYWORDS, false)
+            (FieldKind::Keyword, MAX_KEYWORDS, false)
         );
         let over = field(MAX_KEYWORDS + 1, 2);
         assert_eq!(
             (over.kind, over.values.len(), over.more),
-            (Kind::Text, MAX_KEYWORDS, true)
+            (FieldKind::Text, MAX_KEYWORDS, true)
         );
-        assert_eq!(field(MAX_KEYWORDS, 1).kind, Kind::Text);
+        assert_eq!(field(MAX_KEYWORDS, 1).kind, FieldKind::Text);
         let flooded = field(MAX_TRACKED + 1, 2);
         assert_eq!(
             (flooded.documents, flooded.more),
@@ -560,7 +574,7 @@ mod tests {
 
     #[test]
     fn a_monstrous_list_is_counted_in_part() {
-        let items = |count: usize| Value::List((0..count).map(|n| n.to_string()).collect());
+        let items = |count: usize| DocumentValue::List((0..count).map(|n| n.to_string()).collect());
         let mut builder = CatalogBuilder::new();
         builder.document(&document(0, None, vec![("f", items(MAX_TRACKED))]));
         assert!(!builder.fields["f"].more);
@@ -584,18 +598,18 @@ mod tests {
         use proptest::prelude::*;
 
         use super::*;
-        use crate::filter::{Filter, Test};
+        use crate::filter::{FieldTest, Filter};
 
-        fn value() -> impl Strategy<Value = Value> {
+        fn value() -> impl Strategy<Value = DocumentValue> {
             let word = || prop::sample::select(vec!["a", "B", "b", "Ä", "x y", "x  Y", "", "c"]);
             prop_oneof![
                 4 => word().prop_map(text),
                 1 => any::<String>().prop_map(text),
-                2 => vec(word().prop_map(str::to_owned), 0..4).prop_map(Value::List),
-                1 => any::<f64>().prop_map(Value::Number),
-                1 => any::<bool>().prop_map(Value::Bool),
+                2 => vec(word().prop_map(str::to_owned), 0..4).prop_map(DocumentValue::List),
+                1 => any::<f64>().prop_map(DocumentValue::Number),
+                1 => any::<bool>().prop_map(DocumentValue::Bool),
                 1 => prop::sample::select(vec!["2024-01-01", "1999-12-31", "x"])
-                    .prop_map(|day| Value::Date(day.to_owned())),
+                    .prop_map(|day| DocumentValue::Date(day.to_owned())),
             ]
         }
 
@@ -618,7 +632,7 @@ mod tests {
                 let catalog = of(&documents);
                 prop_assert_eq!(catalog.documents, documents.len() as u64);
                 for field in &catalog.fields {
-                    let count = |test: Test| {
+                    let count = |test: FieldTest| {
                         let filter = Filter::Field { name: field.name.clone(), test };
                         documents.iter().filter(|one| filter.matches(one)).count() as u64
                     };
@@ -626,20 +640,20 @@ mod tests {
                     prop_assert!(field.values.len() <= MAX_KEYWORDS);
                     for (value, documents) in &field.values {
                         let test = match field.kind {
-                            Kind::Bool => Test::Bool(value == "true"),
-                            _ => Test::Is(value.clone()),
+                            FieldKind::Bool => FieldTest::Bool(value == "true"),
+                            _ => FieldTest::Is(value.clone()),
                         };
                         prop_assert_eq!(count(test), *documents, "{} {}", field.name, value);
                         prop_assert_eq!(field.value(value), Some(value.as_str()));
                     }
-                    if let Some((Bound::Number(from), Bound::Number(to))) = field.range {
-                        let inside = count(Test::Number { from: Some(from), to: Some(to) });
-                        let finite = count(Test::Number { from: Some(f64::MIN), to: Some(f64::MAX) });
+                    if let Some((RangeBound::Number(from), RangeBound::Number(to))) = field.range {
+                        let inside = count(FieldTest::Number { from: Some(from), to: Some(to) });
+                        let finite = count(FieldTest::Number { from: Some(f64::MIN), to: Some(f64::MAX) });
                         prop_assert_eq!(inside, finite);
                     }
-                    if let Some((Bound::Date(from), Bound::Date(to))) = field.range.clone() {
-                        let inside = count(Test::Date { from: Some(from), to: Some(to) });
-                        prop_assert_eq!(inside, count(Test::Date { from: None, to: None }));
+                    if let Some((RangeBound::Date(from), RangeBound::Date(to))) = field.range.clone() {
+                        let inside = count(FieldTest::Date { from: Some(from), to: Some(to) });
+                        prop_assert_eq!(inside, count(FieldTest::Date { from: None, to: None }));
                     }
                     prop_assert_eq!(catalog.field(&field.name), Some(field));
                 }

@@ -6,7 +6,7 @@ mod nearest;
 pub use builder::{
     CatalogBuilder, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS, MAX_KEYWORDS, MAX_TRACKED,
 };
-pub(crate) use nearest::{Names, Values};
+pub(crate) use nearest::{FieldNameIndex, FieldValueIndex};
 
 /// What is known about the fields of all documents that a reader may see.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Catalog {
     pub documents: u64,
     /// The fields, those of most documents first, then by name. The document's own date is the
     /// field `date` unless a field of that name is in the data.
-    pub fields: Vec<Field>,
+    pub fields: Vec<CatalogField>,
     /// Whether there are fields that `fields` does not name.
     pub more: bool,
 }
@@ -23,23 +23,23 @@ pub struct Catalog {
 impl Catalog {
     /// The field that a reader means by `name`. Case, accents, underscores and hyphens do not
     /// count, unless two fields differ in nothing else.
-    pub fn field(&self, name: &str) -> Option<&Field> {
-        Names::of(self).find(name)
+    pub fn field(&self, name: &str) -> Option<&CatalogField> {
+        FieldNameIndex::of(self).find(name)
     }
 
     /// The one field whose name is close to a name that no field has.
-    pub fn nearest(&self, name: &str) -> Option<&Field> {
-        Names::of(self).nearest(name)
+    pub fn nearest(&self, name: &str) -> Option<&CatalogField> {
+        FieldNameIndex::of(self).nearest(name)
     }
 }
 
 /// One field.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct CatalogField {
     /// Its name.
     pub name: String,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// How many documents have it.
     pub documents: u64,
     /// Its values with the number of documents that have each, most first, then by value. All of
@@ -50,29 +50,29 @@ pub struct Field {
     pub more: bool,
     /// The least and the greatest number, or the first and the last day. A field of texts has one
     /// when some of its values are no texts but numbers or days.
-    pub range: Option<(Bound, Bound)>,
+    pub range: Option<(RangeBound, RangeBound)>,
 }
 
-impl Field {
+impl CatalogField {
     /// The value that a reader means by `written`, as the documents write it.
     pub fn value(&self, written: &str) -> Option<&str> {
-        Values::of(self).find(written)
+        FieldValueIndex::of(self).find(written)
     }
 
     /// The one value that is close to what no document has.
     pub fn nearest(&self, written: &str) -> Option<&str> {
-        Values::of(self).nearest(written)
+        FieldValueIndex::of(self).nearest(written)
     }
 
     /// Whether every value that the field can have is among `values`.
     pub fn is_enumerated(&self) -> bool {
-        matches!(self.kind, Kind::Keyword | Kind::List) && !self.more
+        matches!(self.kind, FieldKind::Keyword | FieldKind::List) && !self.more
     }
 }
 
 /// What the values of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// One of a few words or phrases.
     Keyword,
     /// Any text.
@@ -89,7 +89,7 @@ pub enum Kind {
 
 /// An end of a range.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Bound {
+pub enum RangeBound {
     /// A number.
     Number(f64),
     /// A day, as `YYYY-MM-DD`.

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use super::builder::MAX_CATALOG_FIELDS;
-use super::{Catalog, Field};
+use super::{Catalog, CatalogField};
 use crate::analysis::is_stop_word;
 use crate::filter::fold_value;
 
@@ -12,14 +12,14 @@ use crate::filter::fold_value;
 const MAX_COMPARED_CHARS: usize = 64;
 
 /// The names of the fields, ready to be looked up again and again.
-pub(crate) struct Names<'c> {
+pub(crate) struct FieldNameIndex<'c> {
     catalog: &'c Catalog,
     /// Worked out when the first name is asked for that no field is called by to the letter: most
     /// questions name no field at all.
-    keys: OnceCell<Vec<(String, &'c Field)>>,
+    keys: OnceCell<Vec<(String, &'c CatalogField)>>,
 }
 
-impl<'c> Names<'c> {
+impl<'c> FieldNameIndex<'c> {
     pub(crate) fn of(catalog: &'c Catalog) -> Self {
         Self {
             catalog,
@@ -27,17 +27,17 @@ impl<'c> Names<'c> {
         }
     }
 
-    fn fields(&self) -> impl Iterator<Item = &'c Field> + use<'c> {
+    fn fields(&self) -> impl Iterator<Item = &'c CatalogField> + use<'c> {
         self.catalog.fields.iter().take(MAX_CATALOG_FIELDS)
     }
 
-    fn keys(&self) -> &[(String, &'c Field)] {
-        let keyed = |field: &'c Field| (key(&field.name), field);
+    fn keys(&self) -> &[(String, &'c CatalogField)] {
+        let keyed = |field: &'c CatalogField| (key(&field.name), field);
         self.keys.get_or_init(|| self.fields().map(keyed).collect())
     }
 
     /// The field of this name; the one written the same way comes before those that only mean it.
-    pub(crate) fn find(&self, name: &str) -> Option<&'c Field> {
+    pub(crate) fn find(&self, name: &str) -> Option<&'c CatalogField> {
         if let Some(same) = self.fields().find(|field| field.name == name) {
             return Some(same);
         }
@@ -48,7 +48,7 @@ impl<'c> Names<'c> {
     }
 
     /// The one field whose name is a letter or two away, or has this name as one of its words.
-    pub(crate) fn nearest(&self, name: &str) -> Option<&'c Field> {
+    pub(crate) fn nearest(&self, name: &str) -> Option<&'c CatalogField> {
         let wanted = key(name);
         let close = closest(
             &wanted,
@@ -58,7 +58,7 @@ impl<'c> Names<'c> {
         );
         close.or_else(|| {
             let singular = wanted.strip_suffix('s').unwrap_or(&wanted);
-            let has_word = |(_, field): &&(String, &'c Field)| {
+            let has_word = |(_, field): &&(String, &'c CatalogField)| {
                 let name = fold_value(&field.name);
                 let mut words = name.split(is_separator);
                 words.any(|word| word.strip_suffix('s').unwrap_or(word) == singular)
@@ -71,12 +71,12 @@ impl<'c> Names<'c> {
 }
 
 /// The values of one field, ready to be looked up.
-pub(crate) struct Values<'c> {
+pub(crate) struct FieldValueIndex<'c> {
     values: Vec<(String, &'c str)>,
 }
 
-impl<'c> Values<'c> {
-    pub(crate) fn of(field: &'c Field) -> Self {
+impl<'c> FieldValueIndex<'c> {
+    pub(crate) fn of(field: &'c CatalogField) -> Self {
         let values = field.values.iter();
         Self {
             values: values
@@ -208,13 +208,13 @@ fn edit_distance(left: &[char], right: &str, most: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
+    use super::super::FieldKind;
     use super::*;
 
-    fn field(name: &str, values: &[&str]) -> Field {
-        Field {
+    fn field(name: &str, values: &[&str]) -> CatalogField {
+        CatalogField {
             name: name.to_owned(),
-            kind: Kind::Keyword,
+            kind: FieldKind::Keyword,
             documents: 1,
             values: values
                 .iter()

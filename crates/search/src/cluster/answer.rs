@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::cached::Known;
+use super::cached::CachedVersion;
 use super::layout::DOCUMENT;
-use super::meaning::Nearest;
-use super::narrow::{self, Conditions, all_terms, any_term};
+use super::meaning::NearestByVersion;
+use super::narrow::{self, QdrantFilter, all_terms, any_term};
 use super::together::join;
-use super::view::View;
-use super::words::{Weights, Worded};
+use super::view::ClusterView;
+use super::words::{LexicalMatch, QueryWeights};
 use crate::analysis::{LanguageId, QueryTerm};
-use crate::error::Error;
-use crate::fuse::{self, Candidate, Scale, Signals};
-use crate::hit::Found;
+use crate::error::SearchError;
+use crate::fuse::{self, CosineScale, FusionCandidate, FusionSignals};
+use crate::hit::SearchResults;
 use crate::postings::term_frequency_weight;
-use crate::query::{Asked, Method, Query, Sort, query_language};
+use crate::query::{AnalyzedQuery, Query, RankingMethod, SortOrder, query_language};
 use crate::ranking::{self, PHRASE_WEIGHT};
-use crate::snippet::{Shown, Wanted};
+use crate::snippet::{HighlightTerms, HitContext};
 use crate::spelling;
 
 /// In how many documents, those whose words fit best, it is looked whether words stand side by side that
@@ -40,7 +40,7 @@ const MAX_TIED: usize = 4_096;
 const MAX_MMR_CANDIDATES: usize = 200;
 
 /// One document on its way to become a hit.
-struct Ranked {
+struct RankedVersion {
     version: String,
     id: String,
     words: f32,
@@ -54,27 +54,28 @@ struct Ranked {
 
 /// A question as the model sees it.
 #[derive(Clone, Copy)]
-struct Question<'q> {
+struct QueryEmbedding<'q> {
     vector: &'q [f32],
     language: LanguageId,
 }
 
 /// What narrows both halves.
-struct Narrowed {
-    documents: Conditions,
-    passages: Conditions,
+struct CandidateFilters {
+    documents: QdrantFilter,
+    passages: QdrantFilter,
     /// Whether only the documents tell what is excluded.
     is_post_filtered: bool,
 }
 
-impl View<'_> {
-    pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
+impl ClusterView<'_> {
+    pub(super) fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
         let mut asked = query.analyze(&self.languages()?);
         self.prefetch_frequencies(&asked.terms)?;
         spelling::correct(&mut asked.terms, self)?;
         let terms = ranking::distinct(&asked.terms);
         let narrowed = self.candidate_filters(query, &asked)?;
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
+        let is_list =
+            query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
         let matching = match terms.as_slice() {
             [] => narrowed.documents.clone(),
             terms => narrowed
@@ -82,7 +83,7 @@ impl View<'_> {
                 .clone()
                 .and(any_term(&ranking::forms(terms))),
         };
-        let is_ranked = !is_list && !terms.is_empty() && query.method != Method::Lexical;
+        let is_ranked = !is_list && !terms.is_empty() && query.method != RankingMethod::Lexical;
         let model = self.model.as_ref().filter(|_| is_ranked);
         let language = model.map_or(LanguageId::English, |model| {
             query_language(query, model.embedder.languages())
@@ -100,7 +101,7 @@ impl View<'_> {
                 &narrowed,
                 question
                     .as_deref()
-                    .map(|vector| Question { vector, language }),
+                    .map(|vector| QueryEmbedding { vector, language }),
             )?
         };
         if query.diversity > 0.0 && !is_list {
@@ -110,10 +111,10 @@ impl View<'_> {
         let hits: Vec<_> = hits.collect();
         let versions: Vec<String> = hits.iter().map(|one| one.item.version.clone()).collect();
         let known = self.documents_by_version(&versions)?;
-        let wanted = Wanted::new(&terms);
+        let wanted = HighlightTerms::new(&terms);
         let nearest = match &question {
             Some(question) if query.excerpts => self.nearest_passages(question, &versions)?,
-            _ => Nearest::new(),
+            _ => NearestByVersion::new(),
         };
         let shown = hits.iter().filter_map(|one| {
             let known = known.get(&one.item.version)?;
@@ -121,7 +122,7 @@ impl View<'_> {
                 Some(near) => near.passages.clone(),
                 None => one.item.nearest.clone().into_iter().collect(),
             };
-            Some(known.mapped.hit(&Shown {
+            Some(known.mapped.hit(&HitContext {
                 score: one.parts.score,
                 near: &near,
                 excerpts: query.excerpts,
@@ -129,7 +130,7 @@ impl View<'_> {
                 why: one.explanation(one.item.pairs),
             }))
         });
-        Ok(Found {
+        Ok(SearchResults {
             hits: shown.collect(),
             total: if query.counts_total {
                 Some(self.count(&matching.json(), true)?)
@@ -142,11 +143,11 @@ impl View<'_> {
 
     fn list_by_day(
         &self,
-        matching: &Conditions,
+        matching: &QdrantFilter,
         query: &Query,
-    ) -> Result<Vec<Candidate<Ranked>>, Error> {
+    ) -> Result<Vec<FusionCandidate<RankedVersion>>, SearchError> {
         let list = self.by_day(matching, query.sort, query.depth())?;
-        let ranked = list.into_iter().map(|one| Ranked {
+        let ranked = list.into_iter().map(|one| RankedVersion {
             version: one.version,
             id: one.id,
             words: 0.0,
@@ -155,11 +156,15 @@ impl View<'_> {
             is_foreign: false,
             nearest: None,
         });
-        Ok(ranked.map(Candidate::listed).collect())
+        Ok(ranked.map(FusionCandidate::listed).collect())
     }
 
     /// What a query allows, as conditions on documents and on passages.
-    fn candidate_filters(&self, query: &Query, asked: &Asked) -> Result<Narrowed, Error> {
+    fn candidate_filters(
+        &self,
+        query: &Query,
+        asked: &AnalyzedQuery,
+    ) -> Result<CandidateFilters, SearchError> {
         let mut documents = self.visible.clone();
         let mut passages = self.visible_passages();
         if let Some(filter) = &query.filter {
@@ -190,7 +195,7 @@ impl View<'_> {
         }
         let is_checked_late =
             !single.is_empty() || asked.phrases.iter().any(|phrase| phrase.len() == 1);
-        Ok(Narrowed {
+        Ok(CandidateFilters {
             documents,
             passages,
             is_post_filtered: is_checked_late,
@@ -202,8 +207,8 @@ impl View<'_> {
     fn phrase_matches(
         &self,
         phrase: &[QueryTerm],
-        conditions: &Conditions,
-    ) -> Result<Vec<String>, Error> {
+        conditions: &QdrantFilter,
+    ) -> Result<Vec<String>, SearchError> {
         let terms: Vec<&QueryTerm> = phrase.iter().collect();
         let weights = self.query_weights(&terms)?;
         let with_all = conditions.clone().and(all_terms(phrase));
@@ -227,10 +232,10 @@ impl View<'_> {
     fn rank(
         &self,
         query: &Query,
-        asked: &Asked,
-        narrowed: &Narrowed,
-        question: Option<Question<'_>>,
-    ) -> Result<Vec<Candidate<Ranked>>, Error> {
+        asked: &AnalyzedQuery,
+        narrowed: &CandidateFilters,
+        question: Option<QueryEmbedding<'_>>,
+    ) -> Result<Vec<FusionCandidate<RankedVersion>>, SearchError> {
         let language = question.map_or(LanguageId::English, |asked| asked.language);
         let question = question.map(|asked| asked.vector);
         let weights = self.query_weights(&ranking::distinct(&asked.terms))?;
@@ -240,12 +245,12 @@ impl View<'_> {
             || self.top_lexical(&weights, &narrowed.documents, most),
             || match question {
                 Some(question) => self.top_semantic(question, narrowed, most),
-                None => Ok(Nearest::new()),
+                None => Ok(NearestByVersion::new()),
             },
         );
         let (worded, near) = (worded?, near?);
         let is_full = worded.len() >= most;
-        let mut ranked: Vec<Ranked> = worded.into_iter().map(Ranked::from).collect();
+        let mut ranked: Vec<RankedVersion> = worded.into_iter().map(RankedVersion::from).collect();
         if let Some(question) = question {
             // Each document found by one half is weighed by the other, both at once.
             let open = ranked.iter().filter(|one| !near.contains_key(&one.version));
@@ -258,7 +263,7 @@ impl View<'_> {
                 || self.score_semantic_only(&new, &narrowed.documents, is_full.then_some(&weights)),
             );
             let (far, new) = (far?, new?);
-            ranked.extend(new.into_iter().map(Ranked::from));
+            ranked.extend(new.into_iter().map(RankedVersion::from));
             for one in &mut ranked {
                 if let Some(near) = near.get(&one.version).or_else(|| far.get(&one.version)) {
                     one.semantic = Some(near.semantic);
@@ -268,18 +273,21 @@ impl View<'_> {
                 one.is_foreign = self.head.whole && one.semantic.is_none();
             }
         }
-        let signals = Signals {
+        let signals = FusionSignals {
             words: fuse::count_words(&query.text),
             scale: self
                 .model
                 .as_ref()
-                .map_or(Scale::GRANITE, |model| model.embedder.scale()),
+                .map_or(CosineScale::GRANITE, |model| model.embedder.scale()),
             weighing: query.method.fusion_method(),
             language,
         };
-        let mut candidates: Vec<_> = ranked.into_iter().map(Ranked::into_candidate).collect();
+        let mut candidates: Vec<_> = ranked
+            .into_iter()
+            .map(RankedVersion::into_candidate)
+            .collect();
         fuse::fuse(&signals, &mut candidates);
-        let by_id = |left: &Ranked, right: &Ranked| left.id.cmp(&right.id);
+        let by_id = |left: &RankedVersion, right: &RankedVersion| left.id.cmp(&right.id);
         fuse::keep_best(&mut candidates, usize::MAX, by_id);
         if self.add_pair_scores(asked, &weights, &mut candidates, query.depth())? {
             candidates = candidates
@@ -288,7 +296,7 @@ impl View<'_> {
                 .collect();
             fuse::fuse(&signals, &mut candidates);
         }
-        candidates.retain(|one| query.method != Method::Hybrid || one.passes_floor());
+        candidates.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
         let keep = if query.diversity > 0.0 {
             MAX_MMR_CANDIDATES.max(query.depth())
         } else {
@@ -302,10 +310,10 @@ impl View<'_> {
     /// since among these the order of the ids decides.
     fn top_lexical(
         &self,
-        weights: &Weights,
-        conditions: &Conditions,
+        weights: &QueryWeights,
+        conditions: &QdrantFilter,
         most: usize,
-    ) -> Result<Vec<Worded>, Error> {
+    ) -> Result<Vec<LexicalMatch>, SearchError> {
         let mut asked = most;
         loop {
             let mut found = self.search_lexical(weights, conditions, asked)?;
@@ -330,9 +338,9 @@ impl View<'_> {
     fn top_semantic(
         &self,
         question: &[f32],
-        narrowed: &Narrowed,
+        narrowed: &CandidateFilters,
         most: usize,
-    ) -> Result<Nearest, Error> {
+    ) -> Result<NearestByVersion, SearchError> {
         let most = if narrowed.is_post_filtered {
             most.saturating_mul(4)
         } else {
@@ -346,9 +354,9 @@ impl View<'_> {
     fn score_semantic_only(
         &self,
         versions: &[&str],
-        conditions: &Conditions,
-        weights: Option<&Weights>,
-    ) -> Result<Vec<Worded>, Error> {
+        conditions: &QdrantFilter,
+        weights: Option<&QueryWeights>,
+    ) -> Result<Vec<LexicalMatch>, SearchError> {
         if versions.is_empty() {
             return Ok(Vec::new());
         }
@@ -359,11 +367,11 @@ impl View<'_> {
     /// Adds what words side by side are worth in the best documents; false when that can be nothing.
     fn add_pair_scores(
         &self,
-        asked: &Asked,
-        weights: &Weights,
-        candidates: &mut [Candidate<Ranked>],
+        asked: &AnalyzedQuery,
+        weights: &QueryWeights,
+        candidates: &mut [FusionCandidate<RankedVersion>],
         depth: usize,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, SearchError> {
         let pairs = ranking::adjacent_pairs(&asked.terms);
         // What is shown most likely, so that it need not be read apart.
         let shown = candidates.iter().take(depth.min(MAX_SHOWN));
@@ -372,7 +380,7 @@ impl View<'_> {
             .iter_mut()
             .filter(|one| one.item.words > 0.0)
             .take(MAX_PAIRED);
-        let best: Vec<&mut Candidate<Ranked>> = best.collect();
+        let best: Vec<&mut FusionCandidate<RankedVersion>> = best.collect();
         if pairs.is_empty() || best.is_empty() {
             return Ok(false);
         }
@@ -380,7 +388,7 @@ impl View<'_> {
         let open = paired.filter(|one| !versions.contains(one)).cloned();
         let open: Vec<String> = open.collect();
         versions.extend(open);
-        let known: HashMap<String, Arc<Known>> = self.documents_by_version(&versions)?;
+        let known: HashMap<String, Arc<CachedVersion>> = self.documents_by_version(&versions)?;
         let [mean, _] = self.head.means;
         for one in best {
             let Some(known) = known.get(&one.item.version) else {
@@ -399,7 +407,11 @@ impl View<'_> {
     }
 
     /// Puts variety into the hits that are shown.
-    fn diversify(&self, query: &Query, ranked: &mut [Candidate<Ranked>]) -> Result<(), Error> {
+    fn diversify(
+        &self,
+        query: &Query,
+        ranked: &mut [FusionCandidate<RankedVersion>],
+    ) -> Result<(), SearchError> {
         let versions: Vec<String> = ranked
             .iter()
             .take(MAX_MMR_CANDIDATES)
@@ -416,8 +428,8 @@ impl View<'_> {
     }
 }
 
-impl From<Worded> for Ranked {
-    fn from(worded: Worded) -> Self {
+impl From<LexicalMatch> for RankedVersion {
+    fn from(worded: LexicalMatch) -> Self {
         Self {
             version: worded.version,
             id: worded.id,
@@ -430,10 +442,10 @@ impl From<Worded> for Ranked {
     }
 }
 
-impl Ranked {
-    fn into_candidate(self) -> Candidate<Self> {
+impl RankedVersion {
+    fn into_candidate(self) -> FusionCandidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
         let is_foreign = self.is_foreign;
-        Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)
+        FusionCandidate::new(self, Some(lexical), semantic).foreign(is_foreign)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ureq::http::Method;
 
-use super::traffic::Call;
+use super::traffic::RequestKind;
 
 /// Less time than this is not worth another request.
 const MIN_REMAINING: Duration = Duration::from_millis(20);
@@ -16,13 +16,13 @@ const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline {
+pub(super) struct RequestDeadline {
     pub end: Instant,
     /// The longest that one node may take.
     pub per_node: Duration,
 }
 
-impl Deadline {
+impl RequestDeadline {
     /// For something that takes at most `total`. One node gets half of it, so that another one can help.
     pub(super) fn within(total: Duration) -> Self {
         Self {
@@ -39,8 +39,8 @@ impl Deadline {
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Ask {
-    pub kind: Call,
+pub(super) struct ClusterRequest {
+    pub kind: RequestKind,
     /// What is done, for logs and messages.
     pub action: &'static str,
     pub method: Method,
@@ -50,36 +50,36 @@ pub(super) struct Ask {
     pub is_read: bool,
 }
 
-impl Ask {
-    pub(super) fn get(call: Call, what: &'static str, path: String) -> Self {
+impl ClusterRequest {
+    pub(super) fn get(call: RequestKind, what: &'static str, path: String) -> Self {
         Self::with(call, what, Method::GET, (path, String::new()))
     }
 
-    pub(super) fn post(call: Call, what: &'static str, path: String, body: String) -> Self {
+    pub(super) fn post(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
         Self::with(call, what, Method::POST, (path, body))
     }
 
     /// A question that changes nothing.
-    pub(super) fn read(call: Call, what: &'static str, path: String, body: String) -> Self {
+    pub(super) fn read(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
         Self {
             is_read: true,
             ..Self::post(call, what, path, body)
         }
     }
 
-    pub(super) fn put(call: Call, what: &'static str, path: String, body: String) -> Self {
+    pub(super) fn put(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
         Self::with(call, what, Method::PUT, (path, body))
     }
 
-    pub(super) fn patch(call: Call, what: &'static str, path: String, body: String) -> Self {
+    pub(super) fn patch(call: RequestKind, what: &'static str, path: String, body: String) -> Self {
         Self::with(call, what, Method::PATCH, (path, body))
     }
 
-    pub(super) fn delete(call: Call, what: &'static str, path: String) -> Self {
+    pub(super) fn delete(call: RequestKind, what: &'static str, path: String) -> Self {
         Self::with(call, what, Method::DELETE, (path, String::new()))
     }
 
-    fn with(call: Call, what: &'static str, method: Method, sent: (String, String)) -> Self {
+    fn with(call: RequestKind, what: &'static str, method: Method, sent: (String, String)) -> Self {
         let (path, body) = sent;
         Self {
             kind: call,
@@ -112,7 +112,9 @@ mod tests {
 
     #[test]
     fn who_reads_says_how_long_in_whole_seconds() {
-        let of = |path: &str| Ask::read(Call::List, "", path.to_owned(), String::new());
+        let of = |path: &str| {
+            ClusterRequest::read(RequestKind::List, "", path.to_owned(), String::new())
+        };
         for (path, millis, expected) in [
             ("/a", 750, "/a?timeout=1"),
             ("/a", 1_001, "/a?timeout=2"),
@@ -122,7 +124,7 @@ mod tests {
             let within = Duration::from_millis(millis);
             assert_eq!(of(path).path_within(within), expected);
         }
-        let write = Ask::post(Call::Write, "", "/a".to_owned(), String::new());
+        let write = ClusterRequest::post(RequestKind::Write, "", "/a".to_owned(), String::new());
         assert_eq!(write.path_within(MAX_NODE_TIMEOUT), "/a");
     }
 }

@@ -5,17 +5,17 @@ use std::path::Path;
 
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most bytes of such a file: a system's list of all authorities has a quarter of that.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// How certificates are checked: by the authorities of this file, or by those that browsers know.
-pub(super) fn tls_config(file: Option<&Path>) -> Result<TlsConfig, Error> {
+pub(super) fn tls_config(file: Option<&Path>) -> Result<TlsConfig, SearchError> {
     let Some(file) = file else {
         return Ok(TlsConfig::default());
     };
-    let bad = |reason: String| Error::Cluster {
+    let bad = |reason: String| SearchError::Cluster {
         what: format!(
             "`engine.ca_file` cannot be used: `{}` {reason}",
             file.display()

@@ -14,7 +14,7 @@ const OPEN_DURATION: Duration = Duration::from_secs(10);
 
 /// What a node did in place of answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum NodeFailure {
     /// Nothing: it could not be reached, or ended.
     Unreachable,
     /// It took the request, and too long.
@@ -23,13 +23,13 @@ pub(super) enum Failure {
 
 /// What is known about one node.
 #[derive(Debug, Default)]
-pub(super) struct Breaker {
+pub(super) struct CircuitBreaker {
     failures: u32,
-    last: Option<Failure>,
+    last: Option<NodeFailure>,
     open_until: Option<Instant>,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Whether the node may be asked now. After a pause one may, and the others wait for what becomes of it.
     pub(super) fn allows(&mut self, now: Instant) -> bool {
         match self.open_until {
@@ -49,7 +49,7 @@ impl Breaker {
 
     /// Whether the node may be asked where no other may.
     pub(super) fn last_timed_out(&self) -> bool {
-        self.last == Some(Failure::TimedOut)
+        self.last == Some(NodeFailure::TimedOut)
     }
 
     /// When the node may be asked again, if not now.
@@ -61,7 +61,7 @@ impl Breaker {
         *self = Self::default();
     }
 
-    pub(super) fn failed(&mut self, how: Failure, now: Instant) {
+    pub(super) fn failed(&mut self, how: NodeFailure, now: Instant) {
         self.last = Some(how);
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURE_THRESHOLD {
@@ -78,24 +78,24 @@ mod tests {
     fn a_node_that_fails_is_left_alone_and_tried_again() {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut breaker = Breaker::default();
+        let mut breaker = CircuitBreaker::default();
         for _ in 1..FAILURE_THRESHOLD {
-            breaker.failed(Failure::Unreachable, at(0));
+            breaker.failed(NodeFailure::Unreachable, at(0));
             assert!(breaker.allows(at(0)));
         }
-        breaker.failed(Failure::Unreachable, at(0));
+        breaker.failed(NodeFailure::Unreachable, at(0));
         assert!(!breaker.allows(at(0)) && !breaker.allows(at(9)));
         assert!(breaker.allows(at(10)), "one question finds out");
         assert!(!breaker.allows(at(10)), "the others wait for it");
-        breaker.failed(Failure::Unreachable, at(11));
+        breaker.failed(NodeFailure::Unreachable, at(11));
         assert!(!breaker.allows(at(20)));
         assert!(breaker.allows(at(21)));
         breaker.succeeded();
         assert!(breaker.allows(at(21)) && breaker.allows(at(21)));
-        breaker.failed(Failure::Unreachable, at(22));
+        breaker.failed(NodeFailure::Unreachable, at(22));
         assert!(breaker.allows(at(22)), "counted from nothing again");
         assert!(!breaker.last_timed_out());
-        breaker.failed(Failure::TimedOut, at(22));
+        breaker.failed(NodeFailure::TimedOut, at(22));
         assert!(breaker.last_timed_out());
         breaker.succeeded();
         assert!(!breaker.last_timed_out());

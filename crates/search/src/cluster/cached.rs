@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::analysis::Language;
 use crate::catalog::Catalog;
 use crate::document::Document;
-use crate::postings::Postings;
-use crate::reader::Reader;
-use crate::snippet::Mapped;
+use crate::postings::TermPositions;
+use crate::reader::ReaderIdentity;
+use crate::snippet::DisplayDocument;
 
 /// How many bytes of documents are kept.
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
@@ -20,23 +20,23 @@ const MAX_TERMS: usize = 100_000;
 const MAX_READERS: usize = 64;
 
 /// A document with what is needed to show it and to look into it.
-pub(super) struct Known {
-    pub mapped: Mapped,
-    body: OnceLock<Postings>,
+pub(super) struct CachedVersion {
+    pub mapped: DisplayDocument,
+    body: OnceLock<TermPositions>,
 }
 
-impl Known {
+impl CachedVersion {
     pub(super) fn new(document: Document) -> Self {
         Self {
-            mapped: Mapped::new(document),
+            mapped: DisplayDocument::new(document),
             body: OnceLock::new(),
         }
     }
 
     /// Where its terms stand, worked out once.
-    pub(super) fn body(&self) -> &Postings {
+    pub(super) fn body(&self) -> &TermPositions {
         self.body
-            .get_or_init(|| Postings::of(&self.mapped.document, self.mapped.language).1)
+            .get_or_init(|| TermPositions::of(&self.mapped.document, self.mapped.language).1)
     }
 
     /// About how many bytes it takes, with its terms.
@@ -48,28 +48,28 @@ impl Known {
 
 /// Everything that is kept.
 #[derive(Default)]
-pub(super) struct Caches {
-    pub documents: Documents,
-    pub frequencies: Generational<u32, u64>,
+pub(super) struct ClusterCaches {
+    pub documents: VersionCache,
+    pub frequencies: GenerationCache<u32, u64>,
     /// Whether a reader sees a document with a term, where some documents are not for all.
-    pub seen: Generational<(Reader, u32), bool>,
-    pub languages: Generational<Reader, Vec<Language>>,
-    pub catalogs: Generational<Reader, Arc<Catalog>>,
+    pub seen: GenerationCache<(ReaderIdentity, u32), bool>,
+    pub languages: GenerationCache<ReaderIdentity, Vec<Language>>,
+    pub catalogs: GenerationCache<ReaderIdentity, Arc<Catalog>>,
 }
 
 /// Documents by the names of their versions.
 #[derive(Default)]
-pub(super) struct Documents(Mutex<Shelf>);
+pub(super) struct VersionCache(Mutex<VersionCacheState>);
 
 #[derive(Default)]
-struct Shelf {
-    entries: HashMap<String, (Arc<Known>, u64)>,
+struct VersionCacheState {
+    entries: HashMap<String, (Arc<CachedVersion>, u64)>,
     bytes: usize,
     clock: u64,
 }
 
-impl Documents {
-    pub(super) fn get(&self, version: &str) -> Option<Arc<Known>> {
+impl VersionCache {
+    pub(super) fn get(&self, version: &str) -> Option<Arc<CachedVersion>> {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.clock += 1;
         let now = shelf.clock;
@@ -78,7 +78,7 @@ impl Documents {
         Some(known.clone())
     }
 
-    pub(super) fn put(&self, version: String, known: &Arc<Known>) {
+    pub(super) fn put(&self, version: String, known: &Arc<CachedVersion>) {
         let bytes = known.bytes();
         if bytes > MAX_DOCUMENT_BYTES {
             return;
@@ -96,7 +96,7 @@ impl Documents {
     }
 }
 
-impl Shelf {
+impl VersionCacheState {
     /// Lets go of what was not asked for longest.
     fn evict_half(&mut self) {
         let mut asked: Vec<u64> = self.entries.values().map(|(_, asked)| *asked).collect();
@@ -112,15 +112,15 @@ impl Shelf {
 }
 
 /// What holds for one generation.
-pub(super) struct Generational<K, V>(Mutex<(u64, HashMap<K, V>)>);
+pub(super) struct GenerationCache<K, V>(Mutex<(u64, HashMap<K, V>)>);
 
-impl<K, V> Default for Generational<K, V> {
+impl<K, V> Default for GenerationCache<K, V> {
     fn default() -> Self {
         Self(Mutex::new((0, HashMap::new())))
     }
 }
 
-impl<K: Eq + std::hash::Hash, V: Clone> Generational<K, V> {
+impl<K: Eq + std::hash::Hash, V: Clone> GenerationCache<K, V> {
     pub(super) fn get(&self, generation: u64, key: &K) -> Option<V> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.1.get(key).filter(|_| kept.0 == generation).cloned()
@@ -136,20 +136,20 @@ impl<K: Eq + std::hash::Hash, V: Clone> Generational<K, V> {
     }
 }
 
-impl Generational<u32, u64> {
+impl GenerationCache<u32, u64> {
     pub(super) fn keep(&self, generation: u64, term: u32, documents: u64) {
         self.put(generation, term, documents, MAX_TERMS);
     }
 }
 
-impl Generational<(Reader, u32), bool> {
-    pub(super) fn keep(&self, generation: u64, of: (Reader, u32), is_seen: bool) {
+impl GenerationCache<(ReaderIdentity, u32), bool> {
+    pub(super) fn keep(&self, generation: u64, of: (ReaderIdentity, u32), is_seen: bool) {
         self.put(generation, of, is_seen, MAX_TERMS);
     }
 }
 
-impl<V: Clone> Generational<Reader, V> {
-    pub(super) fn keep(&self, generation: u64, reader: Reader, value: &V) {
+impl<V: Clone> GenerationCache<ReaderIdentity, V> {
+    pub(super) fn keep(&self, generation: u64, reader: ReaderIdentity, value: &V) {
         self.put(generation, reader, value.clone(), MAX_READERS);
     }
 }
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn documents_have_a_bound_and_the_newest_stay() {
-        let documents = Documents::default();
+        let documents = VersionCache::default();
         let text = "word ".repeat(100_000);
         for n in 0..200 {
-            documents.put(n.to_string(), &Arc::new(Known::new(plain(&text))));
+            documents.put(n.to_string(), &Arc::new(CachedVersion::new(plain(&text))));
             assert!(documents.get(&n.to_string()).is_some());
             assert!(documents.0.lock().unwrap().bytes <= MAX_DOCUMENT_BYTES);
         }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_holds_for_a_generation_is_forgotten_with_it() {
-        let kept: Generational<u32, u64> = Generational::default();
+        let kept: GenerationCache<u32, u64> = GenerationCache::default();
         kept.put(1, 7, 70, 2);
         assert_eq!((kept.get(1, &7), kept.get(2, &7)), (Some(70), None));
         kept.put(1, 8, 80, 2);

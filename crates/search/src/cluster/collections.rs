@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{Ask, Deadline};
+use super::ask::{ClusterRequest, RequestDeadline};
 use super::layout::{
-    BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS, NUMBERS, Names, PAIRS,
-    TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
+    BEGINNINGS, CollectionNames, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS, NUMBERS,
+    PAIRS, TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
 };
-use super::model::Model;
+use super::model::ClusterModel;
 use super::node::error_message;
-use super::nodes::Nodes;
+use super::nodes::NodePool;
 use super::settings::ClusterSettings;
-use super::traffic::Call;
-use super::wire::Collections;
-use crate::error::Error;
+use super::traffic::RequestKind;
+use super::wire::CollectionList;
+use crate::error::SearchError;
 
 /// A collection as it should be.
-struct Wanted<'a> {
+struct CollectionSpec<'a> {
     name: &'a str,
     /// What it is made with.
     create_body: Value,
-    indexes: Vec<Indexed>,
-    kept: Vec<Kept>,
+    indexes: Vec<PayloadIndexSpec>,
+    kept: Vec<StoragePlacement>,
 }
 
 /// Something that can come into memory, or leave it, while its collection answers.
-struct Kept {
+struct StoragePlacement {
     /// Where a node's description of the collection tells it.
     at: &'static str,
     wanted: bool,
@@ -35,7 +35,7 @@ struct Kept {
     change: Value,
 }
 
-impl Kept {
+impl StoragePlacement {
     fn differs(&self, known: &Value) -> bool {
         let is_so = match known.pointer(self.at) {
             None | Some(Value::Null) => false,
@@ -56,12 +56,12 @@ impl Kept {
 
 /// Makes the collection of the head, unless it is there.
 pub(super) fn ensure_head(
-    nodes: &Nodes,
-    names: &Names,
+    nodes: &NodePool,
+    names: &CollectionNames,
     settings: &ClusterSettings,
-) -> Result<(), Error> {
+) -> Result<(), SearchError> {
     let replicas = settings.replicas.max(3);
-    let head = Wanted {
+    let head = CollectionSpec {
         name: &names.head,
         // What one node alone has written does not count.
         create_body: json!({
@@ -76,17 +76,17 @@ pub(super) fn ensure_head(
 /// Makes what is not there yet, the indexes of these fields included. What is there stays as it is, but for
 /// what of it lies in memory.
 pub(super) fn ensure_collections(
-    nodes: &Nodes,
-    names: &Names,
+    nodes: &NodePool,
+    names: &CollectionNames,
     settings: &ClusterSettings,
     fields: &BTreeMap<String, String>,
-) -> Result<(), Error> {
+) -> Result<(), SearchError> {
     let (shards, replicas) = shards_and_replicas(nodes, settings);
     let sparse = json!({WORDS: {"index": {"on_disk": settings.words_on_disk}}});
-    let terms = Index::Lookup {
+    let terms = PayloadIndex::Lookup {
         on_disk: settings.words_on_disk,
     };
-    let documents = Wanted {
+    let documents = CollectionSpec {
         name: &names.documents,
         create_body: json!({
             "vectors": {}, "sparse_vectors": sparse, "shard_number": shards,
@@ -97,8 +97,8 @@ pub(super) fn ensure_collections(
             .chain(field_indexes(fields))
             .collect(),
         kept: vec![
-            Kept::payload(settings.documents_on_disk),
-            Kept {
+            StoragePlacement::payload(settings.documents_on_disk),
+            StoragePlacement {
                 at: "/result/config/params/sparse_vectors/words/index/on_disk",
                 wanted: settings.words_on_disk,
                 change: json!({"sparse_vectors": sparse}),
@@ -106,20 +106,20 @@ pub(super) fn ensure_collections(
         ],
     };
     documents.ensure(nodes, settings)?;
-    let terms = Wanted {
+    let terms = CollectionSpec {
         name: &names.terms,
         create_body: json!({
             "vectors": {}, "shard_number": 1, "replication_factor": replicas,
             "on_disk_payload": settings.words_on_disk,
         }),
         indexes: typed_indexes(&TERM_INDEXES).collect(),
-        kept: vec![Kept::payload(settings.words_on_disk)],
+        kept: vec![StoragePlacement::payload(settings.words_on_disk)],
     };
     terms.ensure(nodes, settings)
 }
 
 /// Into how many parts a collection is cut, and on how many nodes each lies.
-fn shards_and_replicas(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) {
+fn shards_and_replicas(nodes: &NodePool, settings: &ClusterSettings) -> (u32, u32) {
     let shards = settings
         .shards
         .unwrap_or_else(|| u32::try_from(nodes.len()).unwrap_or(1));
@@ -127,7 +127,7 @@ fn shards_and_replicas(nodes: &Nodes, settings: &ClusterSettings) -> (u32, u32) 
 }
 
 /// The indexes of these fields.
-fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Indexed> {
+fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = PayloadIndexSpec> {
     fields.iter().flat_map(|(name, kinds)| {
         let kinds = kinds.chars();
         kinds.map(move |kind| (field_key(kind, name), field_index(kind)))
@@ -137,18 +137,18 @@ fn field_indexes(fields: &BTreeMap<String, String>) -> impl Iterator<Item = Inde
 /// Makes the collection of a model's passages, unless it is there; of one that is there it is changed what lies
 /// in memory.
 pub(super) fn ensure_passages(
-    nodes: &Nodes,
+    nodes: &NodePool,
     settings: &ClusterSettings,
-    model: &Model,
+    model: &ClusterModel,
     fields: &BTreeMap<String, String>,
-) -> Result<(), Error> {
+) -> Result<(), SearchError> {
     let (shards, replicas) = shards_and_replicas(nodes, settings);
     let on_disk = settings.are_vectors_on_disk();
     let quantization = settings
         .quantized
         .then(|| json!({"scalar": {"type": "int8", "always_ram": true}}));
     let none = json!("Disabled");
-    let passages = Wanted {
+    let passages = CollectionSpec {
         name: &model.passages,
         create_body: json!({
             "vectors": {
@@ -162,14 +162,14 @@ pub(super) fn ensure_passages(
             .chain(field_indexes(fields))
             .collect(),
         kept: vec![
-            Kept::payload(settings.documents_on_disk),
-            Kept {
+            StoragePlacement::payload(settings.documents_on_disk),
+            StoragePlacement {
                 at: "/result/config/params/vectors/on_disk",
                 wanted: on_disk,
                 // The vectors without a name.
                 change: json!({"vectors": {"": {"on_disk": on_disk}}}),
             },
-            Kept {
+            StoragePlacement {
                 at: "/result/config/quantization_config",
                 wanted: settings.quantized,
                 change: json!({"quantization_config": quantization.as_ref().unwrap_or(&none)}),
@@ -203,14 +203,14 @@ const TERM_INDEXES: [(&str, &str); 3] = [
 
 /// What an index is for.
 #[derive(Clone, Copy)]
-pub(super) enum Index {
+pub(super) enum PayloadIndex {
     /// Whatever nodes make of a type.
     Typed(&'static str),
     /// Numbers that are looked for one by one.
     Lookup { on_disk: bool },
 }
 
-impl Index {
+impl PayloadIndex {
     fn schema(self) -> Value {
         match self {
             Self::Typed(kind) => json!({"type": kind}),
@@ -231,8 +231,8 @@ impl Index {
 }
 
 /// The kind of index that the values of a field need.
-pub(super) fn field_index(kind: char) -> Index {
-    Index::Typed(match kind {
+pub(super) fn field_index(kind: char) -> PayloadIndex {
+    PayloadIndex::Typed(match kind {
         NUMBERS => "float",
         DAYS => "integer",
         _ => "keyword",
@@ -240,20 +240,24 @@ pub(super) fn field_index(kind: char) -> Index {
 }
 
 /// A key and its index.
-type Indexed = (String, Index);
+type PayloadIndexSpec = (String, PayloadIndex);
 
-fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = Indexed> {
+fn typed_indexes(keys: &[(&str, &'static str)]) -> impl Iterator<Item = PayloadIndexSpec> {
     let keys = keys.iter();
-    keys.map(|(key, kind)| ((*key).to_owned(), Index::Typed(kind)))
+    keys.map(|(key, kind)| ((*key).to_owned(), PayloadIndex::Typed(kind)))
 }
 
-impl Wanted<'_> {
+impl CollectionSpec<'_> {
     /// Makes it, unless it is there, and those of its indexes that are not: whoever made it may have been
     /// interrupted. What lies in another place than it should is moved by the nodes while they answer.
-    fn ensure(&self, nodes: &Nodes, settings: &ClusterSettings) -> Result<(), Error> {
-        let deadline = Deadline::within(settings.write_timeout);
+    fn ensure(&self, nodes: &NodePool, settings: &ClusterSettings) -> Result<(), SearchError> {
+        let deadline = RequestDeadline::within(settings.write_timeout);
         let path = format!("/collections/{}", self.name);
-        let ask = Ask::get(Call::Collections, "look for a collection", path.clone());
+        let ask = ClusterRequest::get(
+            RequestKind::Collections,
+            "look for a collection",
+            path.clone(),
+        );
         let there = nodes.reply(&ask, deadline)?;
         let known: Value = if there.status != 200 {
             create_collection(nodes, self.name, &self.create_body, deadline)?;
@@ -264,7 +268,8 @@ impl Wanted<'_> {
         let kept = self.kept.iter().filter(|_| !known.is_null());
         for kept in kept.filter(|kept| kept.differs(&known)) {
             let (path, body) = (format!("{path}?timeout=30"), kept.change.to_string());
-            let ask = Ask::patch(Call::Collections, "change a collection", path, body);
+            let ask =
+                ClusterRequest::patch(RequestKind::Collections, "change a collection", path, body);
             nodes.request::<Value>(&ask, deadline)?;
             tracing::info!(collection = self.name, change = %kept.change, "a collection is changed");
         }
@@ -280,12 +285,16 @@ impl Wanted<'_> {
 }
 
 /// Removes a collection. One that is not there is as good as removed.
-pub(super) fn remove(nodes: &Nodes, name: &str, deadline: Deadline) -> Result<(), Error> {
+pub(super) fn remove(
+    nodes: &NodePool,
+    name: &str,
+    deadline: RequestDeadline,
+) -> Result<(), SearchError> {
     let path = format!("/collections/{name}?timeout=30");
-    let ask = Ask::delete(Call::Collections, "remove a collection", path);
+    let ask = ClusterRequest::delete(RequestKind::Collections, "remove a collection", path);
     match nodes.reply(&ask, deadline)? {
         reply if reply.status == 200 || reply.status == 404 => Ok(()),
-        reply => Err(Error::Cluster {
+        reply => Err(SearchError::Cluster {
             what: format!("the collection `{name}` cannot be removed"),
             hint: "remove it with the cluster's own tools; nothing reads it any more",
             source: Some(error_message(&reply.body).into()),
@@ -294,22 +303,25 @@ pub(super) fn remove(nodes: &Nodes, name: &str, deadline: Deadline) -> Result<()
 }
 
 /// The names of all collections of the cluster.
-pub(super) fn list_all(nodes: &Nodes, deadline: Deadline) -> Result<Vec<String>, Error> {
+pub(super) fn list_all(
+    nodes: &NodePool,
+    deadline: RequestDeadline,
+) -> Result<Vec<String>, SearchError> {
     let path = "/collections".to_owned();
-    let ask = Ask::get(Call::Collections, "list collections", path);
-    let found: Collections = nodes.request(&ask, deadline)?;
+    let ask = ClusterRequest::get(RequestKind::Collections, "list collections", path);
+    let found: CollectionList = nodes.request(&ask, deadline)?;
     Ok(found.collections.into_iter().map(|one| one.name).collect())
 }
 
 fn create_collection(
-    nodes: &Nodes,
+    nodes: &NodePool,
     name: &str,
     made: &Value,
-    deadline: Deadline,
-) -> Result<(), Error> {
+    deadline: RequestDeadline,
+) -> Result<(), SearchError> {
     let path = format!("/collections/{name}?timeout=30");
-    let ask = Ask::put(
-        Call::Collections,
+    let ask = ClusterRequest::put(
+        RequestKind::Collections,
         "make a collection",
         path,
         made.to_string(),
@@ -322,7 +334,7 @@ fn create_collection(
     if is_there {
         return Ok(());
     }
-    Err(Error::Cluster {
+    Err(SearchError::Cluster {
         what: format!(
             "the cluster refuses to make the collection `{name}` with status {}",
             reply.status
@@ -334,15 +346,15 @@ fn create_collection(
 
 /// Makes the index of a key. Making one that is there changes nothing, unless it is another one.
 pub(super) fn create_index(
-    nodes: &Nodes,
+    nodes: &NodePool,
     collection: &str,
-    (key, kind): (&str, Index),
+    (key, kind): (&str, PayloadIndex),
     is_waited_for: bool,
-    deadline: Deadline,
-) -> Result<(), Error> {
+    deadline: RequestDeadline,
+) -> Result<(), SearchError> {
     let body = json!({"field_name": key, "field_schema": kind.schema()}).to_string();
-    let ask = Ask::put(
-        Call::Collections,
+    let ask = ClusterRequest::put(
+        RequestKind::Collections,
         "make an index",
         format!("/collections/{collection}/index?wait={is_waited_for}"),
         body,

@@ -16,13 +16,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask::{Ask, Deadline};
-use super::layout::{Names, point_id};
-use super::nodes::Nodes;
-use super::traffic::Call;
-use super::wire::Point;
+use super::ask::{ClusterRequest, RequestDeadline};
+use super::layout::{CollectionNames, point_id};
+use super::nodes::NodePool;
+use super::traffic::RequestKind;
+use super::wire::ScoredPoint;
 use crate::analysis::Language;
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most generations that are remembered as never finished. Older ones have been swept.
 pub(super) const MAX_ABORTED: usize = 16;
@@ -32,7 +32,7 @@ const QUORUM_RETRY: Duration = Duration::from_millis(20);
 
 /// The state of an index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct IndexHead {
     pub format: u32,
     /// How often the writer changed. One with a smaller number changes nothing any more.
     pub epoch: u64,
@@ -71,13 +71,13 @@ pub(super) struct Head {
 /// What can be told of the state of an index in any format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(super) struct Glance {
+pub(super) struct HeadSummary {
     pub documents: u64,
     pub epoch: u64,
     pub beat: u64,
 }
 
-impl Head {
+impl IndexHead {
     /// The languages of the documents, those of most documents first.
     pub(super) fn languages(&self) -> Vec<Language> {
         let known = |code: &str| Language::ALL.into_iter().find(|one| one.code() == code);
@@ -92,20 +92,20 @@ impl Head {
     /// Reads the state; nothing when there is no index. Any node may answer: an older state is one that
     /// counted a moment ago, and to ask for a majority would wait for a node that has just died.
     pub(super) fn read(
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<Option<Self>, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<Option<Self>, SearchError> {
         Self::read_with("", nodes, names, deadline)
     }
 
     /// Reads the state that more than half of the nodes have. Those that are asked differ while something is
     /// written, a sign of life perhaps, so this waits until they do not; nothing where they never agree.
     fn read_quorum(
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<Option<Self>, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<Option<Self>, SearchError> {
         loop {
             let found = Self::read_with("?consistency=quorum", nodes, names, deadline)?;
             let is_over = deadline.remaining().is_none_or(|left| left <= QUORUM_RETRY);
@@ -118,17 +118,17 @@ impl Head {
 
     fn read_with(
         whom: &str,
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<Option<Self>, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<Option<Self>, SearchError> {
         let Some(payload) = Self::payload(whom, nodes, names, deadline)? else {
             return Ok(None);
         };
         let head: Self =
             serde_json::from_value(payload).map_err(|e| unreadable(names, Some(e.into())))?;
         if head.format != names.format {
-            return Err(Error::Format {
+            return Err(SearchError::Format {
                 path: names.head.clone().into(),
                 found: head.format.to_string(),
                 expected: names.format,
@@ -139,10 +139,10 @@ impl Head {
 
     /// What can be told of an index in another format.
     pub(super) fn read_summary(
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<Option<Glance>, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<Option<HeadSummary>, SearchError> {
         let payload = Self::payload("", nodes, names, deadline)?;
         let glance = payload.map(|payload| serde_json::from_value(payload).unwrap_or_default());
         Ok(glance)
@@ -150,13 +150,18 @@ impl Head {
 
     fn payload(
         whom: &str,
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<Option<Value>, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<Option<Value>, SearchError> {
         let path = format!("/collections/{}/points{whom}", names.head);
         let body = json!({"ids": [Self::id()], "with_payload": true}).to_string();
-        let ask = Ask::read(Call::State, "read the state of the index", path, body);
+        let ask = ClusterRequest::read(
+            RequestKind::State,
+            "read the state of the index",
+            path,
+            body,
+        );
         let reply = nodes.reply(&ask, deadline)?;
         if reply.status == 404 {
             return Ok(None);
@@ -168,17 +173,17 @@ impl Head {
         let unread = |error: serde_json::Error| unreadable(names, Some(error.into()));
         let answer: Value = serde_json::from_slice(&reply.body).map_err(unread)?;
         let points = answer.get("result").cloned().unwrap_or_default();
-        let points: Vec<Point> = serde_json::from_value(points).map_err(unread)?;
+        let points: Vec<ScoredPoint> = serde_json::from_value(points).map_err(unread)?;
         Ok(points.into_iter().next().map(|point| point.payload))
     }
 
     /// Writes the state of an empty index, unless there is one.
     pub(super) fn create(
-        nodes: &Nodes,
-        names: &Names,
+        nodes: &NodePool,
+        names: &CollectionNames,
         awaited: Option<u64>,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
+        deadline: RequestDeadline,
+    ) -> Result<(), SearchError> {
         let head = Self {
             format: names.format,
             awaited,
@@ -190,7 +195,7 @@ impl Head {
             "update_filter": never,
         });
         let path = format!("/collections/{}/points?wait=true", names.head);
-        let ask = Ask::put(Call::State, "begin an index", path, body.to_string());
+        let ask = ClusterRequest::put(RequestKind::State, "begin an index", path, body.to_string());
         nodes.request::<Value>(&ask, deadline).map(drop)
     }
 
@@ -198,10 +203,10 @@ impl Head {
     pub(super) fn replace(
         &self,
         next: &Self,
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<bool, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<bool, SearchError> {
         let body = json!({
             "payload": next,
             "filter": {"must": [
@@ -211,7 +216,7 @@ impl Head {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = Ask::post(Call::State, "commit", path, body.to_string());
+        let ask = ClusterRequest::post(RequestKind::State, "commit", path, body.to_string());
         let written = nodes.request::<Value>(&ask, deadline);
         // Whatever was said about the writing, what more than half of the nodes have now is the truth.
         let now = Self::read_quorum(nodes, names, deadline)?;
@@ -231,10 +236,10 @@ impl Head {
     /// Shows that the writer lives; says no when it is another one by now.
     pub(super) fn heartbeat(
         &self,
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<bool, Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<bool, SearchError> {
         let Some(now) = Self::read(nodes, names, deadline)? else {
             return Ok(false);
         };
@@ -249,17 +254,17 @@ impl Head {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = Ask::post(Call::State, "show life", path, body.to_string());
+        let ask = ClusterRequest::post(RequestKind::State, "show life", path, body.to_string());
         nodes.request::<Value>(&ask, deadline).map(|_| true)
     }
 
     /// Lets go of being the writer.
     pub(super) fn release(
         &self,
-        nodes: &Nodes,
-        names: &Names,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
+        nodes: &NodePool,
+        names: &CollectionNames,
+        deadline: RequestDeadline,
+    ) -> Result<(), SearchError> {
         let body = json!({
             "payload": {"holder": ""},
             "filter": {"must": [
@@ -269,15 +274,15 @@ impl Head {
             ]},
         });
         let path = format!("/collections/{}/points/payload?wait=true", names.head);
-        let ask = Ask::post(Call::State, "let go", path, body.to_string());
+        let ask = ClusterRequest::post(RequestKind::State, "let go", path, body.to_string());
         nodes.request::<Value>(&ask, deadline).map(drop)
     }
 }
 
-type Source = Option<Box<dyn std::error::Error + Send + Sync>>;
+type ErrorSource = Option<Box<dyn std::error::Error + Send + Sync>>;
 
-fn unreadable(names: &Names, source: Source) -> Error {
-    Error::Cluster {
+fn unreadable(names: &CollectionNames, source: ErrorSource) -> SearchError {
+    SearchError::Cluster {
         what: format!("the state of the index in `{}` cannot be read", names.head),
         hint: "check that the addresses are those of Qdrant, and that no other program uses this collection",
         source,

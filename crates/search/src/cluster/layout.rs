@@ -54,7 +54,7 @@ pub(super) const LETTERS: &str = "letters";
 
 /// The names of the collections of one index.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct CollectionNames {
     base: String,
     pub format: u32,
     pub head: String,
@@ -62,7 +62,7 @@ pub(super) struct Names {
     pub terms: String,
 }
 
-impl Names {
+impl CollectionNames {
     pub(super) fn new(base: &str, format: u32) -> Self {
         Self {
             base: base.to_owned(),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn collections_of_an_index_are_known_by_their_names() {
-        let names = Names::new("docs", 2);
+        let names = CollectionNames::new("docs", 2);
         let model = model_name("topics/1");
         assert_eq!(
             names.model_of(&names.passages(&model)),

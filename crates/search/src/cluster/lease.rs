@@ -10,11 +10,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::Inner;
-use super::ask::Deadline;
+use super::ClusterInner;
+use super::ask::RequestDeadline;
 use super::collections;
-use super::head::{Glance, Head, MAX_ABORTED};
-use crate::error::Error;
+use super::head::{HeadSummary, IndexHead, MAX_ABORTED};
+use crate::error::SearchError;
 
 /// How long a writer may be silent.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,9 +30,9 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the one who writes knows.
 #[derive(Default)]
-pub(super) struct Lease {
+pub(super) struct WriterLease {
     /// The writer that was seen last.
-    other: Option<Other>,
+    other: Option<OtherWriter>,
     /// Whether a batch was begun and not finished.
     pub is_dirty: bool,
     /// Terms that are known to be in the collection of terms.
@@ -44,11 +44,11 @@ pub(super) struct Lease {
     /// The models whose graphs wait until all vectors are there.
     pub deferred: HashSet<String>,
     /// Older formats, what was last seen of each, and since when that stands still.
-    pub older: HashMap<u32, (Glance, Instant)>,
+    pub older: HashMap<u32, (HeadSummary, Instant)>,
 }
 
 /// A writer that is not this process.
-struct Other {
+struct OtherWriter {
     /// Its epoch and its number, as high as they were seen.
     seen: (u64, u64),
     /// Since when that stands still.
@@ -67,24 +67,27 @@ pub(super) fn writer_id() -> String {
     format!("{}-{random:016x}", std::process::id())
 }
 
-impl Inner {
+impl ClusterInner {
     /// Whether this process writes, or does from now on.
-    pub(super) fn acquire_leadership(self: &Arc<Self>) -> Result<bool, Error> {
+    pub(super) fn acquire_leadership(self: &Arc<Self>) -> Result<bool, SearchError> {
         if self.is_read_only {
             return Ok(false);
         }
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         match self.try_acquire_lease(&mut lease) {
             Ok(_) => Ok(true),
-            Err(Error::Locked { .. }) => Ok(false),
+            Err(SearchError::Locked { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     /// Makes this process the writer, and gives the state of the index. Waits for a writer that may be dead.
-    pub(super) fn acquire_lease(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+    pub(super) fn acquire_lease(
+        self: &Arc<Self>,
+        lease: &mut WriterLease,
+    ) -> Result<IndexHead, SearchError> {
         if self.is_read_only {
-            return Err(Error::ReadOnly {
+            return Err(SearchError::ReadOnly {
                 path: self.names.head.clone().into(),
             });
         }
@@ -95,7 +98,7 @@ impl Inner {
         loop {
             match self.try_acquire_lease(lease) {
                 // A living one counts up sooner or later.
-                Err(Error::Locked { .. }) if !lease.is_other_alive() => {
+                Err(SearchError::Locked { .. }) if !lease.is_other_alive() => {
                     std::thread::sleep(LEASE_POLL_INTERVAL)
                 }
                 other => return other,
@@ -103,12 +106,15 @@ impl Inner {
         }
     }
 
-    pub(super) fn try_acquire_lease(self: &Arc<Self>, lease: &mut Lease) -> Result<Head, Error> {
+    pub(super) fn try_acquire_lease(
+        self: &Arc<Self>,
+        lease: &mut WriterLease,
+    ) -> Result<IndexHead, SearchError> {
         let deadline = self.write_deadline();
-        let missing = || Error::Missing {
+        let missing = || SearchError::Missing {
             path: self.names.head.clone().into(),
         };
-        let head = Head::read(&self.nodes, &self.names, deadline)?.ok_or_else(missing)?;
+        let head = IndexHead::read(&self.nodes, &self.names, deadline)?.ok_or_else(missing)?;
         let is_mine = head.holder == self.writer_id && self.leader_epoch() == Some(head.epoch);
         if is_mine && !lease.is_dirty {
             return Ok(head);
@@ -150,7 +156,7 @@ impl Inner {
             let named = std::thread::Builder::new().name("docent-lease".to_owned());
             named
                 .spawn(move || run_heartbeat(&weak))
-                .map_err(Error::engine)?;
+                .map_err(SearchError::engine)?;
             // Only now, because it may take longer than a writer may be silent.
             self.reconcile_collections(lease, &next);
         }
@@ -158,7 +164,7 @@ impl Inner {
     }
 
     /// The state of the index with this process as its writer.
-    fn with_new_epoch(&self, head: &Head) -> Head {
+    fn with_new_epoch(&self, head: &IndexHead) -> IndexHead {
         let mut next = head.clone();
         next.epoch += 1;
         next.beat += 1;
@@ -174,8 +180,8 @@ impl Inner {
         next
     }
 
-    pub(super) fn locked_error(&self) -> Error {
-        Error::Locked {
+    pub(super) fn locked_error(&self) -> SearchError {
+        SearchError::Locked {
             path: self.names.head.clone().into(),
         }
     }
@@ -193,12 +199,16 @@ impl Inner {
         let Some(epoch) = self.leader_epoch() else {
             return false;
         };
-        let own = Head {
+        let own = IndexHead {
             epoch,
             holder: self.writer_id.clone(),
-            ..Head::default()
+            ..IndexHead::default()
         };
-        match own.heartbeat(&self.nodes, &self.names, Deadline::within(LEASE_TIMEOUT)) {
+        match own.heartbeat(
+            &self.nodes,
+            &self.names,
+            RequestDeadline::within(LEASE_TIMEOUT),
+        ) {
             Ok(true) => true,
             Ok(false) => {
                 tracing::warn!("another process writes to the index now");
@@ -217,14 +227,14 @@ impl Inner {
     }
 }
 
-impl Lease {
+impl WriterLease {
     /// Whether the writer that the head names has been silent for too long.
-    fn has_expired(&mut self, head: &Head) -> bool {
+    fn has_expired(&mut self, head: &IndexHead) -> bool {
         let said = (head.epoch, head.beat);
         match &mut self.other {
             Some(other) if said <= other.seen => other.since.elapsed() >= LEASE_TIMEOUT,
             other => {
-                *other = Some(Other {
+                *other = Some(OtherWriter {
                     seen: said,
                     since: Instant::now(),
                     heartbeats: other.as_ref().map_or(0, |other| other.heartbeats + 1),
@@ -241,7 +251,7 @@ impl Lease {
 }
 
 /// Shows that the writer lives for as long as somebody has the index open.
-fn run_heartbeat(inner: &Weak<Inner>) {
+fn run_heartbeat(inner: &Weak<ClusterInner>) {
     loop {
         std::thread::sleep(HEARTBEAT_INTERVAL);
         match inner.upgrade() {
@@ -251,17 +261,21 @@ fn run_heartbeat(inner: &Weak<Inner>) {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClusterInner {
     /// Lets go of writing, so that the next one need not wait.
     fn drop(&mut self) {
         if let Some(epoch) = self.leader_epoch() {
             let holder = self.writer_id.clone();
-            let own = Head {
+            let own = IndexHead {
                 epoch,
                 holder,
-                ..Head::default()
+                ..IndexHead::default()
             };
-            let released = own.release(&self.nodes, &self.names, Deadline::within(RELEASE_TIMEOUT));
+            let released = own.release(
+                &self.nodes,
+                &self.names,
+                RequestDeadline::within(RELEASE_TIMEOUT),
+            );
             if let Err(error) = released {
                 tracing::debug!(%error, "the next writer waits until this one is taken for dead");
             }
@@ -273,17 +287,17 @@ impl Drop for Inner {
 mod tests {
     use super::*;
 
-    fn head(beat: u64) -> Head {
-        Head {
+    fn head(beat: u64) -> IndexHead {
+        IndexHead {
             epoch: 3,
             beat,
-            ..Head::default()
+            ..IndexHead::default()
         }
     }
 
     #[test]
     fn a_writer_that_counts_up_lives() {
-        let mut lease = Lease::default();
+        let mut lease = WriterLease::default();
         for (beat, is_alive) in [(7, false), (7, false), (8, false), (9, true)] {
             assert!(!lease.has_expired(&head(beat)));
             assert_eq!(lease.is_other_alive(), is_alive, "{beat}");
@@ -292,7 +306,7 @@ mod tests {
 
     #[test]
     fn two_numbers_that_take_turns_are_a_dead_writer() {
-        let mut lease = Lease::default();
+        let mut lease = WriterLease::default();
         for beat in [8, 7, 8, 7, 9, 8, 9, 7] {
             assert!(!lease.has_expired(&head(beat)));
             assert!(!lease.is_other_alive(), "{beat}");

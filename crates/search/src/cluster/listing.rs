@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Inner;
+use super::ClusterInner;
 use super::layout::{DAY, ID, VALUES, field_key};
-use super::narrow::Conditions;
+use super::narrow::QdrantFilter;
 use super::point;
-use super::traffic::Call;
-use super::view::{PAGE, View};
-use super::wire::{Point, Points};
+use super::traffic::RequestKind;
+use super::view::{ClusterView, PAGE};
+use super::wire::{PointsPage, ScoredPoint};
 use crate::catalog::{Catalog, CatalogBuilder};
-use crate::engine::Holding;
-use crate::error::Error;
+use crate::engine::InventoryEntryRef;
+use crate::error::SearchError;
 use crate::facets;
-use crate::hit::{Facet, MAX_FACET_VALUES};
-use crate::query::Sort;
-use crate::reader::Reader;
+use crate::hit::{FacetCounts, MAX_FACET_VALUES};
+use crate::query::SortOrder;
+use crate::reader::ReaderIdentity;
 
 /// How many values of a field the cluster is asked for; more than are shown, because a value may be there
 /// as a text and as an item.
@@ -32,14 +32,14 @@ const MAX_VALUES_LISTED: usize = 10_000;
 const MAX_TIED: usize = 20_000;
 
 /// A document in a list.
-pub(super) struct Listed {
+pub(super) struct ListedVersion {
     pub version: String,
     pub id: String,
     day: Option<i64>,
 }
 
-impl From<&Point> for Listed {
-    fn from(point: &Point) -> Self {
+impl From<&ScoredPoint> for ListedVersion {
+    fn from(point: &ScoredPoint) -> Self {
         Self {
             version: point.name(),
             id: point.text(ID).to_owned(),
@@ -48,15 +48,15 @@ impl From<&Point> for Listed {
     }
 }
 
-impl View<'_> {
+impl ClusterView<'_> {
     /// The first `most` documents by their day; those without a day come last, equals in the order of
     /// their ids.
     pub(super) fn by_day(
         &self,
-        conditions: &Conditions,
-        sort: Sort,
+        conditions: &QdrantFilter,
+        sort: SortOrder,
         most: usize,
-    ) -> Result<Vec<Listed>, Error> {
+    ) -> Result<Vec<ListedVersion>, SearchError> {
         let mut listed = self.dated(conditions, sort, most)?;
         // What has the day of the last one may come before it.
         if let Some(day) = listed
@@ -69,10 +69,10 @@ impl View<'_> {
                 .and(json!({"key": DAY, "match": {"value": day}}));
             listed.retain(|one| one.day != Some(day));
             let equals = self.list(&that_day.json(), &[ID, DAY], MAX_TIED)?;
-            listed.extend(equals.iter().map(Listed::from));
+            listed.extend(equals.iter().map(ListedVersion::from));
         }
-        let key = |one: &Listed| match (one.day, sort) {
-            (Some(day), Sort::Oldest) => day,
+        let key = |one: &ListedVersion| match (one.day, sort) {
+            (Some(day), SortOrder::Oldest) => day,
             (Some(day), _) => -day,
             (None, _) => i64::MAX,
         };
@@ -85,7 +85,7 @@ impl View<'_> {
         if listed.len() < most {
             let without = conditions.clone().and(json!({"is_empty": {"key": DAY}}));
             let found = self.list(&without.json(), &[ID], MAX_TIED)?;
-            let mut rest: Vec<Listed> = found.iter().map(Listed::from).collect();
+            let mut rest: Vec<ListedVersion> = found.iter().map(ListedVersion::from).collect();
             rest.sort_by(|left, right| left.id.cmp(&right.id));
             rest.truncate(most - listed.len());
             listed.extend(rest);
@@ -96,33 +96,37 @@ impl View<'_> {
     /// The first documents with a day, in the order of the days.
     fn dated(
         &self,
-        conditions: &Conditions,
-        sort: Sort,
+        conditions: &QdrantFilter,
+        sort: SortOrder,
         most: usize,
-    ) -> Result<Vec<Listed>, Error> {
-        let direction = if sort == Sort::Oldest { "asc" } else { "desc" };
+    ) -> Result<Vec<ListedVersion>, SearchError> {
+        let direction = if sort == SortOrder::Oldest {
+            "asc"
+        } else {
+            "desc"
+        };
         let body = json!({
             "filter": conditions.json(), "limit": most, "with_payload": [ID, DAY],
             "order_by": {"key": DAY, "direction": direction},
         });
-        let asked = (Call::List, "list by day");
-        let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
-        Ok(found.points.iter().map(Listed::from).collect())
+        let asked = (RequestKind::List, "list by day");
+        let found: PointsPage = self.documents(asked, "points/scroll", body.to_string())?;
+        Ok(found.points.iter().map(ListedVersion::from).collect())
     }
 
     /// The values that the documents which meet the conditions have in these fields.
     pub(super) fn facets(
         &self,
-        conditions: &Conditions,
+        conditions: &QdrantFilter,
         names: &[String],
-    ) -> Result<Vec<Facet>, Error> {
+    ) -> Result<Vec<FacetCounts>, SearchError> {
         names
             .iter()
             .map(|name| self.facet_of(conditions, name))
             .collect()
     }
 
-    fn facet_of(&self, conditions: &Conditions, name: &str) -> Result<Facet, Error> {
+    fn facet_of(&self, conditions: &QdrantFilter, name: &str) -> Result<FacetCounts, SearchError> {
         let clean = facets::sanitize(name);
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         if self.head.fields.contains_key(&clean) {
@@ -137,7 +141,7 @@ impl View<'_> {
         values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         let more = values.len() > MAX_FACET_VALUES;
         values.truncate(MAX_FACET_VALUES);
-        Ok(Facet {
+        Ok(FacetCounts {
             field: name.to_owned(),
             values,
             more,
@@ -145,7 +149,7 @@ impl View<'_> {
     }
 
     /// The fields of the documents that the reader sees, worked out once for a generation.
-    pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+    pub(super) fn catalog(&self) -> Result<Arc<Catalog>, SearchError> {
         let kept = &self.inner.caches.catalogs;
         if let Some(catalog) = kept.get(self.head.generation, &self.reader) {
             return Ok(catalog);
@@ -174,20 +178,20 @@ impl View<'_> {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     /// Shows what is held. Runs on the thread that asks.
     pub(super) fn visit_inventory(
         &self,
-        each: &mut (dyn FnMut(Holding<'_>) + Send),
-    ) -> Result<(), Error> {
+        each: &mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
+    ) -> Result<(), SearchError> {
         let first = self.write_deadline();
-        let view = View::new(self, self.head(first)?, Reader::owner(), first);
-        let live = Conditions::live(&view.head).json();
+        let view = ClusterView::new(self, self.head(first)?, ReaderIdentity::owner(), first);
+        let live = QdrantFilter::live(&view.head).json();
         let mut offset = Value::Null;
         loop {
-            let page = View {
+            let page = ClusterView {
                 deadline: self.write_deadline(),
-                ..View::new(self, view.head.clone(), Reader::owner(), first)
+                ..ClusterView::new(self, view.head.clone(), ReaderIdentity::owner(), first)
             };
             let page = page.page(&live, &[ID, "source", "hash"], PAGE, &offset)?;
             for point in &page.points {

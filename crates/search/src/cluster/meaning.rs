@@ -6,15 +6,15 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask::Ask;
+use super::ask::ClusterRequest;
 use super::layout::{DOCUMENT, FROM, ID};
-use super::narrow::Conditions;
-use super::traffic::Call;
-use super::view::View;
-use super::wire::{Groups, Point};
+use super::narrow::QdrantFilter;
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use super::wire::{GroupsResult, ScoredPoint};
 use crate::document::DocId;
-use crate::engine::Vectored;
-use crate::error::Error;
+use crate::engine::PassageVector;
+use crate::error::SearchError;
 use crate::hit::MAX_EXCERPTS;
 use crate::passage::MAX_PASSAGES;
 
@@ -26,25 +26,25 @@ const PLACE: [&str; 2] = ["start", "end"];
 
 /// Passages with their vectors, as the cluster answers.
 #[derive(Deserialize)]
-struct Vectors {
-    points: Vec<Vector>,
+struct VectorPoints {
+    points: Vec<VectorPoint>,
 }
 
 #[derive(Deserialize)]
-struct Vector {
-    payload: Place,
+struct VectorPoint {
+    payload: PassageSpan,
     vector: Vec<f32>,
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct PassageSpan {
     start: usize,
     end: usize,
 }
 
 /// A question about passages, the best of each document.
 #[derive(Serialize)]
-struct Asked<'a> {
+struct GroupedVectorQuery<'a> {
     query: &'a [f32],
     filter: Value,
     limit: usize,
@@ -54,38 +54,38 @@ struct Asked<'a> {
 }
 
 /// How near a document is.
-pub(super) struct Near {
+pub(super) struct NearestPassages {
     pub semantic: f32,
     /// Its nearest passages, the nearest first.
     pub passages: Vec<Range<usize>>,
 }
 
 /// How near documents are, by the names of their versions.
-pub(super) type Nearest = HashMap<String, Near>;
+pub(super) type NearestByVersion = HashMap<String, NearestPassages>;
 
-impl View<'_> {
+impl ClusterView<'_> {
     /// The versions nearest to a question among those whose passages meet the conditions, each with how
     /// near it is and its nearest passage.
     pub(super) fn nearest(
         &self,
         question: &[f32],
-        conditions: &Conditions,
+        conditions: &QdrantFilter,
         most: usize,
-    ) -> Result<Nearest, Error> {
+    ) -> Result<NearestByVersion, SearchError> {
         self.query_groups(question, conditions, most, 1)
     }
 
     fn query_groups(
         &self,
         question: &[f32],
-        conditions: &Conditions,
+        conditions: &QdrantFilter,
         most: usize,
         each: usize,
-    ) -> Result<Nearest, Error> {
+    ) -> Result<NearestByVersion, SearchError> {
         let Some(model) = self.model.as_ref().filter(|_| most > 0) else {
-            return Ok(Nearest::new());
+            return Ok(NearestByVersion::new());
         };
-        let asked = Asked {
+        let asked = GroupedVectorQuery {
             query: question,
             filter: conditions.json(),
             limit: most.min(MAX_NEAR),
@@ -93,12 +93,12 @@ impl View<'_> {
             group_by: DOCUMENT,
             group_size: each,
         };
-        let body = serde_json::to_string(&asked).map_err(Error::engine)?;
+        let body = serde_json::to_string(&asked).map_err(SearchError::engine)?;
         let path = format!("/collections/{}/points/query/groups", model.passages);
-        let ask = Ask::read(Call::Search, "search meanings", path, body);
-        let found: Groups = self.inner.nodes.request(&ask, self.deadline)?;
+        let ask = ClusterRequest::read(RequestKind::Search, "search meanings", path, body);
+        let found: GroupsResult = self.inner.nodes.request(&ask, self.deadline)?;
         let versions = found.groups.into_iter().filter_map(|group| {
-            let near = Near {
+            let near = NearestPassages {
                 semantic: group.hits.first()?.score,
                 passages: group.hits.iter().map(place).collect(),
             };
@@ -112,8 +112,8 @@ impl View<'_> {
         &self,
         question: &[f32],
         versions: &[String],
-    ) -> Result<Nearest, Error> {
-        let mut found = Nearest::new();
+    ) -> Result<NearestByVersion, SearchError> {
+        let mut found = NearestByVersion::new();
         for some in versions.chunks(MAX_NEAR) {
             found.extend(self.nearest(question, &self.passages_of(some), some.len())?);
         }
@@ -125,31 +125,31 @@ impl View<'_> {
         &self,
         question: &[f32],
         versions: &[String],
-    ) -> Result<Nearest, Error> {
+    ) -> Result<NearestByVersion, SearchError> {
         let most = versions.len();
         self.query_groups(question, &self.passages_of(versions), most, MAX_EXCERPTS)
     }
 
     /// The passages of some versions.
-    fn passages_of(&self, versions: &[String]) -> Conditions {
+    fn passages_of(&self, versions: &[String]) -> QdrantFilter {
         let these = json!({"key": DOCUMENT, "match": {"any": versions}});
         self.visible_passages().and(these)
     }
 
     /// The passages that the reader may see.
-    pub(super) fn visible_passages(&self) -> Conditions {
-        Conditions::visible_passages(&self.head, &self.reader)
+    pub(super) fn visible_passages(&self) -> QdrantFilter {
+        QdrantFilter::visible_passages(&self.head, &self.reader)
     }
 
     /// The passages of a document with their vectors, where those are of this process's model.
-    pub(super) fn vectors(&self, id: &DocId) -> Result<Vec<Vectored>, Error> {
+    pub(super) fn vectors(&self, id: &DocId) -> Result<Vec<PassageVector>, SearchError> {
         let own = self.inner.models.own.as_ref();
         let Some(own) = own.filter(|own| own.name == self.head.model) else {
             return Ok(Vec::new());
         };
         let this = json!({"key": ID, "match": {"value": id.as_str()}});
         let found = self.list(&self.visible.clone().and(this).json(), &[FROM], 1)?;
-        let Some(version) = found.first().map(Point::name) else {
+        let Some(version) = found.first().map(ScoredPoint::name) else {
             return Ok(Vec::new());
         };
         let body = json!({
@@ -161,12 +161,12 @@ impl View<'_> {
             "limit": MAX_PASSAGES, "with_payload": PLACE, "with_vector": true,
         });
         let path = format!("/collections/{}/points/scroll", own.passages);
-        let ask = Ask::read(Call::Fetch, "read vectors", path, body.to_string());
-        let found: Vectors = self.inner.nodes.request(&ask, self.deadline)?;
+        let ask = ClusterRequest::read(RequestKind::Fetch, "read vectors", path, body.to_string());
+        let found: VectorPoints = self.inner.nodes.request(&ask, self.deadline)?;
         let mut vectors: Vec<_> = found
             .points
             .into_iter()
-            .map(|point| Vectored {
+            .map(|point| PassageVector {
                 range: point.payload.start..point.payload.end,
                 vector: point.vector,
             })
@@ -176,7 +176,7 @@ impl View<'_> {
     }
 }
 
-fn place(point: &Point) -> Range<usize> {
+fn place(point: &ScoredPoint) -> Range<usize> {
     let [start, end] = PLACE.map(|key| usize::try_from(point.number(key)).unwrap_or_default());
     start..end
 }

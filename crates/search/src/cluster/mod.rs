@@ -38,29 +38,30 @@ use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::ask::Deadline;
-use self::cached::Caches;
-use self::head::Head;
-use self::layout::Names;
-use self::lease::Lease;
-use self::model::{Former, Models};
-use self::nodes::Nodes;
-use self::view::View;
-use self::walk::Walk;
+use self::ask::RequestDeadline;
+use self::cached::ClusterCaches;
+use self::head::IndexHead;
+use self::layout::CollectionNames;
+use self::lease::WriterLease;
+use self::model::{ClusterModels, PreviousModelFactory};
+use self::nodes::NodePool;
+use self::view::ClusterView;
+use self::walk::UnembeddedScan;
 use crate::blocking::{EnginePools, Lane};
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
 use crate::engine::{
-    self, Change, Engine, Generation, Held, Holding, SPAN_TARGET, Settled, Status, Vectored,
+    self, DocumentChange, EmbeddingProgress, Engine, EngineStatus, Generation, InventoryEntry,
+    InventoryEntryRef, PassageVector, SPAN_TARGET,
 };
-use crate::error::Error;
-use crate::hit::Found;
+use crate::error::SearchError;
+use crate::hit::SearchResults;
 use crate::query::Query;
-use crate::reader::Reader;
+use crate::reader::ReaderIdentity;
 
 pub use self::settings::{ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
-pub use self::traffic::{CALL_BUCKETS, CallTraffic, NodeTraffic, Traffic};
+pub use self::traffic::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};
 
 /// How old the state of the index may be that an answer comes from. What another process has changed is
 /// seen after this long at the latest.
@@ -73,28 +74,28 @@ const COUNT_TIMEOUT_FACTOR: u32 = 10;
 ///
 /// Cloning is cheap and gives another handle of the same index.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>);
+pub struct ClusterEngine(Arc<ClusterInner>);
 
-struct Inner {
+struct ClusterInner {
     settings: ClusterSettings,
-    nodes: Nodes,
-    names: Names,
-    models: Models,
-    caches: Caches,
+    nodes: NodePool,
+    names: CollectionNames,
+    models: ClusterModels,
+    caches: ClusterCaches,
     pools: EnginePools,
     /// The state of the index, and when it was read.
-    head: RwLock<Option<(Arc<Head>, Instant)>>,
+    head: RwLock<Option<(Arc<IndexHead>, Instant)>>,
     /// Held by who changes something.
-    lease: Mutex<Lease>,
+    lease: Mutex<WriterLease>,
     /// Who this process is among the writers there may be, and the epoch in which it writes.
     writer_id: String,
     leader_epoch: Mutex<Option<u64>>,
     /// Held by who makes vectors: how far that is, by the names of models.
-    embedding_scans: Mutex<BTreeMap<String, Walk>>,
+    embedding_scans: Mutex<BTreeMap<String, UnembeddedScan>>,
     is_read_only: bool,
 }
 
-impl Cluster {
+impl ClusterEngine {
     /// Opens the index to be searched and changed; what is not there yet is made.
     ///
     /// Any number of processes can have an index open this way. The first that changes something becomes
@@ -102,7 +103,7 @@ impl Cluster {
     pub fn open(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         Self::open_with_previous(settings, embedder, Vec::new)
     }
 
@@ -112,16 +113,16 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
         former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         let cluster = Self::with(settings, embedder, Box::new(former), false)?;
         let inner = &cluster.0;
         let (nodes, names) = (&inner.nodes, &inner.names);
         // Within the time of an answer: a cluster that is away, or refuses, is said soon.
-        let there = Head::read(nodes, names, inner.read_deadline())?;
+        let there = IndexHead::read(nodes, names, inner.read_deadline())?;
         collections::ensure_head(nodes, names, &inner.settings)?;
         let deadline = inner.write_deadline();
         let head = match there {
-            None => Head::read(nodes, names, deadline)?,
+            None => IndexHead::read(nodes, names, deadline)?,
             there => there,
         };
         let fields = head.as_ref().map(|head| head.fields.clone());
@@ -134,7 +135,7 @@ impl Cluster {
         // Last, so that whoever finds a head finds the rest too.
         if head.is_none() {
             let awaited = inner.documents_to_migrate(deadline)?;
-            Head::create(nodes, names, awaited, deadline)?;
+            IndexHead::create(nodes, names, awaited, deadline)?;
         }
         Ok(cluster)
     }
@@ -143,7 +144,7 @@ impl Cluster {
     pub fn open_read_only(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         Self::open_read_only_with_previous(settings, embedder, Vec::new)
     }
 
@@ -152,7 +153,7 @@ impl Cluster {
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
         former: impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         let cluster = Self::with(settings, embedder, Box::new(former), true)?;
         cluster.0.head(cluster.0.read_deadline())?;
         Ok(cluster)
@@ -161,17 +162,17 @@ impl Cluster {
     fn with(
         settings: ClusterSettings,
         embedder: Option<Arc<dyn Embedder>>,
-        former: Former,
+        former: PreviousModelFactory,
         is_read_only: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         settings.check()?;
-        let names = Names::new(&settings.collection, settings.format);
-        Ok(Self(Arc::new(Inner {
-            nodes: Nodes::new(&settings)?,
-            models: Models::new(&names, embedder, former),
+        let names = CollectionNames::new(&settings.collection, settings.format);
+        Ok(Self(Arc::new(ClusterInner {
+            nodes: NodePool::new(&settings)?,
+            models: ClusterModels::new(&names, embedder, former),
             names,
             settings,
-            caches: Caches::default(),
+            caches: ClusterCaches::default(),
             pools: EnginePools::for_network(),
             head: RwLock::new(None),
             lease: Mutex::default(),
@@ -185,23 +186,23 @@ impl Cluster {
     /// Answers a caller. The work waits for the network, so it never runs in place.
     fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Arc<Inner>) -> Result<T, Error> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, Error>> {
+        work: impl FnOnce(&Arc<ClusterInner>) -> Result<T, SearchError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, SearchError>> {
         self.run_in(Lane::Answer, work)
     }
 
     fn run_in<T: Send + 'static>(
         &self,
         lane: Lane,
-        work: impl FnOnce(&Arc<Inner>) -> Result<T, Error> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, Error>> {
+        work: impl FnOnce(&Arc<ClusterInner>) -> Result<T, SearchError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, SearchError>> {
         let inner = self.0.clone();
         self.0.pools.run(lane, move || work(&inner)).boxed()
     }
 }
 
-impl Engine for Cluster {
-    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
+impl Engine for ClusterEngine {
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>> {
         self.run(move |inner| {
             let span =
                 tracing::info_span!(target: SPAN_TARGET, "search", hits = tracing::field::Empty);
@@ -211,30 +212,33 @@ impl Engine for Cluster {
         })
     }
 
-    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
+    fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>> {
         self.run(move |inner| inner.counting_view(reader)?.catalog())
     }
 
-    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>> {
         self.run_in(Lane::Maintenance, move |inner| inner.embed_pending(most))
     }
 
     fn fetch(
         &self,
         id: DocId,
-        reader: Reader,
-    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
+        reader: ReaderIdentity,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, SearchError>> {
         self.run(move |inner| {
             let _span = tracing::info_span!(target: SPAN_TARGET, "fetch").entered();
             inner.view(reader)?.fetch(&id)
         })
     }
 
-    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
+    fn apply(
+        &self,
+        changes: Vec<DocumentChange>,
+    ) -> BoxFuture<'_, Result<Generation, SearchError>> {
         self.run_in(Lane::Maintenance, move |inner| inner.apply(changes))
     }
 
-    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<InventoryEntry>, SearchError>> {
         self.run_in(Lane::Maintenance, |inner| {
             let mut held = engine::collect_inventory(|each| inner.visit_inventory(each))?;
             held.sort_by(|left, right| left.id.cmp(&right.id));
@@ -242,53 +246,53 @@ impl Engine for Cluster {
         })
     }
 
-    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
-        self.run(move |inner| inner.view(Reader::owner())?.vectors(&id))
+    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<PassageVector>, SearchError>> {
+        self.run(move |inner| inner.view(ReaderIdentity::owner())?.vectors(&id))
     }
 
-    fn mark_complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+    fn mark_complete(&self) -> BoxFuture<'_, Result<(), SearchError>> {
         self.run_in(Lane::Maintenance, |inner| inner.mark_complete())
     }
 
     fn visit_inventory<'a>(
         &'a self,
-        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
-    ) -> BoxFuture<'a, Result<(), Error>> {
+        each: &'a mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), SearchError>> {
         futures::future::ready(self.0.visit_inventory(each)).boxed()
     }
 
-    fn acquire_leadership(&self) -> BoxFuture<'_, Result<bool, Error>> {
-        self.run_in(Lane::Maintenance, Inner::acquire_leadership)
+    fn acquire_leadership(&self) -> BoxFuture<'_, Result<bool, SearchError>> {
+        self.run_in(Lane::Maintenance, ClusterInner::acquire_leadership)
     }
 
-    fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
+    fn status(&self) -> BoxFuture<'_, Result<EngineStatus, SearchError>> {
         self.run(|inner| inner.status())
     }
 
-    fn traffic(&self) -> Option<Traffic> {
+    fn traffic(&self) -> Option<ClusterTraffic> {
         Some(self.0.nodes.traffic())
     }
 }
 
-impl Inner {
+impl ClusterInner {
     /// How long an answer may take.
-    fn read_deadline(&self) -> Deadline {
-        Deadline::within(self.settings.timeout)
+    fn read_deadline(&self) -> RequestDeadline {
+        RequestDeadline::within(self.settings.timeout)
     }
 
     /// How long it may take to count something about all documents: longer than an answer, because no answer needs
     /// it, and because nodes that put a large index in order are slow meanwhile.
-    fn count_deadline(&self) -> Deadline {
-        Deadline::within(self.settings.timeout * COUNT_TIMEOUT_FACTOR)
+    fn count_deadline(&self) -> RequestDeadline {
+        RequestDeadline::within(self.settings.timeout * COUNT_TIMEOUT_FACTOR)
     }
 
     /// How long a change may take.
-    fn write_deadline(&self) -> Deadline {
-        Deadline::within(self.settings.write_timeout)
+    fn write_deadline(&self) -> RequestDeadline {
+        RequestDeadline::within(self.settings.write_timeout)
     }
 
     /// The state of the index, not older than [`FRESH`].
-    fn head(&self, deadline: Deadline) -> Result<Arc<Head>, Error> {
+    fn head(&self, deadline: RequestDeadline) -> Result<Arc<IndexHead>, SearchError> {
         let kept = self
             .head
             .read()
@@ -300,8 +304,8 @@ impl Inner {
             return Ok(head);
         }
         let asked = Instant::now();
-        let Some(head) = Head::read(&self.nodes, &self.names, deadline)? else {
-            return Err(Error::Missing {
+        let Some(head) = IndexHead::read(&self.nodes, &self.names, deadline)? else {
+            return Err(SearchError::Missing {
                 path: self.names.head.clone().into(),
             });
         };
@@ -309,7 +313,7 @@ impl Inner {
     }
 
     /// Shows a state to everybody who asks from now on, unless a newer one is shown.
-    fn publish_head(&self, head: Head, asked: Instant) -> Arc<Head> {
+    fn publish_head(&self, head: IndexHead, asked: Instant) -> Arc<IndexHead> {
         let mut shown = self.head.write().unwrap_or_else(PoisonError::into_inner);
         match &*shown {
             Some((newer, _)) if newer.generation > head.generation => newer.clone(),
@@ -322,16 +326,16 @@ impl Inner {
     }
 
     /// The generation that counts now, as a reader sees it.
-    fn view(&self, reader: Reader) -> Result<View<'_>, Error> {
+    fn view(&self, reader: ReaderIdentity) -> Result<ClusterView<'_>, SearchError> {
         let deadline = self.read_deadline();
         let head = self.head(deadline)?;
-        Ok(View::new(self, head, reader, deadline))
+        Ok(ClusterView::new(self, head, reader, deadline))
     }
 
     /// The same, to count something about all documents. That nobody answers is found out as soon as ever.
-    fn counting_view(&self, reader: Reader) -> Result<View<'_>, Error> {
+    fn counting_view(&self, reader: ReaderIdentity) -> Result<ClusterView<'_>, SearchError> {
         let view = self.view(reader)?;
-        Ok(View {
+        Ok(ClusterView {
             deadline: self.count_deadline(),
             ..view
         })

@@ -6,30 +6,30 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::head::Head;
-use super::layout::{Names, model_name};
-use crate::embed::Remembered;
+use super::head::IndexHead;
+use super::layout::{CollectionNames, model_name};
+use crate::embed::QueryCache;
 use crate::embedder::Embedder;
 use crate::engine::SPAN_TARGET;
 
 /// A model, and where its vectors are.
-pub(super) struct Model {
+pub(super) struct ClusterModel {
     /// As points and the head name it.
     pub name: String,
     /// The collection of its passages.
     pub passages: String,
     pub embedder: Arc<dyn Embedder>,
-    questions: Remembered<Vec<f32>>,
+    questions: QueryCache<Vec<f32>>,
 }
 
-impl Model {
-    fn new(names: &Names, embedder: Arc<dyn Embedder>) -> Self {
+impl ClusterModel {
+    fn new(names: &CollectionNames, embedder: Arc<dyn Embedder>) -> Self {
         let name = model_name(embedder.fingerprint());
         Self {
             passages: names.passages(&name),
             name,
             embedder,
-            questions: Remembered::new(|vector: &Vec<f32>| vector.len() * size_of::<f32>()),
+            questions: QueryCache::new(|vector: &Vec<f32>| vector.len() * size_of::<f32>()),
         }
     }
 
@@ -51,21 +51,25 @@ impl Model {
 }
 
 /// Makes the models that may have been in use before.
-pub(super) type Former = Box<dyn Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync>;
+pub(super) type PreviousModelFactory = Box<dyn Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync>;
 
 /// The models of one process.
-pub(super) struct Models {
+pub(super) struct ClusterModels {
     /// The one that the settings ask for; without it nothing is searched by meaning.
-    pub own: Option<Arc<Model>>,
-    names: Names,
-    former: Former,
-    made: OnceLock<Vec<Arc<Model>>>,
+    pub own: Option<Arc<ClusterModel>>,
+    names: CollectionNames,
+    former: PreviousModelFactory,
+    made: OnceLock<Vec<Arc<ClusterModel>>>,
 }
 
-impl Models {
-    pub(super) fn new(names: &Names, own: Option<Arc<dyn Embedder>>, former: Former) -> Self {
+impl ClusterModels {
+    pub(super) fn new(
+        names: &CollectionNames,
+        own: Option<Arc<dyn Embedder>>,
+        former: PreviousModelFactory,
+    ) -> Self {
         Self {
-            own: own.map(|embedder| Arc::new(Model::new(names, embedder))),
+            own: own.map(|embedder| Arc::new(ClusterModel::new(names, embedder))),
             names: names.clone(),
             former,
             made: OnceLock::new(),
@@ -73,7 +77,7 @@ impl Models {
     }
 
     /// The model whose vectors answer; nothing where this program does not have it.
-    pub(super) fn serving(&self, head: &Head) -> Option<Arc<Model>> {
+    pub(super) fn serving(&self, head: &IndexHead) -> Option<Arc<ClusterModel>> {
         let own = self.own.as_ref()?;
         if head.model.is_empty() || own.name == head.model {
             return Some(own.clone());
@@ -81,7 +85,7 @@ impl Models {
         // They are made when one of them is needed: their weights take memory.
         let former = self.made.get_or_init(|| {
             let made = (self.former)().into_iter();
-            made.map(|embedder| Arc::new(Model::new(&self.names, embedder)))
+            made.map(|embedder| Arc::new(ClusterModel::new(&self.names, embedder)))
                 .collect()
         });
         former.iter().find(|one| one.name == head.model).cloned()

@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::head::Head;
+use super::head::IndexHead;
 use super::layout::{DAYS, FROM, NUMBERS, TERMS, TEXTS, UNTIL, VALUES, WHO, field_key, fnv1a};
 use crate::analysis::{QueryTerm, language_variants};
 use crate::calendar::Day;
 use crate::document::Document;
-use crate::filter::{Filter, Test, fold_value};
-use crate::reader::{Principal, Reader, Readers};
+use crate::filter::{FieldTest, Filter, fold_value};
+use crate::reader::{AllowedReaders, Principal, ReaderIdentity};
 
 /// Conditions that a point has to meet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Conditions {
+pub(super) struct QdrantFilter {
     must: Vec<Value>,
     must_not: Vec<Value>,
 }
 
-impl Conditions {
+impl QdrantFilter {
     /// What a reader may see of the generation that counts.
-    pub(super) fn visible(head: &Head, reader: &Reader) -> Self {
+    pub(super) fn visible(head: &IndexHead, reader: &ReaderIdentity) -> Self {
         Self::live(head).visible_to(reader)
     }
 
     /// The versions of the generation that counts.
-    pub(super) fn live(head: &Head) -> Self {
+    pub(super) fn live(head: &IndexHead) -> Self {
         let mut live =
             Self::not_ended(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
         if !head.void.is_empty() {
@@ -34,17 +34,17 @@ impl Conditions {
     }
 
     /// The passages that a reader may see.
-    pub(super) fn visible_passages(head: &Head, reader: &Reader) -> Self {
+    pub(super) fn visible_passages(head: &IndexHead, reader: &ReaderIdentity) -> Self {
         Self::not_ended(head).visible_to(reader)
     }
 
     /// What has not ended, which is all that passages are asked: theirs are made of versions that count
     /// already, and an index of when they began would have nodes make a graph for each stretch of it.
-    pub(super) fn not_ended(head: &Head) -> Self {
+    pub(super) fn not_ended(head: &IndexHead) -> Self {
         Self::default().not(ended(head, head.generation))
     }
 
-    fn visible_to(self, reader: &Reader) -> Self {
+    fn visible_to(self, reader: &ReaderIdentity) -> Self {
         match principals_of(reader) {
             Some(who) => self.and(json!({"key": WHO, "match": {"any": who}})),
             None => self,
@@ -69,7 +69,7 @@ impl Conditions {
 }
 
 /// What a generation has ended, or one before it.
-pub(super) fn ended(head: &Head, generation: u64) -> Value {
+pub(super) fn ended(head: &IndexHead, generation: u64) -> Value {
     let mut ended = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
     if !head.void.is_empty() {
         ended.push(json!({"key": UNTIL, "match": {"except": head.void}}));
@@ -82,7 +82,7 @@ const EVERYONE: &str = "*";
 pub(super) const OPEN_TO_ALL: [&str; 1] = [EVERYONE];
 
 /// What a reader has to find one of in a document; nothing for who sees everything.
-fn principals_of(reader: &Reader) -> Option<Vec<String>> {
+fn principals_of(reader: &ReaderIdentity) -> Option<Vec<String>> {
     let held = reader.principals()?.iter().map(principal_mark);
     Some(std::iter::once(EVERYONE.to_owned()).chain(held).collect())
 }
@@ -90,8 +90,8 @@ fn principals_of(reader: &Reader) -> Option<Vec<String>> {
 /// Who may read a document, as its points say it.
 pub(super) fn reader_marks(document: &Document) -> Vec<String> {
     match &document.readers {
-        Readers::Everyone => OPEN_TO_ALL.map(str::to_owned).to_vec(),
-        Readers::Only(named) => named.iter().map(principal_mark).collect(),
+        AllowedReaders::Everyone => OPEN_TO_ALL.map(str::to_owned).to_vec(),
+        AllowedReaders::Only(named) => named.iter().map(principal_mark).collect(),
     }
 }
 
@@ -117,20 +117,20 @@ pub(super) fn match_nothing() -> Value {
     json!({"has_id": []})
 }
 
-fn field(name: &str, test: &Test) -> Value {
+fn field(name: &str, test: &FieldTest) -> Value {
     match test {
-        Test::Is(text) => {
+        FieldTest::Is(text) => {
             json!({"key": field_key(TEXTS, name), "match": {"value": fold_value(text)}})
         }
-        Test::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
+        FieldTest::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
             match_nothing()
         }
-        Test::Number { from, to } => {
+        FieldTest::Number { from, to } => {
             let from = from.map_or(f64::MIN, finite);
             let to = to.map_or(f64::MAX, finite);
             json!({"key": field_key(NUMBERS, name), "range": {"gte": from, "lte": to}})
         }
-        Test::Date { from, to } => {
+        FieldTest::Date { from, to } => {
             let bound = |bound: &Option<String>, open: i64| match bound {
                 Some(day) => {
                     Day::parse(day).and_then(|day| crate::stored::day_number(&day.to_string()))
@@ -144,7 +144,7 @@ fn field(name: &str, test: &Test) -> Value {
                 _ => match_nothing(),
             }
         }
-        Test::Bool(flag) => {
+        FieldTest::Bool(flag) => {
             json!({"key": field_key(VALUES, name), "match": {"value": format!("b{}", u8::from(*flag))}})
         }
     }

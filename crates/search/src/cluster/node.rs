@@ -10,11 +10,11 @@ use ureq::Agent;
 use ureq::http::{HeaderValue, Request, Uri};
 use ureq::tls::TlsConfig;
 
-use super::ask::Ask;
-use super::breaker::{Breaker, Failure};
+use super::ask::ClusterRequest;
+use super::breaker::{CircuitBreaker, NodeFailure};
 use super::settings::invalid_address;
 use super::traffic::NodeTraffic;
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most bytes of one answer: the largest document there may be, with every character escaped twice.
 const MAX_ANSWER_BYTES: u64 = 128 * 1024 * 1024;
@@ -27,30 +27,30 @@ const CERTIFICATE: &str = "name the authority that signed the nodes' certificate
 const NO_TLS: &str = "check whether the nodes speak TLS: `engine.addresses` say `https://`, and their answer is not TLS";
 
 /// What a node said, yes or no.
-pub(super) struct Reply {
+pub(super) struct NodeReply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
 /// A node, how it has done lately, and how often it was asked.
-pub(super) struct Node {
+pub(super) struct ClusterNode {
     base: String,
     agent: Agent,
-    breaker: Mutex<Breaker>,
+    breaker: Mutex<CircuitBreaker>,
     requests: AtomicU64,
     failures: AtomicU64,
 }
 
 /// Why a node brought no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Reason {
+pub(super) enum NodeError {
     #[error(transparent)]
     Transport(#[from] ureq::Error),
     #[error("{0}")]
     Response(String),
 }
 
-impl Reason {
+impl NodeError {
     /// What to do about it where no secure connection could be made.
     pub(super) fn tls_hint(&self) -> Option<&'static str> {
         let Self::Transport(error) = self else {
@@ -68,8 +68,8 @@ impl Reason {
     }
 }
 
-impl Node {
-    pub(super) fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, Error> {
+impl ClusterNode {
+    pub(super) fn new(address: &str, has_key: bool, tls: TlsConfig) -> Result<Self, SearchError> {
         let base = address.trim().trim_end_matches('/');
         // The address is not shown: it may hold a password.
         let wrong = || invalid_address("an address of the cluster cannot be used".to_owned());
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    pub(super) fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
+    pub(super) fn breaker(&self) -> std::sync::MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,10 +131,10 @@ impl Node {
     /// Asks it once, and minds how it did.
     pub(super) fn request(
         &self,
-        ask: &Ask,
+        ask: &ClusterRequest,
         key: Option<&HeaderValue>,
         timeout: Duration,
-    ) -> Result<Reply, Reason> {
+    ) -> Result<NodeReply, NodeError> {
         let start = Instant::now();
         let outcome = self.send(ask, key, timeout);
         let took = start.elapsed();
@@ -144,7 +144,7 @@ impl Node {
             Err(reason) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 // One that says that it failed is there, and may do better with another request.
-                if let Reason::Transport(error) = reason {
+                if let NodeError::Transport(error) = reason {
                     self.breaker().failed(failure_kind(error), Instant::now());
                 }
                 tracing::warn!(node = self.base, what = ask.action, ?took, %reason, "a node of the cluster failed");
@@ -162,10 +162,10 @@ impl Node {
 
     fn send(
         &self,
-        ask: &Ask,
+        ask: &ClusterRequest,
         key: Option<&HeaderValue>,
         timeout: Duration,
-    ) -> Result<Reply, Reason> {
+    ) -> Result<NodeReply, NodeError> {
         let mut request = Request::builder()
             .method(&ask.method)
             .uri(format!("{}{}", self.base, ask.path_within(timeout)))
@@ -187,27 +187,27 @@ impl Node {
             .take(MAX_ANSWER_BYTES + 1);
         reader.read_to_end(&mut body).map_err(ureq::Error::from)?;
         if body.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(Reason::Response(format!(
+            return Err(NodeError::Response(format!(
                 "its answer has more than {MAX_ANSWER_BYTES} bytes"
             )));
         }
         // Too many requests, or a failure of its own or of the nodes behind it: another may do better.
         if status >= 500 || status == 429 || status == 408 {
-            return Err(Reason::Response(format!(
+            return Err(NodeError::Response(format!(
                 "status {status}: {}",
                 error_message(&body)
             )));
         }
-        Ok(Reply { status, body })
+        Ok(NodeReply { status, body })
     }
 }
 
 /// What a node did that did not answer.
-fn failure_kind(error: &ureq::Error) -> Failure {
+fn failure_kind(error: &ureq::Error) -> NodeFailure {
     use ureq::Timeout::{Connect, Resolve};
     match error {
-        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => Failure::TimedOut,
-        _ => Failure::Unreachable,
+        ureq::Error::Timeout(at) if !matches!(at, Resolve | Connect) => NodeFailure::TimedOut,
+        _ => NodeFailure::Unreachable,
     }
 }
 
@@ -228,8 +228,8 @@ pub(super) fn error_message(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn node(address: &str) -> Result<Node, Error> {
-        Node::new(address, true, TlsConfig::default())
+    fn node(address: &str) -> Result<ClusterNode, SearchError> {
+        ClusterNode::new(address, true, TlsConfig::default())
     }
 
     #[test]

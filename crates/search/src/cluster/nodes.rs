@@ -11,12 +11,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::http::HeaderValue;
 
-use super::ask::{Ask, Deadline};
+use super::ask::{ClusterRequest, RequestDeadline};
 use super::authority;
-use super::node::{Node, Reason, Reply, error_message};
+use super::node::{ClusterNode, NodeError, NodeReply, error_message};
 use super::settings::ClusterSettings;
-use super::traffic::{Counts, Ended, Traffic};
-use crate::error::Error;
+use super::traffic::{ClusterTraffic, NodeCallOutcome, TrafficCounters};
+use crate::error::SearchError;
 
 /// The wait between two rounds over all nodes; it doubles up to the second.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -25,19 +25,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const DOWN: &str =
     "check that the nodes run and can be reached from here; answers come again by themselves";
 /// All nodes.
-pub(super) struct Nodes {
-    nodes: Vec<Node>,
+pub(super) struct NodePool {
+    nodes: Vec<ClusterNode>,
     key: Option<HeaderValue>,
     next_node: AtomicUsize,
-    counts: Counts,
+    counts: TrafficCounters,
 }
 
-impl Nodes {
-    pub(super) fn new(settings: &ClusterSettings) -> Result<Self, Error> {
+impl NodePool {
+    pub(super) fn new(settings: &ClusterSettings) -> Result<Self, SearchError> {
         let key = settings.key.as_ref().map(|key| {
             let value = HeaderValue::from_str(key.reveal());
             // The reason is not passed on: it might show a part of the key.
-            value.map_err(|_| Error::Cluster {
+            value.map_err(|_| SearchError::Cluster {
                 what: "the cluster's API key has characters that no header can carry".to_owned(),
                 hint: "check the key for line ends and control characters",
                 source: None,
@@ -48,12 +48,12 @@ impl Nodes {
         let nodes = settings
             .addresses
             .iter()
-            .map(|address| Node::new(address, key.is_some(), tls.clone()));
+            .map(|address| ClusterNode::new(address, key.is_some(), tls.clone()));
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
             key,
             next_node: AtomicUsize::new(0),
-            counts: Counts::default(),
+            counts: TrafficCounters::default(),
         })
     }
 
@@ -62,10 +62,10 @@ impl Nodes {
     }
 
     /// How the nodes were asked so far.
-    pub(super) fn traffic(&self) -> Traffic {
+    pub(super) fn traffic(&self) -> ClusterTraffic {
         let now = Instant::now();
         let nodes = self.nodes.iter().map(|node| node.traffic(now));
-        Traffic {
+        ClusterTraffic {
             calls: self.counts.snapshot(),
             nodes: nodes.collect(),
         }
@@ -74,18 +74,18 @@ impl Nodes {
     /// The result in the answer to a request that all nodes are expected to take.
     pub(super) fn request<T: DeserializeOwned>(
         &self,
-        ask: &Ask,
-        deadline: Deadline,
-    ) -> Result<T, Error> {
+        ask: &ClusterRequest,
+        deadline: RequestDeadline,
+    ) -> Result<T, SearchError> {
         Self::result(ask, &self.reply(ask, deadline)?)
     }
 
     /// The same, of a collection that may not be there; nothing where it is not.
     pub(super) fn request_optional<T: DeserializeOwned>(
         &self,
-        ask: &Ask,
-        deadline: Deadline,
-    ) -> Result<Option<T>, Error> {
+        ask: &ClusterRequest,
+        deadline: RequestDeadline,
+    ) -> Result<Option<T>, SearchError> {
         let reply = self.reply(ask, deadline)?;
         if reply.status == 404 {
             return Ok(None);
@@ -93,12 +93,15 @@ impl Nodes {
         Self::result(ask, &reply).map(Some)
     }
 
-    fn result<T: DeserializeOwned>(ask: &Ask, reply: &Reply) -> Result<T, Error> {
+    fn result<T: DeserializeOwned>(
+        ask: &ClusterRequest,
+        reply: &NodeReply,
+    ) -> Result<T, SearchError> {
         if !(200..300).contains(&reply.status) {
             return Err(request_rejected(ask, reply));
         }
-        let answer: Answer<T> =
-            serde_json::from_slice(&reply.body).map_err(|source| Error::Cluster {
+        let answer: QdrantEnvelope<T> =
+            serde_json::from_slice(&reply.body).map_err(|source| SearchError::Cluster {
                 what: format!("the cluster's answer to `{}` cannot be read", ask.action),
                 hint: "check that the addresses are those of Qdrant, version 1.16 or newer",
                 source: Some(Box::new(source)),
@@ -108,14 +111,18 @@ impl Nodes {
 
     /// What the first node says that says anything but that it failed. That a key is refused is an error,
     /// whatever was asked for.
-    pub(super) fn reply(&self, ask: &Ask, deadline: Deadline) -> Result<Reply, Error> {
+    pub(super) fn reply(
+        &self,
+        ask: &ClusterRequest,
+        deadline: RequestDeadline,
+    ) -> Result<NodeReply, SearchError> {
         let start = Instant::now();
         let mut sent = 0;
         let outcome = self.reply_with_retries(ask, deadline, &mut sent);
         let ended = match &outcome {
-            Ok(reply) if reply.status < 400 => Ended::Answered,
-            Ok(_) => Ended::Refused,
-            Err(_) => Ended::Failed,
+            Ok(reply) if reply.status < 400 => NodeCallOutcome::Answered,
+            Ok(_) => NodeCallOutcome::Refused,
+            Err(_) => NodeCallOutcome::Failed,
         };
         let retries = u64::saturating_sub(sent, 1);
         self.counts.count(ask.kind, ended, retries, start.elapsed());
@@ -127,10 +134,10 @@ impl Nodes {
 
     fn reply_with_retries(
         &self,
-        ask: &Ask,
-        deadline: Deadline,
+        ask: &ClusterRequest,
+        deadline: RequestDeadline,
         sent: &mut u64,
-    ) -> Result<Reply, Error> {
+    ) -> Result<NodeReply, SearchError> {
         let mut wait = FIRST_WAIT;
         let mut last = None;
         loop {
@@ -190,11 +197,11 @@ impl Nodes {
         })
     }
 
-    fn unavailable(&self, ask: &Ask, last: Option<Reason>) -> Error {
+    fn unavailable(&self, ask: &ClusterRequest, last: Option<NodeError>) -> SearchError {
         let nodes = self.nodes.len();
-        let about_tls = last.as_ref().and_then(Reason::tls_hint);
+        let about_tls = last.as_ref().and_then(NodeError::tls_hint);
         let what = match &last {
-            Some(Reason::Response(_)) => format!(
+            Some(NodeError::Response(_)) => format!(
                 "the cluster cannot answer for all of the index (`{}`)",
                 ask.action
             ),
@@ -206,14 +213,14 @@ impl Nodes {
                 ask.action
             ),
         };
-        Error::Cluster {
+        SearchError::Cluster {
             what,
             hint: about_tls.unwrap_or(DOWN),
             source: last.map(|reason| Box::new(reason) as _),
         }
     }
 
-    fn key_rejected(&self, ask: &Ask, reply: &Reply) -> Error {
+    fn key_rejected(&self, ask: &ClusterRequest, reply: &NodeReply) -> SearchError {
         let status = reply.status;
         let (what, hint) = match (&self.key, status) {
             (None, 401) => (
@@ -232,7 +239,7 @@ impl Nodes {
                 "use a key in `engine.key` that may read and write",
             ),
         };
-        Error::Cluster {
+        SearchError::Cluster {
             what,
             hint,
             source: Some(error_message(&reply.body).into()),
@@ -241,19 +248,19 @@ impl Nodes {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct QdrantEnvelope<T> {
     result: T,
 }
 
 /// What is final.
-fn request_rejected(ask: &Ask, reply: &Reply) -> Error {
+fn request_rejected(ask: &ClusterRequest, reply: &NodeReply) -> SearchError {
     let status = reply.status;
     let hint = match status {
         404 => "build the index first with `docent index`",
         413 => "raise `service.max_request_size_mb` of the cluster",
         _ => "check that the cluster runs Qdrant 1.16 or newer, and look into its log",
     };
-    Error::Cluster {
+    SearchError::Cluster {
         what: format!("the cluster refuses `{}` with status {status}", ask.action),
         hint,
         source: Some(error_message(&reply.body).into()),
@@ -266,12 +273,12 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use super::super::traffic::Call;
+    use super::super::traffic::RequestKind;
     use super::*;
 
-    fn nodes(addresses: &[&str]) -> Result<Nodes, Error> {
+    fn nodes(addresses: &[&str]) -> Result<NodePool, SearchError> {
         let addresses = addresses.iter().map(|one| (*one).to_owned()).collect();
-        Nodes::new(&ClusterSettings::new(addresses))
+        NodePool::new(&ClusterSettings::new(addresses))
     }
 
     /// Nothing listens there: the port was just given back.
@@ -284,10 +291,10 @@ mod tests {
     fn a_dead_cluster_is_a_clear_error_in_time_and_left_alone() {
         let (one, two) = (nowhere(), nowhere());
         let nodes = nodes(&[&one, &two]).unwrap();
-        let ask = Ask::get(Call::State, "look", "/".to_owned());
+        let ask = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
         let start = Instant::now();
         let error = nodes
-            .reply(&ask, Deadline::within(Duration::from_secs(1)))
+            .reply(&ask, RequestDeadline::within(Duration::from_secs(1)))
             .err()
             .unwrap();
         assert!(start.elapsed() < Duration::from_secs(2));
@@ -302,7 +309,7 @@ mod tests {
         assert!(asked >= 10, "{asked}");
         assert!(
             nodes
-                .reply(&ask, Deadline::within(Duration::from_secs(1)))
+                .reply(&ask, RequestDeadline::within(Duration::from_secs(1)))
                 .is_err()
         );
         assert_eq!(nodes.traffic().requests(), asked);
@@ -334,15 +341,15 @@ mod tests {
     fn nodes_that_were_late_are_asked_where_no_other_is_left() {
         let is_fast = Arc::new(AtomicBool::new(false));
         let nodes = nodes(&[&slow(&is_fast), &slow(&is_fast)]).unwrap();
-        let ask = Ask::get(Call::State, "look", "/".to_owned());
-        let soon = || Deadline::within(Duration::from_millis(100));
+        let ask = ClusterRequest::get(RequestKind::State, "look", "/".to_owned());
+        let soon = || RequestDeadline::within(Duration::from_millis(100));
         for _ in 0..10 {
             assert!(nodes.reply(&ask, soon()).is_err());
         }
         let now = Instant::now();
         assert!(nodes.nodes.iter().all(|node| node.breaker().is_open(now)));
         is_fast.store(true, Ordering::Relaxed);
-        let reply = nodes.reply(&ask, Deadline::within(Duration::from_secs(5)));
+        let reply = nodes.reply(&ask, RequestDeadline::within(Duration::from_secs(5)));
         assert_eq!(reply.unwrap().status, 200);
     }
 }

@@ -4,30 +4,34 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Inner;
-use super::ask::Deadline;
+use super::ClusterInner;
+use super::ask::RequestDeadline;
 use super::collections;
-use super::head::Head;
-use super::lease::Lease;
-use crate::error::Error;
+use super::head::IndexHead;
+use super::lease::WriterLease;
+use crate::error::SearchError;
 
 /// For how many times as long as answers are waited for an older writer has to be silent to be gone.
 const SILENCE_FACTOR: u32 = 3;
 
-impl Inner {
+impl ClusterInner {
     /// The formats older than this one that are there.
-    fn older_formats(&self, deadline: Deadline) -> Result<Vec<u32>, Error> {
+    fn older_formats(&self, deadline: RequestDeadline) -> Result<Vec<u32>, SearchError> {
         let all = collections::list_all(&self.nodes, deadline)?;
         let formats = all.iter().filter_map(|name| self.names.format_of(name));
         Ok(formats.filter(|one| *one < self.names.format).collect())
     }
 
     /// How many documents the newest of them has; nothing where there is none.
-    pub(super) fn documents_to_migrate(&self, deadline: Deadline) -> Result<Option<u64>, Error> {
+    pub(super) fn documents_to_migrate(
+        &self,
+        deadline: RequestDeadline,
+    ) -> Result<Option<u64>, SearchError> {
         let Some(format) = self.older_formats(deadline)?.into_iter().max() else {
             return Ok(None);
         };
-        let there = Head::read_summary(&self.nodes, &self.names.with_format(format), deadline)?;
+        let there =
+            IndexHead::read_summary(&self.nodes, &self.names.with_format(format), deadline)?;
         Ok(there
             .map(|glance| glance.documents)
             .filter(|count| *count > 0))
@@ -38,12 +42,12 @@ impl Inner {
     /// none.
     pub(super) fn finish_migration(
         self: &Arc<Self>,
-        lease: &mut Lease,
-        head: Head,
-    ) -> Result<Head, Error> {
+        lease: &mut WriterLease,
+        head: IndexHead,
+    ) -> Result<IndexHead, SearchError> {
         let mut head = head;
         if head.awaited.is_some() {
-            let next = Head {
+            let next = IndexHead {
                 awaited: None,
                 ..head.clone()
             };
@@ -62,10 +66,10 @@ impl Inner {
         Ok(head)
     }
 
-    fn remove_old_format(&self, lease: &mut Lease, format: u32) -> Result<(), Error> {
+    fn remove_old_format(&self, lease: &mut WriterLease, format: u32) -> Result<(), SearchError> {
         let names = self.names.with_format(format);
-        let glance =
-            Head::read_summary(&self.nodes, &names, self.write_deadline())?.unwrap_or_default();
+        let glance = IndexHead::read_summary(&self.nodes, &names, self.write_deadline())?
+            .unwrap_or_default();
         let silent = match lease.older.get(&format) {
             Some((seen, since)) if *seen == glance => since.elapsed(),
             _ => {

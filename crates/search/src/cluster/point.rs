@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::head::Head;
+use super::head::IndexHead;
 use super::layout::{
     BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS,
     SIZE, STORED, TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
@@ -14,18 +14,18 @@ use super::layout::{
 use super::narrow::{body_term_id, finite, reader_marks, title_term_id};
 use crate::analysis::{Language, detect};
 use crate::calendar::Day;
-use crate::document::{Document, Value as Fact};
-use crate::engine::Holding;
-use crate::error::Error;
+use crate::document::{Document, DocumentValue as Fact};
+use crate::engine::InventoryEntryRef;
+use crate::error::SearchError;
 use crate::facets;
 use crate::filter::fold_value;
 use crate::passage::Passage;
-use crate::postings::{Postings, term_frequency_weight};
-use crate::stored::{self, Stored};
+use crate::postings::{TermPositions, term_frequency_weight};
+use crate::stored::{self, StoredDocument};
 
 /// A point as it is written.
 #[derive(Serialize)]
-pub(super) struct Point {
+pub(super) struct PointStruct {
     pub id: String,
     /// Written at once, because a number that goes through a JSON tree gets twice its digits.
     pub vector: Box<RawValue>,
@@ -34,14 +34,14 @@ pub(super) struct Point {
 
 /// The words of a document as a vector; nothing where it has none.
 #[derive(Serialize)]
-struct Vectors<'a> {
+struct SparseVectors<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    words: Option<Sparse<'a>>,
+    words: Option<SparseVector<'a>>,
 }
 
-impl<'a> Vectors<'a> {
+impl<'a> SparseVectors<'a> {
     fn of(indices: &'a [u32], values: &'a [f32]) -> Self {
-        let words = Sparse { indices, values };
+        let words = SparseVector { indices, values };
         Self {
             words: Some(words).filter(|words| !words.indices.is_empty()),
         }
@@ -49,23 +49,23 @@ impl<'a> Vectors<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Sparse<'a> {
+pub(super) struct SparseVector<'a> {
     pub indices: &'a [u32],
     pub values: &'a [f32],
 }
 
 /// A document with everything that is worked out for it.
-pub(super) struct Prepared<'d> {
+pub(super) struct PreparedDocument<'d> {
     pub document: &'d Document,
     pub language: Language,
-    title: Postings,
-    body: Postings,
+    title: TermPositions,
+    body: TermPositions,
 }
 
-impl<'d> Prepared<'d> {
+impl<'d> PreparedDocument<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
         let language = detect(&document.title, &document.text);
-        let (title, body) = Postings::of(document, language);
+        let (title, body) = TermPositions::of(document, language);
         Self {
             document,
             language,
@@ -108,15 +108,18 @@ impl<'d> Prepared<'d> {
     }
 
     /// The words alone, for texts of these mean lengths; nothing where there are none.
-    pub(super) fn sparse_vector(&self, means: [f32; 2]) -> Result<Option<Box<RawValue>>, Error> {
+    pub(super) fn sparse_vector(
+        &self,
+        means: [f32; 2],
+    ) -> Result<Option<Box<RawValue>>, SearchError> {
         let (places, weights) = self.sparse_weights(means);
-        let vectors = Vectors::of(&places, &weights);
+        let vectors = SparseVectors::of(&places, &weights);
         let made = vectors.words.is_some().then(|| to_raw_value(&vectors));
-        made.transpose().map_err(Error::engine)
+        made.transpose().map_err(SearchError::engine)
     }
 
     /// The version that comes with the next state of the index.
-    pub(super) fn point(&self, next: &Head) -> Result<Point, Error> {
+    pub(super) fn point(&self, next: &IndexHead) -> Result<PointStruct, SearchError> {
         let document = self.document;
         let generation = next.generation;
         let (places, weights) = self.sparse_weights(next.means);
@@ -133,7 +136,8 @@ impl<'d> Prepared<'d> {
             payload.insert(DAY.to_owned(), json!(day));
         }
         // As text: numbers and the order of fields come back as they were.
-        let stored = serde_json::to_string(&Stored::from(document)).map_err(Error::engine)?;
+        let stored =
+            serde_json::to_string(&StoredDocument::from(document)).map_err(SearchError::engine)?;
         payload.insert(SIZE.to_owned(), json!(stored.len()));
         payload.insert(STORED.to_owned(), Value::String(stored));
         let counted = facet_values(document).into_iter();
@@ -143,10 +147,10 @@ impl<'d> Prepared<'d> {
                 .or_insert_with(|| json!({}));
             insert(place, VALUES, &name, json!(values));
         }
-        let vectors = Vectors::of(&places, &weights);
-        Ok(Point {
+        let vectors = SparseVectors::of(&places, &weights);
+        Ok(PointStruct {
             id: version_id(document.id.as_str(), generation),
-            vector: to_raw_value(&vectors).map_err(Error::engine)?,
+            vector: to_raw_value(&vectors).map_err(SearchError::engine)?,
             payload: Value::Object(payload),
         })
     }
@@ -262,7 +266,7 @@ pub(super) fn passage_point(
     version: &str,
     passage: &Passage,
     vector: &[f32],
-) -> Result<Point, Error> {
+) -> Result<PointStruct, SearchError> {
     let mut payload = filter_payload(document);
     payload.insert(DOCUMENT.to_owned(), json!(version));
     payload.insert("start".to_owned(), json!(passage.range.start));
@@ -270,18 +274,18 @@ pub(super) fn passage_point(
     if passage.index == 0 {
         payload.insert(FIRST.to_owned(), json!(true));
     }
-    Ok(Point {
+    Ok(PointStruct {
         id: passage_id(version, passage.index),
-        vector: to_raw_value(vector).map_err(Error::engine)?,
+        vector: to_raw_value(vector).map_err(SearchError::engine)?,
         payload: Value::Object(payload),
     })
 }
 
 /// What stands in the place of the first passage of a version that has none.
-pub(super) fn empty_passage_point(version: &str) -> Result<Point, Error> {
-    Ok(Point {
+pub(super) fn empty_passage_point(version: &str) -> Result<PointStruct, SearchError> {
+    Ok(PointStruct {
         id: passage_id(version, 0),
-        vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
+        vector: to_raw_value(&SparseVectors { words: None }).map_err(SearchError::engine)?,
         payload: json!({DOCUMENT: version, FIRST: true}),
     })
 }
@@ -292,11 +296,11 @@ pub(super) fn passage_id(version: &str, index: usize) -> String {
 }
 
 /// A word of the documents, to be found by its beginnings and by what is almost it.
-pub(super) fn term_point(term: &str) -> Result<Point, Error> {
+pub(super) fn term_point(term: &str) -> Result<PointStruct, SearchError> {
     let letters: Vec<char> = term.chars().collect();
-    Ok(Point {
+    Ok(PointStruct {
         id: point_id(&["term", term]),
-        vector: to_raw_value(&Vectors { words: None }).map_err(Error::engine)?,
+        vector: to_raw_value(&SparseVectors { words: None }).map_err(SearchError::engine)?,
         payload: json!({
             TERM: term,
             BEGINNINGS: prefixes(&letters),
@@ -327,14 +331,14 @@ pub(super) fn letter_bigrams(letters: &[char]) -> BTreeSet<String> {
 /// A document as its point has it; nothing when it is not one that was written above.
 pub(super) fn read_document(payload: &Value) -> Option<Document> {
     let text = payload.get(STORED)?.as_str()?;
-    serde_json::from_str::<Stored<'_>>(text)
+    serde_json::from_str::<StoredDocument<'_>>(text)
         .ok()?
         .into_document()
 }
 
 /// A document in passing.
-pub(super) fn inventory_entry(payload: &Value) -> Option<Holding<'_>> {
-    Some(Holding {
+pub(super) fn inventory_entry(payload: &Value) -> Option<InventoryEntryRef<'_>> {
+    Some(InventoryEntryRef {
         id: payload.get(ID)?.as_str()?,
         source: payload.get("source")?.as_str()?,
         hash: payload.get("hash")?.as_str()?,

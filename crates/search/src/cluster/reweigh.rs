@@ -11,16 +11,16 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::Inner;
-use super::ask::Ask;
-use super::head::Head;
+use super::ClusterInner;
+use super::ask::ClusterRequest;
+use super::head::IndexHead;
 use super::layout::{STORED, WEIGHED};
-use super::narrow::Conditions;
-use super::point::{self, Prepared};
-use super::traffic::Call;
-use super::view::View;
-use crate::error::Error;
-use crate::reader::Reader;
+use super::narrow::QdrantFilter;
+use super::point::{self, PreparedDocument};
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use crate::error::SearchError;
+use crate::reader::ReaderIdentity;
 
 /// How much longer or shorter documents may become. A fifth moves the weight of a word in a document of
 /// the usual length by less than a tenth.
@@ -31,17 +31,17 @@ const BATCH_DOCUMENTS: usize = 64;
 
 /// The words of a document, weighed.
 #[derive(Serialize)]
-struct Weighed {
+struct ReweightedPoint {
     id: String,
     vector: Box<RawValue>,
 }
 
 #[derive(Serialize)]
-struct Points {
-    points: Vec<Weighed>,
+struct VectorUpdate {
+    points: Vec<ReweightedPoint>,
 }
 
-impl Head {
+impl IndexHead {
     /// The mean lengths of body and title now.
     pub(super) fn current_mean_lengths(&self) -> [f32; 2] {
         let documents = self.documents.max(1) as f32;
@@ -58,14 +58,14 @@ impl Head {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     /// Weighs all documents again where their lengths have changed, and those that an interrupted run has
     /// left. What readers see meanwhile has the one or the other weight.
-    pub(super) fn reweight_drifted(self: &Arc<Self>, head: &Head) -> Result<(), Error> {
+    pub(super) fn reweight_drifted(self: &Arc<Self>, head: &IndexHead) -> Result<(), SearchError> {
         if head.has_drifted() {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
             let head = self.acquire_lease(&mut lease)?;
-            let next = Head {
+            let next = IndexHead {
                 means: head.current_mean_lengths(),
                 weighing: head.weighing + 1,
                 ..head.clone()
@@ -83,32 +83,38 @@ impl Inner {
     }
 
     /// Weighs some documents, and says how many.
-    fn reweight_batch(self: &Arc<Self>) -> Result<usize, Error> {
+    fn reweight_batch(self: &Arc<Self>) -> Result<usize, SearchError> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;
         let (means, weighing) = (head.means, head.weighing);
-        let view = View::new(self, Arc::new(head), Reader::owner(), self.write_deadline());
-        let open =
-            Conditions::live(&view.head).not(json!({"key": WEIGHED, "match": {"value": weighing}}));
+        let view = ClusterView::new(
+            self,
+            Arc::new(head),
+            ReaderIdentity::owner(),
+            self.write_deadline(),
+        );
+        let open = QdrantFilter::live(&view.head)
+            .not(json!({"key": WEIGHED, "match": {"value": weighing}}));
         let found = view.list(&open.json(), &[STORED], BATCH_DOCUMENTS)?;
         let mut points = Vec::new();
         for one in &found {
             let Some(document) = point::read_document(&one.payload) else {
-                return Err(Error::engine("a stored document cannot be read"));
+                return Err(SearchError::engine("a stored document cannot be read"));
             };
-            let vector = Prepared::new(&document).sparse_vector(means)?;
+            let vector = PreparedDocument::new(&document).sparse_vector(means)?;
             let id = one.name();
-            points.extend(vector.map(|vector| Weighed { id, vector }));
+            points.extend(vector.map(|vector| ReweightedPoint { id, vector }));
         }
         let documents = &self.names.documents;
         if !points.is_empty() {
             let path = format!("/collections/{documents}/points/vectors?wait=true");
-            let body = serde_json::to_string(&Points { points }).map_err(Error::engine)?;
-            let ask = Ask::put(Call::Write, "weigh words", path, body);
+            let body =
+                serde_json::to_string(&VectorUpdate { points }).map_err(SearchError::engine)?;
+            let ask = ClusterRequest::put(RequestKind::Write, "weigh words", path, body);
             self.nodes
                 .request::<serde_json::Value>(&ask, self.write_deadline())?;
         }
-        let names: Vec<String> = found.iter().map(super::wire::Point::name).collect();
+        let names: Vec<String> = found.iter().map(super::wire::ScoredPoint::name).collect();
         if !names.is_empty() {
             let body = json!({"payload": {WEIGHED: weighing}, "points": names}).to_string();
             self.change(documents, "points/payload", body, self.write_deadline())?;
@@ -123,11 +129,11 @@ mod tests {
 
     #[test]
     fn weights_follow_when_documents_become_longer_or_shorter_by_a_fifth() {
-        let head = |body: u64, title: u64| Head {
+        let head = |body: u64, title: u64| IndexHead {
             documents: 10,
             lengths: [body, title],
             means: [100.0, 5.0],
-            ..Head::default()
+            ..IndexHead::default()
         };
         for (body, title, is_far) in [
             (1_000, 50, false),
@@ -139,6 +145,6 @@ mod tests {
         ] {
             assert_eq!(head(body, title).has_drifted(), is_far, "{body} {title}");
         }
-        assert!(!Head::default().has_drifted(), "nothing to weigh");
+        assert!(!IndexHead::default().has_drifted(), "nothing to weigh");
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::layout::FORMAT;
-use crate::embed::ApiKey;
-use crate::error::Error;
+use crate::embed::ServiceKey;
+use crate::error::SearchError;
 
 /// The most addresses of one cluster. Any node answers for all of them, so a few are enough.
 pub const MAX_ADDRESSES: usize = 64;
@@ -24,7 +24,7 @@ pub struct ClusterSettings {
     /// the next where that one does not answer.
     pub addresses: Vec<String>,
     /// What the nodes want to see as an API key.
-    pub key: Option<ApiKey>,
+    pub key: Option<ServiceKey>,
     /// A PEM file with the authorities that signed the certificates of the nodes, in place of those that
     /// browsers know.
     pub ca_file: Option<PathBuf>,
@@ -86,7 +86,7 @@ impl ClusterSettings {
     }
 
     /// Refuses what cannot be used.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), SearchError> {
         if self.addresses.is_empty() || self.addresses.len() > MAX_ADDRESSES {
             return Err(invalid_address(format!(
                 "a cluster has 1 to {MAX_ADDRESSES} addresses, not {}",
@@ -98,7 +98,7 @@ impl ClusterSettings {
         let is_name =
             !name.is_empty() && name.len() <= MAX_COLLECTION_CHARS && name.chars().all(is_plain);
         if !is_name {
-            return Err(Error::Cluster {
+            return Err(SearchError::Cluster {
                 what: "the name of the collection cannot be used".to_owned(),
                 hint: "use 1 to 100 letters, digits, `-` and `_`",
                 source: None,
@@ -109,8 +109,8 @@ impl ClusterSettings {
 }
 
 /// An address or a list of them that cannot be used.
-pub(super) fn invalid_address(what: String) -> Error {
-    Error::Cluster {
+pub(super) fn invalid_address(what: String) -> SearchError {
+    SearchError::Cluster {
         what,
         hint: "give addresses such as `http://qdrant-1:6333`, without user, password, `?` and `#`",
         source: None,

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::Inner;
-use super::head::Head;
+use super::ClusterInner;
+use super::head::IndexHead;
 use super::layout::{FROM, STORED};
-use super::model::Model;
-use super::narrow::Conditions;
+use super::model::ClusterModel;
+use super::narrow::QdrantFilter;
 use super::point::{self, passage_point};
-use super::view::View;
-use super::walk::Walk;
-use super::wire::Point;
+use super::view::ClusterView;
+use super::walk::UnembeddedScan;
+use super::wire::ScoredPoint;
 use crate::document::Document;
-use crate::engine::{Generation, PartState, Settled, Status};
-use crate::error::Error;
+use crate::engine::{EmbeddingProgress, EngineStatus, Generation, PartState};
+use crate::error::SearchError;
 use crate::passage::{embeddable_passages, passages};
-use crate::reader::Reader;
+use crate::reader::ReaderIdentity;
 
 /// How many passages are turned into vectors before they are written.
 const BATCH_PASSAGES: usize = 256;
@@ -27,16 +27,16 @@ const BATCH_PASSAGES: usize = 256;
 /// How long vectors are made before somebody hears how far it is.
 const SLICE_DURATION: Duration = Duration::from_millis(500);
 
-impl Inner {
-    pub(super) fn status(&self) -> Result<Status, Error> {
-        let view = self.counting_view(Reader::owner())?;
+impl ClusterInner {
+    pub(super) fn status(&self) -> Result<EngineStatus, SearchError> {
+        let view = self.counting_view(ReaderIdentity::owner())?;
         let settled = self.embedding_progress(&view)?;
-        Ok(Status {
+        Ok(EngineStatus {
             documents: view.head.documents,
             generation: Generation(view.head.generation),
             lexical: match view.head.awaited {
                 None => PartState::Ready,
-                Some(all) => PartState::Building(Settled {
+                Some(all) => PartState::Building(EmbeddingProgress {
                     done: view.head.documents,
                     left: all.saturating_sub(view.head.documents).max(1),
                 }),
@@ -50,12 +50,15 @@ impl Inner {
     }
 
     /// How many documents have the vectors of this process's model; nothing without one.
-    fn embedding_progress(&self, view: &View<'_>) -> Result<Option<Settled>, Error> {
+    fn embedding_progress(
+        &self,
+        view: &ClusterView<'_>,
+    ) -> Result<Option<EmbeddingProgress>, SearchError> {
         let Some(own) = &self.models.own else {
             return Ok(None);
         };
         let left = self.unembedded_count(view, &own.name)?;
-        Ok(Some(Settled {
+        Ok(Some(EmbeddingProgress {
             done: view.head.documents.saturating_sub(left),
             left,
         }))
@@ -63,7 +66,10 @@ impl Inner {
 
     /// Makes vectors for about `most` documents, or as many as can be made in a while. When none is left,
     /// those of this process's model answer.
-    pub(super) fn embed_pending(self: &Arc<Self>, most: usize) -> Result<Settled, Error> {
+    pub(super) fn embed_pending(
+        self: &Arc<Self>,
+        most: usize,
+    ) -> Result<EmbeddingProgress, SearchError> {
         let mut walks = self
             .embedding_scans
             .lock()
@@ -99,7 +105,7 @@ impl Inner {
                 self.remove_retired()?;
             }
         }
-        let all = Settled {
+        let all = EmbeddingProgress {
             done: head.documents,
             left: 0,
         };
@@ -108,7 +114,7 @@ impl Inner {
 
     /// The models that vectors are made of: the one that answers, so that what changes while another one is
     /// made does not lack its vectors, and then the one of this process.
-    fn models_to_embed(&self) -> Result<Vec<Arc<Model>>, Error> {
+    fn models_to_embed(&self) -> Result<Vec<Arc<ClusterModel>>, SearchError> {
         let Some(own) = &self.models.own else {
             return Ok(Vec::new());
         };
@@ -119,19 +125,24 @@ impl Inner {
     }
 
     /// The generation that counts now, with the patience of a writer.
-    fn latest_view(&self) -> Result<View<'_>, Error> {
+    fn latest_view(&self) -> Result<ClusterView<'_>, SearchError> {
         let deadline = self.write_deadline();
         let head = self.head(deadline)?;
-        Ok(View::new(self, head, Reader::owner(), deadline))
+        Ok(ClusterView::new(
+            self,
+            head,
+            ReaderIdentity::owner(),
+            deadline,
+        ))
     }
 
     /// Makes vectors for up to `most` documents, and says for how many.
     fn embed_batch(
         self: &Arc<Self>,
-        model: &Model,
-        walk: &mut Walk,
+        model: &ClusterModel,
+        walk: &mut UnembeddedScan,
         most: usize,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, SearchError> {
         let view = self.latest_view()?;
         let taken = walk.next_batch(&view, model, most)?;
         if taken.versions.is_empty() {
@@ -150,7 +161,12 @@ impl Inner {
     }
 
     /// Makes and writes the vectors of some documents that were there in a generation.
-    fn embed(self: &Arc<Self>, model: &Model, some: &[Read<'_>], listed: u64) -> Result<(), Error> {
+    fn embed(
+        self: &Arc<Self>,
+        model: &ClusterModel,
+        some: &[StoredPoint<'_>],
+        listed: u64,
+    ) -> Result<(), SearchError> {
         let languages = model.embedder.languages();
         let cut: Vec<_> = some
             .iter()
@@ -197,10 +213,19 @@ impl Inner {
     }
 
     /// Those of some documents that are not there any more.
-    fn removed_versions(&self, head: Head, some: &[Read<'_>]) -> Result<HashSet<String>, Error> {
-        let view = View::new(self, Arc::new(head), Reader::owner(), self.write_deadline());
+    fn removed_versions(
+        &self,
+        head: IndexHead,
+        some: &[StoredPoint<'_>],
+    ) -> Result<HashSet<String>, SearchError> {
+        let view = ClusterView::new(
+            self,
+            Arc::new(head),
+            ReaderIdentity::owner(),
+            self.write_deadline(),
+        );
         let mut names: HashSet<String> = some.iter().map(|(point, _)| point.name()).collect();
-        let still = Conditions::live(&view.head).and(json!({"has_id": names}));
+        let still = QdrantFilter::live(&view.head).and(json!({"has_id": names}));
         for one in view.list(&still.json(), &[FROM], names.len())? {
             names.remove(&one.name());
         }
@@ -209,14 +234,16 @@ impl Inner {
 }
 
 /// A document with the point it was read from.
-type Read<'p> = (&'p Point, Document);
+type StoredPoint<'p> = (&'p ScoredPoint, Document);
 
 /// Documents for one call of the model, and the rest.
-fn next_slice(points: &[Point]) -> Result<(Vec<Read<'_>>, &[Point]), Error> {
+fn next_slice(
+    points: &[ScoredPoint],
+) -> Result<(Vec<StoredPoint<'_>>, &[ScoredPoint]), SearchError> {
     let (mut some, mut count) = (Vec::new(), 0);
     for (at, point) in points.iter().enumerate() {
         let Some(document) = point::read_document(&point.payload) else {
-            return Err(Error::engine("a stored document cannot be read"));
+            return Err(SearchError::engine("a stored document cannot be read"));
         };
         count += passages(&document).len();
         some.push((point, document));

@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::ask::{Ask, Deadline};
+use super::ask::{ClusterRequest, RequestDeadline};
 use super::collections;
-use super::head::Head;
-use super::lease::Lease;
-use super::traffic::Call;
-use super::view::View;
-use super::wire::Aliases;
-use super::{Inner, MAX_HEAD_AGE};
-use crate::engine::Settled;
-use crate::error::Error;
-use crate::reader::Reader;
+use super::head::IndexHead;
+use super::lease::WriterLease;
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use super::wire::AliasList;
+use super::{ClusterInner, MAX_HEAD_AGE};
+use crate::engine::EmbeddingProgress;
+use crate::error::SearchError;
+use crate::reader::ReaderIdentity;
 
 /// The longest that is waited for the names that other programs use: answers do not depend on them.
 const ALIAS_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Inner {
+impl ClusterInner {
     /// What a process does once when it begins to write: names are put right, and collections that an
     /// interrupted swap has left are remembered.
-    pub(super) fn reconcile_collections(&self, lease: &mut Lease, head: &Head) {
+    pub(super) fn reconcile_collections(&self, lease: &mut WriterLease, head: &IndexHead) {
         self.update_aliases(head);
         // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
         if head.whole
@@ -36,7 +36,7 @@ impl Inner {
             tracing::warn!(%error, "it is not known whether nodes make graphs");
         }
         let kept = self.passage_collections(head);
-        let found = collections::list_all(&self.nodes, Deadline::within(ALIAS_TIMEOUT));
+        let found = collections::list_all(&self.nodes, RequestDeadline::within(ALIAS_TIMEOUT));
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "the cluster does not list its collections");
             Vec::new()
@@ -52,19 +52,19 @@ impl Inner {
     /// Has the vectors of this process's model answer from now on, where they are whole or know at least as
     /// many documents as those that never were. Says how far they are; nothing where somebody else writes, who
     /// does it then.
-    pub(super) fn swap_model(self: &Arc<Self>) -> Result<Option<Settled>, Error> {
+    pub(super) fn swap_model(self: &Arc<Self>) -> Result<Option<EmbeddingProgress>, SearchError> {
         let Some(own) = &self.models.own else {
             return Ok(None);
         };
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = match self.try_acquire_lease(&mut lease) {
-            Err(Error::Locked { .. }) => return Ok(None),
+            Err(SearchError::Locked { .. }) => return Ok(None),
             other => other?,
         };
-        let view = View::new(
+        let view = ClusterView::new(
             self,
             Arc::new(head.clone()),
-            Reader::owner(),
+            ReaderIdentity::owner(),
             self.write_deadline(),
         );
         let left = self.unembedded_count(&view, &own.name)?;
@@ -76,7 +76,7 @@ impl Inner {
             (true, false) => left == 0 || left <= self.unembedded_count(&view, &head.model)?,
             (false, whole) => is_whole && !whole,
         };
-        let settled = Some(Settled {
+        let settled = Some(EmbeddingProgress {
             done: head.documents.saturating_sub(left),
             left,
         });
@@ -113,7 +113,7 @@ impl Inner {
 
     /// Removes the collections that answered before, once every answer that began then is over. Waits for
     /// that.
-    pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), SearchError> {
         let keep = self.settings.keep.max(self.settings.timeout + MAX_HEAD_AGE);
         loop {
             let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Inner {
                 continue;
             }
             let head = match self.try_acquire_lease(&mut lease) {
-                Err(Error::Locked { .. }) => return Ok(()),
+                Err(SearchError::Locked { .. }) => return Ok(()),
                 other => other?,
             };
             if !self.passage_collections(&head).contains(&name) {
@@ -140,16 +140,20 @@ impl Inner {
 
     /// Points the names that other programs use at what answers. A failure is told and no more: no answer
     /// of this program needs them.
-    pub(super) fn update_aliases(&self, head: &Head) {
+    pub(super) fn update_aliases(&self, head: &IndexHead) {
         if let Err(error) = self.try_update_aliases(head) {
             tracing::warn!(%error, "the aliases of the index do not name what answers");
         }
     }
 
-    fn try_update_aliases(&self, head: &Head) -> Result<(), Error> {
-        let deadline = Deadline::within(ALIAS_TIMEOUT);
-        let ask = Ask::get(Call::Collections, "list aliases", "/aliases".to_owned());
-        let known: Aliases = self.nodes.request(&ask, deadline)?;
+    fn try_update_aliases(&self, head: &IndexHead) -> Result<(), SearchError> {
+        let deadline = RequestDeadline::within(ALIAS_TIMEOUT);
+        let ask = ClusterRequest::get(
+            RequestKind::Collections,
+            "list aliases",
+            "/aliases".to_owned(),
+        );
+        let known: AliasList = self.nodes.request(&ask, deadline)?;
         let [documents, passages] = self.names.aliases();
         let mut wanted = vec![(documents, self.names.documents.clone())];
         if !head.model.is_empty() {
@@ -184,8 +188,8 @@ impl Inner {
         }
         // All of them or none.
         let body = json!({"actions": actions}).to_string();
-        let ask = Ask::post(
-            Call::Collections,
+        let ask = ClusterRequest::post(
+            RequestKind::Collections,
             "set aliases",
             "/collections/aliases".to_owned(),
             body,

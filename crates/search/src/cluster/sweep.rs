@@ -5,18 +5,18 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::Inner;
-use super::ask::Deadline;
-use super::head::Head;
+use super::ClusterInner;
+use super::ask::RequestDeadline;
+use super::head::IndexHead;
 use super::layout::{FROM, UNTIL};
-use super::lease::Lease;
+use super::lease::WriterLease;
 use super::narrow;
-use crate::error::Error;
+use crate::error::SearchError;
 
-impl Inner {
+impl ClusterInner {
     /// Removes what went so long ago that no answer is under way that could need it. What is not removed
     /// now is removed later, so a failure is no failure of the batch.
-    pub(super) fn collect_garbage(&self, lease: &mut Lease, head: &Head) {
+    pub(super) fn collect_garbage(&self, lease: &mut WriterLease, head: &IndexHead) {
         let mut old = None;
         while let Some((generation, _)) = lease
             .commits
@@ -43,7 +43,11 @@ impl Inner {
     }
 
     /// Removes what generations left behind that were never finished, and takes the ends back they gave.
-    pub(super) fn remove_aborted(&self, head: &Head, deadline: Deadline) -> Result<(), Error> {
+    pub(super) fn remove_aborted(
+        &self,
+        head: &IndexHead,
+        deadline: RequestDeadline,
+    ) -> Result<(), SearchError> {
         if head.void.is_empty() {
             return Ok(());
         }
@@ -62,8 +66,8 @@ impl Inner {
         &self,
         collections: &[String],
         filter: &Value,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
+        deadline: RequestDeadline,
+    ) -> Result<(), SearchError> {
         let body = json!({"filter": filter}).to_string();
         for collection in collections {
             self.change(collection, "points/delete", body.clone(), deadline)?;
@@ -72,14 +76,14 @@ impl Inner {
     }
 
     /// The collections whose points are versions: documents, and the passages of each model that counts.
-    pub(super) fn versioned_collections(&self, head: &Head) -> Vec<String> {
+    pub(super) fn versioned_collections(&self, head: &IndexHead) -> Vec<String> {
         let mut all = vec![self.names.documents.clone()];
         all.extend(self.passage_collections(head));
         all
     }
 
     /// The passages of the model that answers, and of the one of this process where that is another one.
-    pub(super) fn passage_collections(&self, head: &Head) -> Vec<String> {
+    pub(super) fn passage_collections(&self, head: &IndexHead) -> Vec<String> {
         let own = self.models.own.as_ref().map(|own| own.passages.clone());
         let serving = (!head.model.is_empty()).then(|| self.names.passages(&head.model));
         let mut all: Vec<String> = own.into_iter().chain(serving).collect();
@@ -88,7 +92,7 @@ impl Inner {
     }
 
     /// Everything there is to hold is held.
-    pub(super) fn mark_complete(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) fn mark_complete(self: &Arc<Self>) -> Result<(), SearchError> {
         let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
         let head = self.acquire_lease(&mut lease)?;
         self.collect_garbage(&mut lease, &head);

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::layout::FORMAT;
 use super::*;
 use crate::document::tests::plain;
-use crate::query::Sort;
-use crate::reader::{Principal, Readers};
-use crate::stored::Stored;
+use crate::query::SortOrder;
+use crate::reader::{AllowedReaders, Principal};
+use crate::stored::StoredDocument;
 
 /// What the node says to a request for documents, by its path; the state of the index is always told.
-type Lie = dyn Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync;
+type FakeAnswer = dyn Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync;
 
 /// What is asked for outside of a runtime is worked out on this thread.
 fn block_on<T>(future: BoxFuture<'_, T>) -> T {
@@ -34,7 +34,7 @@ impl LyingNode {
     fn start(lie: impl Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (lie, requests): (Arc<Lie>, _) = (Arc::new(lie), Arc::new(AtomicUsize::new(0)));
+        let (lie, requests): (Arc<FakeAnswer>, _) = (Arc::new(lie), Arc::new(AtomicUsize::new(0)));
         let counted = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -46,17 +46,17 @@ impl LyingNode {
         Self { address, requests }
     }
 
-    fn open(&self) -> Cluster {
+    fn open(&self) -> ClusterEngine {
         let settings = ClusterSettings {
             timeout: Duration::from_secs(1),
             write_timeout: Duration::from_secs(2),
             ..ClusterSettings::new(vec![self.address.clone()])
         };
-        Cluster::open_read_only(settings, None).unwrap()
+        ClusterEngine::open_read_only(settings, None).unwrap()
     }
 }
 
-fn answer(mut stream: TcpStream, lie: &Lie) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, lie: &FakeAnswer) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -91,22 +91,22 @@ fn say(stream: &mut TcpStream, body: &str) -> std::io::Result<()> {
 }
 
 fn head() -> Value {
-    let head = Head {
+    let head = IndexHead {
         format: FORMAT,
         generation: 1,
         documents: 3,
         restricted: 1,
-        ..Head::default()
+        ..IndexHead::default()
     };
     serde_json::to_value(head).unwrap()
 }
 
 /// A point with a document, under a name that the node chose.
-fn point(name: &str, id: &str, readers: Readers) -> Value {
+fn point(name: &str, id: &str, readers: AllowedReaders) -> Value {
     let mut document = plain("The quay is wet.");
     document.id = DocId::parse(id).unwrap();
     document.readers = readers;
-    let stored = serde_json::to_string(&Stored::from(&document)).unwrap();
+    let stored = serde_json::to_string(&StoredDocument::from(&document)).unwrap();
     json!({"id": name, "score": 1e39, "payload": {"id": id, "stored": stored}})
 }
 
@@ -114,11 +114,11 @@ fn hr() -> Principal {
     Principal::parse("group:hr").unwrap()
 }
 
-fn for_hr() -> Readers {
-    Readers::Only(BTreeSet::from([hr()]))
+fn for_hr() -> AllowedReaders {
+    AllowedReaders::Only(BTreeSet::from([hr()]))
 }
 
-fn fetched(cluster: &Cluster, id: &str, reader: Reader) -> Option<String> {
+fn fetched(cluster: &ClusterEngine, id: &str, reader: ReaderIdentity) -> Option<String> {
     let found = block_on(cluster.fetch(DocId::parse(id).unwrap(), reader)).unwrap();
     found.map(|document| document.id.as_str().to_owned())
 }
@@ -127,16 +127,16 @@ fn fetched(cluster: &Cluster, id: &str, reader: Reader) -> Option<String> {
 fn a_document_for_others_or_of_another_id_is_not_shown() {
     let node = LyingNode::start(|_, _| Some(json!({"points": [point("v", "pay", for_hr())]})));
     let cluster = node.open();
-    assert_eq!(fetched(&cluster, "pay", Reader::everyone()), None);
-    let other = Reader::holder([Principal::parse("group:it").unwrap()]);
+    assert_eq!(fetched(&cluster, "pay", ReaderIdentity::everyone()), None);
+    let other = ReaderIdentity::holder([Principal::parse("group:it").unwrap()]);
     assert_eq!(fetched(&cluster, "pay", other), None);
-    let reader = Reader::holder([hr()]);
+    let reader = ReaderIdentity::holder([hr()]);
     assert_eq!(
         fetched(&cluster, "pay", reader.clone()).as_deref(),
         Some("pay")
     );
     // What was kept for one reader is not shown to the next.
-    assert_eq!(fetched(&cluster, "pay", Reader::everyone()), None);
+    assert_eq!(fetched(&cluster, "pay", ReaderIdentity::everyone()), None);
     // Another document than was asked for is none, even where it may be read.
     assert_eq!(fetched(&cluster, "ferry", reader), None);
 }
@@ -146,8 +146,8 @@ fn a_search_shows_what_was_asked_for_and_may_be_read() {
     let node = LyingNode::start(|path, _| {
         let all = json!([
             point("v1", "pay", for_hr()),
-            point("v2", "ferry", Readers::Everyone),
-            point("v2", "ferry", Readers::Everyone),
+            point("v2", "ferry", AllowedReaders::Everyone),
+            point("v2", "ferry", AllowedReaders::Everyone),
         ]);
         if path.contains("/facet") {
             return Some(json!({"hits": [{"value": "en", "count": 3}]}));
@@ -157,22 +157,25 @@ fn a_search_shows_what_was_asked_for_and_may_be_read() {
         }
         // Whole documents: those asked for, and one more.
         let mut whole = all;
-        let more = point("v9", "unasked", Readers::Everyone);
+        let more = point("v9", "unasked", AllowedReaders::Everyone);
         whole.as_array_mut().unwrap().push(more);
         Some(whole)
     });
     let cluster = node.open();
-    let shown = |reader: Reader| {
-        let query = Query::new("", 10, reader).sort(Sort::Newest);
+    let shown = |reader: ReaderIdentity| {
+        let query = Query::new("", 10, reader).sort(SortOrder::Newest);
         let found = block_on(cluster.search(query)).unwrap();
         assert!(found.hits.iter().all(|hit| hit.score.is_finite()));
         let ids = found.hits.iter().map(|hit| hit.id.as_str().to_owned());
         ids.collect::<BTreeSet<_>>()
     };
     let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
-    assert_eq!(shown(Reader::holder([hr()])), set(&["ferry", "pay"]));
+    assert_eq!(
+        shown(ReaderIdentity::holder([hr()])),
+        set(&["ferry", "pay"])
+    );
     // The documents are in the cache by now, and still not for everyone.
-    assert_eq!(shown(Reader::everyone()), set(&["ferry"]));
+    assert_eq!(shown(ReaderIdentity::everyone()), set(&["ferry"]));
 }
 
 #[test]
@@ -235,7 +238,7 @@ fn endless_late_deep_and_broken_answers_are_errors_in_time() {
         });
         let found = block_on(
             node.open()
-                .fetch(DocId::parse("a").unwrap(), Reader::everyone()),
+                .fetch(DocId::parse("a").unwrap(), ReaderIdentity::everyone()),
         );
         assert!(found.is_err(), "{number}");
     }
@@ -252,7 +255,7 @@ fn nobody_is_led_elsewhere() {
     });
     let found = block_on(
         node.open()
-            .fetch(DocId::parse("a").unwrap(), Reader::everyone()),
+            .fetch(DocId::parse("a").unwrap(), ReaderIdentity::everyone()),
     );
     assert!(found.is_err());
     assert_eq!(elsewhere.requests.load(Ordering::SeqCst), 0);
@@ -262,7 +265,7 @@ fn nobody_is_led_elsewhere() {
 fn scores_beyond_all_numbers_are_worth_nothing() {
     let point = |score: &str| {
         let text = format!(r#"{{"id":"v","score":{score}}}"#);
-        serde_json::from_str::<wire::Point>(&text).map(|point| point.score)
+        serde_json::from_str::<wire::ScoredPoint>(&text).map(|point| point.score)
     };
     assert_eq!(point("1e39").unwrap(), 0.0);
     assert_eq!(point("-1e39").unwrap(), 0.0);

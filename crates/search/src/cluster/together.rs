@@ -2,16 +2,16 @@
 
 use std::thread::ScopedJoinHandle;
 
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// How many of many questions are asked at the same time.
 const MAX_PARALLEL: usize = 8;
 
 /// Does two things at once.
 pub(super) fn join<A: Send, B: Send>(
-    first: impl FnOnce() -> Result<A, Error> + Send,
-    second: impl FnOnce() -> Result<B, Error> + Send,
-) -> (Result<A, Error>, Result<B, Error>) {
+    first: impl FnOnce() -> Result<A, SearchError> + Send,
+    second: impl FnOnce() -> Result<B, SearchError> + Send,
+) -> (Result<A, SearchError>, Result<B, SearchError>) {
     std::thread::scope(|scope| {
         let second = scope.spawn(second);
         let first = first();
@@ -22,13 +22,13 @@ pub(super) fn join<A: Send, B: Send>(
 /// What is answered about each of these, in their order.
 pub(super) fn map_parallel<T: Sync, A: Send>(
     all: &[T],
-    ask: impl Fn(&T) -> Result<A, Error> + Sync,
-) -> Result<Vec<A>, Error> {
+    ask: impl Fn(&T) -> Result<A, SearchError> + Sync,
+) -> Result<Vec<A>, SearchError> {
     let ask = &ask;
     std::thread::scope(|scope| {
         let parts = all.chunks(all.len().div_ceil(MAX_PARALLEL).max(1));
         let parts = parts.map(|part| scope.spawn(|| part.iter().map(ask).collect()));
-        let parts: Vec<ScopedJoinHandle<'_, Result<Vec<A>, Error>>> = parts.collect();
+        let parts: Vec<ScopedJoinHandle<'_, Result<Vec<A>, SearchError>>> = parts.collect();
         let answers = parts
             .into_iter()
             .map(join_thread)
@@ -37,8 +37,8 @@ pub(super) fn map_parallel<T: Sync, A: Send>(
     })
 }
 
-fn join_thread<A>(work: ScopedJoinHandle<'_, Result<A, Error>>) -> Result<A, Error> {
-    let early = |_| Err(Error::engine("a search ended early"));
+fn join_thread<A>(work: ScopedJoinHandle<'_, Result<A, SearchError>>) -> Result<A, SearchError> {
+    let early = |_| Err(SearchError::engine("a search ended early"));
     work.join().unwrap_or_else(early)
 }
 
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn one_failure_is_the_answer() {
         let failing = |n: &usize| match n {
-            7 => Err(Error::engine("seven")),
+            7 => Err(SearchError::engine("seven")),
             n => Ok(*n),
         };
         let all: Vec<usize> = (0..20).collect();

@@ -12,7 +12,7 @@ pub const CALL_BUCKETS: [u64; 13] = [
 
 /// What a request to the cluster is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum RequestKind {
     /// Words or meanings are searched, and words are looked up.
     Search,
     /// Documents are read as a whole.
@@ -31,7 +31,7 @@ pub(super) enum Call {
     Collections,
 }
 
-impl Call {
+impl RequestKind {
     const ALL: [(Self, &'static str); 8] = [
         (Self::Search, "search"),
         (Self::Fetch, "fetch"),
@@ -46,7 +46,7 @@ impl Call {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum NodeCallOutcome {
     Answered,
     Refused,
     Failed,
@@ -54,14 +54,14 @@ pub(super) enum Ended {
 
 /// What an engine has asked of others so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Traffic {
+pub struct ClusterTraffic {
     /// By what was asked.
     pub calls: Vec<CallTraffic>,
     /// By who was asked.
     pub nodes: Vec<NodeTraffic>,
 }
 
-impl Traffic {
+impl ClusterTraffic {
     /// How many requests were sent, to whichever node.
     pub fn requests(&self) -> u64 {
         self.nodes.iter().map(|node| node.requests).sum()
@@ -110,10 +110,10 @@ pub struct NodeTraffic {
 
 /// The counts of all kinds of calls.
 #[derive(Debug, Default)]
-pub(super) struct Counts([CallCounts; Call::ALL.len()]);
+pub(super) struct TrafficCounters([CallCounters; RequestKind::ALL.len()]);
 
 #[derive(Debug, Default)]
-struct CallCounts {
+struct CallCounters {
     answered: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
@@ -122,17 +122,25 @@ struct CallCounts {
     micros: AtomicU64,
 }
 
-impl Counts {
+impl TrafficCounters {
     /// Counts a call that ended, with how often it had to be sent again.
-    pub(super) fn count(&self, call: Call, ended: Ended, retries: u64, took: Duration) {
-        let at = Call::ALL.iter().position(|(known, _)| *known == call);
+    pub(super) fn count(
+        &self,
+        call: RequestKind,
+        ended: NodeCallOutcome,
+        retries: u64,
+        took: Duration,
+    ) {
+        let at = RequestKind::ALL
+            .iter()
+            .position(|(known, _)| *known == call);
         let Some(counts) = at.and_then(|at| self.0.get(at)) else {
             return;
         };
         let counter = match ended {
-            Ended::Answered => &counts.answered,
-            Ended::Refused => &counts.refused,
-            Ended::Failed => &counts.failed,
+            NodeCallOutcome::Answered => &counts.answered,
+            NodeCallOutcome::Refused => &counts.refused,
+            NodeCallOutcome::Failed => &counts.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         counts.retries.fetch_add(retries, Ordering::Relaxed);
@@ -146,7 +154,7 @@ impl Counts {
 
     pub(super) fn snapshot(&self) -> Vec<CallTraffic> {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let kinds = Call::ALL.iter().zip(&self.0);
+        let kinds = RequestKind::ALL.iter().zip(&self.0);
         let told = kinds.map(|(&(_, call), counts)| CallTraffic {
             call,
             answered: of(&counts.answered),
@@ -166,12 +174,32 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_kind_end_and_time() {
-        let counts = Counts::default();
+        let counts = TrafficCounters::default();
         let micros = Duration::from_micros;
-        counts.count(Call::Search, Ended::Answered, 0, micros(1_000));
-        counts.count(Call::Search, Ended::Answered, 2, micros(1_001));
-        counts.count(Call::Search, Ended::Failed, 1, micros(10_000_001));
-        counts.count(Call::Collections, Ended::Refused, 0, micros(0));
+        counts.count(
+            RequestKind::Search,
+            NodeCallOutcome::Answered,
+            0,
+            micros(1_000),
+        );
+        counts.count(
+            RequestKind::Search,
+            NodeCallOutcome::Answered,
+            2,
+            micros(1_001),
+        );
+        counts.count(
+            RequestKind::Search,
+            NodeCallOutcome::Failed,
+            1,
+            micros(10_000_001),
+        );
+        counts.count(
+            RequestKind::Collections,
+            NodeCallOutcome::Refused,
+            0,
+            micros(0),
+        );
         let told = counts.snapshot();
         let search = &told[0];
         assert_eq!(

@@ -7,47 +7,47 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Inner;
-use super::ask::{Ask, Deadline};
-use super::cached::Known;
-use super::head::Head;
+use super::ClusterInner;
+use super::ask::{ClusterRequest, RequestDeadline};
+use super::cached::CachedVersion;
+use super::head::IndexHead;
 use super::layout::{ID, LANGUAGE, STORED};
-use super::model::Model;
-use super::narrow::Conditions;
+use super::model::ClusterModel;
+use super::narrow::QdrantFilter;
 use super::point;
-use super::traffic::Call;
-use super::wire::{Batch, Count, FacetHits, Point, Points};
+use super::traffic::RequestKind;
+use super::wire::{CountResult, FacetHits, PointsPage, QueryBatchResult, ScoredPoint};
 use crate::analysis::Language;
 use crate::document::{DocId, Document};
-use crate::error::Error;
-use crate::reader::Reader;
+use crate::error::SearchError;
+use crate::reader::ReaderIdentity;
 
 /// How many points are asked for at once where all are wanted.
 pub(super) const PAGE: usize = 1_000;
 
 /// One generation, for one reader, until a deadline.
-pub(super) struct View<'a> {
-    pub inner: &'a Inner,
-    pub head: Arc<Head>,
-    pub reader: Reader,
-    pub deadline: Deadline,
+pub(super) struct ClusterView<'a> {
+    pub inner: &'a ClusterInner,
+    pub head: Arc<IndexHead>,
+    pub reader: ReaderIdentity,
+    pub deadline: RequestDeadline,
     /// What the reader may see.
-    pub visible: Conditions,
+    pub visible: QdrantFilter,
     /// The model whose vectors answer, where there is one and this program has it.
-    pub model: Option<Arc<Model>>,
+    pub model: Option<Arc<ClusterModel>>,
 }
 
-impl<'a> View<'a> {
+impl<'a> ClusterView<'a> {
     pub(super) fn new(
-        inner: &'a Inner,
-        head: Arc<Head>,
-        reader: Reader,
-        deadline: Deadline,
+        inner: &'a ClusterInner,
+        head: Arc<IndexHead>,
+        reader: ReaderIdentity,
+        deadline: RequestDeadline,
     ) -> Self {
         let serving = inner.models.serving(&head);
         Self {
             inner,
-            visible: Conditions::visible(&head, &reader),
+            visible: QdrantFilter::visible(&head, &reader),
             model: serving.filter(|model| !inner.defers_indexing(&head, &model.name)),
             head,
             reader,
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
     }
 
     /// The languages of what the reader sees, those of most documents first.
-    pub(super) fn languages(&self) -> Result<Vec<Language>, Error> {
+    pub(super) fn languages(&self) -> Result<Vec<Language>, SearchError> {
         if self.head.restricted == 0 {
             return Ok(self.head.languages());
         }
@@ -77,12 +77,12 @@ impl<'a> View<'a> {
     /// Asks about the documents.
     pub(super) fn documents<T: serde::de::DeserializeOwned>(
         &self,
-        (call, what): (Call, &'static str),
+        (call, what): (RequestKind, &'static str),
         path: &str,
         body: String,
-    ) -> Result<T, Error> {
+    ) -> Result<T, SearchError> {
         let path = format!("/collections/{}/{path}", self.inner.names.documents);
-        let ask = Ask::read(call, what, path, body);
+        let ask = ClusterRequest::read(call, what, path, body);
         self.inner.nodes.request(&ask, self.deadline)
     }
 
@@ -92,23 +92,31 @@ impl<'a> View<'a> {
         what: &'static str,
         collection: &str,
         questions: &[Box<RawValue>],
-    ) -> Result<Batch, Error> {
-        let body = serde_json::to_string(&Questions {
+    ) -> Result<QueryBatchResult, SearchError> {
+        let body = serde_json::to_string(&BatchQuery {
             searches: questions,
         });
         let path = format!("/collections/{collection}/points/query/batch");
-        let ask = Ask::read(Call::Search, what, path, body.map_err(Error::engine)?);
-        let answers: Batch = self.inner.nodes.request(&ask, self.deadline)?;
+        let ask = ClusterRequest::read(
+            RequestKind::Search,
+            what,
+            path,
+            body.map_err(SearchError::engine)?,
+        );
+        let answers: QueryBatchResult = self.inner.nodes.request(&ask, self.deadline)?;
         if answers.len() == questions.len() {
             return Ok(answers);
         }
-        Err(Error::engine("the cluster left a question unanswered"))
+        Err(SearchError::engine(
+            "the cluster left a question unanswered",
+        ))
     }
 
     /// How many documents meet the conditions.
-    pub(super) fn count(&self, conditions: &Value, is_exact: bool) -> Result<u64, Error> {
+    pub(super) fn count(&self, conditions: &Value, is_exact: bool) -> Result<u64, SearchError> {
         let body = json!({"filter": conditions, "exact": is_exact}).to_string();
-        let counted: Count = self.documents((Call::Count, "count"), "points/count", body)?;
+        let counted: CountResult =
+            self.documents((RequestKind::Count, "count"), "points/count", body)?;
         Ok(counted.count)
     }
 
@@ -116,11 +124,11 @@ impl<'a> View<'a> {
     pub(super) fn facet(
         &self,
         key: &str,
-        conditions: &Conditions,
+        conditions: &QdrantFilter,
         most: usize,
-    ) -> Result<Vec<(String, u64)>, Error> {
+    ) -> Result<Vec<(String, u64)>, SearchError> {
         let body = json!({"key": key, "filter": conditions.json(), "limit": most, "exact": true});
-        let asked = (Call::Facets, "count values");
+        let asked = (RequestKind::Facets, "count values");
         let found: FacetHits = self.documents(asked, "facet", body.to_string())?;
         let values = found.hits.into_iter();
         let text = |value: Value| value.as_str().map(str::to_owned);
@@ -135,7 +143,7 @@ impl<'a> View<'a> {
         conditions: &Value,
         keys: &[&str],
         most: usize,
-    ) -> Result<Vec<Point>, Error> {
+    ) -> Result<Vec<ScoredPoint>, SearchError> {
         let mut found = Vec::new();
         let mut offset = Value::Null;
         while found.len() < most {
@@ -159,12 +167,16 @@ impl<'a> View<'a> {
         keys: &[&str],
         most: usize,
         offset: &Value,
-    ) -> Result<Points, Error> {
+    ) -> Result<PointsPage, SearchError> {
         let body = json!({
             "filter": conditions, "limit": most, "offset": offset, "with_payload": keys,
             "with_vector": false,
         });
-        self.documents((Call::List, "list"), "points/scroll", body.to_string())
+        self.documents(
+            (RequestKind::List, "list"),
+            "points/scroll",
+            body.to_string(),
+        )
     }
 
     /// Versions by their names, with these keys, as far as they are there.
@@ -172,18 +184,18 @@ impl<'a> View<'a> {
         &self,
         versions: &[impl Serialize],
         keys: &[&str],
-    ) -> Result<Vec<Point>, Error> {
+    ) -> Result<Vec<ScoredPoint>, SearchError> {
         let body = json!({"ids": versions, "with_payload": keys}).to_string();
-        self.documents((Call::Fetch, "read documents"), "points", body)
+        self.documents((RequestKind::Fetch, "read documents"), "points", body)
     }
 
-    pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, Error> {
+    pub(super) fn fetch(&self, id: &DocId) -> Result<Option<Arc<Document>>, SearchError> {
         let this = json!({"key": ID, "match": {"value": id.as_str()}});
         let body = json!({
             "filter": self.visible.clone().and(this).json(), "limit": 1, "with_payload": [STORED],
         });
-        let asked = (Call::Fetch, "read a document");
-        let found: Points = self.documents(asked, "points/scroll", body.to_string())?;
+        let asked = (RequestKind::Fetch, "read a document");
+        let found: PointsPage = self.documents(asked, "points/scroll", body.to_string())?;
         let known = found.points.first().map(|point| self.cache_document(point));
         let document = known
             .transpose()?
@@ -204,14 +216,14 @@ impl<'a> View<'a> {
     }
 
     /// A document that was read, kept for who asks next.
-    fn cache_document(&self, point: &Point) -> Result<Arc<Known>, Error> {
+    fn cache_document(&self, point: &ScoredPoint) -> Result<Arc<CachedVersion>, SearchError> {
         let Some(document) = point::read_document(&point.payload) else {
-            return Err(Error::corrupt(
+            return Err(SearchError::corrupt(
                 self.inner.names.documents.as_ref(),
                 "a stored document cannot be read",
             ));
         };
-        let known = Arc::new(Known::new(document));
+        let known = Arc::new(CachedVersion::new(document));
         self.inner.caches.documents.put(point.name(), &known);
         Ok(known)
     }
@@ -221,7 +233,7 @@ impl<'a> View<'a> {
     pub(super) fn documents_by_version(
         &self,
         versions: &[String],
-    ) -> Result<HashMap<String, Arc<Known>>, Error> {
+    ) -> Result<HashMap<String, Arc<CachedVersion>>, SearchError> {
         let cache = &self.inner.caches.documents;
         let mut found = HashMap::new();
         let mut missing = Vec::new();
@@ -247,7 +259,7 @@ impl<'a> View<'a> {
 
 /// Several questions in one request.
 #[derive(Serialize)]
-struct Questions<'a> {
+struct BatchQuery<'a> {
     searches: &'a [Box<RawValue>],
 }
 

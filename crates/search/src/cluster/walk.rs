@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Inner;
-use super::ask::Ask;
+use super::ClusterInner;
+use super::ask::ClusterRequest;
 use super::layout::{FIRST, FROM, SIZE};
-use super::model::Model;
-use super::narrow::Conditions;
+use super::model::ClusterModel;
+use super::narrow::QdrantFilter;
 use super::point::passage_id;
-use super::traffic::Call;
-use super::view::{PAGE, View};
-use super::wire::{Count, Point};
-use crate::error::Error;
+use super::traffic::RequestKind;
+use super::view::{ClusterView, PAGE};
+use super::wire::{CountResult, ScoredPoint};
+use crate::error::SearchError;
 
 /// The most bytes that are read at once to be turned into vectors. A larger document is read alone.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -33,15 +33,15 @@ const SLOW: Duration = Duration::from_millis(500);
 const FAST: Duration = Duration::from_millis(200);
 
 /// The ways over the documents for one model, one after another.
-pub(super) struct Walk {
+pub(super) struct UnembeddedScan {
     /// All documents up to this generation have vectors, so the next way leaves them out.
     done: u64,
-    pass: Option<Way>,
+    pass: Option<ScanPass>,
     /// How many documents are read at once.
     batch_size: usize,
 }
 
-impl Default for Walk {
+impl Default for UnembeddedScan {
     fn default() -> Self {
         Self {
             done: 0,
@@ -52,49 +52,49 @@ impl Default for Walk {
 }
 
 /// One way over all documents, in the order of their points.
-struct Way {
+struct ScanPass {
     /// The generation in which it began.
     since: u64,
     /// Where its next page begins; nothing after the last one.
     next: Option<Value>,
     /// The documents of the last page that have no vectors, and the generation that counted then.
-    open: VecDeque<Open>,
+    open: VecDeque<UnembeddedVersion>,
     listed: u64,
     has_found: bool,
 }
 
-struct Open {
+struct UnembeddedVersion {
     version: String,
     bytes: u64,
 }
 
 /// Some documents without vectors.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct ScanBatch {
     pub versions: Vec<String>,
     /// The generation in which all of them were there.
     pub listed: u64,
 }
 
-impl Walk {
+impl UnembeddedScan {
     /// Up to `most` documents without vectors; none at the end of a way.
     pub(super) fn next_batch(
         &mut self,
-        view: &View<'_>,
-        model: &Model,
+        view: &ClusterView<'_>,
+        model: &ClusterModel,
         most: usize,
-    ) -> Result<Taken, Error> {
+    ) -> Result<ScanBatch, SearchError> {
         let way = match &mut self.pass {
             Some(way) => way,
             None if view.inner.unembedded_count(view, &model.name)? == 0 => {
-                return Ok(Taken::default());
+                return Ok(ScanBatch::default());
             }
-            none => none.insert(Way::starting_at(view.head.generation)),
+            none => none.insert(ScanPass::starting_at(view.head.generation)),
         };
         while way.open.is_empty() {
             let Some(offset) = way.next.take() else {
                 self.finish_pass(view, model)?;
-                return Ok(Taken::default());
+                return Ok(ScanBatch::default());
             };
             way.next_page(view, model, (self.done, offset))?;
         }
@@ -111,7 +111,11 @@ impl Walk {
     }
 
     /// The end of a way.
-    fn finish_pass(&mut self, view: &View<'_>, model: &Model) -> Result<(), Error> {
+    fn finish_pass(
+        &mut self,
+        view: &ClusterView<'_>,
+        model: &ClusterModel,
+    ) -> Result<(), SearchError> {
         let Some(way) = self.pass.take() else {
             return Ok(());
         };
@@ -121,7 +125,7 @@ impl Walk {
             && view.inner.unembedded_count(view, &model.name)? > 0;
         if is_lost && self.done == 0 {
             let documents = &view.inner.names.documents;
-            return Err(Error::Cluster {
+            return Err(SearchError::Cluster {
                 what: format!("`{documents}` has fewer documents than were written to it"),
                 hint: "somebody has removed points by hand: remove the collections of this index and build it again",
                 source: None,
@@ -133,7 +137,7 @@ impl Walk {
     }
 }
 
-impl Way {
+impl ScanPass {
     fn starting_at(generation: u64) -> Self {
         Self {
             since: generation,
@@ -147,15 +151,15 @@ impl Way {
     /// Turns to the next page.
     fn next_page(
         &mut self,
-        view: &View<'_>,
-        model: &Model,
+        view: &ClusterView<'_>,
+        model: &ClusterModel,
         (done, offset): (u64, Value),
-    ) -> Result<(), Error> {
+    ) -> Result<(), SearchError> {
         let new = json!({"key": FROM, "range": {"gt": done}});
-        let new = Conditions::live(&view.head).and(new).json();
+        let new = QdrantFilter::live(&view.head).and(new).json();
         let page = view.page(&new, &[SIZE], PAGE, &offset)?;
         let made = view.embedded_passage_ids(model, &page.points)?;
-        let open = page.points.iter().map(|point| Open {
+        let open = page.points.iter().map(|point| UnembeddedVersion {
             version: point.name(),
             bytes: point.number(SIZE),
         });
@@ -168,7 +172,7 @@ impl Way {
         Ok(())
     }
 
-    fn next_batch(&mut self, most: usize) -> Taken {
+    fn next_batch(&mut self, most: usize) -> ScanBatch {
         let mut versions = Vec::new();
         let mut bytes = 0;
         while let Some(one) = self.open.front()
@@ -178,41 +182,46 @@ impl Way {
             bytes += one.bytes;
             versions.extend(self.open.pop_front().map(|one| one.version));
         }
-        Taken {
+        ScanBatch {
             versions,
             listed: self.listed,
         }
     }
 }
 
-impl View<'_> {
+impl ClusterView<'_> {
     /// The first passages of these documents that are there.
     fn embedded_passage_ids(
         &self,
-        model: &Model,
-        documents: &[Point],
-    ) -> Result<HashSet<String>, Error> {
+        model: &ClusterModel,
+        documents: &[ScoredPoint],
+    ) -> Result<HashSet<String>, SearchError> {
         let first: Vec<String> = documents
             .iter()
             .map(|point| passage_id(&point.name(), 0))
             .collect();
         let body = json!({"ids": first, "with_payload": false}).to_string();
         let path = format!("/collections/{}/points", model.passages);
-        let ask = Ask::read(Call::List, "look for vectors", path, body);
-        let found: Option<Vec<Point>> = self.inner.nodes.request_optional(&ask, self.deadline)?;
-        Ok(found.iter().flatten().map(Point::name).collect())
+        let ask = ClusterRequest::read(RequestKind::List, "look for vectors", path, body);
+        let found: Option<Vec<ScoredPoint>> =
+            self.inner.nodes.request_optional(&ask, self.deadline)?;
+        Ok(found.iter().flatten().map(ScoredPoint::name).collect())
     }
 }
 
-impl Inner {
+impl ClusterInner {
     /// How many documents have no vectors of a model.
-    pub(super) fn unembedded_count(&self, view: &View<'_>, model: &str) -> Result<u64, Error> {
+    pub(super) fn unembedded_count(
+        &self,
+        view: &ClusterView<'_>,
+        model: &str,
+    ) -> Result<u64, SearchError> {
         let first = json!({"key": FIRST, "match": {"value": true}});
-        let made = Conditions::not_ended(&view.head).and(first).json();
+        let made = QdrantFilter::not_ended(&view.head).and(first).json();
         let body = json!({"filter": made, "exact": true}).to_string();
         let path = format!("/collections/{}/points/count", self.names.passages(model));
-        let ask = Ask::read(Call::Count, "count vectors", path, body);
-        let made: Option<Count> = self.nodes.request_optional(&ask, view.deadline)?;
+        let ask = ClusterRequest::read(RequestKind::Count, "count vectors", path, body);
+        let made: Option<CountResult> = self.nodes.request_optional(&ask, view.deadline)?;
         let made = made.map_or(0, |made| made.count);
         Ok(view.head.documents.saturating_sub(made))
     }
@@ -224,15 +233,15 @@ mod tests {
 
     #[test]
     fn as_much_is_read_as_fits() {
-        let way = |sizes: &[u64]| Way {
+        let way = |sizes: &[u64]| ScanPass {
             open: sizes
                 .iter()
-                .map(|bytes| Open {
+                .map(|bytes| UnembeddedVersion {
                     version: String::new(),
                     bytes: *bytes,
                 })
                 .collect(),
-            ..Way::starting_at(1)
+            ..ScanPass::starting_at(1)
         };
         for (sizes, most, expected) in [
             (&[1, 1, 1][..], 2, 2),
@@ -251,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_slow_model_gets_less_at_once_and_a_fast_one_more() {
-        let mut walk = Walk::default();
+        let mut walk = UnembeddedScan::default();
         for (time, expected) in [
             (FAST, FIRST_DOCUMENTS),
             (SLOW, FIRST_DOCUMENTS),

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 /// A list of points.
 #[derive(Deserialize)]
-pub(super) struct Points {
-    pub points: Vec<Point>,
+pub(super) struct PointsPage {
+    pub points: Vec<ScoredPoint>,
     #[serde(default)]
     pub next_page_offset: Option<Value>,
 }
 
-impl Points {
+impl PointsPage {
     /// Where the next page begins. A page without points, or one that leads to itself, is the last: a node
     /// that says otherwise would keep us asking for ever.
     pub(super) fn next(&self, offset: &Value) -> Option<Value> {
@@ -25,7 +25,7 @@ impl Points {
 
 /// A point, with its score where it was searched for.
 #[derive(Deserialize)]
-pub(super) struct Point {
+pub(super) struct ScoredPoint {
     pub id: Value,
     #[serde(default, deserialize_with = "finite")]
     pub score: f32,
@@ -42,7 +42,7 @@ fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
         .unwrap_or_default())
 }
 
-impl Point {
+impl ScoredPoint {
     /// The id, which is always one that we gave.
     pub(super) fn name(&self) -> String {
         self.id.as_str().unwrap_or_default().to_owned()
@@ -66,18 +66,18 @@ impl Point {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Groups {
-    pub groups: Vec<Group>,
+pub(super) struct GroupsResult {
+    pub groups: Vec<PointGroup>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Group {
+pub(super) struct PointGroup {
     pub id: Value,
-    pub hits: Vec<Point>,
+    pub hits: Vec<ScoredPoint>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Count {
+pub(super) struct CountResult {
     pub count: u64,
 }
 
@@ -93,25 +93,25 @@ pub(super) struct FacetHit {
 }
 
 /// The results of several questions, in their order.
-pub(super) type Batch = Vec<Points>;
+pub(super) type QueryBatchResult = Vec<PointsPage>;
 
 #[derive(Deserialize)]
-pub(super) struct Collections {
-    pub collections: Vec<Collection>,
+pub(super) struct CollectionList {
+    pub collections: Vec<CollectionDescription>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Collection {
+pub(super) struct CollectionDescription {
     pub name: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Aliases {
-    pub aliases: Vec<Alias>,
+pub(super) struct AliasList {
+    pub aliases: Vec<AliasDescription>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Alias {
+pub(super) struct AliasDescription {
     pub alias_name: String,
     pub collection_name: String,
 }

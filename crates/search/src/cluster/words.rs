@@ -7,17 +7,17 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::layout::{BEGINNINGS, ID, LETTERS, PAIRS, TERM, WORDS};
-use super::narrow::{Conditions, any_term, body_term_id, title_term_id, with_term};
-use super::point::{MAX_PREFIX_CHARS, Sparse, letter_bigrams};
+use super::narrow::{QdrantFilter, any_term, body_term_id, title_term_id, with_term};
+use super::point::{MAX_PREFIX_CHARS, SparseVector, letter_bigrams};
 use super::together::map_parallel;
-use super::traffic::Call;
-use super::view::View;
-use super::wire::{Batch, Point, Points};
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use super::wire::{PointsPage, QueryBatchResult, ScoredPoint};
 use crate::analysis::QueryTerm;
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::postings::idf;
 use crate::ranking::TITLE_WEIGHT;
-use crate::spelling::Dictionary;
+use crate::spelling::SpellingDictionary;
 
 /// How many words that begin alike, or are almost alike, are looked at.
 const MAX_ALIKE: usize = 2_000;
@@ -33,14 +33,14 @@ const SAMPLE: usize = 512;
 const SMALL_SAMPLE: usize = 64;
 
 /// What the terms of a question are worth.
-pub(super) struct Weights {
+pub(super) struct QueryWeights {
     places: Vec<u32>,
     values: Vec<f32>,
     /// How rare each form is.
     idf_by_form: HashMap<String, f32>,
 }
 
-impl Weights {
+impl QueryWeights {
     /// How rare two forms are together.
     pub(super) fn pair_idf(&self, first: &str, second: &str) -> f32 {
         let of = |form| self.idf_by_form.get(form).copied().unwrap_or_default();
@@ -49,12 +49,12 @@ impl Weights {
 
     fn sparse_query<'a>(
         &'a self,
-        conditions: &Conditions,
+        conditions: &QdrantFilter,
         most: usize,
         with_payload: &'a [&'a str],
-    ) -> Asked<'a> {
-        Asked {
-            query: Sparse {
+    ) -> SparseQuery<'a> {
+        SparseQuery {
+            query: SparseVector {
                 indices: &self.places,
                 values: &self.values,
             },
@@ -67,8 +67,8 @@ impl Weights {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
-    query: Sparse<'a>,
+struct SparseQuery<'a> {
+    query: SparseVector<'a>,
     using: &'a str,
     filter: Value,
     limit: usize,
@@ -76,14 +76,14 @@ struct Asked<'a> {
 }
 
 /// A document found by its words.
-pub(super) struct Worded {
+pub(super) struct LexicalMatch {
     pub version: String,
     pub id: String,
     pub score: f32,
 }
 
-impl From<&Point> for Worded {
-    fn from(point: &Point) -> Self {
+impl From<&ScoredPoint> for LexicalMatch {
+    fn from(point: &ScoredPoint) -> Self {
         Self {
             version: point.name(),
             id: point.text(ID).to_owned(),
@@ -92,39 +92,39 @@ impl From<&Point> for Worded {
     }
 }
 
-impl View<'_> {
+impl ClusterView<'_> {
     /// The documents whose words fit best, among those that meet the conditions.
     pub(super) fn search_lexical(
         &self,
-        weights: &Weights,
-        conditions: &Conditions,
+        weights: &QueryWeights,
+        conditions: &QdrantFilter,
         most: usize,
-    ) -> Result<Vec<Worded>, Error> {
+    ) -> Result<Vec<LexicalMatch>, SearchError> {
         if weights.places.is_empty() || most == 0 {
             return Ok(Vec::new());
         }
         let asked = weights.sparse_query(conditions, most, &[ID]);
-        let body = serde_json::to_string(&asked).map_err(Error::engine)?;
-        let what = (Call::Search, "search words");
-        let found: Points = self.documents(what, "points/query", body)?;
-        Ok(found.points.iter().map(Worded::from).collect())
+        let body = serde_json::to_string(&asked).map_err(SearchError::engine)?;
+        let what = (RequestKind::Search, "search words");
+        let found: PointsPage = self.documents(what, "points/query", body)?;
+        Ok(found.points.iter().map(LexicalMatch::from).collect())
     }
 
     /// Those of some documents that meet the conditions, with what their words are worth where these are
     /// asked for.
     pub(super) fn score_lexical(
         &self,
-        weights: Option<&Weights>,
-        conditions: &Conditions,
+        weights: Option<&QueryWeights>,
+        conditions: &QdrantFilter,
         most: usize,
-    ) -> Result<Vec<Worded>, Error> {
+    ) -> Result<Vec<LexicalMatch>, SearchError> {
         let there = json!({
             "filter": conditions.json(), "limit": most, "with_payload": [ID],
         });
-        let mut questions = vec![to_raw_value(&there).map_err(Error::engine)?];
+        let mut questions = vec![to_raw_value(&there).map_err(SearchError::engine)?];
         if let Some(weights) = weights.filter(|weights| !weights.places.is_empty()) {
             let asked = weights.sparse_query(conditions, most, &[]);
-            questions.push(to_raw_value(&asked).map_err(Error::engine)?);
+            questions.push(to_raw_value(&asked).map_err(SearchError::engine)?);
         }
         let documents = &self.inner.names.documents;
         let mut answers = self
@@ -135,16 +135,16 @@ impl View<'_> {
         let scores: HashMap<String, f32> =
             scored.iter().map(|one| (one.name(), one.score)).collect();
         let with_score = there.iter().map(|point| {
-            let found = Worded::from(point);
+            let found = LexicalMatch::from(point);
             let score = scores.get(&found.version).copied().unwrap_or_default();
-            Worded { score, ..found }
+            LexicalMatch { score, ..found }
         });
         Ok(with_score.collect())
     }
 
     /// What these terms are worth, by how many documents have them. A word that languages write in
     /// several ways is as frequent as all of these ways together.
-    pub(super) fn query_weights(&self, terms: &[&QueryTerm]) -> Result<Weights, Error> {
+    pub(super) fn query_weights(&self, terms: &[&QueryTerm]) -> Result<QueryWeights, SearchError> {
         let forms = terms.iter().flat_map(|term| &term.forms);
         let numbers: Vec<u32> = forms
             .flat_map(|form| [body_term_id(form), title_term_id(form)])
@@ -172,7 +172,7 @@ impl View<'_> {
             }
         }
         let (places, values) = values.into_iter().unzip();
-        Ok(Weights {
+        Ok(QueryWeights {
             places,
             values,
             idf_by_form: rarities,
@@ -180,7 +180,7 @@ impl View<'_> {
     }
 
     /// Finds out everything about the words of a question that will be needed, in one request.
-    pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), Error> {
+    pub(super) fn prefetch_frequencies(&self, terms: &[QueryTerm]) -> Result<(), SearchError> {
         let forms = terms.iter().flat_map(|term| &term.forms);
         let numbers: Vec<u32> = forms
             .flat_map(|form| [body_term_id(form), title_term_id(form)])
@@ -190,7 +190,7 @@ impl View<'_> {
 
     /// How many documents have each of these terms. Where documents are not for all it is found out at the
     /// same time whether the reader sees one of them.
-    fn document_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
+    fn document_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
         let (generation, caches) = (self.head.generation, &self.inner.caches);
         let is_shared = self.head.restricted == 0;
         let mut known = HashMap::new();
@@ -208,7 +208,7 @@ impl View<'_> {
             return Ok(known);
         }
         let frequent = self.estimated_frequencies(&open)?;
-        let live = Conditions::live(&self.head);
+        let live = QdrantFilter::live(&self.head);
         let mut questions = Vec::new();
         for number in &open {
             if !frequent.contains_key(number) {
@@ -219,7 +219,7 @@ impl View<'_> {
             }
         }
         let mut answers = if questions.is_empty() {
-            Batch::new()
+            QueryBatchResult::new()
         } else {
             self.batch("look words up", &self.inner.names.documents, &questions)?
         }
@@ -248,7 +248,7 @@ impl View<'_> {
     /// a node that looks for the first documents with such a term reads what it keeps of one document after
     /// another, wherever on the disk that lies. Its index of terms tells at once how many versions have it; those
     /// that have ended and are still there are among them.
-    fn estimated_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, Error> {
+    fn estimated_frequencies(&self, numbers: &[u32]) -> Result<HashMap<u32, u64>, SearchError> {
         if self.head.documents < self.inner.settings.many {
             return Ok(HashMap::new());
         }
@@ -261,14 +261,14 @@ impl View<'_> {
     }
 
     /// Words that meet conditions, for each of them.
-    fn terms_matching(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, Error> {
+    fn terms_matching(&self, filters: &[Value]) -> Result<Vec<Vec<String>>, SearchError> {
         let questions = filters.iter().map(|filter| {
             let asked = json!({"filter": filter, "limit": MAX_ALIKE, "with_payload": [TERM]});
-            to_raw_value(&asked).map_err(Error::engine)
+            to_raw_value(&asked).map_err(SearchError::engine)
         });
         let questions: Vec<_> = questions.collect::<Result<_, _>>()?;
         let answers = self.batch("look for words", &self.inner.names.terms, &questions)?;
-        let words = |found: Points| {
+        let words = |found: PointsPage| {
             let points = found.points.iter();
             points.map(|point| point.text(TERM).to_owned()).collect()
         };
@@ -277,15 +277,15 @@ impl View<'_> {
 }
 
 /// The first documents that meet conditions, in the order of their names.
-fn sample(conditions: &Conditions, most: usize) -> Result<Box<RawValue>, Error> {
+fn sample(conditions: &QdrantFilter, most: usize) -> Result<Box<RawValue>, SearchError> {
     let asked = json!({"filter": conditions.json(), "limit": most, "with_payload": false});
-    to_raw_value(&asked).map_err(Error::engine)
+    to_raw_value(&asked).map_err(SearchError::engine)
 }
 
 /// How many documents there are of which these are the first `most` in the order of their names. Names are
 /// sums of what they name, and so as good as drawn at random: where the first of them take up a part of all
 /// names, all of them are as many times more.
-fn estimate_count(first: &[Point], most: usize) -> u64 {
+fn estimate_count(first: &[ScoredPoint], most: usize) -> u64 {
     let Some(last) = first.last().filter(|_| first.len() >= most) else {
         return first.len() as u64;
     };
@@ -295,10 +295,10 @@ fn estimate_count(first: &[Point], most: usize) -> u64 {
     ((first.len() - 1) as f64 / share).round() as u64
 }
 
-impl Dictionary for View<'_> {
-    type Error = Error;
+impl SpellingDictionary for ClusterView<'_> {
+    type Error = SearchError;
 
-    fn contains_term(&self, term: &str) -> Result<bool, Error> {
+    fn contains_term(&self, term: &str) -> Result<bool, SearchError> {
         let number = body_term_id(term);
         let count = self.document_frequencies(&[number])?.get(&number).copied();
         if self.head.restricted == 0 {
@@ -313,13 +313,13 @@ impl Dictionary for View<'_> {
         }
     }
 
-    fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, Error> {
+    fn terms_starting_with(&self, first: char) -> Result<BTreeMap<String, u64>, SearchError> {
         self.similar_terms(&first.to_string())
     }
 
     /// Only words that may have been meant: those that begin so, and those that share most pairs of
     /// letters. Of very many the shortest are counted.
-    fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, Error> {
+    fn similar_terms(&self, word: &str) -> Result<BTreeMap<String, u64>, SearchError> {
         let letters: Vec<char> = word.chars().collect();
         let beginning: String = letters.iter().take(MAX_PREFIX_CHARS).collect();
         let begins = json!({"must": [{"key": BEGINNINGS, "match": {"value": beginning}}]});
@@ -394,7 +394,7 @@ mod tests {
         let first = |all: usize, most: usize| {
             let mut names: Vec<String> = (0..all).map(|n| version_id(&n.to_string(), 1)).collect();
             names.sort_unstable();
-            let points = names.iter().take(most).map(|name| Point {
+            let points = names.iter().take(most).map(|name| ScoredPoint {
                 id: json!(name),
                 score: 0.0,
                 payload: Value::Null,

@@ -8,21 +8,21 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Inner;
-use super::ask::{Ask, Deadline};
+use super::ClusterInner;
+use super::ask::{ClusterRequest, RequestDeadline};
 use super::collections;
-use super::head::Head;
+use super::head::IndexHead;
 use super::layout::{DOCUMENT, ID, LANGUAGE, LENGTHS, UNTIL, WHO, field_key};
-use super::lease::Lease;
-use super::narrow::{Conditions, body_term_id};
-use super::point::{self, Prepared};
-use super::traffic::Call;
-use super::view::View;
+use super::lease::WriterLease;
+use super::narrow::{QdrantFilter, body_term_id};
+use super::point::{self, PreparedDocument};
+use super::traffic::RequestKind;
+use super::view::ClusterView;
 use super::wire;
 use crate::document::{DocId, Document};
-use crate::engine::{self, Change, Generation};
-use crate::error::Error;
-use crate::reader::Reader;
+use crate::engine::{self, DocumentChange, Generation};
+use crate::error::SearchError;
+use crate::reader::ReaderIdentity;
 
 /// The most points and bytes of one request: an eighth of what a cluster takes by default, so that one is
 /// soon sent again. A document that is larger goes alone.
@@ -46,15 +46,18 @@ const MAX_INDEXED_FIELDS: usize = 256;
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
 /// A version that is there already.
-struct Present {
+struct CurrentVersion {
     version: String,
     lengths: [u64; 2],
     language: String,
     is_restricted: bool,
 }
 
-impl Inner {
-    pub(super) fn apply(self: &Arc<Self>, changes: Vec<Change>) -> Result<Generation, Error> {
+impl ClusterInner {
+    pub(super) fn apply(
+        self: &Arc<Self>,
+        changes: Vec<DocumentChange>,
+    ) -> Result<Generation, SearchError> {
         engine::check_batch(&changes)?;
         if changes.is_empty() {
             return Ok(Generation(self.head(self.read_deadline())?.generation));
@@ -65,8 +68,8 @@ impl Inner {
         let mut last: BTreeMap<DocId, Option<Document>> = BTreeMap::new();
         for change in changes {
             match change {
-                Change::Put(document) => last.insert(document.id.clone(), Some(document)),
-                Change::Remove(id) => last.insert(id, None),
+                DocumentChange::Put(document) => last.insert(document.id.clone(), Some(document)),
+                DocumentChange::Remove(id) => last.insert(id, None),
             };
         }
         let next = self.write(&head, &mut lease, &last)?;
@@ -89,10 +92,10 @@ impl Inner {
     /// Writes everything of a batch that nobody sees before the commit, and gives the state to commit.
     fn write(
         &self,
-        head: &Head,
-        lease: &mut Lease,
+        head: &IndexHead,
+        lease: &mut WriterLease,
         changes: &BTreeMap<DocId, Option<Document>>,
-    ) -> Result<Head, Error> {
+    ) -> Result<IndexHead, SearchError> {
         let mut next = head.clone();
         next.generation += 1;
         let present = self.current_versions(head, changes.keys())?;
@@ -119,30 +122,34 @@ impl Inner {
     /// The versions of these documents that are there.
     fn current_versions<'i>(
         &self,
-        head: &Head,
+        head: &IndexHead,
         ids: impl Iterator<Item = &'i DocId>,
-    ) -> Result<Vec<Present>, Error> {
+    ) -> Result<Vec<CurrentVersion>, SearchError> {
         if head.documents == 0 {
             return Ok(Vec::new());
         }
         let ids: Vec<&str> = ids.map(DocId::as_str).collect();
         let mut present = Vec::new();
         for some in ids.chunks(NAMES_AT_ONCE) {
-            let view = View::new(
+            let view = ClusterView::new(
                 self,
                 Arc::new(head.clone()),
-                Reader::owner(),
+                ReaderIdentity::owner(),
                 self.write_deadline(),
             );
-            let these = Conditions::live(head).and(json!({"key": ID, "match": {"any": some}}));
+            let these = QdrantFilter::live(head).and(json!({"key": ID, "match": {"any": some}}));
             let found = view.list(&these.json(), &[LENGTHS, LANGUAGE, WHO], usize::MAX)?;
-            present.extend(found.iter().map(Present::from));
+            present.extend(found.iter().map(CurrentVersion::from));
         }
         Ok(present)
     }
 
     /// Makes the indexes of fields that no document had before.
-    fn make_indexes(&self, next: &mut Head, documents: &[&Document]) -> Result<(), Error> {
+    fn make_indexes(
+        &self,
+        next: &mut IndexHead,
+        documents: &[&Document],
+    ) -> Result<(), SearchError> {
         let mut wanted: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
         for document in documents {
             for (name, kinds) in point::index_kinds(document) {
@@ -177,10 +184,14 @@ impl Inner {
     }
 
     /// Writes the terms that may be new.
-    fn write_terms(&self, lease: &mut Lease, prepared: &[Prepared<'_>]) -> Result<(), Error> {
+    fn write_terms(
+        &self,
+        lease: &mut WriterLease,
+        prepared: &[PreparedDocument<'_>],
+    ) -> Result<(), SearchError> {
         let mut new: BTreeSet<&str> = BTreeSet::new();
         let mut numbers: HashSet<u32> = HashSet::new();
-        for term in prepared.iter().flat_map(Prepared::terms) {
+        for term in prepared.iter().flat_map(PreparedDocument::terms) {
             let number = body_term_id(term);
             if LETTERS.contains(&term.chars().count())
                 && !lease.terms.contains(&number)
@@ -198,7 +209,7 @@ impl Inner {
     }
 
     /// Gives versions and their passages an end.
-    fn end_versions(&self, versions: &[&str], next: &Head) -> Result<(), Error> {
+    fn end_versions(&self, versions: &[&str], next: &IndexHead) -> Result<(), SearchError> {
         let generation = next.generation;
         for some in versions.chunks(NAMES_AT_ONCE) {
             let body = json!({"payload": {UNTIL: generation}, "points": some}).to_string();
@@ -223,10 +234,10 @@ impl Inner {
         collection: &str,
         path: &str,
         body: String,
-        deadline: Deadline,
-    ) -> Result<(), Error> {
-        let ask = Ask::post(
-            Call::Write,
+        deadline: RequestDeadline,
+    ) -> Result<(), SearchError> {
+        let ask = ClusterRequest::post(
+            RequestKind::Write,
             "change points",
             format!("/collections/{collection}/{path}?wait=true"),
             body,
@@ -239,8 +250,8 @@ impl Inner {
     pub(super) fn put_points<P: Serialize>(
         &self,
         collection: &str,
-        points: impl Iterator<Item = Result<P, Error>>,
-    ) -> Result<(), Error> {
+        points: impl Iterator<Item = Result<P, SearchError>>,
+    ) -> Result<(), SearchError> {
         let (sender, receiver) = sync_channel::<String>(WAITING);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
@@ -252,10 +263,10 @@ impl Inner {
             let written = writers.into_iter().map(|writer| {
                 writer
                     .join()
-                    .unwrap_or_else(|_| Err(Error::engine("a writer ended early")))
+                    .unwrap_or_else(|_| Err(SearchError::engine("a writer ended early")))
             });
-            let written: Vec<Result<(), Error>> = written.collect();
-            written.into_iter().collect::<Result<(), Error>>()?;
+            let written: Vec<Result<(), SearchError>> = written.collect();
+            written.into_iter().collect::<Result<(), SearchError>>()?;
             cut
         })
     }
@@ -264,7 +275,7 @@ impl Inner {
         &self,
         collection: &str,
         requests: &Mutex<Receiver<String>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SearchError> {
         let mut outcome = Ok(());
         loop {
             let next = requests
@@ -277,7 +288,7 @@ impl Inner {
             // After a failure the rest is only taken off the hands of whoever sends it.
             if outcome.is_ok() {
                 let path = format!("/collections/{collection}/points?wait=true");
-                let ask = Ask::put(Call::Write, "write points", path, body);
+                let ask = ClusterRequest::put(RequestKind::Write, "write points", path, body);
                 outcome = self
                     .nodes
                     .request::<Value>(&ask, self.write_deadline())
@@ -289,19 +300,19 @@ impl Inner {
 
 /// Points into the bodies of requests.
 fn split_requests<P: Serialize>(
-    points: impl Iterator<Item = Result<P, Error>>,
+    points: impl Iterator<Item = Result<P, SearchError>>,
     sender: &SyncSender<String>,
-) -> Result<(), Error> {
+) -> Result<(), SearchError> {
     let (mut body, mut count) = (String::new(), 0);
     let send = |body: &mut String| {
         body.push_str("]}");
         let body = std::mem::take(body);
         sender
             .send(body)
-            .map_err(|_| Error::engine("nobody writes any more"))
+            .map_err(|_| SearchError::engine("nobody writes any more"))
     };
     for point in points {
-        let point = serde_json::to_string(&point?).map_err(Error::engine)?;
+        let point = serde_json::to_string(&point?).map_err(SearchError::engine)?;
         if count > 0 && (count >= MAX_POINTS || body.len() + point.len() > MAX_BYTES) {
             send(&mut body)?;
             count = 0;
@@ -314,7 +325,7 @@ fn split_requests<P: Serialize>(
 }
 
 /// Works out what has to be known about documents, on all cores.
-fn prepare<'d>(documents: &[&'d Document]) -> Vec<Prepared<'d>> {
+fn prepare<'d>(documents: &[&'d Document]) -> Vec<PreparedDocument<'d>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = documents.len().div_ceil(cores).max(64);
     std::thread::scope(|scope| {
@@ -323,7 +334,7 @@ fn prepare<'d>(documents: &[&'d Document]) -> Vec<Prepared<'d>> {
             .map(|some| {
                 scope.spawn(|| {
                     some.iter()
-                        .map(|one| Prepared::new(one))
+                        .map(|one| PreparedDocument::new(one))
                         .collect::<Vec<_>>()
                 })
             })
@@ -335,8 +346,8 @@ fn prepare<'d>(documents: &[&'d Document]) -> Vec<Prepared<'d>> {
     })
 }
 
-impl From<&wire::Point> for Present {
-    fn from(point: &wire::Point) -> Self {
+impl From<&wire::ScoredPoint> for CurrentVersion {
+    fn from(point: &wire::ScoredPoint) -> Self {
         let lengths = point.payload.get(LENGTHS).cloned().unwrap_or_default();
         let who = point.payload.get(WHO).cloned().unwrap_or_default();
         Self {
@@ -348,8 +359,8 @@ impl From<&wire::Point> for Present {
     }
 }
 
-impl Head {
-    fn subtract_document(&mut self, one: &Present) {
+impl IndexHead {
+    fn subtract_document(&mut self, one: &CurrentVersion) {
         self.documents = self.documents.saturating_sub(1);
         self.restricted = self.restricted.saturating_sub(u64::from(one.is_restricted));
         for (sum, length) in self.lengths.iter_mut().zip(one.lengths) {
@@ -360,7 +371,7 @@ impl Head {
         }
     }
 
-    fn add_document(&mut self, one: &Prepared<'_>) {
+    fn add_document(&mut self, one: &PreparedDocument<'_>) {
         self.documents += 1;
         self.restricted +=
             u64::from(super::narrow::reader_marks(one.document) != super::narrow::OPEN_TO_ALL);

@@ -9,9 +9,9 @@ mod remember;
 #[cfg(feature = "table")]
 mod table;
 
-pub use endpoint::{ApiKey, Endpoint, EndpointSettings, MAX_SETTING_BYTES};
+pub use endpoint::{EndpointEmbedder, EndpointSettings, MAX_SETTING_BYTES, ServiceKey};
 #[cfg(feature = "granite")]
-pub use granite::Granite;
-pub(crate) use remember::Remembered;
+pub use granite::GraniteEmbedder;
+pub(crate) use remember::QueryCache;
 #[cfg(feature = "table")]
-pub use table::Table;
+pub use table::StaticEmbedder;

@@ -8,20 +8,20 @@ use std::sync::OnceLock;
 const LINE: usize = 64;
 
 /// A packed file.
-pub(super) struct Packed {
+pub(super) struct PackedFile {
     length: usize,
     /// How many bytes each block has, but for the last.
     block: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<PackedBlock>,
 }
 
-struct Block {
+struct PackedBlock {
     packed: &'static [u8],
     length: usize,
     open: OnceLock<Option<Box<[u8]>>>,
 }
 
-impl Packed {
+impl PackedFile {
     /// A file that `build.rs` wrote; nothing if it is another.
     pub(super) fn new(file: &'static [u8]) -> Option<Self> {
         let (length, file) = file.split_first_chunk()?;
@@ -36,7 +36,7 @@ impl Packed {
         let lengths = file.split_off(..count.checked_mul(4)?)?;
         let mut blocks = Vec::with_capacity(count);
         for (at, packed) in lengths.as_chunks().0.iter().enumerate() {
-            blocks.push(Block {
+            blocks.push(PackedBlock {
                 packed: file.split_off(..u32::from_le_bytes(*packed) as usize)?,
                 length: (length - at * block).min(block),
                 open: OnceLock::new(),
@@ -98,7 +98,7 @@ impl Packed {
     }
 }
 
-impl Block {
+impl PackedBlock {
     fn open(&self) -> Option<&[u8]> {
         let open = self.open.get_or_init(|| {
             let mut bytes = vec![0; self.length].into_boxed_slice();
@@ -133,7 +133,7 @@ pub(super) mod tests {
     #[test]
     fn every_stretch_is_what_was_packed() {
         let bytes: Vec<u8> = (0..35).collect();
-        let file = Packed::new(pack(&bytes, 10)).unwrap();
+        let file = PackedFile::new(pack(&bytes, 10)).unwrap();
         assert_eq!(file.len(), 35);
         for start in 0..=35 {
             for end in start..=35 {
@@ -148,7 +148,7 @@ pub(super) mod tests {
         assert!(file.leak_range(0..36).is_none());
         assert!(file.leak_range(36..36).is_none());
         assert!(file.read(35, &mut [0]).is_none());
-        assert_eq!(Packed::new(pack(&[], 10)).unwrap().len(), 0);
+        assert_eq!(PackedFile::new(pack(&[], 10)).unwrap().len(), 0);
     }
 
     #[test]
@@ -157,15 +157,15 @@ pub(super) mod tests {
         let whole = pack(&bytes, 10);
         for end in 0..whole.len() {
             let cut: &'static [u8] = whole[..end].to_vec().leak();
-            assert!(Packed::new(cut).is_none(), "{end}");
+            assert!(PackedFile::new(cut).is_none(), "{end}");
         }
-        assert!(Packed::new([whole, &[0]].concat().leak()).is_none());
+        assert!(PackedFile::new([whole, &[0]].concat().leak()).is_none());
         // A block that does not hold what it should is noticed when it is opened.
         let mut changed = whole.to_vec();
         let last = changed.len() - 1;
         changed.truncate(last - 8);
         changed.extend([0; 9]);
-        let file = Packed::new(changed.leak()).unwrap();
+        let file = PackedFile::new(changed.leak()).unwrap();
         assert!(file.leak_range(30..35).is_none());
         assert!(file.read(30, &mut [0; 5]).is_none());
         assert!(file.read(0, &mut [0; 30]).is_some());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most questions that are remembered: a busy day's worth of repeated ones.
 const MAX_ENTRIES: usize = 2_048;
@@ -15,18 +15,18 @@ const MAX_TEXT_BYTES: usize = 1_024;
 const ENTRY_BYTES: usize = 160;
 
 /// What was made of the questions asked last. A failure is not remembered.
-pub(crate) struct Remembered<V> {
+pub(crate) struct QueryCache<V> {
     /// How many bytes one of them takes.
     size: fn(&V) -> usize,
-    state: Mutex<Memory<V>>,
+    state: Mutex<QueryCacheState<V>>,
 }
 
-impl<V> Remembered<V> {
+impl<V> QueryCache<V> {
     /// An empty memory.
     pub(crate) fn new(size: fn(&V) -> usize) -> Self {
         Self {
             size,
-            state: Mutex::new(Memory {
+            state: Mutex::new(QueryCacheState {
                 entries: HashMap::new(),
                 order: BTreeMap::new(),
                 clock: 0,
@@ -44,8 +44,8 @@ impl<V> Remembered<V> {
     pub(crate) fn get(
         &self,
         text: &str,
-        make: impl FnOnce() -> Result<V, Error>,
-    ) -> Result<Arc<V>, Error> {
+        make: impl FnOnce() -> Result<V, SearchError>,
+    ) -> Result<Arc<V>, SearchError> {
         if let Some(known) = self.lookup(text) {
             return Ok(known);
         }
@@ -63,27 +63,27 @@ impl<V> Remembered<V> {
     }
 
     /// A memory whose last user panicked is still a memory: every step leaves it whole.
-    fn lock_state(&self) -> std::sync::MutexGuard<'_, Memory<V>> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, QueryCacheState<V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Questions, the least recently asked first to go.
-struct Memory<V> {
-    entries: HashMap<Arc<str>, Entry<V>>,
+struct QueryCacheState<V> {
+    entries: HashMap<Arc<str>, QueryCacheEntry<V>>,
     /// Which question was asked when, oldest first.
     order: BTreeMap<u64, Arc<str>>,
     clock: u64,
     bytes: usize,
 }
 
-struct Entry<V> {
+struct QueryCacheEntry<V> {
     made: Arc<V>,
     size: usize,
     asked: u64,
 }
 
-impl<V> Memory<V> {
+impl<V> QueryCacheState<V> {
     fn lookup(&mut self, text: &str) -> Option<Arc<V>> {
         let entry = self.entries.get_mut(text)?;
         self.clock += 1;
@@ -109,7 +109,7 @@ impl<V> Memory<V> {
         self.clock += 1;
         self.bytes += size;
         self.order.insert(self.clock, Arc::clone(&text));
-        let entry = Entry {
+        let entry = QueryCacheEntry {
             made: Arc::clone(made),
             size,
             asked: self.clock,
@@ -125,26 +125,26 @@ mod tests {
     use super::*;
 
     /// Counts how often something had to be made; that tells the question's length.
-    struct Counting {
+    struct CountingEmbedder {
         asked: AtomicUsize,
         width: usize,
-        state: Remembered<Vec<f32>>,
+        state: QueryCache<Vec<f32>>,
     }
 
-    impl Counting {
+    impl CountingEmbedder {
         fn new(width: usize) -> Self {
             Self {
                 asked: AtomicUsize::new(0),
                 width,
-                state: Remembered::new(|made| made.len() * size_of::<f32>()),
+                state: QueryCache::new(|made| made.len() * size_of::<f32>()),
             }
         }
 
-        fn query(&self, text: &str) -> Result<Arc<Vec<f32>>, Error> {
+        fn query(&self, text: &str) -> Result<Arc<Vec<f32>>, SearchError> {
             self.state.get(text, || {
                 self.asked.fetch_add(1, Ordering::Relaxed);
                 if text == "fail" {
-                    return Err(Error::engine("no"));
+                    return Err(SearchError::engine("no"));
                 }
                 Ok(vec![text.len() as f32; self.width])
             })
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_repeated_question_costs_nothing() {
-        let outer = Counting::new(2);
+        let outer = CountingEmbedder::new(2);
         assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
         assert_eq!(*outer.query("why").unwrap(), [3.0, 3.0]);
         assert_eq!(outer.asked(), 1);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn failures_are_not_remembered() {
-        let outer = Counting::new(2);
+        let outer = CountingEmbedder::new(2);
         assert!(outer.query("fail").is_err());
         assert!(outer.query("fail").is_err());
         assert_eq!(outer.asked(), 2);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_asked_question_goes_first() {
-        let outer = Counting::new(1);
+        let outer = CountingEmbedder::new(1);
         for at in 0..MAX_ENTRIES {
             outer.query(&at.to_string()).unwrap();
         }
@@ -194,7 +194,7 @@ mod tests {
     fn the_memory_stays_within_its_bytes() {
         // Four entries fill it to the last byte, and one byte more makes one of them go.
         let width = (MAX_BYTES / 4 - ENTRY_BYTES - 4) / size_of::<f32>();
-        let outer = Counting::new(width);
+        let outer = CountingEmbedder::new(width);
         for text in ["aaaa", "bbbb", "cccc", "dddd"] {
             outer.query(text).unwrap();
         }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_the_memory_is_not_kept() {
-        let outer = Counting::new(MAX_BYTES / size_of::<f32>());
+        let outer = CountingEmbedder::new(MAX_BYTES / size_of::<f32>());
         outer.query("a").unwrap();
         outer.query("a").unwrap();
         assert_eq!(outer.asked(), 2);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_question_over_the_limit_is_answered_and_forgotten() {
-        let outer = Counting::new(1);
+        let outer = CountingEmbedder::new(1);
         let longest = "x".repeat(MAX_TEXT_BYTES);
         let longer = "x".repeat(MAX_TEXT_BYTES + 1);
         for text in [&longest, &longest, &longer, &longer] {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn many_threads_get_the_same_answers() {
-        let outer = Counting::new(1);
+        let outer = CountingEmbedder::new(1);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

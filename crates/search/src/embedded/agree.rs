@@ -9,39 +9,39 @@ use std::path::Path;
 
 use tantivy::{Index, IndexReader};
 
-use super::aside::Aside;
-use super::disk::Disk;
-use super::ledger::{self, Ledger};
+use super::aside::Quarantine;
+use super::disk::DurableDirectory;
+use super::ledger::{self, DocumentLedger};
 use super::recover;
-use super::schema::Fields;
-use super::snapshot::Snapshot;
-use super::writer::{Commit, Writer};
+use super::schema::IndexFields;
+use super::snapshot::IndexSnapshot;
+use super::writer::{CommitPayload, CommitWriter};
 use crate::document::DocId;
-use crate::engine::{Change, Held, MAX_CHANGES, collect_inventory};
-use crate::error::Error;
+use crate::engine::{DocumentChange, InventoryEntry, MAX_CHANGES, collect_inventory};
+use crate::error::SearchError;
 
 /// Opens the ledger beside the words and compares the two.
 pub(super) fn open_reconciled_writer(
     words: &Path,
-    (index, disk): (Index, Disk),
-    (reader, fields): (&IndexReader, Fields),
-    aside: &mut Aside,
-) -> Result<Writer, Error> {
+    (index, disk): (Index, DurableDirectory),
+    (reader, fields): (&IndexReader, IndexFields),
+    aside: &mut Quarantine,
+) -> Result<CommitWriter, SearchError> {
     let known = |source| recover::map_tantivy_error(words, source);
     let (mut ledger, is_new) = open(words, aside)?;
-    let commit = Commit::last(&index).map_err(known)?;
+    let commit = CommitPayload::last(&index).map_err(known)?;
     // Nobody else writes while we hold the lock, so the reader shows the last commit.
     let documents = reader.searcher().num_docs();
     let is_whole = documents == commit.rows.documents;
     if is_whole && ledger.digest_at(commit.generation)? == commit.rows {
-        return Ok(Writer::new((index, disk), fields, ledger));
+        return Ok(CommitWriter::new((index, disk), fields, ledger));
     }
-    let snapshot = Snapshot::newest(&index, reader).map_err(known)?;
+    let snapshot = IndexSnapshot::newest(&index, reader).map_err(known)?;
     let inventory = collect_inventory(|each| snapshot.visit_inventory(each).map_err(known))?;
     if is_new && is_whole {
         // The words have passed every check, so a lost ledger can be made from them.
         ledger.replace(&inventory, commit.generation)?;
-        return Ok(Writer::new((index, disk), fields, ledger));
+        return Ok(CommitWriter::new((index, disk), fields, ledger));
     }
     let listed = collect_inventory(|each| ledger.visit_inventory(commit.generation, each))?;
     let (agreed, strange) = compare(listed, inventory);
@@ -51,30 +51,33 @@ pub(super) fn open_reconciled_writer(
         "words and ledger differ; what differs is made again"
     );
     ledger.replace(&agreed, commit.generation)?;
-    let mut writer = Writer::new((index, disk), fields, ledger);
+    let mut writer = CommitWriter::new((index, disk), fields, ledger);
     for ids in strange.chunks(MAX_CHANGES) {
-        let gone: Vec<_> = ids.iter().cloned().map(Change::Remove).collect();
+        let gone: Vec<_> = ids.iter().cloned().map(DocumentChange::Remove).collect();
         writer.commit(words, &gone)?;
     }
     Ok(writer)
 }
 
 /// The ledger, and whether it was made just now.
-fn open(words: &Path, aside: &mut Aside) -> Result<(Ledger, bool), Error> {
+fn open(words: &Path, aside: &mut Quarantine) -> Result<(DocumentLedger, bool), SearchError> {
     let path = words.join(ledger::NAME);
     let is_new = !path.exists();
-    match Ledger::open(words) {
-        Err(error @ Error::Corrupt { .. }) => {
+    match DocumentLedger::open(words) {
+        Err(error @ SearchError::Corrupt { .. }) => {
             aside.isolate(&path, error.to_string())?;
-            Ok((Ledger::open(words)?, true))
+            Ok((DocumentLedger::open(words)?, true))
         }
         other => Ok((other?, is_new)),
     }
 }
 
 /// The documents that both sides know alike, and the ids of the others that the words have.
-fn compare(ledger: Vec<Held>, words: Vec<Held>) -> (Vec<Held>, Vec<DocId>) {
-    let mut found: HashMap<DocId, Vec<Held>> = HashMap::new();
+fn compare(
+    ledger: Vec<InventoryEntry>,
+    words: Vec<InventoryEntry>,
+) -> (Vec<InventoryEntry>, Vec<DocId>) {
+    let mut found: HashMap<DocId, Vec<InventoryEntry>> = HashMap::new();
     for held in words {
         found.entry(held.id.clone()).or_default().push(held);
     }
@@ -98,8 +101,8 @@ fn compare(ledger: Vec<Held>, words: Vec<Held>) -> (Vec<Held>, Vec<DocId>) {
 mod tests {
     use super::*;
 
-    fn held(id: &str, hash: &str) -> Held {
-        Held {
+    fn held(id: &str, hash: &str) -> InventoryEntry {
+        InventoryEntry {
             id: DocId::parse(id).unwrap(),
             source: "a.md".to_owned(),
             hash: hash.to_owned(),

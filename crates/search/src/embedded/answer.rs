@@ -5,22 +5,22 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Inner;
+use super::EmbeddedInner;
 use super::id_order::DEEP_PAGING;
-use super::lexical::{self, Lexical};
+use super::lexical::{self, LexicalSearch};
 use super::listing;
-use super::meaning::Asked;
-use super::narrow::{self, Allowed};
-use super::sight::Sight;
-use super::snapshot::Snapshot;
-use super::words::Words;
+use super::meaning::SemanticQuery;
+use super::narrow::{self, SegmentedDocSet};
+use super::sight::ReaderVisibility;
+use super::snapshot::IndexSnapshot;
+use super::words::TermDictionary;
 use crate::analysis::LanguageId;
-use crate::error::Error;
-use crate::fuse::{self, Candidate, Scale, Signals};
-use crate::hit::Found;
-use crate::query::{self, Method, Query, Sort};
+use crate::error::SearchError;
+use crate::fuse::{self, CosineScale, FusionCandidate, FusionSignals};
+use crate::hit::SearchResults;
+use crate::query::{self, Query, RankingMethod, SortOrder};
 use crate::ranking;
-use crate::snippet::{Shown, Wanted};
+use crate::snippet::{HighlightTerms, HitContext};
 use crate::spelling;
 use crate::vectors;
 
@@ -33,24 +33,24 @@ const THREADS: usize = 2;
 /// Documents on their way to become hits. They stay where they were found, and what is put in order are
 /// their numbers.
 #[derive(Default)]
-struct Ranking {
-    found: Vec<lexical::Candidate>,
-    order: Vec<Candidate<usize>>,
+struct RankedHits {
+    found: Vec<lexical::LexicalHit>,
+    order: Vec<FusionCandidate<usize>>,
 }
 
-impl Inner {
+impl EmbeddedInner {
     /// Whether the answer needs no model, or one that has seen the question before.
     pub(super) fn is_cheap(&self, query: &Query) -> bool {
         let snapshot = self.snapshot();
         let (Some(meaning), Some(views)) = (&self.semantic, &snapshot.vectors) else {
             return true;
         };
-        query.method == Method::Lexical
+        query.method == RankingMethod::Lexical
             || query::query_language(query, meaning.languages(views)) == LanguageId::Foreign
             || meaning.is_query_cached(&query.text, views)
     }
 
-    pub(super) fn search(&self, query: &Query) -> Result<Found, Error> {
+    pub(super) fn search(&self, query: &Query) -> Result<SearchResults, SearchError> {
         let snapshot = self.snapshot();
         let known = |source| self.index_error(source);
         let sight = snapshot.visibility(query.reader()).map_err(known)?;
@@ -61,7 +61,8 @@ impl Inner {
         let terms = ranking::distinct(&asked.terms);
         let allowed = narrow::allowed_documents((&snapshot, &sight), &self.fields, query, &asked)
             .map_err(known)?;
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
+        let is_list =
+            query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
         let set = if is_list || query.counts_total || !query.facets.is_empty() {
             let set = narrow::matching(
                 &snapshot,
@@ -79,10 +80,10 @@ impl Inner {
             self.embed_query(&snapshot, query)
         };
         let mut ranked = match &set {
-            Some(set) if is_list => Ranking::listed(&snapshot, set, query),
-            _ if terms.is_empty() => Ranking::default(),
+            Some(set) if is_list => RankedHits::listed(&snapshot, set, query),
+            _ if terms.is_empty() => RankedHits::default(),
             _ => {
-                let lexical = Lexical {
+                let lexical = LexicalSearch {
                     snapshot: &snapshot,
                     fields: &self.fields,
                     terms: &asked.terms,
@@ -96,7 +97,7 @@ impl Inner {
         if query.diversity > 0.0 && !is_list {
             self.diversify(&snapshot, query, &mut ranked)?;
         }
-        let wanted = Wanted::new(&terms);
+        let wanted = HighlightTerms::new(&terms);
         let shown = ranked.shown(query.offset).take(query.limit);
         let hits = shown.map(|(one, found)| {
             let at = found.at;
@@ -104,7 +105,7 @@ impl Inner {
                 Some(question) => question.passages(snapshot.ordinal(at)),
                 None => Vec::new(),
             };
-            Ok(self.displayable(&snapshot, at)?.hit(&Shown {
+            Ok(self.displayable(&snapshot, at)?.hit(&HitContext {
                 score: one.parts.score,
                 near: &near,
                 excerpts: query.excerpts,
@@ -112,17 +113,17 @@ impl Inner {
                 why: one.explanation(found.pairs),
             }))
         });
-        let hits = hits.collect::<Result<_, Error>>()?;
+        let hits = hits.collect::<Result<_, SearchError>>()?;
         let facets = match &set {
             Some(set) => listing::facets(&snapshot, &self.fields, set, &query.facets),
             None => Ok(Vec::new()),
         };
-        Ok(Found {
+        Ok(SearchResults {
             hits,
             total: set
                 .as_ref()
                 .filter(|_| query.counts_total)
-                .map(Allowed::count),
+                .map(SegmentedDocSet::count),
             facets: facets.map_err(known)?,
         })
     }
@@ -130,12 +131,12 @@ impl Inner {
     /// The terms of a query in the languages that its reader sees, mistyped ones as they were meant.
     pub(super) fn analyze_query(
         &self,
-        snapshot: &Snapshot,
-        sight: &Sight,
+        snapshot: &IndexSnapshot,
+        sight: &ReaderVisibility,
         query: &Query,
-    ) -> Result<query::Asked, Error> {
+    ) -> Result<query::AnalyzedQuery, SearchError> {
         let mut asked = query.analyze(&sight.languages);
-        let words = Words {
+        let words = TermDictionary {
             snapshot,
             fields: &self.fields,
             visible: sight.documents().map(Arc::as_ref),
@@ -146,14 +147,20 @@ impl Inner {
     }
 
     /// What the model makes of the question, where there is a model and vectors to ask.
-    fn embed_query<'s>(&self, snapshot: &'s Snapshot, query: &Query) -> Option<Asked<'s>> {
+    fn embed_query<'s>(
+        &self,
+        snapshot: &'s IndexSnapshot,
+        query: &Query,
+    ) -> Option<SemanticQuery<'s>> {
         let (meaning, views) = (self.semantic.as_ref()?, snapshot.vectors.as_ref()?);
         let language = query::query_language(query, meaning.languages(views));
-        if query.method == Method::Lexical || language == LanguageId::Foreign {
+        if query.method == RankingMethod::Lexical || language == LanguageId::Foreign {
             return None;
         }
         match meaning.embed_query(&query.text, views) {
-            Ok(asked) => Some(Asked { language, ..asked }).filter(|asked| asked.view.rows() > 0),
+            Ok(asked) => {
+                Some(SemanticQuery { language, ..asked }).filter(|asked| asked.view.rows() > 0)
+            }
             // Words alone are a worse answer than both, and a better one than none.
             Err(error) => {
                 tracing::warn!(%error, "a question could not be turned into a vector");
@@ -165,10 +172,10 @@ impl Inner {
     /// The best documents, best first, as many as have to be known for the hits asked for.
     fn rank(
         &self,
-        lexical: &Lexical<'_>,
+        lexical: &LexicalSearch<'_>,
         query: &Query,
-        question: Option<&Asked<'_>>,
-    ) -> Result<Ranking, Error> {
+        question: Option<&SemanticQuery<'_>>,
+    ) -> Result<RankedHits, SearchError> {
         let most = ranking::candidate_count(query.depth());
         let best = lexical.top_hits(most);
         let mut found = best.map_err(|source| self.index_error(source))?;
@@ -183,17 +190,17 @@ impl Inner {
                     && question.is_some_and(|question| {
                         question.view.is_embedded(lexical.snapshot.ordinal(one.at))
                     });
-                Candidate::new(at, Some(one.bm25), semantic).foreign(is_foreign)
+                FusionCandidate::new(at, Some(one.bm25), semantic).foreign(is_foreign)
             })
             .collect();
-        let signals = Signals {
+        let signals = FusionSignals {
             words: fuse::count_words(&query.text),
-            scale: question.map_or(Scale::GRANITE, |question| question.scale),
+            scale: question.map_or(CosineScale::GRANITE, |question| question.scale),
             weighing: query.method.fusion_method(),
             language: question.map_or(LanguageId::English, |question| question.language),
         };
         fuse::fuse(&signals, &mut order);
-        order.retain(|one| query.method != Method::Hybrid || one.passes_floor());
+        order.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
         // Variety is sought among more than are shown.
         let keep = if query.diversity > 0.0 {
             MAX_MMR_CANDIDATES.max(query.depth())
@@ -206,19 +213,19 @@ impl Inner {
                 _ => Ordering::Equal,
             }
         });
-        Ok(Ranking { found, order })
+        Ok(RankedHits { found, order })
     }
 
     /// Puts variety into the hits that are shown.
     fn diversify(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &IndexSnapshot,
         query: &Query,
-        ranked: &mut Ranking,
-    ) -> Result<(), Error> {
+        ranked: &mut RankedHits,
+    ) -> Result<(), SearchError> {
         let pool = ranked.shown(0).take(MAX_MMR_CANDIDATES);
         let mapped = pool.map(|(one, found)| Ok((one.item, self.displayable(snapshot, found.at)?)));
-        let mapped: HashMap<_, _> = mapped.collect::<Result<_, Error>>()?;
+        let mapped: HashMap<_, _> = mapped.collect::<Result<_, SearchError>>()?;
         let (order, depth) = (&mut ranked.order, query.depth());
         fuse::maximal_marginal_relevance(order, query.diversity, depth, |left, right| {
             match (mapped.get(left), mapped.get(right)) {
@@ -232,14 +239,14 @@ impl Inner {
     /// Adds the documents that only the model finds, and tells how near it is to each of them all.
     fn add_semantic_hits(
         &self,
-        lexical: &Lexical<'_>,
-        question: &Asked<'_>,
+        lexical: &LexicalSearch<'_>,
+        question: &SemanticQuery<'_>,
         most: usize,
-        found: &mut Vec<lexical::Candidate>,
-    ) -> Result<Vec<Option<f32>>, Error> {
+        found: &mut Vec<lexical::LexicalHit>,
+    ) -> Result<Vec<Option<f32>>, SearchError> {
         let snapshot = lexical.snapshot;
-        let near = |allowed: Option<&vectors::Allowed>| {
-            let wanted = vectors::Wanted {
+        let near = |allowed: Option<&vectors::OrdinalSet>| {
+            let wanted = vectors::VectorSearchOptions {
                 documents: most.min(vectors::MAX_DOCUMENTS),
                 allowed,
                 threads: THREADS,
@@ -269,7 +276,7 @@ impl Inner {
         let before = found.len();
         for (near, _) in near.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
             if let Some(at) = snapshot.address(near.ordinal) {
-                found.push(lexical::Candidate::new(at, 0.0));
+                found.push(lexical::LexicalHit::new(at, 0.0));
                 meanings.push(Some(near.score));
             }
         }
@@ -282,7 +289,7 @@ impl Inner {
     }
 }
 
-impl Asked<'_> {
+impl SemanticQuery<'_> {
     /// The passages of a document nearest to it, the nearest first.
     fn passages(&self, ordinal: u32) -> Vec<Range<usize>> {
         let near = self.view.passages(&self.question, ordinal).into_iter();
@@ -291,12 +298,12 @@ impl Asked<'_> {
     }
 }
 
-impl Ranking {
+impl RankedHits {
     /// Documents in the order of their days, each fitting as well as anything can.
-    fn listed(snapshot: &Snapshot, set: &Allowed, query: &Query) -> Self {
+    fn listed(snapshot: &IndexSnapshot, set: &SegmentedDocSet, query: &Query) -> Self {
         let found = listing::by_day(snapshot, set, query.sort, query.depth());
         Self {
-            order: (0..found.len()).map(Candidate::listed).collect(),
+            order: (0..found.len()).map(FusionCandidate::listed).collect(),
             found,
         }
     }
@@ -305,7 +312,7 @@ impl Ranking {
     fn shown(
         &self,
         first: usize,
-    ) -> impl Iterator<Item = (&Candidate<usize>, &lexical::Candidate)> {
+    ) -> impl Iterator<Item = (&FusionCandidate<usize>, &lexical::LexicalHit)> {
         let order = self.order.iter().skip(first);
         order.filter_map(|one| Some((one, self.found.get(one.item)?)))
     }

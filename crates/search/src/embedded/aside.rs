@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::folder;
 
 /// The folder inside the folder of the index.
@@ -12,13 +12,13 @@ const FOLDER: &str = "damaged";
 
 /// Where damaged parts of one index go.
 #[derive(Debug, Clone)]
-pub(super) struct Aside {
+pub(super) struct Quarantine {
     folder: PathBuf,
     /// What was moved and why, in words.
     pub reasons: Vec<String>,
 }
 
-impl Aside {
+impl Quarantine {
     pub(super) fn of(dir: &Path) -> Self {
         Self {
             folder: dir.join(FOLDER),
@@ -27,14 +27,18 @@ impl Aside {
     }
 
     /// Moves a file or a folder aside, in the place of one that was moved there before.
-    pub(super) fn isolate(&mut self, path: &Path, why: impl Into<String>) -> Result<(), Error> {
+    pub(super) fn isolate(
+        &mut self,
+        path: &Path,
+        why: impl Into<String>,
+    ) -> Result<(), SearchError> {
         let why = why.into();
         // The files of one segment go together.
         if self.reasons.last() != Some(&why) {
             tracing::warn!(%why, "a part of the index is damaged and made again");
             self.reasons.push(why);
         }
-        let io = |source| Error::io(path, source);
+        let io = |source| SearchError::io(path, source);
         let Some(name) = path.file_name() else {
             return Ok(());
         };

@@ -2,12 +2,12 @@
 
 /// Which of the documents 0 to `size` are in the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bits {
+pub(super) struct DocBitSet {
     words: Vec<u64>,
     size: u32,
 }
 
-impl Bits {
+impl DocBitSet {
     pub(super) fn none(size: u32) -> Self {
         Self {
             words: vec![0; (size as usize).div_ceil(64)],
@@ -107,13 +107,13 @@ mod tests {
     #[test]
     fn sets_behave_like_sets() {
         for size in [0, 1, 63, 64, 65, 200] {
-            let all = Bits::all(size);
+            let all = DocBitSet::all(size);
             assert_eq!(all.count(), size);
             assert_eq!(
                 all.iter().collect::<Vec<_>>(),
                 (0..size).collect::<Vec<_>>()
             );
-            let mut thirds = Bits::none(size);
+            let mut thirds = DocBitSet::none(size);
             (0..size).step_by(3).for_each(|doc| thirds.insert(doc));
             thirds.insert(size);
             assert!(!thirds.contains(size));

@@ -5,34 +5,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 use tantivy::index::SegmentId;
 
-use crate::snippet::Mapped;
+use crate::snippet::DisplayDocument;
 
 /// A place in a segment. What stands there never changes, so an entry outlives generations and
 /// cannot be stale.
-pub(super) type Place = (SegmentId, u32);
+pub(super) type SegmentDocAddress = (SegmentId, u32);
 
 /// A bounded number of bytes of documents; the ones not asked for longest go first.
-pub(super) struct Cache {
+pub(super) struct DocumentCache {
     most_bytes: usize,
-    state: Mutex<Shelf>,
+    state: Mutex<DocumentCacheState>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct DocumentCacheState {
     /// Places are numbered by the index, so nobody can choose them.
-    entries: FxHashMap<Place, Entry>,
+    entries: FxHashMap<SegmentDocAddress, DocumentCacheEntry>,
     bytes: usize,
     /// Counts the times something was asked for.
     clock: u64,
 }
 
-struct Entry {
-    mapped: Arc<Mapped>,
+struct DocumentCacheEntry {
+    mapped: Arc<DisplayDocument>,
     bytes: usize,
     last_asked: u64,
 }
 
-impl Cache {
+impl DocumentCache {
     pub(super) fn new(most_bytes: usize) -> Self {
         Self {
             most_bytes,
@@ -40,7 +40,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn get(&self, place: Place) -> Option<Arc<Mapped>> {
+    pub(super) fn get(&self, place: SegmentDocAddress) -> Option<Arc<DisplayDocument>> {
         let mut shelf = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.clock += 1;
         let now = shelf.clock;
@@ -49,7 +49,7 @@ impl Cache {
         Some(entry.mapped.clone())
     }
 
-    pub(super) fn put(&self, place: Place, mapped: &Arc<Mapped>) {
+    pub(super) fn put(&self, place: SegmentDocAddress, mapped: &Arc<DisplayDocument>) {
         let bytes = mapped.bytes();
         if bytes > self.most_bytes {
             return;
@@ -59,7 +59,7 @@ impl Cache {
             shelf.evict_to((self.most_bytes - bytes).min(self.most_bytes / 2));
         }
         shelf.clock += 1;
-        let entry = Entry {
+        let entry = DocumentCacheEntry {
             mapped: mapped.clone(),
             bytes,
             last_asked: shelf.clock,
@@ -71,11 +71,11 @@ impl Cache {
     }
 }
 
-impl Shelf {
+impl DocumentCacheState {
     /// Lets go of what was not asked for longest. Half of it goes at a time, so that looking for
     /// it is paid by all that is put in afterwards.
     fn evict_to(&mut self, most_bytes: usize) {
-        let mut oldest: Vec<(u64, Place)> = self
+        let mut oldest: Vec<(u64, SegmentDocAddress)> = self
             .entries
             .iter()
             .map(|(place, entry)| (entry.last_asked, *place))
@@ -97,14 +97,14 @@ mod tests {
     use super::*;
     use crate::document::tests::plain;
 
-    fn mapped(text: &str) -> Arc<Mapped> {
-        Arc::new(Mapped::new(plain(text)))
+    fn mapped(text: &str) -> Arc<DisplayDocument> {
+        Arc::new(DisplayDocument::new(plain(text)))
     }
 
     #[test]
     fn never_more_bytes_than_allowed_and_the_oldest_go() {
         let one = mapped("some words");
-        let cache = Cache::new(one.bytes() * 10);
+        let cache = DocumentCache::new(one.bytes() * 10);
         let segment = SegmentId::generate_random();
         for doc in 0..1_000 {
             cache.put((segment, doc), &one);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_same_place_counts_once() {
         let one = mapped("some words");
-        let cache = Cache::new(one.bytes() * 10);
+        let cache = DocumentCache::new(one.bytes() * 10);
         let place = (SegmentId::generate_random(), 1);
         for _ in 0..100 {
             cache.put(place, &one);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn what_is_larger_than_the_cache_is_not_kept() {
         let one = mapped("some words");
-        let cache = Cache::new(one.bytes() - 1);
+        let cache = DocumentCache::new(one.bytes() - 1);
         let place = (SegmentId::generate_random(), 1);
         cache.put(place, &one);
         assert!(cache.get(place).is_none());

@@ -10,9 +10,9 @@ use tantivy::query::{Bm25StatisticsProvider as _, Bm25Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{InvertedIndexReader, SegmentReader, Term};
 
-use super::frequency::Frequencies;
-use super::schema::Fields;
-use super::snapshot::Snapshot;
+use super::frequency::SharedDocFrequencies;
+use super::schema::IndexFields;
+use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
 use crate::ranking::TITLE_WEIGHT;
 
@@ -20,7 +20,7 @@ use crate::ranking::TITLE_WEIGHT;
 const MAX_EXHAUSTIVE_DOCUMENTS: u64 = 1_024;
 
 /// Whether every posting is looked at.
-pub(super) fn is_small(snapshot: &Snapshot) -> bool {
+pub(super) fn is_small(snapshot: &IndexSnapshot) -> bool {
     let segments = snapshot.searcher.segment_readers().iter();
     let documents = segments.map(|segment| u64::from(segment.max_doc()));
     documents.sum::<u64>() <= MAX_EXHAUSTIVE_DOCUMENTS
@@ -28,9 +28,9 @@ pub(super) fn is_small(snapshot: &Snapshot) -> bool {
 
 /// For each segment what the words of each of its documents are worth; 0 for one that has none of them.
 pub(super) fn scores(
-    snapshot: &Snapshot,
-    fields: &Fields,
-    frequencies: &Frequencies<'_>,
+    snapshot: &IndexSnapshot,
+    fields: &IndexFields,
+    frequencies: &SharedDocFrequencies<'_>,
     terms: &[&QueryTerm],
 ) -> tantivy::Result<Vec<Vec<f32>>> {
     let segments = snapshot.searcher.segment_readers();
@@ -38,7 +38,7 @@ pub(super) fn scores(
     let mut scores: Vec<Vec<f32>> = all.collect();
     let documents = frequencies.total_num_docs()?;
     for (field, part) in [(fields.body, 1.0), (fields.title, TITLE_WEIGHT)] {
-        let field = Words::of(segments, field)?;
+        let field = FieldPostings::of(segments, field)?;
         let mean = field.tokens() as f32 / documents as f32;
         for term in terms {
             for form in &term.forms {
@@ -59,12 +59,12 @@ pub(super) fn scores(
 }
 
 /// One field of all segments.
-struct Words<'s> {
+struct FieldPostings<'s> {
     field: Field,
     segments: Vec<(&'s SegmentReader, Arc<InvertedIndexReader>)>,
 }
 
-impl<'s> Words<'s> {
+impl<'s> FieldPostings<'s> {
     fn of(segments: &'s [SegmentReader], field: Field) -> tantivy::Result<Self> {
         let open = |segment: &'s SegmentReader| Ok((segment, segment.inverted_index(field)?));
         let segments = segments.iter().map(open).collect::<tantivy::Result<_>>()?;

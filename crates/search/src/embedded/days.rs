@@ -1,23 +1,23 @@
 //! How many documents of a query lie in each stretch of days, in one walk over the days that there are.
 
-use super::Inner;
+use super::EmbeddedInner;
 use super::listing::each_term;
 use super::narrow;
 use crate::calendar::Day;
 use crate::engine::MAX_DATE_RANGES;
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::facets;
-use crate::filter::Test;
+use crate::filter::FieldTest;
 use crate::query::Query;
 use crate::ranking;
 
-impl Inner {
+impl EmbeddedInner {
     pub(super) fn count_date_ranges(
         &self,
         query: &Query,
         field: &str,
         stretches: &[(Day, Day)],
-    ) -> Result<Vec<u64>, Error> {
+    ) -> Result<Vec<u64>, SearchError> {
         let snapshot = self.snapshot();
         let known = |source| self.index_error(source);
         let sight = snapshot.visibility(query.reader()).map_err(known)?;
@@ -29,7 +29,7 @@ impl Inner {
         let set = narrow::matching(&snapshot, &self.fields, &forms, allowed.as_deref());
         let set = set.map_err(known)?;
         let mut counts = vec![0; stretches.len().min(MAX_DATE_RANGES)];
-        let every = Test::Date {
+        let every = FieldTest::Date {
             from: None,
             to: None,
         };

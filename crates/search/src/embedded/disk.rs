@@ -17,7 +17,7 @@ use tantivy::directory::{
     Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
 
-use super::sums::{Sums, checksum};
+use super::sums::{FileChecksums, checksum};
 use crate::faults;
 
 /// The file that names what a commit consists of.
@@ -30,17 +30,17 @@ pub(super) const CHECKSUM_FILE: &str = "docent-meta.sum";
 const MAX_READS: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(super) struct Disk {
+pub(super) struct DurableDirectory {
     dir: PathBuf,
     files: MmapDirectory,
     /// What was written last, so that files that were summed up are not read again.
-    sums: Arc<Mutex<Sums>>,
+    sums: Arc<Mutex<FileChecksums>>,
     /// Set once a commit could not be named. tantivy counts its segments as committed all the same,
     /// and a merge that ends a moment later would name them.
     is_broken: Arc<AtomicBool>,
 }
 
-impl Disk {
+impl DurableDirectory {
     pub(super) fn open(dir: &Path) -> Result<Self, OpenDirectoryError> {
         let files = MmapDirectory::open(dir)?;
         Ok(Self {
@@ -78,8 +78,8 @@ impl Disk {
     }
 
     /// What the files of the last commit must look like; nothing when nobody can say.
-    pub(super) fn checksums(&self) -> Result<Option<Sums>, OpenReadError> {
-        Ok(Sums::parse(
+    pub(super) fn checksums(&self) -> Result<Option<FileChecksums>, OpenReadError> {
+        Ok(FileChecksums::parse(
             &self.files.atomic_read(Path::new(CHECKSUM_FILE))?,
         ))
     }
@@ -89,7 +89,7 @@ impl Disk {
         for _ in 0..MAX_READS {
             let known = self.files.atomic_read(Path::new(CHECKSUM_FILE))?;
             let meta = checksum(&self.files.atomic_read(Path::new(META))?);
-            if Sums::parse(&known).is_some_and(|sums| sums.metas.contains(&meta)) {
+            if FileChecksums::parse(&known).is_some_and(|sums| sums.metas.contains(&meta)) {
                 return Ok(true);
             }
             // A writer may have committed in between; then the sums are new and so is the file.
@@ -113,7 +113,7 @@ impl Disk {
     }
 }
 
-impl Directory for Disk {
+impl Directory for DurableDirectory {
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
         if path == Path::new(META) {
             self.publish_meta(data)

@@ -3,23 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::embed::Remembered;
+use crate::embed::QueryCache;
 use crate::embedder::Embedder;
 use crate::engine::SPAN_TARGET;
-use crate::error::Error;
-use crate::vectors::{Live, Model, Question, Store, View};
+use crate::error::SearchError;
+use crate::vectors::{LiveDocuments, QueryVector, VectorModel, VectorStore, VectorView};
 
 /// A model, and what was made of the questions to its vectors.
-pub(super) struct Asker {
+pub(super) struct CachingQueryEmbedder {
     pub embedder: Arc<dyn Embedder>,
-    questions: Remembered<Question>,
+    questions: QueryCache<QueryVector>,
 }
 
-impl Asker {
+impl CachingQueryEmbedder {
     pub(super) fn new(embedder: Arc<dyn Embedder>) -> Self {
         Self {
             embedder,
-            questions: Remembered::new(Question::bytes),
+            questions: QueryCache::new(QueryVector::bytes),
         }
     }
 
@@ -29,7 +29,11 @@ impl Asker {
     }
 
     /// A text as a question to the vectors of `view`.
-    pub(super) fn embed_query(&self, text: &str, view: &View) -> Result<Arc<Question>, Error> {
+    pub(super) fn embed_query(
+        &self,
+        text: &str,
+        view: &VectorView,
+    ) -> Result<Arc<QueryVector>, SearchError> {
         self.questions.get(text, || {
             let _span = tracing::info_span!(target: SPAN_TARGET, "embed").entered();
             view.question(&self.embedder.query(text)?)
@@ -38,23 +42,23 @@ impl Asker {
 }
 
 /// A model that is no longer the one to be used, with the vectors it left behind.
-pub(super) struct Former {
-    pub query_embedder: Asker,
-    store: Store,
+pub(super) struct PreviousModel {
+    pub query_embedder: CachingQueryEmbedder,
+    store: VectorStore,
 }
 
-impl Former {
+impl PreviousModel {
     /// The one of these models that left most vectors below `root`.
     pub(super) fn find(
         root: &Path,
         models: impl Iterator<Item = Arc<dyn Embedder>>,
     ) -> Option<Self> {
         let left = models.filter_map(|embedder| {
-            let model = Model::new(embedder.fingerprint(), embedder.dimensions()).ok()?;
+            let model = VectorModel::new(embedder.fingerprint(), embedder.dimensions()).ok()?;
             // What cannot be opened helps nobody, and is removed when the new vectors are made.
-            let store = Store::open_read_only(root, model).ok()?;
+            let store = VectorStore::open_read_only(root, model).ok()?;
             Some(Self {
-                query_embedder: Asker::new(embedder),
+                query_embedder: CachingQueryEmbedder::new(embedder),
                 store,
             })
         });
@@ -62,7 +66,7 @@ impl Former {
             .max_by_key(|former| former.store.rows())
     }
 
-    pub(super) fn view(&self, live: &Live) -> View {
-        View::new(&self.store, live)
+    pub(super) fn view(&self, live: &LiveDocuments) -> VectorView {
+        VectorView::new(&self.store, live)
     }
 }

@@ -10,21 +10,21 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
-use super::schema::Fields;
-use super::snapshot::Snapshot;
+use super::schema::IndexFields;
+use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
 
 /// What tantivy is told about how frequent terms are.
-pub(super) struct Frequencies<'s> {
+pub(super) struct SharedDocFrequencies<'s> {
     searcher: &'s Searcher,
     /// The terms that are one form of several.
     shared: HashMap<Term, u64>,
 }
 
-impl<'s> Frequencies<'s> {
+impl<'s> SharedDocFrequencies<'s> {
     pub(super) fn of(
-        snapshot: &'s Snapshot,
-        fields: &Fields,
+        snapshot: &'s IndexSnapshot,
+        fields: &IndexFields,
         terms: &[&QueryTerm],
     ) -> tantivy::Result<Self> {
         let searcher = &snapshot.searcher;
@@ -57,7 +57,7 @@ impl<'s> Frequencies<'s> {
     }
 }
 
-impl Bm25StatisticsProvider for Frequencies<'_> {
+impl Bm25StatisticsProvider for SharedDocFrequencies<'_> {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         self.searcher.total_num_tokens(field)
     }

@@ -64,28 +64,28 @@ impl IdOrder {
 #[cfg(test)]
 mod tests {
     use crate::document::tests::plain;
-    use crate::embedded::Embedded;
-    use crate::engine::{Change, Engine as _};
-    use crate::query::{Query, Sort};
-    use crate::reader::Reader;
+    use crate::embedded::EmbeddedEngine;
+    use crate::engine::{DocumentChange, Engine as _};
+    use crate::query::{Query, SortOrder};
+    use crate::reader::ReaderIdentity;
 
-    async fn shelf(dir: &std::path::Path) -> Embedded {
-        let engine = Embedded::open(dir).unwrap();
+    async fn shelf(dir: &std::path::Path) -> EmbeddedEngine {
+        let engine = EmbeddedEngine::open(dir).unwrap();
         for batch in 0..3_usize {
             // Ids of all segments lie between each other.
             let documents = (0..400).map(|n| {
                 let mut document = plain("ferry");
                 let id = format!("d{:04}", n * 3 + batch);
                 document.id = crate::document::DocId::parse(&id).unwrap();
-                Change::Put(document)
+                DocumentChange::Put(document)
             });
             engine.apply(documents.collect()).await.unwrap();
         }
         engine
     }
 
-    async fn page(engine: &Embedded, offset: usize, sort: Sort) -> Vec<String> {
-        let query = Query::new("ferry", 10, Reader::everyone());
+    async fn page(engine: &EmbeddedEngine, offset: usize, sort: SortOrder) -> Vec<String> {
+        let query = Query::new("ferry", 10, ReaderIdentity::everyone());
         let found = engine
             .search(query.offset(offset).sort(sort))
             .await
@@ -97,7 +97,7 @@ mod tests {
     async fn deep_pages_go_on_where_the_one_before_ended_and_look_up_no_ids() {
         let dir = tempfile::tempdir().unwrap();
         let engine = shelf(dir.path()).await;
-        for sort in [Sort::Relevance, Sort::Newest] {
+        for sort in [SortOrder::Relevance, SortOrder::Newest] {
             for offset in [0, 500, 510, 1_000, 1_190] {
                 let before = engine.0.snapshot().id_lookups();
                 let expected: Vec<_> = (offset..offset + 10).map(|n| format!("d{n:04}")).collect();

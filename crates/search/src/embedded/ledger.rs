@@ -13,9 +13,9 @@ use redb::{
     Database, ReadableDatabase as _, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
 
-use super::tally::Tally;
-use crate::engine::{Change, Generation, Held, Holding};
-use crate::error::Error;
+use super::tally::SetDigest;
+use crate::engine::{DocumentChange, Generation, InventoryEntry, InventoryEntryRef};
+use crate::error::SearchError;
 use crate::faults;
 
 /// The file of the ledger.
@@ -25,43 +25,43 @@ pub(super) const NAME: &str = "ledger.redb";
 const CACHE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A document by its id: its source and its hash.
-type Row = (&'static str, &'static str);
+type LedgerRow = (&'static str, &'static str);
 
-const ROWS: TableDefinition<'_, &str, Row> = TableDefinition::new("rows");
+const ROWS: TableDefinition<'_, &str, LedgerRow> = TableDefinition::new("rows");
 
 /// What becomes of documents with the batch that is coming; nothing for those that go.
-const COMING: TableDefinition<'_, &str, Option<Row>> = TableDefinition::new("coming");
+const COMING: TableDefinition<'_, &str, Option<LedgerRow>> = TableDefinition::new("coming");
 
 /// The generation of the batch that is coming, under [`GENERATION`].
 const STATE: TableDefinition<'_, &str, u64> = TableDefinition::new("state");
 const GENERATION: &str = "generation";
 
-pub(super) struct Ledger {
+pub(super) struct DocumentLedger {
     path: PathBuf,
     /// Nothing after a failure: what the disk took can only be found out by opening it again.
-    open: Option<Opened>,
+    open: Option<OpenLedger>,
 }
 
-struct Opened {
+struct OpenLedger {
     database: Database,
-    rows: Tally,
-    pending: Coming,
+    rows: SetDigest,
+    pending: PendingBatch,
 }
 
 /// A batch that is written down and perhaps not committed.
 #[derive(Clone, Copy, Default)]
-struct Coming {
+struct PendingBatch {
     generation: Generation,
     /// The rows with it.
-    rows: Tally,
+    rows: SetDigest,
 }
 
-impl Ledger {
+impl DocumentLedger {
     /// Opens the ledger in `dir`, or makes an empty one. Every row is read, so that damage is found
     /// here and not later.
-    pub(super) fn open(dir: &Path) -> Result<Self, Error> {
+    pub(super) fn open(dir: &Path) -> Result<Self, SearchError> {
         let path = dir.join(NAME);
-        let open = Some(Opened::at(&path)?);
+        let open = Some(OpenLedger::at(&path)?);
         Ok(Self { path, open })
     }
 
@@ -69,18 +69,18 @@ impl Ledger {
     /// `next` will name, and returns the rows there will be.
     pub(super) fn record_pending(
         &mut self,
-        changes: &[Change],
+        changes: &[DocumentChange],
         present: Generation,
         next: Generation,
-    ) -> Result<Tally, Error> {
+    ) -> Result<SetDigest, SearchError> {
         let path = self.path.clone();
-        faults::pass("ledger").map_err(|source| Error::io(&path, source))?;
+        faults::pass("ledger").map_err(|source| SearchError::io(&path, source))?;
         let mut open = self.take()?;
         let announced = open
             .record_pending(changes, present, next)
             .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
-        faults::pass("ledger-written").map_err(|source| Error::io(&path, source))?;
+        faults::pass("ledger-written").map_err(|source| SearchError::io(&path, source))?;
         Ok(announced)
     }
 
@@ -88,8 +88,8 @@ impl Ledger {
     pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
-        each: &mut dyn FnMut(Holding<'_>),
-    ) -> Result<(), Error> {
+        each: &mut dyn FnMut(InventoryEntryRef<'_>),
+    ) -> Result<(), SearchError> {
         let open = self.take()?;
         open.visit_inventory(present, each)
             .map_err(|error| map_redb_error(&self.path, error))?;
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// How much is held in the generation `present`.
-    pub(super) fn digest_at(&mut self, present: Generation) -> Result<Tally, Error> {
+    pub(super) fn digest_at(&mut self, present: Generation) -> Result<SetDigest, SearchError> {
         let open = self.take()?;
         let tally = open.digest_at(present);
         self.open = Some(open);
@@ -106,7 +106,11 @@ impl Ledger {
     }
 
     /// Makes these rows all there is in the generation `present`.
-    pub(super) fn replace(&mut self, held: &[Held], present: Generation) -> Result<(), Error> {
+    pub(super) fn replace(
+        &mut self,
+        held: &[InventoryEntry],
+        present: Generation,
+    ) -> Result<(), SearchError> {
         let path = self.path.clone();
         let mut open = self.take()?;
         open.replace(held, present)
@@ -116,16 +120,16 @@ impl Ledger {
     }
 
     /// The open ledger, to be put back unless something fails.
-    fn take(&mut self) -> Result<Opened, Error> {
+    fn take(&mut self) -> Result<OpenLedger, SearchError> {
         match self.open.take() {
             Some(open) => Ok(open),
-            None => Opened::at(&self.path),
+            None => OpenLedger::at(&self.path),
         }
     }
 }
 
-impl Opened {
-    fn at(path: &Path) -> Result<Self, Error> {
+impl OpenLedger {
+    fn at(path: &Path) -> Result<Self, SearchError> {
         // A damaged file can lead its reader anywhere, a panic included.
         catch_unwind(AssertUnwindSafe(|| Self::read(path)))
             .unwrap_or_else(|_| Err(redb::Error::Corrupted("it cannot be read".to_owned())))
@@ -142,14 +146,14 @@ impl Opened {
         make_tables(&database)?;
         let transaction = database.begin_read()?;
         let table = transaction.open_table(ROWS)?;
-        let mut rows = Tally::default();
+        let mut rows = SetDigest::default();
         for row in table.iter()? {
             let (id, row) = row?;
             rows.add(id.value(), row.value());
         }
         let generation = transaction.open_table(STATE)?.get(GENERATION)?;
         let generation = generation.map_or(0, |number| number.value());
-        let mut coming = Coming {
+        let mut coming = PendingBatch {
             generation: Generation(generation),
             rows,
         };
@@ -164,7 +168,7 @@ impl Opened {
         })
     }
 
-    fn digest_at(&self, present: Generation) -> Tally {
+    fn digest_at(&self, present: Generation) -> SetDigest {
         if self.is_confirmed(present) {
             self.pending.rows
         } else {
@@ -178,10 +182,10 @@ impl Opened {
 
     fn record_pending(
         &mut self,
-        changes: &[Change],
+        changes: &[DocumentChange],
         present: Generation,
         next: Generation,
-    ) -> Result<Tally, redb::Error> {
+    ) -> Result<SetDigest, redb::Error> {
         let transaction = self.database.begin_write()?;
         let rows = self.digest_at(present);
         let mut after = rows;
@@ -200,18 +204,18 @@ impl Opened {
         transaction.open_table(STATE)?.insert(GENERATION, next.0)?;
         transaction.commit()?;
         self.rows = rows;
-        self.pending = Coming {
+        self.pending = PendingBatch {
             generation: next,
             rows: after,
         };
         Ok(after)
     }
 
-    fn replace(&mut self, held: &[Held], present: Generation) -> Result<(), redb::Error> {
+    fn replace(&mut self, held: &[InventoryEntry], present: Generation) -> Result<(), redb::Error> {
         let transaction = self.database.begin_write()?;
         transaction.delete_table(ROWS)?;
         transaction.delete_table(COMING)?;
-        let mut rows = Tally::default();
+        let mut rows = SetDigest::default();
         {
             let mut table = transaction.open_table(ROWS)?;
             for one in held {
@@ -226,7 +230,7 @@ impl Opened {
         drop(state);
         transaction.commit()?;
         self.rows = rows;
-        self.pending = Coming {
+        self.pending = PendingBatch {
             generation: present,
             rows,
         };
@@ -236,7 +240,7 @@ impl Opened {
     fn visit_inventory(
         &self,
         present: Generation,
-        each: &mut dyn FnMut(Holding<'_>),
+        each: &mut dyn FnMut(InventoryEntryRef<'_>),
     ) -> Result<(), redb::Error> {
         let transaction = self.database.begin_read()?;
         let coming = transaction.open_table(COMING)?;
@@ -260,8 +264,8 @@ impl Opened {
     }
 }
 
-fn inventory_entry<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> Holding<'h> {
-    Holding { id, source, hash }
+fn inventory_entry<'h>(id: &'h str, (source, hash): (&'h str, &'h str)) -> InventoryEntryRef<'h> {
+    InventoryEntryRef { id, source, hash }
 }
 
 /// Makes the tables of a ledger that has none. Writing costs a flush of the disk, so it is done once.
@@ -280,7 +284,7 @@ fn make_tables(database: &Database) -> Result<(), redb::Error> {
 /// Makes the batch that was confirmed part of the rows.
 fn apply_pending(
     transaction: &WriteTransaction,
-    rows: &mut Table<'_, &'static str, Row>,
+    rows: &mut Table<'_, &'static str, LedgerRow>,
 ) -> Result<(), redb::Error> {
     let coming = transaction.open_table(COMING)?;
     for change in coming.iter()? {
@@ -294,25 +298,25 @@ fn apply_pending(
 }
 
 /// What becomes of each document that a batch names, the last change of each.
-fn outcomes(changes: &[Change]) -> BTreeMap<&str, Option<(&str, &str)>> {
+fn outcomes(changes: &[DocumentChange]) -> BTreeMap<&str, Option<(&str, &str)>> {
     changes.iter().map(outcome).collect()
 }
 
-fn outcome(change: &Change) -> (&str, Option<(&str, &str)>) {
+fn outcome(change: &DocumentChange) -> (&str, Option<(&str, &str)>) {
     match change {
-        Change::Put(document) => {
+        DocumentChange::Put(document) => {
             let row = (document.source.as_str(), document.hash.as_str());
             (document.id.as_str(), Some(row))
         }
-        Change::Remove(id) => (id.as_str(), None),
+        DocumentChange::Remove(id) => (id.as_str(), None),
     }
 }
 
-impl Tally {
+impl SetDigest {
     /// Counts a row in, out, or in the place of another.
     fn change(
         &mut self,
-        rows: &impl ReadableTable<&'static str, Row>,
+        rows: &impl ReadableTable<&'static str, LedgerRow>,
         id: &str,
         row: Option<(&str, &str)>,
     ) -> Result<(), redb::Error> {
@@ -326,24 +330,24 @@ impl Tally {
     }
 }
 
-fn map_redb_error(path: &Path, error: impl Into<redb::Error>) -> Error {
+fn map_redb_error(path: &Path, error: impl Into<redb::Error>) -> SearchError {
     let dir = path.parent().unwrap_or(path);
     match error.into() {
         redb::Error::Io(source) => match source.kind() {
             // A file that ends before it should.
             std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
-                Error::corrupt(dir, format!("`{NAME}`: {source}"))
+                SearchError::corrupt(dir, format!("`{NAME}`: {source}"))
             }
-            _ => Error::io(path, source),
+            _ => SearchError::io(path, source),
         },
-        redb::Error::DatabaseAlreadyOpen => Error::Locked {
+        redb::Error::DatabaseAlreadyOpen => SearchError::Locked {
             path: dir.to_owned(),
         },
         error @ (redb::Error::Corrupted(_)
         | redb::Error::UpgradeRequired(_)
         | redb::Error::TableTypeMismatch { .. }
         | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::RepairAborted) => Error::corrupt(dir, format!("`{NAME}`: {error}")),
-        other => Error::engine(other),
+        | redb::Error::RepairAborted) => SearchError::corrupt(dir, format!("`{NAME}`: {error}")),
+        other => SearchError::engine(other),
     }
 }

@@ -15,13 +15,13 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, SegmentReader, Term};
 
 use super::counted;
-use super::frequency::Frequencies;
-use super::narrow::Allowed;
-use super::schema::Fields;
-use super::sight::Sight;
-use super::snapshot::Snapshot;
+use super::frequency::SharedDocFrequencies;
+use super::narrow::SegmentedDocSet;
+use super::schema::IndexFields;
+use super::sight::ReaderVisibility;
+use super::snapshot::IndexSnapshot;
 use crate::analysis::QueryTerm;
-use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
+use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
 
 /// With fewer documents allowed than one in this many, it is faster to look at each of them than to
 /// pass over the others.
@@ -31,7 +31,7 @@ const FEW_ALLOWED_RATIO: u64 = 8;
 const MAX_RETRIEVAL_TERMS: usize = 24;
 
 /// A document that may become a hit.
-pub(super) struct Candidate {
+pub(super) struct LexicalHit {
     pub at: DocAddress,
     /// What its words are worth; 0 when it holds none of them.
     pub bm25: f32,
@@ -43,7 +43,7 @@ pub(super) struct Candidate {
     id: OnceCell<String>,
 }
 
-impl Candidate {
+impl LexicalHit {
     pub(super) const fn new(at: DocAddress, raw: f32) -> Self {
         Self {
             at,
@@ -55,7 +55,7 @@ impl Candidate {
     }
 
     /// The order of two documents that are worth the same.
-    pub(super) fn by_id(&self, other: &Self, snapshot: &Snapshot) -> Ordering {
+    pub(super) fn by_id(&self, other: &Self, snapshot: &IndexSnapshot) -> Ordering {
         if self.at.segment_ord == other.at.segment_ord {
             return self.rank(snapshot).cmp(&other.rank(snapshot));
         }
@@ -66,33 +66,33 @@ impl Candidate {
         }
     }
 
-    fn rank(&self, snapshot: &Snapshot) -> u64 {
+    fn rank(&self, snapshot: &IndexSnapshot) -> u64 {
         *self.rank.get_or_init(|| snapshot.id_rank(self.at))
     }
 
-    fn id(&self, snapshot: &Snapshot) -> &str {
+    fn id(&self, snapshot: &IndexSnapshot) -> &str {
         self.id.get_or_init(|| snapshot.id(self.at))
     }
 }
 
 /// The lexical half of one search.
-pub(super) struct Lexical<'s> {
-    pub snapshot: &'s Snapshot,
-    pub fields: &'s Fields,
+pub(super) struct LexicalSearch<'s> {
+    pub snapshot: &'s IndexSnapshot,
+    pub fields: &'s IndexFields,
     pub terms: &'s [QueryTerm],
     /// The same, each once.
     pub distinct: &'s [&'s QueryTerm],
-    pub allowed: Option<&'s Allowed>,
-    pub sight: &'s Sight,
+    pub allowed: Option<&'s SegmentedDocSet>,
+    pub sight: &'s ReaderVisibility,
 }
 
-impl Lexical<'_> {
+impl LexicalSearch<'_> {
     /// The `most` documents whose words fit best, in no order; of equals those whose ids come first.
-    pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<Vec<Candidate>> {
+    pub(super) fn top_hits(&self, most: usize) -> tantivy::Result<Vec<LexicalHit>> {
         if self.distinct.is_empty() {
             return Ok(Vec::new());
         }
-        let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
+        let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
         let (telling, rest) = self.split_by_frequency()?;
         let mut candidates = if counted::is_small(self.snapshot) {
             self.score_exhaustively(&frequencies, &telling, most)?
@@ -145,12 +145,12 @@ impl Lexical<'_> {
     }
 
     /// Works out what the words of documents are worth that were found by other means.
-    pub(super) fn score(&self, candidates: &mut [Candidate]) -> tantivy::Result<()> {
+    pub(super) fn score(&self, candidates: &mut [LexicalHit]) -> tantivy::Result<()> {
         if self.distinct.is_empty() || candidates.is_empty() {
             return Ok(());
         }
         candidates.sort_unstable_by_key(|candidate| candidate.at);
-        let frequencies = Frequencies::of(self.snapshot, self.fields, self.distinct)?;
+        let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
         let words = terms_query(self.fields, self.distinct).weight(self.scoring(&frequencies))?;
         self.add_scores(words.as_ref(), candidates, |candidate, score| {
             candidate.bm25 += score;
@@ -158,15 +158,15 @@ impl Lexical<'_> {
         self.add_pair_scores(&frequencies, candidates)
     }
 
-    fn scoring<'f>(&'f self, frequencies: &'f Frequencies<'_>) -> EnableScoring<'f> {
+    fn scoring<'f>(&'f self, frequencies: &'f SharedDocFrequencies<'_>) -> EnableScoring<'f> {
         let searcher = &self.snapshot.searcher;
         EnableScoring::enabled_from_statistics_provider(frequencies, searcher)
     }
 
     fn add_pair_scores(
         &self,
-        frequencies: &Frequencies<'_>,
-        candidates: &mut [Candidate],
+        frequencies: &SharedDocFrequencies<'_>,
+        candidates: &mut [LexicalHit],
     ) -> tantivy::Result<()> {
         let pairs = ranking::adjacent_pairs(self.terms);
         if !pairs.is_empty() {
@@ -186,10 +186,10 @@ impl Lexical<'_> {
     /// The `most` documents with the best words, in an index that is small.
     fn score_exhaustively(
         &self,
-        frequencies: &Frequencies<'_>,
+        frequencies: &SharedDocFrequencies<'_>,
         terms: &[&QueryTerm],
         most: usize,
-    ) -> tantivy::Result<Vec<Candidate>> {
+    ) -> tantivy::Result<Vec<LexicalHit>> {
         let scores = counted::scores(self.snapshot, self.fields, frequencies, terms)?;
         let segments = self.snapshot.searcher.segment_readers();
         let mut best = Vec::new();
@@ -197,7 +197,7 @@ impl Lexical<'_> {
             let with_words = (0..).zip(scores).filter(|(_, score)| **score > 0.0);
             for (doc, score) in with_words {
                 if self.is_eligible(ordinal, segment, doc) {
-                    best.push(Candidate::new(DocAddress::new(ordinal, doc), *score));
+                    best.push(LexicalHit::new(DocAddress::new(ordinal, doc), *score));
                 }
             }
         }
@@ -221,13 +221,13 @@ impl Lexical<'_> {
         &self,
         words: &dyn Weight,
         most: usize,
-    ) -> tantivy::Result<Vec<Candidate>> {
+    ) -> tantivy::Result<Vec<LexicalHit>> {
         let snapshot = self.snapshot;
         let documents = snapshot.searcher.num_docs();
         let few = self
             .allowed
             .filter(|allowed| allowed.count() < documents / FEW_ALLOWED_RATIO);
-        let mut best: Vec<Candidate> = Vec::new();
+        let mut best: Vec<LexicalHit> = Vec::new();
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
             // What cannot enter the list of all segments need not be looked at in this one.
             let floor = if best.len() < most {
@@ -235,7 +235,7 @@ impl Lexical<'_> {
             } else {
                 best.last().map_or(0.0, |last| last.bm25)
             };
-            let mut top = Top::new(snapshot, most, floor);
+            let mut top = SegmentTopDocs::new(snapshot, most, floor);
             if let Some(bits) = few.and_then(|few| few.segment(ordinal)) {
                 let mut scorer = words.scorer(segment, 1.0)?;
                 for doc in bits.iter() {
@@ -270,8 +270,8 @@ impl Lexical<'_> {
     fn add_scores(
         &self,
         weight: &dyn Weight,
-        candidates: &mut [Candidate],
-        add: impl Fn(&mut Candidate, f32),
+        candidates: &mut [LexicalHit],
+        add: impl Fn(&mut LexicalHit, f32),
     ) -> tantivy::Result<()> {
         let mut rest = candidates.iter_mut().peekable();
         for (ordinal, segment) in (0..).zip(self.snapshot.searcher.segment_readers()) {
@@ -296,7 +296,7 @@ impl Lexical<'_> {
     }
 }
 
-fn terms_query(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
+fn terms_query(fields: &IndexFields, terms: &[&QueryTerm]) -> BooleanQuery {
     let clause = |field: Field, form: &str, weight: f32| -> Box<dyn Node> {
         let term = Term::from_field_text(field, form);
         let term = Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
@@ -312,7 +312,7 @@ fn terms_query(fields: &Fields, terms: &[&QueryTerm]) -> BooleanQuery {
     BooleanQuery::union(clauses)
 }
 
-fn pair_query(fields: &Fields, pair: &Pair<'_>) -> BoostQuery {
+fn pair_query(fields: &IndexFields, pair: &TermPair<'_>) -> BoostQuery {
     let terms = vec![
         (0, Term::from_field_text(fields.body, pair.first)),
         (pair.gap, Term::from_field_text(fields.body, pair.second)),
@@ -327,7 +327,7 @@ fn is_alive(segment: &SegmentReader, doc: u32) -> bool {
 }
 
 /// Puts the best first, equals in the order of their ids.
-fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
+fn sort(snapshot: &IndexSnapshot, candidates: &mut [LexicalHit]) {
     candidates.sort_by(|left, right| {
         right
             .bm25
@@ -337,16 +337,16 @@ fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
 }
 
 /// The best documents of one segment so far.
-struct Top<'s> {
-    snapshot: &'s Snapshot,
+struct SegmentTopDocs<'s> {
+    snapshot: &'s IndexSnapshot,
     most: usize,
     floor: f32,
     /// The worst on top, since it is the one to go.
-    heap: BinaryHeap<Reverse<Ranked<'s>>>,
+    heap: BinaryHeap<Reverse<SegmentHit<'s>>>,
 }
 
-impl<'s> Top<'s> {
-    fn new(snapshot: &'s Snapshot, most: usize, floor: f32) -> Self {
+impl<'s> SegmentTopDocs<'s> {
+    fn new(snapshot: &'s IndexSnapshot, most: usize, floor: f32) -> Self {
         Self {
             snapshot,
             most,
@@ -372,7 +372,7 @@ impl<'s> Top<'s> {
 
     fn offer(&mut self, raw: f32, at: DocAddress) {
         let snapshot = self.snapshot;
-        self.heap.push(Reverse(Ranked {
+        self.heap.push(Reverse(SegmentHit {
             bm25: raw,
             at,
             snapshot,
@@ -382,27 +382,27 @@ impl<'s> Top<'s> {
         }
     }
 
-    fn into_candidates(self) -> impl Iterator<Item = Candidate> {
+    fn into_candidates(self) -> impl Iterator<Item = LexicalHit> {
         let found = self.heap.into_iter();
-        found.map(|Reverse(one)| Candidate::new(one.at, one.bm25))
+        found.map(|Reverse(one)| LexicalHit::new(one.at, one.bm25))
     }
 }
 
 /// A document of one segment; the greater the better.
-struct Ranked<'s> {
+struct SegmentHit<'s> {
     bm25: f32,
     at: DocAddress,
-    snapshot: &'s Snapshot,
+    snapshot: &'s IndexSnapshot,
 }
 
-impl Ranked<'_> {
+impl SegmentHit<'_> {
     /// The rank of its id, which decides among equals.
     fn rank(&self) -> u64 {
         self.snapshot.id_rank(self.at)
     }
 }
 
-impl Ord for Ranked<'_> {
+impl Ord for SegmentHit<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.bm25
             .total_cmp(&other.bm25)
@@ -410,19 +410,19 @@ impl Ord for Ranked<'_> {
     }
 }
 
-impl PartialOrd for Ranked<'_> {
+impl PartialOrd for SegmentHit<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ranked<'_> {
+impl PartialEq for SegmentHit<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ranked<'_> {}
+impl Eq for SegmentHit<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -433,14 +433,14 @@ mod tests {
     use super::*;
     use crate::document::DocId;
     use crate::document::tests::plain;
-    use crate::embedded::Embedded;
+    use crate::embedded::EmbeddedEngine;
     use crate::embedded::narrow;
-    use crate::engine::{Change, Engine as _};
+    use crate::engine::{DocumentChange, Engine as _};
     use crate::query::Query;
-    use crate::reader::Reader;
+    use crate::reader::ReaderIdentity;
 
     /// The best documents by tantivy's way and by looking at every posting, best first.
-    fn both_ways(engine: &Embedded, query: &Query, most: usize) -> [Vec<Candidate>; 2] {
+    fn both_ways(engine: &EmbeddedEngine, query: &Query, most: usize) -> [Vec<LexicalHit>; 2] {
         let inner = &engine.0;
         let snapshot = inner.snapshot();
         let sight = snapshot.visibility(query.reader()).unwrap();
@@ -448,7 +448,7 @@ mod tests {
         let distinct = ranking::distinct(&asked.terms);
         let allowed =
             narrow::allowed_documents((&snapshot, &sight), &inner.fields, query, &asked).unwrap();
-        let lexical = Lexical {
+        let lexical = LexicalSearch {
             snapshot: &snapshot,
             fields: &inner.fields,
             terms: &asked.terms,
@@ -456,7 +456,7 @@ mod tests {
             allowed: allowed.as_deref(),
             sight: &sight,
         };
-        let frequencies = Frequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
+        let frequencies = SharedDocFrequencies::of(&snapshot, &inner.fields, &distinct).unwrap();
         let words = terms_query(&inner.fields, &distinct);
         let weight = words.weight(lexical.scoring(&frequencies)).unwrap();
         let passed = lexical.score_with_pruning(weight.as_ref(), most).unwrap();
@@ -487,12 +487,12 @@ mod tests {
             removed in 0_usize..20,
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let engine = Embedded::open(dir.path()).unwrap();
+            let engine = EmbeddedEngine::open(dir.path()).unwrap();
             let apply = |changes| engine.apply(changes).now_or_never().unwrap().unwrap();
             let put = |(n, text): (usize, &String)| {
                 let mut document = plain(text);
                 document.id = DocId::parse(&format!("d{n:02}")).unwrap();
-                Change::Put(document)
+                DocumentChange::Put(document)
             };
             // In two segments, and one of them with a document that is gone.
             let mut changes: Vec<_> = texts.iter().enumerate().map(put).collect();
@@ -506,12 +506,12 @@ mod tests {
             for some in changes.chunks(changes.len().div_ceil(2)) {
                 apply(some.to_vec());
             }
-            apply(vec![Change::Remove(DocId::parse(&format!("d{removed:02}")).unwrap())]);
+            apply(vec![DocumentChange::Remove(DocId::parse(&format!("d{removed:02}")).unwrap())]);
             let excluded = excluded.unwrap_or_default();
             let catalog = crate::catalog::Catalog::default();
             let today = crate::calendar::Day::EPOCH;
             let parsed = crate::grammar::parse(&format!("{asked} {excluded}"), &catalog, today);
-            let query = Query::parsed(&parsed, 10, Reader::everyone());
+            let query = Query::parsed(&parsed, 10, ReaderIdentity::everyone());
             let languages = &engine.0.snapshot().visibility(query.reader()).unwrap().languages;
             prop_assert!(languages.len() >= 2, "{languages:?}");
             for most in [3, 50] {
@@ -520,7 +520,7 @@ mod tests {
                 for (one, other) in passed.iter().zip(&counted) {
                     prop_assert!((one.bm25 - other.bm25).abs() <= 1e-5 * one.bm25, "{} {}", one.bm25, other.bm25);
                 }
-                let places = |found: &[Candidate]| -> std::collections::BTreeSet<_> {
+                let places = |found: &[LexicalHit]| -> std::collections::BTreeSet<_> {
                     found.iter().map(|one| one.at).collect()
                 };
                 prop_assert!(most < 50 || places(&passed) == places(&counted));

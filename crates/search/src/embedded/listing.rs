@@ -7,25 +7,25 @@ use std::collections::BTreeMap;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, SegmentReader, TERMINATED};
 
-use super::lexical::Candidate;
-use super::narrow::Allowed;
-use super::schema::Fields;
-use super::snapshot::Snapshot;
+use super::lexical::LexicalHit;
+use super::narrow::SegmentedDocSet;
+use super::schema::IndexFields;
+use super::snapshot::IndexSnapshot;
 use crate::catalog::{Catalog, CatalogBuilder};
 use crate::facets;
-use crate::hit::{Facet, MAX_FACET_VALUES};
-use crate::query::Sort;
+use crate::hit::{FacetCounts, MAX_FACET_VALUES};
+use crate::query::SortOrder;
 
 /// The `most` first documents of a set by their day; those without a day come last, equals in the
 /// order of their ids.
 pub(super) fn by_day(
-    snapshot: &Snapshot,
-    documents: &Allowed,
-    sort: Sort,
+    snapshot: &IndexSnapshot,
+    documents: &SegmentedDocSet,
+    sort: SortOrder,
     most: usize,
-) -> Vec<Candidate> {
-    let mut dated: Vec<(Reverse<i64>, Candidate)> = Vec::new();
-    let keep = |dated: &mut Vec<(Reverse<i64>, Candidate)>| {
+) -> Vec<LexicalHit> {
+    let mut dated: Vec<(Reverse<i64>, LexicalHit)> = Vec::new();
+    let keep = |dated: &mut Vec<(Reverse<i64>, LexicalHit)>| {
         dated.sort_by(|(left, one), (right, two)| {
             left.cmp(right).then_with(|| one.by_id(two, snapshot))
         });
@@ -34,10 +34,10 @@ pub(super) fn by_day(
     for at in documents.iter() {
         let key = match (snapshot.day(at), sort) {
             (None, _) => i64::MIN,
-            (Some(day), Sort::Oldest) => -day,
+            (Some(day), SortOrder::Oldest) => -day,
             (Some(day), _) => day,
         };
-        dated.push((Reverse(key), Candidate::new(at, 0.0)));
+        dated.push((Reverse(key), LexicalHit::new(at, 0.0)));
         // Sorting a full list now and then costs less than a place for every document.
         if dated.len() >= most.saturating_mul(4).max(1_024) {
             keep(&mut dated);
@@ -49,11 +49,11 @@ pub(super) fn by_day(
 
 /// The values that a set of documents has in some fields.
 pub(super) fn facets(
-    snapshot: &Snapshot,
-    fields: &Fields,
-    documents: &Allowed,
+    snapshot: &IndexSnapshot,
+    fields: &IndexFields,
+    documents: &SegmentedDocSet,
     names: &[String],
-) -> tantivy::Result<Vec<Facet>> {
+) -> tantivy::Result<Vec<FacetCounts>> {
     let mut found = Vec::new();
     for name in names {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -72,7 +72,7 @@ pub(super) fn facets(
         values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
         let more = values.len() > MAX_FACET_VALUES;
         values.truncate(MAX_FACET_VALUES);
-        found.push(Facet {
+        found.push(FacetCounts {
             field: name.clone(),
             values,
             more,
@@ -83,12 +83,12 @@ pub(super) fn facets(
 
 /// The fields of some documents, or of all.
 pub(super) fn catalog(
-    snapshot: &Snapshot,
-    fields: &Fields,
-    seen: Option<&Allowed>,
+    snapshot: &IndexSnapshot,
+    fields: &IndexFields,
+    seen: Option<&SegmentedDocSet>,
 ) -> tantivy::Result<Catalog> {
     let mut builder = CatalogBuilder::new();
-    builder.documents(seen.map_or(snapshot.searcher.num_docs(), Allowed::count));
+    builder.documents(seen.map_or(snapshot.searcher.num_docs(), SegmentedDocSet::count));
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         each_term(segment, fields, None, |term, docs| {
             let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.contains(ordinal, *doc));
@@ -104,7 +104,7 @@ pub(super) fn catalog(
 /// Hands over every term of a stretch, or of all, with its documents that are still there.
 pub(super) fn each_term(
     segment: &SegmentReader,
-    fields: &Fields,
+    fields: &IndexFields,
     range: Option<&std::ops::Range<String>>,
     mut take: impl FnMut(&str, &mut dyn Iterator<Item = u32>),
 ) -> tantivy::Result<()> {

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::digest::digest;
-use super::former::{Asker, Former};
-use super::snapshot::Snapshot;
+use super::former::{CachingQueryEmbedder, PreviousModel};
+use super::snapshot::IndexSnapshot;
 use crate::analysis::LanguageId;
 use crate::document::Document;
 use crate::embedder::{Embedder, ModelLanguages};
-use crate::engine::Settled;
-use crate::error::Error;
-use crate::fuse::Scale;
+use crate::engine::EmbeddingProgress;
+use crate::error::SearchError;
+use crate::fuse::CosineScale;
 use crate::passage::embeddable_passages;
-use crate::vectors::{self, Live, Model, Question, Store, View};
+use crate::vectors::{self, LiveDocuments, QueryVector, VectorModel, VectorStore, VectorView};
 
 /// The folder of the vectors inside the folder of the index.
 const FOLDER: &str = "vectors";
@@ -28,7 +28,7 @@ const BATCH_PASSAGES: usize = 256;
 const SLICE_DURATION: Duration = Duration::from_millis(500);
 
 /// The models of an index.
-pub(super) struct Models<'m> {
+pub(super) struct IndexModels<'m> {
     /// The one in use.
     pub newest: Arc<dyn Embedder>,
     /// Those that may have been in use before, made only where another model has left vectors.
@@ -36,57 +36,57 @@ pub(super) struct Models<'m> {
 }
 
 /// The vectors of an index and the model that makes them.
-pub(super) struct Meaning {
-    query_embedder: Asker,
-    store: Mutex<Store>,
+pub(super) struct SemanticIndex {
+    query_embedder: CachingQueryEmbedder,
+    store: Mutex<VectorStore>,
     /// Answers until the vectors of this model are made.
-    former: RwLock<Option<Former>>,
+    former: RwLock<Option<PreviousModel>>,
     read_only: bool,
 }
 
 /// The vectors of the documents of one generation.
-pub(super) struct Views {
+pub(super) struct VectorViews {
     /// Those of the model in use.
-    pub own: View,
+    pub own: VectorView,
     /// Those of the model used before, while they know more of the documents.
-    former: Option<View>,
+    former: Option<VectorView>,
 }
 
 /// A question as the vectors of one generation are asked.
-pub(super) struct Asked<'s> {
-    pub question: Arc<Question>,
-    pub view: &'s View,
+pub(super) struct SemanticQuery<'s> {
+    pub question: Arc<QueryVector>,
+    pub view: &'s VectorView,
     /// What the cosines are worth.
-    pub scale: Scale,
+    pub scale: CosineScale,
     /// What is known of its language.
     pub language: LanguageId,
 }
 
-impl Meaning {
+impl SemanticIndex {
     /// Opens the vectors beside the index in `dir`. Vectors can be made again, so those that are
     /// damaged or of another version are thrown away, and `told` says why.
     pub(super) fn open(
         dir: &Path,
-        Models { newest, former }: Models<'_>,
+        IndexModels { newest, former }: IndexModels<'_>,
         read_only: bool,
         told: &mut Vec<String>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         let embedder = newest;
         let root = dir.join(FOLDER);
-        let model = Model::new(embedder.fingerprint(), embedder.dimensions())?;
+        let model = VectorModel::new(embedder.fingerprint(), embedder.dimensions())?;
         let store = if read_only {
-            Store::open_read_only(&root, model)?
+            VectorStore::open_read_only(&root, model)?
         } else {
             open_or_rebuild(&root, &model, told)?
         };
         let former = if store.has_other_models() {
             let is_other = |one: &Arc<dyn Embedder>| one.fingerprint() != embedder.fingerprint();
-            Former::find(&root, former().into_iter().filter(is_other))
+            PreviousModel::find(&root, former().into_iter().filter(is_other))
         } else {
             None
         };
         Ok(Self {
-            query_embedder: Asker::new(embedder),
+            query_embedder: CachingQueryEmbedder::new(embedder),
             store: Mutex::new(store),
             former: RwLock::new(former),
             read_only,
@@ -94,22 +94,22 @@ impl Meaning {
     }
 
     /// The vectors of the documents of a generation.
-    pub(super) fn views(&self, live: &Live) -> Views {
+    pub(super) fn views(&self, live: &LiveDocuments) -> VectorViews {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = View::new(&store, live);
+        let own = VectorView::new(&store, live);
         drop(store);
         let left = own.missing().len();
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         let former = former.as_ref().filter(|_| left > 0);
         let former = former.map(|former| former.view(live));
-        Views {
+        VectorViews {
             former: former.filter(|view| view.missing().len() < left),
             own,
         }
     }
 
     /// The languages of the model that answers.
-    pub(super) fn languages(&self, views: &Views) -> ModelLanguages {
+    pub(super) fn languages(&self, views: &VectorViews) -> ModelLanguages {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         let asker = match (&*former, &views.former) {
             (Some(former), Some(_)) => &former.query_embedder,
@@ -119,7 +119,7 @@ impl Meaning {
     }
 
     /// Whether a question costs next to nothing.
-    pub(super) fn is_query_cached(&self, text: &str, views: &Views) -> bool {
+    pub(super) fn is_query_cached(&self, text: &str, views: &VectorViews) -> bool {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         match (&*former, &views.former) {
             (Some(former), Some(_)) => former.query_embedder.is_query_cached(text),
@@ -128,13 +128,17 @@ impl Meaning {
     }
 
     /// A text as a question to the vectors that know most.
-    pub(super) fn embed_query<'s>(&self, text: &str, views: &'s Views) -> Result<Asked<'s>, Error> {
+    pub(super) fn embed_query<'s>(
+        &self,
+        text: &str,
+        views: &'s VectorViews,
+    ) -> Result<SemanticQuery<'s>, SearchError> {
         let former = self.former.read().unwrap_or_else(PoisonError::into_inner);
         let (asker, view) = match (&*former, &views.former) {
             (Some(former), Some(view)) => (&former.query_embedder, view),
             _ => (&self.query_embedder, &views.own),
         };
-        Ok(Asked {
+        Ok(SemanticQuery {
             question: asker.embed_query(text, view)?,
             view,
             scale: asker.embedder.scale(),
@@ -147,8 +151,8 @@ impl Meaning {
     pub(super) fn embed_pending(
         &self,
         ordinals: &[u32],
-        read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
-    ) -> Result<(), Error> {
+        read: impl Fn(u32) -> Result<Option<Arc<Document>>, SearchError>,
+    ) -> Result<(), SearchError> {
         let start = Instant::now();
         let mut left = ordinals.iter();
         while left.len() > 0 && (left.len() == ordinals.len() || start.elapsed() < SLICE_DURATION) {
@@ -161,8 +165,8 @@ impl Meaning {
     fn embed_batch(
         &self,
         ordinals: &mut std::slice::Iter<'_, u32>,
-        read: impl Fn(u32) -> Result<Option<Arc<Document>>, Error>,
-    ) -> Result<(), Error> {
+        read: impl Fn(u32) -> Result<Option<Arc<Document>>, SearchError>,
+    ) -> Result<(), SearchError> {
         let mut batch = Vec::new();
         let mut texts = Vec::new();
         for ordinal in ordinals {
@@ -183,12 +187,12 @@ impl Meaning {
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let documents: Vec<_> = batch
             .into_iter()
-            .map(|(key, cut)| vectors::Embedded {
+            .map(|(key, cut)| vectors::EmbeddedDocument {
                 key,
                 passages: cut
                     .into_iter()
                     .zip(made.by_ref())
-                    .map(|(passage, vector)| vectors::Passage {
+                    .map(|(passage, vector)| vectors::EmbeddedPassage {
                         start: place(passage.range.start),
                         end: place(passage.range.end),
                         vector,
@@ -202,7 +206,7 @@ impl Meaning {
 
     /// Brings the store in order once everything has its vectors: merges what is small, drops what
     /// is gone, and removes the vectors of models that are no longer used.
-    pub(super) fn compact(&self, live: &Live) -> Result<(), Error> {
+    pub(super) fn compact(&self, live: &LiveDocuments) -> Result<(), SearchError> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.maintain(live)?;
         *self.former.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -215,8 +219,12 @@ impl Meaning {
     }
 }
 
-fn open_or_rebuild(root: &Path, model: &Model, told: &mut Vec<String>) -> Result<Store, Error> {
-    match Store::open_without_corrupt(root, model.clone()) {
+fn open_or_rebuild(
+    root: &Path,
+    model: &VectorModel,
+    told: &mut Vec<String>,
+) -> Result<VectorStore, SearchError> {
+    match VectorStore::open_without_corrupt(root, model.clone()) {
         Ok((store, lost)) => {
             for why in &lost {
                 tracing::warn!(%why, "some vectors are made again");
@@ -224,22 +232,22 @@ fn open_or_rebuild(root: &Path, model: &Model, told: &mut Vec<String>) -> Result
             told.extend(lost);
             Ok(store)
         }
-        Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+        Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
             tracing::warn!(%error, "the vectors are made again");
             told.push(error.to_string());
-            Store::recreate(root, model.clone())
+            VectorStore::recreate(root, model.clone())
         }
         Err(other) => Err(other),
     }
 }
 
 /// How far a generation is.
-pub(super) fn embedding_progress(snapshot: &Snapshot) -> Settled {
+pub(super) fn embedding_progress(snapshot: &IndexSnapshot) -> EmbeddingProgress {
     let left = snapshot
         .vectors
         .as_ref()
         .map_or(0, |views| views.own.missing().len() as u64);
-    Settled {
+    EmbeddingProgress {
         done: snapshot.searcher.num_docs().saturating_sub(left),
         left,
     }

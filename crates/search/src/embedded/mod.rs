@@ -35,27 +35,27 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use futures::future::{BoxFuture, FutureExt, ready};
 use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
 
-use self::aside::Aside;
-use self::cache::Cache;
-use self::meaning::{Meaning, Models};
-use self::recover::{Access, Opened};
-use self::schema::Fields;
-use self::snapshot::Snapshot;
-use self::writer::Writer;
+use self::aside::Quarantine;
+use self::cache::DocumentCache;
+use self::meaning::{IndexModels, SemanticIndex};
+use self::recover::{AccessMode, RecoveredIndex};
+use self::schema::IndexFields;
+use self::snapshot::IndexSnapshot;
+use self::writer::CommitWriter;
 use crate::blocking::{EnginePools, Lane};
 use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
 use crate::embedder::Embedder;
 use crate::engine::{
-    self, Change, Engine, Generation, Held, Holding, PartState, SPAN_TARGET, Settled, Status,
-    Vectored,
+    self, DocumentChange, EmbeddingProgress, Engine, EngineStatus, Generation, InventoryEntry,
+    InventoryEntryRef, PartState, PassageVector, SPAN_TARGET,
 };
-use crate::error::Error;
-use crate::hit::Found;
+use crate::error::SearchError;
+use crate::hit::SearchResults;
 use crate::query::Query;
-use crate::reader::Reader;
-use crate::snippet::Mapped;
+use crate::reader::ReaderIdentity;
+use crate::snippet::DisplayDocument;
 
 /// How many bytes of documents are kept ready to be shown again.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
@@ -67,41 +67,41 @@ const MAX_DOCUMENTS_IN_PLACE: u64 = 20_000;
 ///
 /// Cloning is cheap and gives another handle of the same index.
 #[derive(Clone)]
-pub struct Embedded(Arc<Inner>);
+pub struct EmbeddedEngine(Arc<EmbeddedInner>);
 
-struct Inner {
+struct EmbeddedInner {
     dir: PathBuf,
     index: Index,
-    fields: Fields,
+    fields: IndexFields,
     reader: IndexReader,
-    snapshot: RwLock<Arc<Snapshot>>,
-    cache: Cache,
+    snapshot: RwLock<Arc<IndexSnapshot>>,
+    cache: DocumentCache,
     pools: EnginePools,
     /// Nothing when the index was opened without a model.
-    semantic: Option<Meaning>,
+    semantic: Option<SemanticIndex>,
     /// Held by the one who makes vectors.
     embedding_lock: Mutex<()>,
     /// Nothing when the index was opened to be read only.
-    writer: Option<Mutex<Writer>>,
+    writer: Option<Mutex<CommitWriter>>,
     /// What was damaged when the index was opened.
-    quarantine: Aside,
+    quarantine: Quarantine,
     /// Dropped last, when nobody can write any more.
     _lock: Option<File>,
 }
 
-impl Embedded {
+impl EmbeddedEngine {
     /// Opens the index in `dir` to be searched and changed, or makes an empty one there.
     ///
     /// Only one process can have an index open this way; another is refused with
     /// [`Error::Locked`]. What is not byte for byte as it was written is set aside, so that the
     /// documents in it are missing until somebody brings them again; see [`Embedded::damaged`]. An
     /// index of another version is left as it is, and a new one begun beside it.
-    pub fn open(dir: &Path) -> Result<Self, Error> {
-        Self::with_access(dir, Access::Write, None)
+    pub fn open(dir: &Path) -> Result<Self, SearchError> {
+        Self::with_access(dir, AccessMode::Write, None)
     }
 
     /// The same, with a model that makes documents findable by their meaning.
-    pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, Error> {
+    pub fn open_with(dir: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, SearchError> {
         Self::open_with_previous(dir, embedder, Vec::new)
     }
 
@@ -111,26 +111,33 @@ impl Embedded {
         dir: &Path,
         embedder: Arc<dyn Embedder>,
         former: impl FnOnce() -> Vec<Arc<dyn Embedder>>,
-    ) -> Result<Self, Error> {
-        let models = Models {
+    ) -> Result<Self, SearchError> {
+        let models = IndexModels {
             newest: embedder,
             former: Box::new(former),
         };
-        Self::with_access(dir, Access::Write, Some(models))
+        Self::with_access(dir, AccessMode::Write, Some(models))
     }
 
     /// Opens the index in `dir` to be searched. It may be open for writing elsewhere; what is
     /// committed there later is not seen. A damaged index is refused with [`Error::Corrupt`].
-    pub fn open_read_only(dir: &Path, embedder: Option<Arc<dyn Embedder>>) -> Result<Self, Error> {
-        let models = embedder.map(|newest| Models {
+    pub fn open_read_only(
+        dir: &Path,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Result<Self, SearchError> {
+        let models = embedder.map(|newest| IndexModels {
             newest,
             former: Box::new(Vec::new),
         });
-        Self::with_access(dir, Access::Read, models)
+        Self::with_access(dir, AccessMode::Read, models)
     }
 
-    fn with_access(dir: &Path, access: Access, models: Option<Models>) -> Result<Self, Error> {
-        let Opened {
+    fn with_access(
+        dir: &Path,
+        access: AccessMode,
+        models: Option<IndexModels>,
+    ) -> Result<Self, SearchError> {
+        let RecoveredIndex {
             index,
             disk,
             fields,
@@ -144,7 +151,7 @@ impl Embedded {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(known)?;
-        let is_read_only = access == Access::Read;
+        let is_read_only = access == AccessMode::Read;
         let writer = if is_read_only {
             None
         } else {
@@ -162,23 +169,25 @@ impl Embedded {
         };
         let meaning = match models {
             None => None,
-            Some(models) => match Meaning::open(dir, models, is_read_only, &mut aside.reasons) {
-                // Nobody has made vectors yet, and a reader does not.
-                Err(Error::Missing { .. }) if is_read_only => None,
-                other => Some(other?),
-            },
+            Some(models) => {
+                match SemanticIndex::open(dir, models, is_read_only, &mut aside.reasons) {
+                    // Nobody has made vectors yet, and a reader does not.
+                    Err(SearchError::Missing { .. }) if is_read_only => None,
+                    other => Some(other?),
+                }
+            }
         };
-        let mut snapshot = Snapshot::newest(&index, &reader).map_err(known)?;
+        let mut snapshot = IndexSnapshot::newest(&index, &reader).map_err(known)?;
         if let Some(meaning) = &meaning {
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
         }
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(EmbeddedInner {
             dir: dir.to_owned(),
             index,
             fields,
             reader,
             snapshot: RwLock::new(Arc::new(snapshot)),
-            cache: Cache::new(CACHE_BYTES),
+            cache: DocumentCache::new(CACHE_BYTES),
             pools,
             semantic: meaning,
             embedding_lock: Mutex::new(()),
@@ -214,8 +223,8 @@ impl Embedded {
     fn run<T: Send + 'static>(
         &self,
         lane: Lane,
-        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, Error>> {
+        work: impl FnOnce(&EmbeddedInner) -> Result<T, SearchError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, SearchError>> {
         let inner = self.0.clone();
         self.0.pools.run(lane, move || work(&inner)).boxed()
     }
@@ -225,8 +234,8 @@ impl Embedded {
     }
 }
 
-impl Engine for Embedded {
-    fn search(&self, query: Query) -> BoxFuture<'_, Result<Found, Error>> {
+impl Engine for EmbeddedEngine {
+    fn search(&self, query: Query) -> BoxFuture<'_, Result<SearchResults, SearchError>> {
         // A question that was not asked before costs milliseconds, which another thread can spend.
         let is_short = self.is_small() && self.0.is_cheap(&query);
         self.run(Lane::answer(is_short), move |inner| {
@@ -243,47 +252,50 @@ impl Engine for Embedded {
         query: Query,
         field: String,
         stretches: Vec<(Day, Day)>,
-    ) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+    ) -> BoxFuture<'_, Result<Vec<u64>, SearchError>> {
         let is_short = self.is_small();
         self.run(Lane::answer(is_short), move |inner| {
             inner.count_date_ranges(&query, &field, &stretches)
         })
     }
 
-    fn catalog(&self, reader: Reader) -> BoxFuture<'_, Result<Arc<Catalog>, Error>> {
+    fn catalog(&self, reader: ReaderIdentity) -> BoxFuture<'_, Result<Arc<Catalog>, SearchError>> {
         self.run(Lane::answer(self.is_small()), move |inner| {
             inner.catalog(&reader)
         })
     }
 
-    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<Settled, Error>> {
+    fn embed_pending(&self, most: usize) -> BoxFuture<'_, Result<EmbeddingProgress, SearchError>> {
         self.run(Lane::Maintenance, move |inner| inner.embed_pending(most))
     }
 
     fn fetch(
         &self,
         id: DocId,
-        reader: Reader,
-    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, Error>> {
+        reader: ReaderIdentity,
+    ) -> BoxFuture<'_, Result<Option<Arc<Document>>, SearchError>> {
         self.run(Lane::answer(self.is_small()), move |inner| {
             let _span = tracing::info_span!(target: SPAN_TARGET, "fetch").entered();
             inner.fetch(&id, &reader)
         })
     }
 
-    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<Generation, Error>> {
+    fn apply(
+        &self,
+        changes: Vec<DocumentChange>,
+    ) -> BoxFuture<'_, Result<Generation, SearchError>> {
         self.run(Lane::Maintenance, move |inner| inner.apply(&changes))
     }
 
-    fn inventory(&self) -> BoxFuture<'_, Result<Vec<Held>, Error>> {
-        self.run(Lane::Maintenance, Inner::inventory)
+    fn inventory(&self) -> BoxFuture<'_, Result<Vec<InventoryEntry>, SearchError>> {
+        self.run(Lane::Maintenance, EmbeddedInner::inventory)
     }
 
-    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<Vectored>, Error>> {
+    fn vectors(&self, id: DocId) -> BoxFuture<'_, Result<Vec<PassageVector>, SearchError>> {
         self.run(Lane::Maintenance, move |inner| inner.vectors(&id))
     }
 
-    fn mark_complete(&self) -> BoxFuture<'_, Result<(), Error>> {
+    fn mark_complete(&self) -> BoxFuture<'_, Result<(), SearchError>> {
         self.run(Lane::Maintenance, |inner| {
             inner.mark_complete();
             Ok(())
@@ -292,14 +304,14 @@ impl Engine for Embedded {
 
     fn visit_inventory<'a>(
         &'a self,
-        each: &'a mut (dyn FnMut(Holding<'_>) + Send),
-    ) -> BoxFuture<'a, Result<(), Error>> {
+        each: &'a mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
+    ) -> BoxFuture<'a, Result<(), SearchError>> {
         ready(self.0.visit_inventory(each)).boxed()
     }
 
-    fn status(&self) -> BoxFuture<'_, Result<Status, Error>> {
+    fn status(&self) -> BoxFuture<'_, Result<EngineStatus, SearchError>> {
         let snapshot = self.0.snapshot();
-        let status = Status {
+        let status = EngineStatus {
             documents: snapshot.searcher.num_docs(),
             generation: snapshot.generation,
             lexical: PartState::Ready,
@@ -313,21 +325,21 @@ impl Engine for Embedded {
     }
 }
 
-impl Inner {
+impl EmbeddedInner {
     /// The newest generation. Taken once per answer.
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn snapshot(&self) -> Arc<IndexSnapshot> {
         self.snapshot
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn index_error(&self, source: TantivyError) -> Error {
+    fn index_error(&self, source: TantivyError) -> SearchError {
         recover::map_tantivy_error(&self.dir, source)
     }
 
     /// The fields of the newest generation that a reader may know of.
-    fn catalog(&self, reader: &Reader) -> Result<Arc<Catalog>, Error> {
+    fn catalog(&self, reader: &ReaderIdentity) -> Result<Arc<Catalog>, SearchError> {
         let snapshot = self.snapshot();
         let sight = snapshot.visibility(reader);
         let catalog = sight.and_then(|sight| sight.catalog(&snapshot, &self.fields));
@@ -335,7 +347,7 @@ impl Inner {
     }
 
     /// Makes vectors for some documents and shows them.
-    fn embed_pending(&self, most: usize) -> Result<Settled, Error> {
+    fn embed_pending(&self, most: usize) -> Result<EmbeddingProgress, SearchError> {
         let Some(meaning) = self.semantic.as_ref().filter(|one| !one.is_read_only()) else {
             return Ok(meaning::embedding_progress(&self.snapshot()));
         };
@@ -368,11 +380,11 @@ impl Inner {
     }
 
     /// Shows the vectors there are with the newest generation.
-    fn publish_vectors(&self, meaning: &Meaning) -> Settled {
+    fn publish_vectors(&self, meaning: &SemanticIndex) -> EmbeddingProgress {
         loop {
             // With many documents this takes a while, in which nobody shall wait for an answer.
             let newest = self.snapshot();
-            let mut snapshot = Snapshot::clone(&newest);
+            let mut snapshot = IndexSnapshot::clone(&newest);
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
             let settled = meaning::embedding_progress(&snapshot);
             let mut shown = self
@@ -386,7 +398,11 @@ impl Inner {
         }
     }
 
-    fn fetch(&self, id: &DocId, reader: &Reader) -> Result<Option<Arc<Document>>, Error> {
+    fn fetch(
+        &self,
+        id: &DocId,
+        reader: &ReaderIdentity,
+    ) -> Result<Option<Arc<Document>>, SearchError> {
         let snapshot = self.snapshot();
         let known = |source| self.index_error(source);
         let sight = snapshot.visibility(reader).map_err(known)?;
@@ -402,7 +418,7 @@ impl Inner {
         }
     }
 
-    fn vectors(&self, id: &DocId) -> Result<Vec<Vectored>, Error> {
+    fn vectors(&self, id: &DocId) -> Result<Vec<PassageVector>, SearchError> {
         let snapshot = self.snapshot();
         let found = snapshot.find(id, &self.fields);
         let found = found.map_err(|source| self.index_error(source))?;
@@ -411,7 +427,7 @@ impl Inner {
         };
         let passages = views.own.vectors(snapshot.ordinal(at)).into_iter();
         Ok(passages
-            .map(|passage| Vectored {
+            .map(|passage| PassageVector {
                 range: passage.start as usize..passage.end as usize,
                 vector: passage.vector,
             })
@@ -419,7 +435,11 @@ impl Inner {
     }
 
     /// The document at a place, out of the cache or the index.
-    fn displayable(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Arc<Mapped>, Error> {
+    fn displayable(
+        &self,
+        snapshot: &IndexSnapshot,
+        at: DocAddress,
+    ) -> Result<Arc<DisplayDocument>, SearchError> {
         let segment = snapshot
             .searcher
             .segment_reader(at.segment_ord)
@@ -428,26 +448,26 @@ impl Inner {
         if let Some(mapped) = self.cache.get(place) {
             return Ok(mapped);
         }
-        let mapped = Arc::new(Mapped::new(self.read(snapshot, at)?));
+        let mapped = Arc::new(DisplayDocument::new(self.read(snapshot, at)?));
         self.cache.put(place, &mapped);
         Ok(mapped)
     }
 
     /// The document at a place, out of the index.
-    fn read(&self, snapshot: &Snapshot, at: DocAddress) -> Result<Document, Error> {
+    fn read(&self, snapshot: &IndexSnapshot, at: DocAddress) -> Result<Document, SearchError> {
         let entry: TantivyDocument = snapshot
             .searcher
             .doc(at)
             .map_err(|source| self.index_error(source))?;
         self.fields
             .read(&entry)
-            .ok_or_else(|| Error::corrupt(&self.dir, "a stored document cannot be read"))
+            .ok_or_else(|| SearchError::corrupt(&self.dir, "a stored document cannot be read"))
     }
 
-    fn apply(&self, changes: &[Change]) -> Result<Generation, Error> {
+    fn apply(&self, changes: &[DocumentChange]) -> Result<Generation, SearchError> {
         engine::check_batch(changes)?;
         let Some(writer) = &self.writer else {
-            return Err(Error::ReadOnly {
+            return Err(SearchError::ReadOnly {
                 path: self.dir.clone(),
             });
         };
@@ -458,7 +478,7 @@ impl Inner {
         }
         let known = |source| self.index_error(source);
         let next = writer.commit(&self.dir, changes)?;
-        let mut snapshot = Snapshot::newest(&self.index, &self.reader).map_err(known)?;
+        let mut snapshot = IndexSnapshot::newest(&self.index, &self.reader).map_err(known)?;
         if let Some(meaning) = &self.semantic {
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
         }
@@ -470,14 +490,17 @@ impl Inner {
         Ok(next)
     }
 
-    fn inventory(&self) -> Result<Vec<Held>, Error> {
+    fn inventory(&self) -> Result<Vec<InventoryEntry>, SearchError> {
         let mut held = engine::collect_inventory(|each| self.visit_inventory(each))?;
         held.sort_by(|left, right| left.id.cmp(&right.id));
         Ok(held)
     }
 
     /// What is held: as the ledger says for the one who keeps it, and as the words say for others.
-    fn visit_inventory(&self, each: &mut (dyn FnMut(Holding<'_>) + Send)) -> Result<(), Error> {
+    fn visit_inventory(
+        &self,
+        each: &mut (dyn FnMut(InventoryEntryRef<'_>) + Send),
+    ) -> Result<(), SearchError> {
         let Some(writer) = &self.writer else {
             let shown = self.snapshot().visit_inventory(each);
             return shown.map_err(|source| self.index_error(source));

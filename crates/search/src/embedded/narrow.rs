@@ -8,36 +8,36 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as Node, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, DocSet, SegmentReader, TERMINATED, Term};
 
-use super::bits::Bits;
-use super::schema::Fields;
-use super::sight::Sight;
-use super::snapshot::Snapshot;
+use super::bits::DocBitSet;
+use super::schema::IndexFields;
+use super::sight::ReaderVisibility;
+use super::snapshot::IndexSnapshot;
 use crate::analysis::{QueryTerm, language_variants};
 use crate::facets;
 use crate::filter::Filter;
-use crate::query::{Asked, Query};
+use crate::query::{AnalyzedQuery, Query};
 
 /// The documents that may be found, by segment.
-pub(super) struct Allowed(Vec<Bits>);
+pub(super) struct SegmentedDocSet(Vec<DocBitSet>);
 
-impl Allowed {
+impl SegmentedDocSet {
     /// Those of each segment.
-    pub(super) fn new(segments: Vec<Bits>) -> Self {
+    pub(super) fn new(segments: Vec<DocBitSet>) -> Self {
         Self(segments)
     }
 
     /// Those of each segment.
-    pub(super) fn segments(&self) -> &[Bits] {
+    pub(super) fn segments(&self) -> &[DocBitSet] {
         &self.0
     }
 
     /// The bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        self.0.iter().map(Bits::bytes).sum()
+        self.0.iter().map(DocBitSet::bytes).sum()
     }
 
     /// Those of one segment.
-    pub(super) fn segment(&self, ordinal: u32) -> Option<&Bits> {
+    pub(super) fn segment(&self, ordinal: u32) -> Option<&DocBitSet> {
         self.0.get(ordinal as usize)
     }
 
@@ -61,43 +61,43 @@ impl Allowed {
 
 /// Works out what a query allows of what its reader sees; nothing when that is everything.
 pub(super) fn allowed_documents(
-    (snapshot, sight): (&Snapshot, &Sight),
-    fields: &Fields,
+    (snapshot, sight): (&IndexSnapshot, &ReaderVisibility),
+    fields: &IndexFields,
     query: &Query,
-    asked: &Asked,
-) -> tantivy::Result<Option<Arc<Allowed>>> {
+    asked: &AnalyzedQuery,
+) -> tantivy::Result<Option<Arc<SegmentedDocSet>>> {
     let seen = sight.documents();
     if !query.is_filtered() {
         return Ok(seen.cloned());
     }
     let mut sets = Vec::new();
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-        let mut set = Narrowing { segment, fields }.all_of(query.filter.as_ref(), asked)?;
+        let mut set = SegmentFilter { segment, fields }.all_of(query.filter.as_ref(), asked)?;
         if let Some(seen) = seen {
             match seen.segment(ordinal) {
                 Some(seen) => set.intersect(seen),
-                None => set = Bits::none(segment.max_doc()),
+                None => set = DocBitSet::none(segment.max_doc()),
             }
         }
         sets.push(set);
     }
-    Ok(Some(Arc::new(Allowed(sets))))
+    Ok(Some(Arc::new(SegmentedDocSet(sets))))
 }
 
 /// The documents that hold at least one word of a query and are allowed; all that are allowed, for
 /// a query without words.
 pub(super) fn matching(
-    snapshot: &Snapshot,
-    fields: &Fields,
+    snapshot: &IndexSnapshot,
+    fields: &IndexFields,
     terms: &[&str],
-    allowed: Option<&Allowed>,
-) -> tantivy::Result<Allowed> {
+    allowed: Option<&SegmentedDocSet>,
+) -> tantivy::Result<SegmentedDocSet> {
     let mut sets = Vec::new();
     for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
         let mut set = if terms.is_empty() {
             alive_documents(segment)
         } else {
-            let mut set = Bits::none(segment.max_doc());
+            let mut set = DocBitSet::none(segment.max_doc());
             let index = segment.inverted_index(fields.body)?;
             for term in terms {
                 let term = Term::from_field_text(fields.body, term);
@@ -113,21 +113,21 @@ pub(super) fn matching(
         }
         sets.push(set);
     }
-    Ok(Allowed(sets))
+    Ok(SegmentedDocSet(sets))
 }
 
 /// The documents of a segment that are not gone.
-pub(super) fn alive_documents(segment: &SegmentReader) -> Bits {
+pub(super) fn alive_documents(segment: &SegmentReader) -> DocBitSet {
     let Some(alive) = segment.alive_bitset() else {
-        return Bits::all(segment.max_doc());
+        return DocBitSet::all(segment.max_doc());
     };
-    let mut bits = Bits::none(segment.max_doc());
+    let mut bits = DocBitSet::none(segment.max_doc());
     alive.iter_alive().for_each(|doc| bits.insert(doc));
     bits
 }
 
 /// Takes all of a list into a set.
-pub(super) fn collect_into(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
+pub(super) fn collect_into(docs: &mut (impl DocSet + ?Sized), set: &mut DocBitSet) {
     let mut doc = docs.doc();
     while doc != TERMINATED {
         set.insert(doc);
@@ -135,13 +135,13 @@ pub(super) fn collect_into(docs: &mut (impl DocSet + ?Sized), set: &mut Bits) {
     }
 }
 
-struct Narrowing<'s> {
+struct SegmentFilter<'s> {
     segment: &'s SegmentReader,
-    fields: &'s Fields,
+    fields: &'s IndexFields,
 }
 
-impl Narrowing<'_> {
-    fn all_of(&self, filter: Option<&Filter>, asked: &Asked) -> tantivy::Result<Bits> {
+impl SegmentFilter<'_> {
+    fn all_of(&self, filter: Option<&Filter>, asked: &AnalyzedQuery) -> tantivy::Result<DocBitSet> {
         let mut set = alive_documents(self.segment);
         if let Some(filter) = filter {
             set.intersect(&self.filter(filter)?);
@@ -158,18 +158,18 @@ impl Narrowing<'_> {
     }
 
     /// A filter is as deep as the grammar or a tool made it, which is a few levels.
-    fn filter(&self, filter: &Filter) -> tantivy::Result<Bits> {
+    fn filter(&self, filter: &Filter) -> tantivy::Result<DocBitSet> {
         let size = self.segment.max_doc();
         match filter {
             Filter::All(filters) => {
-                let mut set = Bits::all(size);
+                let mut set = DocBitSet::all(size);
                 for filter in filters {
                     set.intersect(&self.filter(filter)?);
                 }
                 Ok(set)
             }
             Filter::Any(filters) => {
-                let mut set = Bits::none(size);
+                let mut set = DocBitSet::none(size);
                 for filter in filters {
                     set.union(&self.filter(filter)?);
                 }
@@ -181,7 +181,7 @@ impl Narrowing<'_> {
                 Ok(set)
             }
             Filter::Field { name, test } => {
-                let mut set = Bits::none(size);
+                let mut set = DocBitSet::none(size);
                 for range in facets::ranges(name, test) {
                     self.terms(&range, &mut set)?;
                 }
@@ -191,7 +191,7 @@ impl Narrowing<'_> {
     }
 
     /// Takes in the documents of every term within a stretch of them.
-    fn terms(&self, range: &Range<String>, set: &mut Bits) -> tantivy::Result<()> {
+    fn terms(&self, range: &Range<String>, set: &mut DocBitSet) -> tantivy::Result<()> {
         let index = self.segment.inverted_index(self.fields.facets)?;
         let mut stream = index
             .terms()
@@ -208,8 +208,8 @@ impl Narrowing<'_> {
     }
 
     /// The documents that have these terms side by side, as one of the languages has them.
-    fn phrase(&self, terms: &[QueryTerm]) -> tantivy::Result<Bits> {
-        let mut set = Bits::none(self.segment.max_doc());
+    fn phrase(&self, terms: &[QueryTerm]) -> tantivy::Result<DocBitSet> {
+        let mut set = DocBitSet::none(self.segment.max_doc());
         let terms: Vec<&QueryTerm> = terms.iter().collect();
         for reading in language_variants(&terms) {
             self.add_phrase(&terms, &reading, &mut set)?;
@@ -221,7 +221,7 @@ impl Narrowing<'_> {
         &self,
         terms: &[&QueryTerm],
         reading: &[&str],
-        set: &mut Bits,
+        set: &mut DocBitSet,
     ) -> tantivy::Result<()> {
         let first = terms.first().map_or(0, |term| term.position);
         let places: Vec<_> = terms

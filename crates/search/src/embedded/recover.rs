@@ -14,13 +14,13 @@ use tantivy::directory::{Directory, META_LOCK};
 use tantivy::index::{SegmentComponent, SegmentId, SegmentMeta};
 use tantivy::{Index, IndexSettings, TantivyError};
 
-use super::aside::Aside;
-use super::disk::{Disk, META};
+use super::aside::Quarantine;
+use super::disk::{DurableDirectory, META};
 use super::place::{self, FORMAT};
-use super::schema::{Fields, schema};
-use super::sums::{Sums, is_segment_file};
+use super::schema::{IndexFields, schema};
+use super::sums::{FileChecksums, is_segment_file};
 use super::tokens;
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::folder;
 
 /// The file that says which format an index has. It is written last when an index is made, so an
@@ -40,44 +40,44 @@ struct FormatFile {
 
 /// What the one who opens an index wants to do with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum AccessMode {
     Write,
     Read,
 }
 
 /// Words that passed every check.
-pub(super) struct Opened {
+pub(super) struct RecoveredIndex {
     pub index: Index,
-    pub disk: Disk,
-    pub fields: Fields,
+    pub disk: DurableDirectory,
+    pub fields: IndexFields,
     /// The folder they are in.
     pub words: PathBuf,
     /// What did not pass.
-    pub quarantine: Aside,
+    pub quarantine: Quarantine,
     /// Held for as long as the index may be written to.
     pub lock: Option<File>,
 }
 
 /// Opens the words of the index in `dir`; makes some there when there are none and they are to be
 /// written to.
-pub(super) fn open(dir: &Path, access: Access) -> Result<Opened, Error> {
+pub(super) fn open(dir: &Path, access: AccessMode) -> Result<RecoveredIndex, SearchError> {
     let words = place::words_folder(dir);
-    let mut aside = Aside::of(dir);
+    let mut aside = Quarantine::of(dir);
     let ((index, disk), lock) = match access {
-        Access::Write => {
-            fs::create_dir_all(dir).map_err(|source| Error::io(dir, source))?;
+        AccessMode::Write => {
+            fs::create_dir_all(dir).map_err(|source| SearchError::io(dir, source))?;
             let lock = folder::lock(dir, LOCK)?;
             (open_to_write(&words, &mut aside)?, Some(lock))
         }
-        Access::Read if words.join(FORMAT_FILE).exists() => (open_to_read(&words, dir)?, None),
-        Access::Read => {
-            return Err(Error::Missing {
+        AccessMode::Read if words.join(FORMAT_FILE).exists() => (open_to_read(&words, dir)?, None),
+        AccessMode::Read => {
+            return Err(SearchError::Missing {
                 path: dir.to_owned(),
             });
         }
     };
     let (_, fields) = schema();
-    Ok(Opened {
+    Ok(RecoveredIndex {
         index,
         disk,
         fields,
@@ -87,19 +87,23 @@ pub(super) fn open(dir: &Path, access: Access) -> Result<Opened, Error> {
     })
 }
 
-fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, Disk), Error> {
-    let disk = Disk::open(words).map_err(|source| map_tantivy_error(dir, source.into()))?;
+fn open_to_read(words: &Path, dir: &Path) -> Result<(Index, DurableDirectory), SearchError> {
+    let disk =
+        DurableDirectory::open(words).map_err(|source| map_tantivy_error(dir, source.into()))?;
     check_format(words)?;
     let (index, damaged) = open_checked(words, &disk)?;
     match damaged.into_iter().next() {
         None => Ok((index, disk)),
-        Some(part) => Err(Error::corrupt(dir, part.why)),
+        Some(part) => Err(SearchError::corrupt(dir, part.why)),
     }
 }
 
-fn open_to_write(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
+fn open_to_write(
+    words: &Path,
+    aside: &mut Quarantine,
+) -> Result<(Index, DurableDirectory), SearchError> {
     match prepare(words, aside) {
-        Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+        Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
             aside.isolate(words, error.to_string())?;
             prepare(words, aside)
         }
@@ -108,9 +112,10 @@ fn open_to_write(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error
 }
 
 /// Opens the words in their folder, without the segments that are damaged.
-fn prepare(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
-    fs::create_dir_all(words).map_err(|source| Error::io(words, source))?;
-    let disk = Disk::open(words).map_err(|source| map_tantivy_error(words, source.into()))?;
+fn prepare(words: &Path, aside: &mut Quarantine) -> Result<(Index, DurableDirectory), SearchError> {
+    fs::create_dir_all(words).map_err(|source| SearchError::io(words, source))?;
+    let disk =
+        DurableDirectory::open(words).map_err(|source| map_tantivy_error(words, source.into()))?;
     if words.join(FORMAT_FILE).exists() {
         check_format(words)?;
     } else {
@@ -133,17 +138,17 @@ fn prepare(words: &Path, aside: &mut Aside) -> Result<(Index, Disk), Error> {
     Ok((index, disk))
 }
 
-fn check_format(words: &Path) -> Result<(), Error> {
+fn check_format(words: &Path) -> Result<(), SearchError> {
     let path = words.join(FORMAT_FILE);
-    let content = fs::read(&path).map_err(|source| Error::io(&path, source))?;
+    let content = fs::read(&path).map_err(|source| SearchError::io(&path, source))?;
     match serde_json::from_slice(&content) {
         Ok(FormatFile { format: FORMAT }) => Ok(()),
-        Ok(FormatFile { format }) => Err(Error::Format {
+        Ok(FormatFile { format }) => Err(SearchError::Format {
             path: words.to_owned(),
             found: format.to_string(),
             expected: FORMAT,
         }),
-        Err(_) => Err(Error::corrupt(
+        Err(_) => Err(SearchError::corrupt(
             words,
             format!("`{FORMAT_FILE}` cannot be read"),
         )),
@@ -152,7 +157,7 @@ fn check_format(words: &Path) -> Result<(), Error> {
 
 /// Makes words without a document, or makes some again that were left unfinished. Words that have
 /// documents are never touched here, whoever made them.
-fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
+fn create(words: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
     let known = |source| map_tantivy_error(words, source);
     if disk
         .exists(Path::new(META))
@@ -160,7 +165,10 @@ fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
     {
         let found = Index::open(disk.clone()).and_then(|index| index.searchable_segment_metas());
         if !found.map_err(known)?.is_empty() {
-            return Err(Error::corrupt(words, format!("`{FORMAT_FILE}` is missing")));
+            return Err(SearchError::corrupt(
+                words,
+                format!("`{FORMAT_FILE}` is missing"),
+            ));
         }
     }
     // One thread less for each segment: our documents are small and the indexing threads suffice.
@@ -169,16 +177,17 @@ fn create(words: &Path, disk: &Disk) -> Result<(), Error> {
         ..Default::default()
     };
     Index::create(disk.clone(), schema().0, settings).map_err(known)?;
-    let content = serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(Error::engine)?;
+    let content =
+        serde_json::to_vec(&FormatFile { format: FORMAT }).map_err(SearchError::engine)?;
     disk.write(FORMAT_FILE, &content)
         .and_then(|()| folder::sync_folder(words.parent().unwrap_or(words)))
-        .map_err(|source| Error::io(&words.join(FORMAT_FILE), source))
+        .map_err(|source| SearchError::io(&words.join(FORMAT_FILE), source))
 }
 
 /// Writes down which files tantivy may remove: all there are that look like its own. Its own list has
 /// no sum, and a file that is not on it would stay for ever.
-fn list_files(words: &Path, disk: &Disk) -> Result<(), Error> {
-    let io = |source| Error::io(words, source);
+fn list_files(words: &Path, disk: &DurableDirectory) -> Result<(), SearchError> {
+    let io = |source| SearchError::io(words, source);
     let mut files = BTreeSet::from([PathBuf::from(META)]);
     for entry in fs::read_dir(words).map_err(io)? {
         let name = PathBuf::from(entry.map_err(io)?.file_name());
@@ -191,19 +200,22 @@ fn list_files(words: &Path, disk: &Disk) -> Result<(), Error> {
     if listed.as_ref() == Some(&files) {
         return Ok(());
     }
-    let content = serde_json::to_vec(&files).map_err(Error::engine)?;
+    let content = serde_json::to_vec(&files).map_err(SearchError::engine)?;
     disk.write(MANAGED, &content).map_err(io)
 }
 
 /// A segment of which a file is not what was written.
-struct Damaged {
+struct CorruptSegment {
     segment: SegmentMeta,
     why: String,
 }
 
 /// Checks every byte of the words before one of them is believed. Returns the damaged segments; when
 /// it is the file that names the segments there is nothing to return.
-fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Error> {
+fn open_checked(
+    words: &Path,
+    disk: &DurableDirectory,
+) -> Result<(Index, Vec<CorruptSegment>), SearchError> {
     let known = |source| map_tantivy_error(words, source);
     // While this is held no other process takes files away that were just found in the index.
     let reading = disk
@@ -213,14 +225,14 @@ fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Erro
         .meta_is_intact()
         .map_err(|source| known(source.into()))?
     {
-        return Err(Error::corrupt(
+        return Err(SearchError::corrupt(
             words,
             format!("the sum of `{META}` does not match"),
         ));
     }
     let mut index = Index::open(disk.clone()).map_err(known)?;
     if index.schema() != schema().0 {
-        return Err(Error::corrupt(
+        return Err(SearchError::corrupt(
             words,
             "it has other fields than its format says",
         ));
@@ -231,7 +243,7 @@ fn open_checked(words: &Path, disk: &Disk) -> Result<(Index, Vec<Damaged>), Erro
     let mut damaged = Vec::new();
     for segment in index.searchable_segment_metas().map_err(known)? {
         if let Some(why) = check_segment(words, (&index, &sums), &segment)? {
-            damaged.push(Damaged { segment, why });
+            damaged.push(CorruptSegment { segment, why });
         }
     }
     drop(reading);
@@ -256,9 +268,9 @@ fn files(segment: &SegmentMeta) -> impl Iterator<Item = PathBuf> {
 /// Compares the sums of each file of a segment, and says what is wrong.
 fn check_segment(
     words: &Path,
-    (index, sums): (&Index, &Sums),
+    (index, sums): (&Index, &FileChecksums),
     segment: &SegmentMeta,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, SearchError> {
     for file in files(segment) {
         if !sums.is_intact(words, &file) {
             let why = format!("`{}` is not the file that was written", file.display());
@@ -271,8 +283,8 @@ fn check_segment(
                 let why = format!("the sum of `{}` does not match", file.display());
                 return Ok(Some(why));
             }
-            Err(Error::Corrupt { reason, .. }) => return Ok(Some(reason)),
-            Err(Error::Format { found, .. }) => return Ok(Some(found)),
+            Err(SearchError::Corrupt { reason, .. }) => return Ok(Some(reason)),
+            Err(SearchError::Format { found, .. }) => return Ok(Some(found)),
             Err(other) => return Err(other),
         }
     }
@@ -280,8 +292,12 @@ fn check_segment(
 }
 
 /// Makes a commit of what is left without these segments.
-fn drop_segments(words: &Path, disk: &Disk, damaged: &[SegmentId]) -> Result<(), Error> {
-    let unreadable = || Error::corrupt(words, format!("`{META}` cannot be read"));
+fn drop_segments(
+    words: &Path,
+    disk: &DurableDirectory,
+    damaged: &[SegmentId],
+) -> Result<(), SearchError> {
+    let unreadable = || SearchError::corrupt(words, format!("`{META}` cannot be read"));
     let content = disk.atomic_read(Path::new(META));
     let content = content.map_err(|source| map_tantivy_error(words, source.into()))?;
     let mut meta: serde_json::Value = serde_json::from_slice(&content).map_err(|_| unreadable())?;
@@ -295,9 +311,9 @@ fn drop_segments(words: &Path, disk: &Disk, damaged: &[SegmentId]) -> Result<(),
     segments
         .ok_or_else(unreadable)?
         .retain(|segment| id(segment).is_some_and(|id| !damaged.contains(&id)));
-    let content = serde_json::to_vec(&meta).map_err(Error::engine)?;
+    let content = serde_json::to_vec(&meta).map_err(SearchError::engine)?;
     disk.atomic_write(Path::new(META), &content)
-        .map_err(|source| Error::io(&words.join(META), source))
+        .map_err(|source| SearchError::io(&words.join(META), source))
 }
 
 /// Removes what a process that was killed left half written. Whole files that no commit names are
@@ -316,39 +332,39 @@ fn remove_torn_files(words: &Path) {
 }
 
 /// What a failure of tantivy means to the one who opened the index in `dir`.
-pub(super) fn map_tantivy_error(dir: &Path, source: TantivyError) -> Error {
+pub(super) fn map_tantivy_error(dir: &Path, source: TantivyError) -> SearchError {
     let io = |path: PathBuf, source: &std::io::Error| {
         let kept = std::io::Error::new(source.kind(), source.to_string());
-        Error::io(&dir.join(path), kept)
+        SearchError::io(&dir.join(path), kept)
     };
     let reason = source.to_string();
     match source {
-        TantivyError::LockFailure(LockError::LockBusy, _) => Error::Locked {
+        TantivyError::LockFailure(LockError::LockBusy, _) => SearchError::Locked {
             path: dir.to_owned(),
         },
         TantivyError::LockFailure(LockError::IoError(source), _)
         | TantivyError::IoError(source) => io(PathBuf::new(), &source),
         TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => {
-            Error::corrupt(dir, format!("`{}` is missing", path.display()))
+            SearchError::corrupt(dir, format!("`{}` is missing", path.display()))
         }
         // A file too short to have a footer is told as a failure to read it.
         TantivyError::OpenReadError(OpenReadError::IoError { io_error, filepath }) => {
             match io_error.kind() {
                 std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
-                    Error::corrupt(dir, format!("`{}` is cut short", filepath.display()))
+                    SearchError::corrupt(dir, format!("`{}` is cut short", filepath.display()))
                 }
                 _ => io(filepath, &io_error),
             }
         }
         TantivyError::DataCorruption(_) | TantivyError::DeserializeError(_) => {
-            Error::corrupt(dir, reason)
+            SearchError::corrupt(dir, reason)
         }
         TantivyError::IncompatibleIndex(_)
-        | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_)) => Error::Format {
+        | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_)) => SearchError::Format {
             path: dir.to_owned(),
             found: reason,
             expected: FORMAT,
         },
-        other => Error::engine(other),
+        other => SearchError::engine(other),
     }
 }

@@ -14,8 +14,8 @@ use super::{meaning, tokens};
 use crate::analysis::detect;
 use crate::document::Document;
 use crate::facets;
-use crate::reader::Readers;
-use crate::stored::{Stored, day_number};
+use crate::reader::AllowedReaders;
+use crate::stored::{StoredDocument, day_number};
 
 /// The columns that are read without touching the documents themselves.
 pub(super) const ID: &str = "id";
@@ -31,7 +31,7 @@ pub(super) const RESTRICTED: &str = "\0";
 
 /// The fields of the index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields {
+pub(super) struct IndexFields {
     /// The id: looked up when a document is replaced or fetched, and a column to sort equals by.
     pub id: Field,
     /// Where the document came from, as a column.
@@ -57,7 +57,7 @@ pub(super) struct Fields {
 }
 
 /// The schema of every index of this format, and its fields.
-pub(super) fn schema() -> (Schema, Fields) {
+pub(super) fn schema() -> (Schema, IndexFields) {
     let mut builder = Schema::builder();
     let column = || TextOptions::default().set_fast(RAW_TOKENIZER_NAME);
     let terms = |record: IndexRecordOption| {
@@ -72,7 +72,7 @@ pub(super) fn schema() -> (Schema, Fields) {
             .set_fieldnorms(false)
             .set_index_option(IndexRecordOption::Basic)
     };
-    let fields = Fields {
+    let fields = IndexFields {
         id: builder.add_text_field(ID, column().set_indexing_options(exact())),
         source: builder.add_text_field(SOURCE, column()),
         hash: builder.add_text_field(HASH, column()),
@@ -97,7 +97,7 @@ pub(super) fn schema() -> (Schema, Fields) {
     (builder.build(), fields)
 }
 
-impl Fields {
+impl IndexFields {
     /// A document as the index takes it in.
     pub(super) fn write(&self, document: &Document) -> Result<TantivyDocument, serde_json::Error> {
         let mut entry = TantivyDocument::default();
@@ -116,7 +116,7 @@ impl Fields {
         for term in facets::terms(document) {
             entry.add_text(self.facets, term);
         }
-        if document.readers != Readers::Everyone {
+        if document.readers != AllowedReaders::Everyone {
             entry.add_text(self.readers, RESTRICTED);
         }
         for principal in document.readers.named() {
@@ -129,14 +129,17 @@ impl Fields {
         if let Some(day) = document.date.as_deref().and_then(day_number) {
             entry.add_i64(self.day, day);
         }
-        entry.add_bytes(self.stored, &serde_json::to_vec(&Stored::from(document))?);
+        entry.add_bytes(
+            self.stored,
+            &serde_json::to_vec(&StoredDocument::from(document))?,
+        );
         Ok(entry)
     }
 
     /// A document as the index gave it back; nothing when it is not one that was written above.
     pub(super) fn read(&self, entry: &TantivyDocument) -> Option<Document> {
         let bytes = entry.get_first(self.stored)?.as_bytes()?;
-        serde_json::from_slice::<Stored<'_>>(bytes)
+        serde_json::from_slice::<StoredDocument<'_>>(bytes)
             .ok()?
             .into_document()
     }

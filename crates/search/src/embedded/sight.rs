@@ -13,14 +13,14 @@ use tantivy::{
     DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, TantivyError, Term,
 };
 
-use super::bits::Bits;
+use super::bits::DocBitSet;
 use super::listing;
-use super::narrow::{self, Allowed};
-use super::schema::{Fields, LANGUAGE, READERS, RESTRICTED};
-use super::snapshot::{Snapshot, count_alive};
+use super::narrow::{self, SegmentedDocSet};
+use super::schema::{IndexFields, LANGUAGE, READERS, RESTRICTED};
+use super::snapshot::{IndexSnapshot, count_alive};
 use crate::analysis::Language;
 use crate::catalog::Catalog;
-use crate::reader::{Principal, Reader};
+use crate::reader::{Principal, ReaderIdentity};
 use crate::vectors;
 
 /// How many readers are kept, and the bytes of what they see.
@@ -28,9 +28,9 @@ const MAX_VISIBILITY_CACHES: usize = 1_024;
 const MAX_VISIBILITY_BYTES: usize = 64 * 1024 * 1024;
 
 /// What one reader may know of.
-pub(super) struct Sight {
+pub(super) struct ReaderVisibility {
     /// The documents; nothing when they are all there are.
-    seen: Option<Seen>,
+    seen: Option<VisibleDocuments>,
     /// Their languages, those of most documents first.
     pub languages: Vec<Language>,
     /// Their fields, once somebody has asked.
@@ -38,13 +38,13 @@ pub(super) struct Sight {
 }
 
 /// The same set as words and as vectors are asked for it.
-struct Seen {
-    documents: Arc<Allowed>,
-    ordinals: vectors::Allowed,
+struct VisibleDocuments {
+    documents: Arc<SegmentedDocSet>,
+    ordinals: vectors::OrdinalSet,
 }
 
-impl Sight {
-    fn new(languages: Vec<Language>, seen: Option<Seen>) -> Arc<Self> {
+impl ReaderVisibility {
+    fn new(languages: Vec<Language>, seen: Option<VisibleDocuments>) -> Arc<Self> {
         Arc::new(Self {
             seen,
             languages,
@@ -53,16 +53,16 @@ impl Sight {
     }
 
     /// The documents; nothing when they are all there are.
-    pub(super) fn documents(&self) -> Option<&Arc<Allowed>> {
+    pub(super) fn documents(&self) -> Option<&Arc<SegmentedDocSet>> {
         self.seen.as_ref().map(|seen| &seen.documents)
     }
 
     /// A set of documents as vectors are asked for it. That of the whole sight is at hand.
     pub(super) fn with_ordinals<T>(
         &self,
-        snapshot: &Snapshot,
-        allowed: Option<&Allowed>,
-        work: impl FnOnce(Option<&vectors::Allowed>) -> T,
+        snapshot: &IndexSnapshot,
+        allowed: Option<&SegmentedDocSet>,
+        work: impl FnOnce(Option<&vectors::OrdinalSet>) -> T,
     ) -> T {
         match (allowed, &self.seen) {
             (None, _) => work(None),
@@ -91,8 +91,8 @@ impl Sight {
     /// The fields of the documents, worked out once.
     pub(super) fn catalog(
         &self,
-        snapshot: &Snapshot,
-        fields: &Fields,
+        snapshot: &IndexSnapshot,
+        fields: &IndexFields,
     ) -> tantivy::Result<Arc<Catalog>> {
         let mut kept = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(catalog) = kept.as_ref() {
@@ -112,23 +112,23 @@ impl Sight {
 }
 
 /// What every reader of one generation may know of.
-pub(super) struct Sights {
+pub(super) struct VisibilityCache {
     /// What there is.
-    all: Arc<Sight>,
+    all: Arc<ReaderVisibility>,
     /// Whether that is not for everyone.
     is_restricted: bool,
-    kept: Mutex<Kept>,
+    kept: Mutex<VisibilityCacheState>,
 }
 
 #[derive(Default)]
-struct Kept {
-    sights: HashMap<Reader, (Arc<Sight>, u64)>,
+struct VisibilityCacheState {
+    sights: HashMap<ReaderIdentity, (Arc<ReaderVisibility>, u64)>,
     bytes: usize,
     /// Counts the times somebody asked.
     clock: u64,
 }
 
-impl Sights {
+impl VisibilityCache {
     pub(super) fn of(searcher: &Searcher) -> tantivy::Result<Self> {
         let mark = Term::from_field_text(searcher.schema().get_field(READERS)?, RESTRICTED);
         let mut is_restricted = false;
@@ -139,7 +139,7 @@ impl Sights {
             }
         }
         Ok(Self {
-            all: Sight::new(languages(searcher, None)?, None),
+            all: ReaderVisibility::new(languages(searcher, None)?, None),
             is_restricted,
             kept: Mutex::default(),
         })
@@ -148,9 +148,9 @@ impl Sights {
     /// What a reader may know of.
     pub(super) fn for_reader(
         &self,
-        reader: &Reader,
-        snapshot: &Snapshot,
-    ) -> tantivy::Result<Arc<Sight>> {
+        reader: &ReaderIdentity,
+        snapshot: &IndexSnapshot,
+    ) -> tantivy::Result<Arc<ReaderVisibility>> {
         let Some(held) = reader.principals().filter(|_| self.is_restricted) else {
             return Ok(self.all.clone());
         };
@@ -163,20 +163,20 @@ impl Sights {
         Ok(sight)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VisibilityCacheState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn get(&mut self, reader: &Reader) -> Option<Arc<Sight>> {
+impl VisibilityCacheState {
+    fn get(&mut self, reader: &ReaderIdentity) -> Option<Arc<ReaderVisibility>> {
         self.clock += 1;
         let (sight, last_asked) = self.sights.get_mut(reader)?;
         *last_asked = self.clock;
         Some(sight.clone())
     }
 
-    fn put(&mut self, reader: &Reader, sight: &Arc<Sight>) {
+    fn put(&mut self, reader: &ReaderIdentity, sight: &Arc<ReaderVisibility>) {
         let bytes = sight.bytes();
         if bytes > MAX_VISIBILITY_BYTES {
             return;
@@ -218,9 +218,9 @@ impl Kept {
 
 /// The documents that are for everyone or for the holder of one of these.
 fn compute_visibility(
-    snapshot: &Snapshot,
+    snapshot: &IndexSnapshot,
     held: &BTreeSet<Principal>,
-) -> tantivy::Result<Arc<Sight>> {
+) -> tantivy::Result<Arc<ReaderVisibility>> {
     let searcher = &snapshot.searcher;
     let field = searcher.schema().get_field(READERS)?;
     let mut sets = Vec::new();
@@ -233,16 +233,16 @@ fn compute_visibility(
         set.subtract(&closed);
         sets.push(set);
     }
-    let documents = Allowed::new(sets);
+    let documents = SegmentedDocSet::new(sets);
     if documents.count() == searcher.num_docs() {
-        return Ok(Sight::new(languages(searcher, None)?, None));
+        return Ok(ReaderVisibility::new(languages(searcher, None)?, None));
     }
-    let seen = Seen {
+    let seen = VisibleDocuments {
         ordinals: ordinals(snapshot, &documents),
         documents: Arc::new(documents),
     };
     let languages = languages(searcher, Some(&seen.documents))?;
-    Ok(Sight::new(languages, Some(seen)))
+    Ok(ReaderVisibility::new(languages, Some(seen)))
 }
 
 fn with_terms<'t>(
@@ -250,8 +250,8 @@ fn with_terms<'t>(
     field: Field,
     terms: impl Iterator<Item = &'t str>,
     segment: &SegmentReader,
-) -> tantivy::Result<Bits> {
-    let mut set = Bits::none(segment.max_doc());
+) -> tantivy::Result<DocBitSet> {
+    let mut set = DocBitSet::none(segment.max_doc());
     for term in terms {
         let term = Term::from_field_text(field, term);
         if let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? {
@@ -261,8 +261,8 @@ fn with_terms<'t>(
     Ok(set)
 }
 
-fn ordinals(snapshot: &Snapshot, documents: &Allowed) -> vectors::Allowed {
-    let mut set = vectors::Allowed::new(snapshot.ordinals());
+fn ordinals(snapshot: &IndexSnapshot, documents: &SegmentedDocSet) -> vectors::OrdinalSet {
+    let mut set = vectors::OrdinalSet::new(snapshot.ordinals());
     documents
         .iter()
         .for_each(|at| set.insert(snapshot.ordinal(at)));
@@ -270,7 +270,10 @@ fn ordinals(snapshot: &Snapshot, documents: &Allowed) -> vectors::Allowed {
 }
 
 /// The languages of some documents, or of all that are not gone.
-fn languages(searcher: &Searcher, seen: Option<&Allowed>) -> tantivy::Result<Vec<Language>> {
+fn languages(
+    searcher: &Searcher,
+    seen: Option<&SegmentedDocSet>,
+) -> tantivy::Result<Vec<Language>> {
     let field = searcher.schema().get_field(LANGUAGE)?;
     let mut counts = Vec::new();
     for (ordinal, segment) in (0..).zip(searcher.segment_readers()) {
@@ -300,7 +303,7 @@ fn languages(searcher: &Searcher, seen: Option<&Allowed>) -> tantivy::Result<Vec
 pub(super) fn count_in_set(
     index: &InvertedIndexReader,
     term: &TermInfo,
-    set: &Bits,
+    set: &DocBitSet,
 ) -> Result<u64, TantivyError> {
     let mut postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic)?;
     let mut count = 0;
@@ -315,21 +318,21 @@ pub(super) fn count_in_set(
 mod tests {
     use super::*;
 
-    fn reader(n: usize) -> Reader {
-        Reader::holder([Principal::parse(&format!("group:{n}")).unwrap()])
+    fn reader(n: usize) -> ReaderIdentity {
+        ReaderIdentity::holder([Principal::parse(&format!("group:{n}")).unwrap()])
     }
 
-    fn sight(documents: u32) -> Arc<Sight> {
-        let seen = Seen {
-            documents: Arc::new(Allowed::new(vec![Bits::none(documents)])),
-            ordinals: vectors::Allowed::new(documents),
+    fn sight(documents: u32) -> Arc<ReaderVisibility> {
+        let seen = VisibleDocuments {
+            documents: Arc::new(SegmentedDocSet::new(vec![DocBitSet::none(documents)])),
+            ordinals: vectors::OrdinalSet::new(documents),
         };
-        Sight::new(Vec::new(), Some(seen))
+        ReaderVisibility::new(Vec::new(), Some(seen))
     }
 
     #[test]
     fn never_more_readers_than_allowed_and_the_oldest_go() {
-        let (mut kept, one) = (Kept::default(), sight(64));
+        let (mut kept, one) = (VisibilityCacheState::default(), sight(64));
         for n in 0..MAX_VISIBILITY_CACHES + 1 {
             kept.put(&reader(n), &one);
             assert!(kept.get(&reader(0)).is_some(), "asked for every time");
@@ -342,7 +345,7 @@ mod tests {
 
     #[test]
     fn never_more_bytes_than_allowed() {
-        let mut kept = Kept::default();
+        let mut kept = VisibilityCacheState::default();
         // Three of these are less than the bound, four are more.
         let large = sight(u32::try_from(MAX_VISIBILITY_BYTES).unwrap() + 64);
         for n in 0..8 {

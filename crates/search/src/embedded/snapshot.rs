@@ -13,32 +13,32 @@ use tantivy::{
 };
 
 use super::id_order::IdOrder;
-use super::meaning::Views;
-use super::schema::{DAY, Fields, HASH, ID, KEY, SOURCE};
-use super::sight::{Sight, Sights};
-use super::writer::Commit;
+use super::meaning::VectorViews;
+use super::schema::{DAY, HASH, ID, IndexFields, KEY, SOURCE};
+use super::sight::{ReaderVisibility, VisibilityCache};
+use super::writer::CommitPayload;
 use crate::document::DocId;
-use crate::engine::{Generation, Holding};
-use crate::reader::Reader;
-use crate::vectors::Live;
+use crate::engine::{Generation, InventoryEntryRef};
+use crate::reader::ReaderIdentity;
+use crate::vectors::LiveDocuments;
 
 /// How often a reader starts again because another process committed while it was opening.
 const MAX_RELOADS: usize = 8;
 
 #[derive(Clone)]
-pub(super) struct Snapshot {
+pub(super) struct IndexSnapshot {
     pub searcher: Searcher,
     pub generation: Generation,
     /// The ids of each segment. Opening a column costs more than a search, so it is done once.
-    columns: Arc<Columns>,
+    columns: Arc<FastFieldColumns>,
     /// What each reader may know of.
-    visibility: Arc<Sights>,
+    visibility: Arc<VisibilityCache>,
     /// The vectors of its documents, for an index with a model.
-    pub vectors: Option<Arc<Views>>,
+    pub vectors: Option<Arc<VectorViews>>,
 }
 
 /// What is known of every document without reading it, by segment.
-struct Columns {
+struct FastFieldColumns {
     ids: Vec<StrColumn>,
     days: Vec<Column<i64>>,
     /// The two halves of the name by which its vectors are known.
@@ -51,7 +51,7 @@ struct Columns {
     id_lookups: AtomicUsize,
 }
 
-impl Columns {
+impl FastFieldColumns {
     fn of(searcher: &Searcher) -> tantivy::Result<Self> {
         let segments = searcher.segment_readers();
         let numbers = |segment: &SegmentReader, name| segment.fast_fields().u64(name);
@@ -77,17 +77,17 @@ impl Columns {
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The newest generation.
     pub(super) fn newest(index: &Index, reader: &IndexReader) -> tantivy::Result<Self> {
         for _ in 0..MAX_RELOADS {
-            let generation = Commit::last(index)?.generation;
+            let generation = CommitPayload::last(index)?.generation;
             reader.reload()?;
-            if Commit::last(index)?.generation == generation {
+            if CommitPayload::last(index)?.generation == generation {
                 let searcher = reader.searcher();
                 return Ok(Self {
-                    columns: Arc::new(Columns::of(&searcher)?),
-                    visibility: Arc::new(Sights::of(&searcher)?),
+                    columns: Arc::new(FastFieldColumns::of(&searcher)?),
+                    visibility: Arc::new(VisibilityCache::of(&searcher)?),
                     searcher,
                     generation,
                     vectors: None,
@@ -100,12 +100,19 @@ impl Snapshot {
     }
 
     /// What a reader may know of.
-    pub(super) fn visibility(&self, reader: &Reader) -> tantivy::Result<Arc<Sight>> {
+    pub(super) fn visibility(
+        &self,
+        reader: &ReaderIdentity,
+    ) -> tantivy::Result<Arc<ReaderVisibility>> {
         self.visibility.for_reader(reader, self)
     }
 
     /// Where the document of this id is.
-    pub(super) fn find(&self, id: &DocId, fields: &Fields) -> tantivy::Result<Option<DocAddress>> {
+    pub(super) fn find(
+        &self,
+        id: &DocId,
+        fields: &IndexFields,
+    ) -> tantivy::Result<Option<DocAddress>> {
         let term = Term::from_field_text(fields.id, id.as_str());
         for (ordinal, segment) in (0..).zip(self.searcher.segment_readers()) {
             let ids = segment.inverted_index(fields.id)?;
@@ -181,7 +188,7 @@ impl Snapshot {
     }
 
     /// The documents by the names under which their vectors are kept.
-    pub(super) fn live_documents(&self) -> Live {
+    pub(super) fn live_documents(&self) -> LiveDocuments {
         let mut live = Vec::with_capacity(self.searcher.num_docs() as usize);
         let segments = self.searcher.segment_readers().iter();
         for ((segment, [high, low]), base) in
@@ -193,7 +200,7 @@ impl Snapshot {
                 }
             }
         }
-        Live::new(live)
+        LiveDocuments::new(live)
     }
 
     /// The id of a document, without reading the document.
@@ -209,16 +216,23 @@ impl Snapshot {
     }
 
     /// Shows everything held, in no order.
-    pub(super) fn visit_inventory(&self, each: &mut dyn FnMut(Holding<'_>)) -> tantivy::Result<()> {
+    pub(super) fn visit_inventory(
+        &self,
+        each: &mut dyn FnMut(InventoryEntryRef<'_>),
+    ) -> tantivy::Result<()> {
         let sources = columns(&self.searcher, SOURCE)?;
         let hashes = columns(&self.searcher, HASH)?;
         let segments = self.searcher.segment_readers().iter();
         for (((segment, ids), sources), hashes) in
             segments.zip(&self.columns.ids).zip(&sources).zip(&hashes)
         {
-            let (ids, sources, hashes) = (Texts::of(ids)?, Texts::of(sources)?, Texts::of(hashes)?);
+            let (ids, sources, hashes) = (
+                StringColumnReader::of(ids)?,
+                StringColumnReader::of(sources)?,
+                StringColumnReader::of(hashes)?,
+            );
             for doc in segment.doc_ids_alive() {
-                each(Holding {
+                each(InventoryEntryRef {
                     id: ids.get(doc),
                     source: sources.get(doc),
                     hash: hashes.get(doc),
@@ -254,13 +268,13 @@ fn columns(searcher: &Searcher, name: &str) -> tantivy::Result<Vec<StrColumn>> {
 
 /// A column read from front to back, which is many times faster than asking for one row after the
 /// other. Its texts stand in one piece, since there may be millions of short ones.
-struct Texts<'c> {
+struct StringColumnReader<'c> {
     column: &'c StrColumn,
     text: String,
     ends: Vec<usize>,
 }
 
-impl<'c> Texts<'c> {
+impl<'c> StringColumnReader<'c> {
     fn of(column: &'c StrColumn) -> tantivy::Result<Self> {
         let (mut text, mut ends) = (String::new(), Vec::new());
         let mut stream = column.dictionary().stream()?;

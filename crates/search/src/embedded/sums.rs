@@ -17,14 +17,14 @@ use tantivy::index::SegmentId;
 const END_BYTES: u64 = 512;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
+pub(super) struct FileChecksums {
     /// Of files that name a commit.
     pub metas: Vec<String>,
     /// Of the ends of the files of segments, by name.
     pub files: BTreeMap<String, String>,
 }
 
-impl Sums {
+impl FileChecksums {
     /// Reads what [`Sums::print`] wrote; nothing when a byte of it has changed.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(content).ok()?;
@@ -89,15 +89,15 @@ pub(super) fn checksum(content: &[u8]) -> String {
 /// The segments that a file names which names a commit.
 fn segment_ids(meta: &[u8]) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Meta {
-        segments: Vec<Segment>,
+    struct MetaFile {
+        segments: Vec<MetaSegment>,
     }
     #[derive(Deserialize)]
-    struct Segment {
+    struct MetaSegment {
         segment_id: SegmentId,
     }
     let meta = serde_json::from_slice(meta);
-    let segments = meta.map_or(Vec::new(), |meta: Meta| meta.segments);
+    let segments = meta.map_or(Vec::new(), |meta: MetaFile| meta.segments);
     let ids = segments.iter().map(|one| one.segment_id.uuid_string());
     ids.collect()
 }
@@ -128,17 +128,17 @@ mod tests {
 
     #[test]
     fn sums_are_read_as_they_were_written_or_not_at_all() {
-        let sums = Sums {
+        let sums = FileChecksums {
             metas: vec![checksum(b"one"), checksum(b"two")],
             files: BTreeMap::from([("a.idx".to_owned(), checksum(b"a"))]),
         };
         let printed = sums.to_bytes();
-        assert_eq!(Sums::parse(&printed), Some(sums));
+        assert_eq!(FileChecksums::parse(&printed), Some(sums));
         for at in 0..printed.len() {
             let mut changed = printed.clone();
             changed[at] ^= 1;
-            assert_eq!(Sums::parse(&changed), None, "{at}");
-            assert_eq!(Sums::parse(&printed[..at]), None, "{at}");
+            assert_eq!(FileChecksums::parse(&changed), None, "{at}");
+            assert_eq!(FileChecksums::parse(&printed[..at]), None, "{at}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
             "{{\"segments\":[{{\"segment_id\":\"{}\"}}]}}",
             "0".repeat(32)
         );
-        let mut sums = Sums::default();
+        let mut sums = FileChecksums::default();
         sums.update(dir.path(), &[meta.as_bytes()]).unwrap();
         assert_eq!(sums.files.len(), 2);
         let is_intact = |name: &String| sums.is_intact(dir.path(), Path::new(name));

@@ -6,12 +6,12 @@ use super::digest::digest;
 
 /// How many documents, and the sum of what each is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct SetDigest {
     pub documents: u64,
     sum: u128,
 }
 
-impl Tally {
+impl SetDigest {
     pub(super) fn add(&mut self, id: &str, row: (&str, &str)) {
         self.documents = self.documents.wrapping_add(1);
         self.sum = self.sum.wrapping_add(digest([id, row.0, row.1]));
@@ -32,7 +32,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for SetDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:032x}", self.documents, self.sum)
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_order_does_not_matter_and_every_part_does() {
         let of = |rows: &[(&str, &str, &str)]| {
-            let mut tally = Tally::default();
+            let mut tally = SetDigest::default();
             for (id, source, hash) in rows {
                 tally.add(id, (source, hash));
             }
@@ -65,8 +65,8 @@ mod tests {
         let mut less = of(&[a, b]);
         less.remove("b", ("y", "2"));
         assert_eq!(less, of(&[a]));
-        assert_eq!(Tally::parse(&less.to_string()), Some(less));
-        assert_eq!(Tally::parse("1"), None);
-        assert_eq!(Tally::parse("one 0"), None);
+        assert_eq!(SetDigest::parse(&less.to_string()), Some(less));
+        assert_eq!(SetDigest::parse("1"), None);
+        assert_eq!(SetDigest::parse("one 0"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
-use crate::analysis::{Language, Memo, Purpose, Terms};
+use crate::analysis::{AnalysisMode, Language, StemCache, TermStream};
 
 /// The name under which the schema asks for this tokenizer.
 pub(super) const NAME: &str = "docent";
@@ -10,7 +10,10 @@ pub(super) const NAME: &str = "docent";
 /// What tantivy finds our tokenizer in.
 pub(super) fn manager() -> TokenizerManager {
     let manager = TokenizerManager::default();
-    manager.register(NAME, TextAnalyzer::from(Cutter(Memo::for_many_texts())));
+    manager.register(
+        NAME,
+        TextAnalyzer::from(TermTokenizer(StemCache::for_many_texts())),
+    );
     manager
 }
 
@@ -43,26 +46,27 @@ fn split_language_mark(text: &str) -> (Language, &str) {
 
 /// Cuts one text after the other, and remembers stems from one to the next.
 #[derive(Clone)]
-struct Cutter(Memo);
+struct TermTokenizer(StemCache);
 
-impl Tokenizer for Cutter {
-    type TokenStream<'a> = Tokens<'a>;
+impl Tokenizer for TermTokenizer {
+    type TokenStream<'a> = TermTokenStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> TermTokenStream<'a> {
         let (language, text) = split_language_mark(text);
-        Tokens {
-            terms: Terms::new(text, Purpose::Index, language).with_stem_cache(&mut self.0),
+        TermTokenStream {
+            terms: TermStream::new(text, AnalysisMode::Index, language)
+                .with_stem_cache(&mut self.0),
             token: Token::default(),
         }
     }
 }
 
-struct Tokens<'a> {
-    terms: Terms<'a>,
+struct TermTokenStream<'a> {
+    terms: TermStream<'a>,
     token: Token,
 }
 
-impl TokenStream for Tokens<'_> {
+impl TokenStream for TermTokenStream<'_> {
     fn advance(&mut self) -> bool {
         let Some(term) = self.terms.advance() else {
             return false;
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_in_its_language() {
-        let mut analyzer = TextAnalyzer::from(Cutter(Memo::for_many_texts()));
+        let mut analyzer = TextAnalyzer::from(TermTokenizer(StemCache::for_many_texts()));
         let mut terms = |language| {
             let text = with_language_mark(language, "organisation");
             let mut stream = analyzer.token_stream(&text);

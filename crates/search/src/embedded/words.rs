@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use tantivy::postings::TermInfo;
 use tantivy::{InvertedIndexReader, SegmentReader, TantivyError, Term};
 
-use super::narrow::Allowed;
-use super::schema::Fields;
+use super::narrow::SegmentedDocSet;
+use super::schema::IndexFields;
 use super::sight::count_in_set;
-use super::snapshot::{Snapshot, count_alive};
-use crate::spelling::{Dictionary, MAX_COMPARED};
+use super::snapshot::{IndexSnapshot, count_alive};
+use crate::spelling::{MAX_COMPARED, SpellingDictionary};
 
-pub(super) struct Words<'s> {
-    pub snapshot: &'s Snapshot,
-    pub fields: &'s Fields,
+pub(super) struct TermDictionary<'s> {
+    pub snapshot: &'s IndexSnapshot,
+    pub fields: &'s IndexFields,
     /// The documents whose words count; nothing when all do.
-    pub visible: Option<&'s Allowed>,
+    pub visible: Option<&'s SegmentedDocSet>,
 }
 
-impl Dictionary for Words<'_> {
+impl SpellingDictionary for TermDictionary<'_> {
     type Error = TantivyError;
 
     fn contains_term(&self, term: &str) -> tantivy::Result<bool> {
@@ -56,7 +56,7 @@ impl Dictionary for Words<'_> {
     }
 }
 
-impl Words<'_> {
+impl TermDictionary<'_> {
     /// How many documents of a segment have a term. Those that are gone stay in its lists until it is
     /// merged, and are counted only where all that have the term may be gone.
     fn documents(

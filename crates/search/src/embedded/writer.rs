@@ -6,13 +6,13 @@ use std::path::Path;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::{Index, IndexWriter, TantivyError, Term};
 
-use super::disk::Disk;
-use super::ledger::Ledger;
+use super::disk::DurableDirectory;
+use super::ledger::DocumentLedger;
 use super::recover;
-use super::schema::Fields;
-use super::tally::Tally;
-use crate::engine::{Change, Generation, Holding};
-use crate::error::Error;
+use super::schema::IndexFields;
+use super::tally::SetDigest;
+use crate::engine::{DocumentChange, Generation, InventoryEntryRef};
+use crate::error::SearchError;
 use crate::faults;
 
 /// What one indexing thread may hold in memory before it writes a segment. tantivy takes no less
@@ -39,19 +39,23 @@ const SMALLEST_LAYER: u32 = 1_000;
 const MAX_DELETED: f32 = 0.3;
 
 /// The one that writes. It costs threads and memory, so it is opened by the first change.
-pub(super) struct Writer {
+pub(super) struct CommitWriter {
     index: Index,
-    disk: Disk,
-    fields: Fields,
+    disk: DurableDirectory,
+    fields: IndexFields,
     open: Option<IndexWriter>,
-    ledger: Ledger,
+    ledger: DocumentLedger,
     /// Whether the open one has room for large batches.
     is_large: bool,
     most_bytes: usize,
 }
 
-impl Writer {
-    pub(super) fn new((index, disk): (Index, Disk), fields: Fields, ledger: Ledger) -> Self {
+impl CommitWriter {
+    pub(super) fn new(
+        (index, disk): (Index, DurableDirectory),
+        fields: IndexFields,
+        ledger: DocumentLedger,
+    ) -> Self {
         Self {
             index,
             disk,
@@ -73,11 +77,15 @@ impl Writer {
     ///
     /// After a failure the writer is thrown away: what it holds in memory, and whether the disk
     /// took what it was given, can no longer be known. The next one starts from the last commit.
-    pub(super) fn commit(&mut self, dir: &Path, changes: &[Change]) -> Result<Generation, Error> {
+    pub(super) fn commit(
+        &mut self,
+        dir: &Path,
+        changes: &[DocumentChange],
+    ) -> Result<Generation, SearchError> {
         let known = |source| recover::map_tantivy_error(dir, source);
         // Read from the disk: a batch that failed after its commit has used a number all the same.
-        let present = Commit::last(&self.index).map_err(known)?.generation;
-        let next = Commit {
+        let present = CommitPayload::last(&self.index).map_err(known)?.generation;
+        let next = CommitPayload {
             generation: present.next(),
             rows: self
                 .ledger
@@ -91,12 +99,12 @@ impl Writer {
     pub(super) fn visit_inventory(
         &mut self,
         present: Generation,
-        each: &mut dyn FnMut(Holding<'_>),
-    ) -> Result<(), Error> {
+        each: &mut dyn FnMut(InventoryEntryRef<'_>),
+    ) -> Result<(), SearchError> {
         self.ledger.visit_inventory(present, each)
     }
 
-    fn write(&mut self, changes: &[Change], commit: Commit) -> tantivy::Result<()> {
+    fn write(&mut self, changes: &[DocumentChange], commit: CommitPayload) -> tantivy::Result<()> {
         let is_large = is_large(changes);
         let mut writer = match self.open.take() {
             Some(writer) if self.is_large || !is_large => writer,
@@ -118,14 +126,14 @@ impl Writer {
         Ok(())
     }
 
-    fn stage(&self, writer: &IndexWriter, changes: &[Change]) -> tantivy::Result<()> {
+    fn stage(&self, writer: &IndexWriter, changes: &[DocumentChange]) -> tantivy::Result<()> {
         for change in changes {
             match change {
-                Change::Put(document) => {
+                DocumentChange::Put(document) => {
                     writer.delete_term(Term::from_field_text(self.fields.id, document.id.as_str()));
                     writer.add_document(self.fields.write(document)?)?;
                 }
-                Change::Remove(id) => {
+                DocumentChange::Remove(id) => {
                     writer.delete_term(Term::from_field_text(self.fields.id, id.as_str()));
                 }
             }
@@ -134,7 +142,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for CommitWriter {
     /// Lets merges that have begun come to their end. Cut short, they could still write into the
     /// folder while the next one to open it has already looked at what is there.
     fn drop(&mut self) {
@@ -148,13 +156,13 @@ impl Drop for Writer {
 
 /// What a commit says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Commit {
+pub(super) struct CommitPayload {
     pub generation: Generation,
     /// The documents there are with it.
-    pub rows: Tally,
+    pub rows: SetDigest,
 }
 
-impl Commit {
+impl CommitPayload {
     /// The last commit.
     pub(super) fn last(index: &Index) -> tantivy::Result<Self> {
         let Some(payload) = index.load_metas()?.payload else {
@@ -163,7 +171,7 @@ impl Commit {
         let parsed = payload.split_once(' ').and_then(|(generation, rows)| {
             Some(Self {
                 generation: Generation(generation.parse().ok()?),
-                rows: Tally::parse(rows)?,
+                rows: SetDigest::parse(rows)?,
             })
         });
         parsed.ok_or_else(|| {
@@ -172,17 +180,17 @@ impl Commit {
     }
 }
 
-impl fmt::Display for Commit {
+impl fmt::Display for CommitPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.generation, self.rows)
     }
 }
 
 /// Whether a batch is worth more than one thread.
-fn is_large(changes: &[Change]) -> bool {
-    let bytes = |change: &Change| match change {
-        Change::Put(document) => document.bytes(),
-        Change::Remove(_) => 0,
+fn is_large(changes: &[DocumentChange]) -> bool {
+    let bytes = |change: &DocumentChange| match change {
+        DocumentChange::Put(document) => document.bytes(),
+        DocumentChange::Remove(_) => 0,
     };
     changes.iter().map(bytes).sum::<usize>() >= LARGE_BATCH_BYTES
 }
@@ -237,12 +245,12 @@ mod tests {
         }
     }
 
-    fn delete(writer: &IndexWriter, fields: Fields, id: &str) {
+    fn delete(writer: &IndexWriter, fields: IndexFields, id: &str) {
         writer.delete_term(Term::from_field_text(fields.id, id));
     }
 
     /// Segments that a merge is waiting for, of which every other one lost a document in the last commit.
-    fn index() -> (Index, Fields) {
+    fn index() -> (Index, IndexFields) {
         let (schema, fields) = schema();
         let mut index = Index::create_in_ram(schema);
         index.set_tokenizers(tokens::manager());

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::Ignored;
-use super::fields::{Found, Piece, Target, format_condition};
-use super::groups::{Join, Node};
-use super::range::{self, Compare};
-use super::reader::Reader;
-use super::scan::{Scan, is_blank, is_name_char, is_quote};
-use crate::catalog::Kind;
+use super::IgnoredCondition;
+use super::fields::{FieldTarget, ResolvedValue, ValueToken, format_condition};
+use super::groups::{BooleanOperator, FilterNode};
+use super::range::{self, RangeOperator};
+use super::reader::QueryParser;
+use super::scan::{QueryScanner, is_blank, is_name_char, is_quote};
+use crate::catalog::FieldKind;
 use crate::filter::{Filter, MAX_CONDITIONS};
 
 /// What stands between a name and its value. The wide colon is what a Chinese or Japanese keyboard
@@ -16,16 +16,16 @@ use crate::filter::{Filter, MAX_CONDITIONS};
 const COLONS: [char; 2] = [':', '：'];
 
 /// A condition as it stands in the query.
-pub(super) struct Condition<'q> {
+pub(super) struct FieldCondition<'q> {
     at: usize,
     name: &'q str,
-    target: Target<'q>,
-    pieces: Vec<Piece<'q>>,
+    target: FieldTarget<'q>,
+    pieces: Vec<ValueToken<'q>>,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> QueryParser<'q> {
     /// Takes a condition, if one stands here.
-    pub(super) fn condition(&mut self, at: usize, in_group: bool) -> Option<Condition<'q>> {
+    pub(super) fn condition(&mut self, at: usize, in_group: bool) -> Option<FieldCondition<'q>> {
         let name = self.scan.name();
         let condition = self.condition_after_name(at, name, in_group);
         if condition.is_none() {
@@ -39,7 +39,7 @@ impl<'q> Reader<'q> {
         at: usize,
         name: &'q str,
         in_group: bool,
-    ) -> Option<Condition<'q>> {
+    ) -> Option<FieldCondition<'q>> {
         let next = self.scan.peek()?;
         let has_colon = COLONS.contains(&next);
         let sign = range::operator(self.scan.rest());
@@ -53,11 +53,11 @@ impl<'q> Reader<'q> {
         } else {
             // `words>500`, where the name is that of a field and the sign makes sense.
             let field = self.fields.names.find(name)?;
-            let has_order = matches!(field.kind, Kind::Number | Kind::Date);
-            sign.filter(|(compare, _)| has_order || *compare == Compare::At)?;
+            let has_order = matches!(field.kind, FieldKind::Number | FieldKind::Date);
+            sign.filter(|(compare, _)| has_order || *compare == RangeOperator::At)?;
             vec![self.piece(target, in_group)]
         };
-        (!pieces.is_empty()).then_some(Condition {
+        (!pieces.is_empty()).then_some(FieldCondition {
             at,
             name,
             target,
@@ -65,7 +65,7 @@ impl<'q> Reader<'q> {
         })
     }
 
-    fn pieces(&mut self, target: Target<'q>, in_group: bool) -> Vec<Piece<'q>> {
+    fn pieces(&mut self, target: FieldTarget<'q>, in_group: bool) -> Vec<ValueToken<'q>> {
         match self.scan.peek() {
             Some(c) if is_blank(c) => return self.piece_after_blanks(target, in_group),
             Some(c) if COLONS.contains(&c) => return Vec::new(),
@@ -88,16 +88,16 @@ impl<'q> Reader<'q> {
         pieces
     }
 
-    fn piece(&mut self, target: Target<'q>, in_group: bool) -> Piece<'q> {
+    fn piece(&mut self, target: FieldTarget<'q>, in_group: bool) -> ValueToken<'q> {
         if let Some(value) = self.scan.quoted() {
-            return Piece {
+            return ValueToken {
                 value,
                 is_quoted: true,
             };
         }
         let long = self.fields.long_value(target.field, &mut self.scan);
         let value = long.unwrap_or_else(|| self.scan.run(&[','], in_group));
-        Piece {
+        ValueToken {
             value: value.trim_matches(is_quote),
             is_quoted: false,
         }
@@ -105,22 +105,26 @@ impl<'q> Reader<'q> {
 
     /// The value of `party: Labor`, if that is what it is: a colon and a blank are found in every
     /// other sentence.
-    fn piece_after_blanks(&mut self, target: Target<'q>, in_group: bool) -> Vec<Piece<'q>> {
+    fn piece_after_blanks(
+        &mut self,
+        target: FieldTarget<'q>,
+        in_group: bool,
+    ) -> Vec<ValueToken<'q>> {
         self.scan.skip_blanks();
         let first = self.scan.peek();
         let piece = self.piece(target, in_group);
         let is_measure = first.is_some_and(|c| c.is_ascii_digit() || "<>=≥≤".contains(c));
         let can_be = match target.field.kind {
-            Kind::Number | Kind::Date => is_measure,
-            Kind::Keyword | Kind::Text | Kind::List | Kind::Bool => true,
+            FieldKind::Number | FieldKind::Date => is_measure,
+            FieldKind::Keyword | FieldKind::Text | FieldKind::List | FieldKind::Bool => true,
         };
-        let is_known = |found: Found| found.is_sure;
+        let is_known = |found: ResolvedValue| found.is_sure;
         let fits =
             piece.is_quoted || (can_be && self.fields.resolve(target, piece).is_ok_and(is_known));
         if fits { vec![piece] } else { Vec::new() }
     }
 
-    pub(super) fn push_condition(&mut self, condition: &Condition<'q>) {
+    pub(super) fn push_condition(&mut self, condition: &FieldCondition<'q>) {
         let span = condition.at..self.scan.at();
         let not = self.group().and_then(|group| group.not);
         let is_unwanted = not.is_some() || self.is_in_negation();
@@ -131,13 +135,13 @@ impl<'q> Reader<'q> {
                 Err(refused) => Err((refused.reason, refused.meant)),
             };
             match result {
-                Ok((filter, depth)) => nodes.push(Node {
+                Ok((filter, depth)) => nodes.push(FilterNode {
                     filter,
                     depth,
                     span: span.clone(),
                 }),
                 Err((reason, meant)) => {
-                    let ignored = Ignored {
+                    let ignored = IgnoredCondition {
                         written: match condition.pieces.len() {
                             1 => self.scan.slice(span.clone()).to_owned(),
                             _ => format_condition(condition.name, piece.value),
@@ -152,7 +156,7 @@ impl<'q> Reader<'q> {
                 }
             }
         }
-        match Node::joined(Join::Or, nodes) {
+        match FilterNode::joined(BooleanOperator::Or, nodes) {
             Some(node) => {
                 let none = self.out.phrases.len()..self.out.phrases.len();
                 self.push_operand(Some(node), none);
@@ -195,7 +199,7 @@ impl<'q> Reader<'q> {
         self.scan.back_to(end - value.len());
         let quoted = self.scan.quoted();
         self.scan.back_to(quoted.map_or(end, |_| self.scan.at()));
-        let piece = Piece {
+        let piece = ValueToken {
             value: quoted.unwrap_or(value),
             is_quoted: quoted.is_some(),
         };
@@ -234,13 +238,13 @@ fn can_be_meant(name: &str, value: &str) -> bool {
 }
 
 /// The values of `party:(Labor OR "Civic Labour")`.
-fn alternatives(inner: &str) -> Vec<Piece<'_>> {
-    let mut scan = Scan::new(inner);
+fn alternatives(inner: &str) -> Vec<ValueToken<'_>> {
+    let mut scan = QueryScanner::new(inner);
     let mut pieces = Vec::new();
     let mut run: Option<Range<usize>> = None;
     let end = |run: &mut Option<Range<usize>>, pieces: &mut Vec<_>| {
         if let Some(span) = run.take() {
-            pieces.push(Piece {
+            pieces.push(ValueToken {
                 value: inner.get(span).unwrap_or_default(),
                 is_quoted: false,
             });
@@ -250,7 +254,7 @@ fn alternatives(inner: &str) -> Vec<Piece<'_>> {
         let start = scan.at();
         if let Some(value) = scan.quoted() {
             end(&mut run, &mut pieces);
-            pieces.push(Piece {
+            pieces.push(ValueToken {
                 value,
                 is_quoted: true,
             });

@@ -8,14 +8,14 @@ use std::ops::Range;
 use crate::filter::Filter;
 
 /// A condition and where it stands in the query.
-pub(super) struct Node {
+pub(super) struct FilterNode {
     pub filter: Filter,
     /// How many levels it has.
     pub depth: usize,
     pub span: Range<usize>,
 }
 
-impl Node {
+impl FilterNode {
     pub(super) fn negated(self) -> Self {
         let Self {
             filter,
@@ -37,7 +37,7 @@ impl Node {
     }
 
     /// One condition of several; those of the same kind inside it are spread out.
-    pub(super) fn joined(join: Join, mut nodes: Vec<Self>) -> Option<Self> {
+    pub(super) fn joined(join: BooleanOperator, mut nodes: Vec<Self>) -> Option<Self> {
         let start = nodes.iter().map(|node| node.span.start).min()?;
         let end = nodes.iter().map(|node| node.span.end).max()?;
         if nodes.len() == 1 {
@@ -47,7 +47,8 @@ impl Node {
         let mut parts = Vec::new();
         for node in nodes {
             match (join, node.filter) {
-                (Join::And, Filter::All(inner)) | (Join::Or, Filter::Any(inner)) => {
+                (BooleanOperator::And, Filter::All(inner))
+                | (BooleanOperator::Or, Filter::Any(inner)) => {
                     depth = depth.max(node.depth - 1);
                     parts.extend(inner);
                 }
@@ -59,8 +60,8 @@ impl Node {
         }
         Some(Self {
             filter: match join {
-                Join::And => Filter::All(parts),
-                Join::Or => Filter::Any(parts),
+                BooleanOperator::And => Filter::All(parts),
+                BooleanOperator::Or => Filter::Any(parts),
             },
             depth: depth + 1,
             span: start..end,
@@ -70,24 +71,24 @@ impl Node {
 
 /// How two conditions are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum BooleanOperator {
     And,
     Or,
 }
 
 /// A word that joins what stands before it with what comes.
 #[derive(Clone, Copy)]
-pub(super) struct Joint<'q> {
+pub(super) struct OperatorToken<'q> {
     pub written: &'q str,
     pub at: usize,
-    pub join: Join,
+    pub join: BooleanOperator,
     /// Whether it is written as an operator; `or` is one only between conditions.
     pub is_uppercase: bool,
 }
 
 /// A mark that turns around what comes.
 #[derive(Clone, Copy)]
-pub(super) struct Not<'q> {
+pub(super) struct NegationToken<'q> {
     pub written: &'q str,
     pub at: usize,
     /// Whether it turns phrases around: `not` is part of the sentence.
@@ -97,7 +98,7 @@ pub(super) struct Not<'q> {
 }
 
 /// What came last.
-pub(super) struct Last {
+pub(super) struct LastOperand {
     pub is_condition: bool,
     /// The phrases in it, by their places in the list of phrases.
     pub phrases: Range<usize>,
@@ -105,7 +106,7 @@ pub(super) struct Last {
 
 /// What stands between two parentheses, or in the whole query.
 #[derive(Default)]
-pub(super) struct Group<'q> {
+pub(super) struct ParenGroup<'q> {
     pub start: usize,
     /// Whether its conditions are turned around once it ends.
     pub is_negated: bool,
@@ -114,24 +115,24 @@ pub(super) struct Group<'q> {
     pub has_words: bool,
     /// How many phrases there were when it began.
     pub phrases_before: usize,
-    pub joint: Option<Joint<'q>>,
-    pub not: Option<Not<'q>>,
-    pub last: Option<Last>,
+    pub joint: Option<OperatorToken<'q>>,
+    pub not: Option<NegationToken<'q>>,
+    pub last: Option<LastOperand>,
     /// Whether what came last is a condition that is not kept.
     pub follows_nothing: bool,
     /// The word right before this place, if it is one.
     pub last_word: Option<&'q str>,
     /// Those that stand side by side and are complete.
-    pub all: Vec<Node>,
+    pub all: Vec<FilterNode>,
     /// The parts of an `OR` that may go on.
-    pub any: Vec<Node>,
+    pub any: Vec<FilterNode>,
     /// The parts of an `AND` that may go on.
-    pub both: Vec<Node>,
+    pub both: Vec<FilterNode>,
 }
 
-impl Group<'_> {
-    pub(super) fn push(&mut self, node: Node, join: Option<Join>) {
-        if join != Some(Join::And) {
+impl ParenGroup<'_> {
+    pub(super) fn push(&mut self, node: FilterNode, join: Option<BooleanOperator>) {
+        if join != Some(BooleanOperator::And) {
             self.end_both();
         }
         if join.is_none() {
@@ -142,16 +143,18 @@ impl Group<'_> {
 
     fn end_both(&mut self) {
         let both = std::mem::take(&mut self.both);
-        self.any.extend(Node::joined(Join::And, both));
+        self.any
+            .extend(FilterNode::joined(BooleanOperator::And, both));
     }
 
     fn end_any(&mut self) {
         let any = std::mem::take(&mut self.any);
-        self.all.extend(Node::joined(Join::Or, any));
+        self.all
+            .extend(FilterNode::joined(BooleanOperator::Or, any));
     }
 
     /// The conditions, all of which have to be met.
-    pub(super) fn finish(mut self) -> Vec<Node> {
+    pub(super) fn finish(mut self) -> Vec<FilterNode> {
         self.end_both();
         self.end_any();
         self.all

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::filter::{Filter, MAX_FILTER_DEPTH, Test};
+use crate::filter::{FieldTest, Filter, MAX_FILTER_DEPTH};
 
 /// The condition in words, such as `party is Labor or Greens`.
 impl fmt::Display for Filter {
@@ -27,11 +27,11 @@ fn write(filter: &Filter, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         Filter::Not(part) => match &**part {
             Filter::Field {
                 name,
-                test: Test::Is(value),
+                test: FieldTest::Is(value),
             } => write!(f, "{name} is not {value}"),
             Filter::Field {
                 name,
-                test: Test::Bool(flag),
+                test: FieldTest::Bool(flag),
             } => write!(f, "{name} is not {flag}"),
             part => {
                 f.write_str("not (")?;
@@ -39,7 +39,7 @@ fn write(filter: &Filter, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Resu
                 f.write_str(")")
             }
         },
-        Filter::Field { name, test } => write!(f, "{name} {}", Tested(test)),
+        Filter::Field { name, test } => write!(f, "{name} {}", FieldTestDisplay(test)),
     }
 }
 
@@ -61,7 +61,7 @@ fn one_of(parts: &[Filter]) -> Option<(&str, Vec<&str>)> {
     let value = |part| match part {
         &Filter::Field {
             ref name,
-            test: Test::Is(ref value),
+            test: FieldTest::Is(ref value),
         } => Some((name.as_str(), value.as_str())),
         _ => None,
     };
@@ -77,15 +77,15 @@ fn one_of(parts: &[Filter]) -> Option<(&str, Vec<&str>)> {
     values.map(|values| (name, values))
 }
 
-struct Tested<'t>(&'t Test);
+struct FieldTestDisplay<'t>(&'t FieldTest);
 
-impl fmt::Display for Tested<'_> {
+impl fmt::Display for FieldTestDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Test::Is(value) => write!(f, "is {value}"),
-            Test::Bool(flag) => write!(f, "is {flag}"),
-            Test::Number { from, to } => numbers(*from, *to, f),
-            Test::Date { from, to } => match (from, to) {
+            FieldTest::Is(value) => write!(f, "is {value}"),
+            FieldTest::Bool(flag) => write!(f, "is {flag}"),
+            FieldTest::Number { from, to } => numbers(*from, *to, f),
+            FieldTest::Date { from, to } => match (from, to) {
                 (Some(from), Some(to)) if from == to => write!(f, "is {from}"),
                 (Some(from), Some(to)) => write!(f, "from {from} to {to}"),
                 (Some(from), None) => write!(f, "from {from}"),
@@ -139,14 +139,14 @@ mod tests {
     fn is(name: &str, value: &str) -> Filter {
         Filter::Field {
             name: name.to_owned(),
-            test: Test::Is(value.to_owned()),
+            test: FieldTest::Is(value.to_owned()),
         }
     }
 
     fn number(from: Option<f64>, to: Option<f64>) -> Filter {
         Filter::Field {
             name: "words".to_owned(),
-            test: Test::Number { from, to },
+            test: FieldTest::Number { from, to },
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let end = |day: Option<&str>| day.map(str::to_owned);
         Filter::Field {
             name: "date".to_owned(),
-            test: Test::Date {
+            test: FieldTest::Date {
                 from: end(from),
                 to: end(to),
             },
@@ -167,7 +167,7 @@ mod tests {
         let mixed = Filter::Any(vec![is("party", "Labor"), is("state", "The Sound")]);
         let flag = Filter::Field {
             name: "open".to_owned(),
-            test: Test::Bool(true),
+            test: FieldTest::Bool(true),
         };
         let not = |filter: &Filter| Filter::Not(Box::new(filter.clone()));
         let cases = [

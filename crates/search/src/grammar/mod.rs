@@ -41,7 +41,7 @@ const MAX_TOLD_CHARS: usize = 40;
 
 /// What a query says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedQuery {
     /// What to rank by: the words, and the words of phrases, without the conditions.
     pub text: String,
     /// What has to occur word by word.
@@ -52,14 +52,14 @@ pub struct Parsed {
     pub filter: Option<Filter>,
     /// What was understood as a condition, in the order of the query. A document has to meet all
     /// of them.
-    pub applied: Vec<Applied>,
+    pub applied: Vec<AppliedCondition>,
     /// What looks like a condition and is not kept, in the order of the query.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<IgnoredCondition>,
 }
 
 /// A condition that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedCondition {
     /// As it was written.
     pub written: String,
     /// What it was taken for, such as `date from 2024-06-01 to 2024-06-30`.
@@ -68,7 +68,7 @@ pub struct Applied {
 
 /// A condition that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredCondition {
     /// As it was written.
     pub written: String,
     /// Why it is not kept.
@@ -79,16 +79,16 @@ pub struct Ignored {
 
 /// Reads the first [`MAX_QUERY_CHARS`] characters of a query about the fields of a catalog.
 /// `today` is what dates such as `30d` are counted from.
-pub fn parse(text: &str, catalog: &Catalog, today: Day) -> Parsed {
+pub fn parse(text: &str, catalog: &Catalog, today: Day) -> ParsedQuery {
     parse_counting_steps(text, catalog, today).0
 }
 
 /// What a query says, and how many characters were looked at to know it.
-fn parse_counting_steps(text: &str, catalog: &Catalog, today: Day) -> (Parsed, usize) {
+fn parse_counting_steps(text: &str, catalog: &Catalog, today: Day) -> (ParsedQuery, usize) {
     let (looked_at, rest) = cut(text);
-    let mut reader = reader::Reader::new(looked_at, catalog, today);
+    let mut reader = reader::QueryParser::new(looked_at, catalog, today);
     if !rest.is_empty() {
-        let ignored = Ignored {
+        let ignored = IgnoredCondition {
             written: rest.chars().take(MAX_TOLD_CHARS).collect(),
             reason: format!("a query has at most {MAX_QUERY_CHARS} characters"),
             meant: None,

@@ -1,11 +1,11 @@
 //! What is written behind a field's name into a test on numbers or days.
 
-use crate::calendar::{Day, Period};
-use crate::filter::Test;
+use crate::calendar::{DatePeriod, Day};
+use crate::filter::FieldTest;
 
 /// How a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
+pub(super) enum RangeOperator {
     /// Equal to it, or within it.
     At,
     /// Equal or later.
@@ -19,18 +19,18 @@ pub(super) enum Compare {
 }
 
 /// The signs, those that begin with another one first.
-const SIGNS: [(&str, Compare); 7] = [
-    (">=", Compare::From),
-    ("<=", Compare::To),
-    (">", Compare::After),
-    ("<", Compare::Before),
-    ("=", Compare::At),
-    ("≥", Compare::From),
-    ("≤", Compare::To),
+const SIGNS: [(&str, RangeOperator); 7] = [
+    (">=", RangeOperator::From),
+    ("<=", RangeOperator::To),
+    (">", RangeOperator::After),
+    ("<", RangeOperator::Before),
+    ("=", RangeOperator::At),
+    ("≥", RangeOperator::From),
+    ("≤", RangeOperator::To),
 ];
 
 /// A sign at the beginning, and what follows it.
-pub(super) fn operator(written: &str) -> Option<(Compare, &str)> {
+pub(super) fn operator(written: &str) -> Option<(RangeOperator, &str)> {
     let mut signs = SIGNS.iter();
     signs.find_map(|(sign, compare)| Some((*compare, written.strip_prefix(sign)?.trim_start())))
 }
@@ -48,7 +48,7 @@ pub(super) fn range_ends(written: &str) -> Option<(Option<&str>, Option<&str>)> 
 }
 
 /// A test on numbers, if that is what is written.
-pub(super) fn numbers(written: &str) -> Option<Test> {
+pub(super) fn numbers(written: &str) -> Option<FieldTest> {
     let (from, to) = if let Some((from, to)) = range_ends(written) {
         let from = optional(from, number)?;
         let to = optional(to, number)?;
@@ -57,17 +57,17 @@ pub(super) fn numbers(written: &str) -> Option<Test> {
             ends => ends,
         }
     } else {
-        let (compare, value) = operator(written).unwrap_or((Compare::At, written));
+        let (compare, value) = operator(written).unwrap_or((RangeOperator::At, written));
         let value = number(value)?;
         match compare {
-            Compare::At => (Some(value), Some(value)),
-            Compare::From => (Some(value), None),
-            Compare::After => (Some(value.next_up()), None),
-            Compare::To => (None, Some(value)),
-            Compare::Before => (None, Some(value.next_down())),
+            RangeOperator::At => (Some(value), Some(value)),
+            RangeOperator::From => (Some(value), None),
+            RangeOperator::After => (Some(value.next_up()), None),
+            RangeOperator::To => (None, Some(value)),
+            RangeOperator::Before => (None, Some(value.next_down())),
         }
     };
-    (from.is_some() || to.is_some()).then_some(Test::Number { from, to })
+    (from.is_some() || to.is_some()).then_some(FieldTest::Number { from, to })
 }
 
 /// A finite number as people write it; `inf` and `nan` are words.
@@ -81,12 +81,12 @@ fn number(written: &str) -> Option<f64> {
 }
 
 /// A test on days, if that is what is written.
-pub(super) fn days(written: &str, today: Day) -> Option<Test> {
+pub(super) fn days(written: &str, today: Day) -> Option<FieldTest> {
     let Some((from, to)) = range_ends(written) else {
-        let (compare, value) = operator(written).unwrap_or((Compare::At, written));
+        let (compare, value) = operator(written).unwrap_or((RangeOperator::At, written));
         return compared_days(compare, value, today);
     };
-    let period = |written: &str| Period::parse(written, today);
+    let period = |written: &str| DatePeriod::parse(written, today);
     let from = optional(from, period)?;
     let to = optional(to, period)?;
     let (from, to) = match (from, to) {
@@ -98,19 +98,23 @@ pub(super) fn days(written: &str, today: Day) -> Option<Test> {
 }
 
 /// A test on days that are compared with one date.
-pub(super) fn compared_days(compare: Compare, written: &str, today: Day) -> Option<Test> {
-    let period = Period::parse(written, today)?;
+pub(super) fn compared_days(
+    compare: RangeOperator,
+    written: &str,
+    today: Day,
+) -> Option<FieldTest> {
+    let period = DatePeriod::parse(written, today)?;
     Some(match compare {
-        Compare::At => between(Some(period.first), Some(period.last)),
-        Compare::From => between(Some(period.first), None),
-        Compare::After => between(Some(period.end().plus_days(1)?), None),
-        Compare::To => between(None, Some(period.end())),
-        Compare::Before => between(None, Some(period.first.plus_days(-1)?)),
+        RangeOperator::At => between(Some(period.first), Some(period.last)),
+        RangeOperator::From => between(Some(period.first), None),
+        RangeOperator::After => between(Some(period.end().plus_days(1)?), None),
+        RangeOperator::To => between(None, Some(period.end())),
+        RangeOperator::Before => between(None, Some(period.first.plus_days(-1)?)),
     })
 }
 
-fn between(from: Option<Day>, to: Option<Day>) -> Test {
-    Test::Date {
+fn between(from: Option<Day>, to: Option<Day>) -> FieldTest {
+    FieldTest::Date {
         from: from.map(|day| day.to_string()),
         to: to.map(|day| day.to_string()),
     }
@@ -130,7 +134,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_in_every_way() {
-        let at = |from, to| Some(Test::Number { from, to });
+        let at = |from, to| Some(FieldTest::Number { from, to });
         let cases = [
             ("500", at(Some(500.0), Some(500.0))),
             ("=500", at(Some(500.0), Some(500.0))),
@@ -185,7 +189,7 @@ mod tests {
         ];
         let end = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         for (written, from, to) in cases {
-            let expected = Test::Date {
+            let expected = FieldTest::Date {
                 from: end(from),
                 to: end(to),
             };

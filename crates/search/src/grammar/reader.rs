@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::fields::Fields;
-use super::groups::{Group, Join, Last, Node, Not};
-use super::outcome::Outcome;
-use super::scan::{Scan, is_blank, is_quote};
-use super::{Ignored, MAX_QUERY_DEPTH, Parsed};
+use super::fields::FieldResolver;
+use super::groups::{BooleanOperator, FilterNode, LastOperand, NegationToken, ParenGroup};
+use super::outcome::ParseOutcome;
+use super::scan::{QueryScanner, is_blank, is_quote};
+use super::{IgnoredCondition, MAX_QUERY_DEPTH, ParsedQuery};
 use crate::calendar::Day;
 use crate::catalog::Catalog;
 use crate::filter::MAX_FILTER_DEPTH;
@@ -15,12 +15,12 @@ use crate::filter::MAX_FILTER_DEPTH;
 const MAX_GROUP_DEPTH: usize = MAX_FILTER_DEPTH - 3;
 
 /// Reads one query.
-pub(super) struct Reader<'q> {
-    pub(super) scan: Scan<'q>,
-    pub(super) fields: Fields<'q>,
-    pub(super) out: Outcome<'q>,
+pub(super) struct QueryParser<'q> {
+    pub(super) scan: QueryScanner<'q>,
+    pub(super) fields: FieldResolver<'q>,
+    pub(super) out: ParseOutcome<'q>,
     /// The groups that are open, outermost first; the first is the whole query.
-    pub(super) groups: Vec<Group<'q>>,
+    pub(super) groups: Vec<ParenGroup<'q>>,
     /// Parentheses that are open inside the innermost group and group nothing.
     ungrouped_parens: usize,
     /// Whether a word in capitals differs from the others.
@@ -30,13 +30,13 @@ pub(super) struct Reader<'q> {
     pub(super) compared: usize,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> QueryParser<'q> {
     pub(super) fn new(text: &'q str, catalog: &'q Catalog, today: Day) -> Self {
         Self {
-            scan: Scan::new(text),
-            fields: Fields::new(catalog, today),
-            out: Outcome::default(),
-            groups: vec![Group::default()],
+            scan: QueryScanner::new(text),
+            fields: FieldResolver::new(catalog, today),
+            out: ParseOutcome::default(),
+            groups: vec![ParenGroup::default()],
             ungrouped_parens: 0,
             capitals_mean_something: text.contains(char::is_lowercase),
             conditions: 0,
@@ -45,7 +45,7 @@ impl<'q> Reader<'q> {
     }
 
     /// Reads it all; says how many characters it looked at to do so.
-    pub(super) fn read(mut self) -> (Parsed, usize) {
+    pub(super) fn read(mut self) -> (ParsedQuery, usize) {
         while self.scan.skip_blanks() {
             self.step();
         }
@@ -53,7 +53,11 @@ impl<'q> Reader<'q> {
             self.close();
         }
         self.flush_operators();
-        let nodes = self.groups.pop().map(Group::finish).unwrap_or_default();
+        let nodes = self
+            .groups
+            .pop()
+            .map(ParenGroup::finish)
+            .unwrap_or_default();
         (self.out.finish(nodes, &self.scan), self.scan.steps())
     }
 
@@ -71,7 +75,7 @@ impl<'q> Reader<'q> {
             }
             Some('-') if self.is_negation() => {
                 self.scan.bump();
-                self.not(Not {
+                self.not(NegationToken {
                     written: "-",
                     at,
                     negates_phrases: true,
@@ -109,12 +113,12 @@ impl<'q> Reader<'q> {
         };
         let not = outer.not.take();
         let excludes = not.is_some_and(|not| not.negates_words);
-        let group = Group {
+        let group = ParenGroup {
             start: not.map_or(at, |not| not.at),
             is_negated: not.is_some(),
             excludes_words: outer.excludes_words != excludes,
             phrases_before,
-            ..Group::default()
+            ..ParenGroup::default()
         };
         self.groups.push(group);
     }
@@ -130,7 +134,7 @@ impl<'q> Reader<'q> {
         };
         let (start, is_negated, has_words) = (group.start, group.is_negated, group.has_words);
         let phrases = group.phrases_before..self.out.phrases.len();
-        let node = Node::joined(Join::And, group.finish());
+        let node = FilterNode::joined(BooleanOperator::And, group.finish());
         let node = node.map(|node| if is_negated { node.negated() } else { node });
         let span = start..self.scan.at();
         match node {
@@ -139,14 +143,14 @@ impl<'q> Reader<'q> {
                 let reason = format!("a filter has at most {MAX_FILTER_DEPTH} levels");
                 self.ignore(span, reason, None);
             }
-            Some(node) => self.push_operand(Some(Node { span, ..node }), phrases),
+            Some(node) => self.push_operand(Some(FilterNode { span, ..node }), phrases),
             None if has_words => self.push_operand(None, phrases),
             None => {}
         }
     }
 
     /// Puts a condition, or words, behind what came before.
-    pub(super) fn push_operand(&mut self, node: Option<Node>, phrases: Range<usize>) {
+    pub(super) fn push_operand(&mut self, node: Option<FilterNode>, phrases: Range<usize>) {
         let is_condition = node.is_some();
         let join = self.join(is_condition, &phrases);
         let not = self.group().and_then(|group| group.not.take());
@@ -156,13 +160,13 @@ impl<'q> Reader<'q> {
         group.has_words |= !is_condition;
         group.follows_nothing = false;
         group.last_word = None;
-        group.last = Some(Last {
+        group.last = Some(LastOperand {
             is_condition,
             phrases,
         });
         if let Some(node) = node {
             let node = match not {
-                Some(not) => Node {
+                Some(not) => FilterNode {
                     span: not.at..node.span.end,
                     ..node.negated()
                 },
@@ -173,7 +177,7 @@ impl<'q> Reader<'q> {
     }
 
     /// How what comes is joined with what came last.
-    fn join(&mut self, is_condition: bool, phrases: &Range<usize>) -> Option<Join> {
+    fn join(&mut self, is_condition: bool, phrases: &Range<usize>) -> Option<BooleanOperator> {
         let group = self.group()?;
         let joint = group.joint.take()?;
         let (was_condition, before) = group
@@ -188,7 +192,7 @@ impl<'q> Reader<'q> {
         }
         self.out.make_optional(joint.join, before);
         self.out.make_optional(joint.join, phrases.clone());
-        if joint.join == Join::Or && is_condition != was_condition {
+        if joint.join == BooleanOperator::Or && is_condition != was_condition {
             let span = joint.at..joint.at + joint.written.len();
             let reason = "`OR` joins a filter with a filter, or a word with a word".to_owned();
             self.ignore(span, reason, None);
@@ -207,13 +211,13 @@ impl<'q> Reader<'q> {
         }
     }
 
-    pub(super) fn group(&mut self) -> Option<&mut Group<'q>> {
+    pub(super) fn group(&mut self) -> Option<&mut ParenGroup<'q>> {
         self.groups.last_mut()
     }
 
     /// Tells that a stretch of the query is not kept as a condition.
     pub(super) fn ignore(&mut self, span: Range<usize>, reason: String, meant: Option<String>) {
-        let ignored = Ignored {
+        let ignored = IgnoredCondition {
             written: self.scan.slice(span.clone()).to_owned(),
             reason,
             meant,

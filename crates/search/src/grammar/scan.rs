@@ -14,7 +14,7 @@ const QUOTES: [(&[char], &[char]); 4] = [
 ];
 
 /// A place in a query that moves on.
-pub(super) struct Scan<'q> {
+pub(super) struct QueryScanner<'q> {
     text: &'q str,
     at: usize,
     /// How many characters were looked at, so that a test can tell that it stays few.
@@ -24,7 +24,7 @@ pub(super) struct Scan<'q> {
     is_exhausted: [bool; QUOTES.len() + 1],
 }
 
-impl<'q> Scan<'q> {
+impl<'q> QueryScanner<'q> {
     pub(super) fn new(text: &'q str) -> Self {
         Self {
             text,
@@ -200,7 +200,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            let mut scan = Scan::new(text);
+            let mut scan = QueryScanner::new(text);
             assert_eq!(scan.quoted(), expected, "{text}");
             assert!(expected.is_some() || scan.at() == 0);
         }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_search_in_vain_is_not_repeated() {
         let text = "“".to_owned() + &"„".repeat(1_000);
-        let mut scan = Scan::new(&text);
+        let mut scan = QueryScanner::new(&text);
         scan.bump();
         while scan.peek().is_some() {
             assert_eq!(scan.quoted(), None);
@@ -230,7 +230,11 @@ mod tests {
         ];
         for (text, stops, in_group, expected) in cases {
             let stops: Vec<char> = stops.chars().collect();
-            assert_eq!(Scan::new(text).run(&stops, in_group), expected, "{text}");
+            assert_eq!(
+                QueryScanner::new(text).run(&stops, in_group),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::groups::{Join, Joint, Not};
-use super::outcome::Phrase;
-use super::reader::Reader;
+use super::groups::{BooleanOperator, NegationToken, OperatorToken};
+use super::outcome::PhraseToken;
+use super::reader::QueryParser;
 use crate::analysis::is_stop_word;
 use crate::filter::fold_value;
 
-impl<'q> Reader<'q> {
+impl<'q> QueryParser<'q> {
     /// Takes the word that stands here.
     pub(super) fn word(&mut self, at: usize, in_group: bool) {
         let word = self.scan.run(&[], in_group);
@@ -36,10 +36,16 @@ impl<'q> Reader<'q> {
     }
 
     /// Puts a word or a phrase among those that are wanted or those that are not.
-    fn put(&mut self, span: Range<usize>, text: &'q str, not: Option<Not<'q>>, excludes: bool) {
+    fn put(
+        &mut self,
+        span: Range<usize>,
+        text: &'q str,
+        not: Option<NegationToken<'q>>,
+        excludes: bool,
+    ) {
         let start = not.filter(|_| excludes).map_or(span.start, |not| not.at);
         let is_phrase = span.len() > text.len();
-        let phrase = Phrase {
+        let phrase = PhraseToken {
             at: start,
             written: self.scan.slice(start..span.end),
             text,
@@ -66,13 +72,13 @@ impl<'q> Reader<'q> {
     /// Notes `OR`, `AND` and `NOT`; whether they join anything is known when the next thing comes.
     fn is_operator(&mut self, at: usize, word: &'q str) -> bool {
         let (join, is_firm) = match word {
-            "OR" => (Join::Or, true),
-            "or" | "Or" | "|" | "||" => (Join::Or, false),
-            "AND" => (Join::And, true),
-            "and" | "And" | "&&" => (Join::And, false),
+            "OR" => (BooleanOperator::Or, true),
+            "or" | "Or" | "|" | "||" => (BooleanOperator::Or, false),
+            "AND" => (BooleanOperator::And, true),
+            "and" | "And" | "&&" => (BooleanOperator::And, false),
             "NOT" | "not" | "Not" => {
                 let holds_for_words = word == "NOT" && self.is_negation_operator();
-                self.not(Not {
+                self.not(NegationToken {
                     written: word,
                     at,
                     negates_phrases: word == "NOT",
@@ -87,7 +93,7 @@ impl<'q> Reader<'q> {
         };
         let is_between = group.last.is_some() && group.joint.is_none() && group.not.is_none();
         if is_between {
-            group.joint = Some(Joint {
+            group.joint = Some(OperatorToken {
                 written: word,
                 at,
                 join,
@@ -112,7 +118,7 @@ impl<'q> Reader<'q> {
         self.capitals_mean_something && (follows || is_joined)
     }
 
-    pub(super) fn not(&mut self, not: Not<'q>) {
+    pub(super) fn not(&mut self, not: NegationToken<'q>) {
         let before = self.group().and_then(|group| group.not.replace(not));
         if let Some(before) = before {
             self.out.push_text(before.written);

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::Entry;
-use crate::document::{DocId, Value};
-use crate::fuse::Candidate;
-use crate::hit::{Facet, Hit, MAX_EXCERPTS, MAX_FACET_VALUES};
-use crate::query::{Query, Sort};
-use crate::snippet::{Shown, Wanted};
+use super::MemoryEntry;
+use crate::document::{DocId, DocumentValue};
+use crate::fuse::FusionCandidate;
+use crate::hit::{FacetCounts, MAX_EXCERPTS, MAX_FACET_VALUES, SearchHit};
+use crate::query::{Query, SortOrder};
+use crate::snippet::{HighlightTerms, HitContext};
 
 /// An entry on its way to become a hit.
-pub(super) struct Ranked<'s> {
-    pub entry: &'s Entry,
+pub(super) struct RankedEntry<'s> {
+    pub entry: &'s MemoryEntry,
     pub words: f32,
     pairs: f32,
     pub semantic: Option<f32>,
@@ -21,8 +21,13 @@ pub(super) struct Ranked<'s> {
     pub is_candidate: bool,
 }
 
-impl<'s> Ranked<'s> {
-    pub(super) fn new(entry: &'s Entry, words: f32, pairs: f32, question: Option<&[f32]>) -> Self {
+impl<'s> RankedEntry<'s> {
+    pub(super) fn new(
+        entry: &'s MemoryEntry,
+        words: f32,
+        pairs: f32,
+        question: Option<&[f32]>,
+    ) -> Self {
         let mut near: Vec<(f32, Range<usize>)> = Vec::new();
         if let (Some(question), Some(vectors)) = (question, &entry.vectors) {
             let dot = |vector: &[f32]| question.iter().zip(vector).map(|(a, b)| a * b).sum();
@@ -49,15 +54,19 @@ impl<'s> Ranked<'s> {
         &self.entry.mapped.document.id
     }
 
-    pub(super) fn into_candidate(self) -> Candidate<Self> {
+    pub(super) fn into_candidate(self) -> FusionCandidate<Self> {
         let (lexical, semantic) = (self.words + self.pairs, self.semantic);
         let is_foreign = self.is_foreign;
-        Candidate::new(self, Some(lexical), semantic).foreign(is_foreign)
+        FusionCandidate::new(self, Some(lexical), semantic).foreign(is_foreign)
     }
 }
 
-pub(super) fn hit(one: &Candidate<Ranked<'_>>, query: &Query, wanted: &Wanted) -> Hit {
-    one.item.entry.mapped.hit(&Shown {
+pub(super) fn hit(
+    one: &FusionCandidate<RankedEntry<'_>>,
+    query: &Query,
+    wanted: &HighlightTerms,
+) -> SearchHit {
+    one.item.entry.mapped.hit(&HitContext {
         score: one.parts.score,
         near: &|| one.item.near.clone(),
         excerpts: query.excerpts,
@@ -67,22 +76,25 @@ pub(super) fn hit(one: &Candidate<Ranked<'_>>, query: &Query, wanted: &Wanted) -
 }
 
 /// Entries in the order of their days, those without one last.
-pub(super) fn list_by_day<'s>(entries: &[&'s Entry], sort: Sort) -> Vec<Candidate<Ranked<'s>>> {
+pub(super) fn list_by_day<'s>(
+    entries: &[&'s MemoryEntry],
+    sort: SortOrder,
+) -> Vec<FusionCandidate<RankedEntry<'s>>> {
     let mut list: Vec<_> = entries
         .iter()
-        .map(|entry| Ranked::new(entry, 0.0, 0.0, None))
+        .map(|entry| RankedEntry::new(entry, 0.0, 0.0, None))
         .collect();
-    let day = |one: &Ranked<'_>| one.entry.mapped.document.date.clone();
+    let day = |one: &RankedEntry<'_>| one.entry.mapped.document.date.clone();
     list.sort_by(|left, right| match (day(left), day(right)) {
-        (Some(left), Some(right)) if sort == Sort::Oldest => left.cmp(&right),
+        (Some(left), Some(right)) if sort == SortOrder::Oldest => left.cmp(&right),
         (Some(left), Some(right)) => right.cmp(&left),
         (left, right) => left.is_none().cmp(&right.is_none()),
     });
-    list.into_iter().map(Candidate::listed).collect()
+    list.into_iter().map(FusionCandidate::listed).collect()
 }
 
 /// The values of a field among some entries.
-pub(super) fn facet(entries: &[&Entry], name: &str) -> Facet {
+pub(super) fn facet(entries: &[&MemoryEntry], name: &str) -> FacetCounts {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {
         let document = &entry.mapped.document;
@@ -91,7 +103,7 @@ pub(super) fn facet(entries: &[&Entry], name: &str) -> Facet {
             .filter(|(field, _)| *field == name);
         let values: BTreeSet<String> = values
             .flat_map(|(_, value)| match value.as_ref() {
-                Value::List(items) => items.clone(),
+                DocumentValue::List(items) => items.clone(),
                 other => vec![other.to_string()],
             })
             .collect();
@@ -103,7 +115,7 @@ pub(super) fn facet(entries: &[&Entry], name: &str) -> Facet {
     values.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     let more = values.len() > MAX_FACET_VALUES;
     values.truncate(MAX_FACET_VALUES);
-    Facet {
+    FacetCounts {
         field: name.to_owned(),
         values,
         more,

@@ -4,33 +4,33 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::ranked::{Ranked, facet, hit, list_by_day};
-use super::{Entry, Shelf, Statistics};
+use super::ranked::{RankedEntry, facet, hit, list_by_day};
+use super::{Bm25Statistics, MemoryEntry, MemoryState};
 use crate::analysis::{Language, LanguageId, QueryTerm};
 use crate::catalog::{Catalog, CatalogBuilder};
-use crate::fuse::{self, Candidate, Scale, Signals};
-use crate::hit::Found;
-use crate::postings::Postings;
-use crate::query::{Asked, Method, Query, Sort};
-use crate::ranking::{self, PHRASE_WEIGHT, Pair, TITLE_WEIGHT};
-use crate::reader::Reader;
-use crate::snippet::Wanted;
-use crate::spelling::{self, Dictionary};
+use crate::fuse::{self, CosineScale, FusionCandidate, FusionSignals};
+use crate::hit::SearchResults;
+use crate::postings::TermPositions;
+use crate::query::{AnalyzedQuery, Query, RankingMethod, SortOrder};
+use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
+use crate::reader::ReaderIdentity;
+use crate::snippet::HighlightTerms;
+use crate::spelling::{self, SpellingDictionary};
 
 /// A question as a model sees it.
-pub(super) struct Question<'q> {
+pub(super) struct EmbeddedQuery<'q> {
     pub vector: &'q [f32],
     pub language: LanguageId,
 }
 
 /// What a reader sees of a shelf, in the order of the ids.
-pub(super) struct Seen<'s> {
-    entries: Vec<&'s Entry>,
-    scale: Option<Scale>,
+pub(super) struct VisibleEntries<'s> {
+    entries: Vec<&'s MemoryEntry>,
+    scale: Option<CosineScale>,
 }
 
-impl<'s> Seen<'s> {
-    pub(super) fn new(shelf: &'s Shelf, reader: &Reader) -> Self {
+impl<'s> VisibleEntries<'s> {
+    pub(super) fn new(shelf: &'s MemoryState, reader: &ReaderIdentity) -> Self {
         let entries = shelf.entries.values();
         Self {
             entries: entries
@@ -48,18 +48,23 @@ impl<'s> Seen<'s> {
         builder.build()
     }
 
-    pub(super) fn search(&self, query: &Query, question: Option<&Question<'_>>) -> Found {
+    pub(super) fn search(
+        &self,
+        query: &Query,
+        question: Option<&EmbeddedQuery<'_>>,
+    ) -> SearchResults {
         let mut asked = query.analyze(&self.languages());
         let Ok(()) = spelling::correct(&mut asked.terms, self);
         let terms = ranking::distinct(&asked.terms);
-        let is_list = query.sort != Sort::Relevance || (terms.is_empty() && query.is_filtered());
-        let allowed: Vec<&Entry> = self
+        let is_list =
+            query.sort != SortOrder::Relevance || (terms.is_empty() && query.is_filtered());
+        let allowed: Vec<&MemoryEntry> = self
             .entries
             .iter()
             .copied()
             .filter(|entry| entry.is_allowed(query, &asked))
             .collect();
-        let matching: Vec<&Entry> = allowed
+        let matching: Vec<&MemoryEntry> = allowed
             .iter()
             .copied()
             .filter(|entry| terms.is_empty() || terms.iter().any(|term| entry.body.count(term) > 0))
@@ -71,9 +76,9 @@ impl<'s> Seen<'s> {
         } else {
             self.rank(query, &asked, question)
         };
-        let wanted = Wanted::new(&terms);
+        let wanted = HighlightTerms::new(&terms);
         let hits = ranked.into_iter().skip(query.offset).take(query.limit);
-        Found {
+        SearchResults {
             hits: hits.map(|one| hit(&one, query, &wanted)).collect(),
             total: query.counts_total.then_some(matching.len() as u64),
             facets: query
@@ -88,19 +93,19 @@ impl<'s> Seen<'s> {
     fn rank(
         &self,
         query: &Query,
-        asked: &Asked,
-        question: Option<&Question<'_>>,
-    ) -> Vec<Candidate<Ranked<'s>>> {
+        asked: &AnalyzedQuery,
+        question: Option<&EmbeddedQuery<'_>>,
+    ) -> Vec<FusionCandidate<RankedEntry<'s>>> {
         let terms = ranking::distinct(&asked.terms);
         let (words, pairs) = self.scores(&terms, &ranking::adjacent_pairs(&asked.terms));
-        let mut all: Vec<Ranked<'_>> = self
+        let mut all: Vec<RankedEntry<'_>> = self
             .entries
             .iter()
             .copied()
             .zip(words.into_iter().zip(pairs))
             .filter(|(entry, _)| entry.is_allowed(query, asked))
             .map(|(entry, (words, pairs))| {
-                Ranked::new(entry, words, pairs, question.map(|asked| asked.vector))
+                RankedEntry::new(entry, words, pairs, question.map(|asked| asked.vector))
             })
             .collect();
         let most = ranking::candidate_count(query.depth());
@@ -108,21 +113,21 @@ impl<'s> Seen<'s> {
         for (at, one) in all.iter_mut().enumerate() {
             one.is_candidate = at < most && one.words > 0.0;
         }
-        let nearness = |one: &Ranked<'_>| one.semantic.unwrap_or(f32::MIN);
+        let nearness = |one: &RankedEntry<'_>| one.semantic.unwrap_or(f32::MIN);
         all.sort_by(|left, right| nearness(right).total_cmp(&nearness(left)));
         for one in all.iter_mut().take(most) {
             one.is_candidate |= one.semantic.is_some();
         }
         all.retain(|one| one.is_candidate);
-        let mut candidates: Vec<_> = all.into_iter().map(Ranked::into_candidate).collect();
-        let signals = Signals {
+        let mut candidates: Vec<_> = all.into_iter().map(RankedEntry::into_candidate).collect();
+        let signals = FusionSignals {
             words: fuse::count_words(&query.text),
-            scale: self.scale.unwrap_or(Scale::GRANITE),
+            scale: self.scale.unwrap_or(CosineScale::GRANITE),
             weighing: query.method.fusion_method(),
             language: question.map_or(LanguageId::English, |asked| asked.language),
         };
         fuse::fuse(&signals, &mut candidates);
-        candidates.retain(|one| query.method != Method::Hybrid || one.passes_floor());
+        candidates.retain(|one| query.method != RankingMethod::Hybrid || one.passes_floor());
         fuse::keep_best(&mut candidates, usize::MAX, |left, right| {
             left.id().cmp(right.id())
         });
@@ -136,7 +141,7 @@ impl<'s> Seen<'s> {
     }
 
     /// What the words, and the words side by side, are worth in every entry.
-    fn scores(&self, terms: &[&QueryTerm], pairs: &[Pair<'_>]) -> (Vec<f32>, Vec<f32>) {
+    fn scores(&self, terms: &[&QueryTerm], pairs: &[TermPair<'_>]) -> (Vec<f32>, Vec<f32>) {
         let mut scores = vec![0.0; self.entries.len()];
         let mut together = scores.clone();
         let title = self.statistics(|entry| &entry.title);
@@ -163,7 +168,7 @@ impl<'s> Seen<'s> {
         Language::by_document_count(entries.map(|entry| (entry.mapped.language, 1)))
     }
 
-    fn statistics(&self, field: impl Fn(&Entry) -> &Postings) -> Statistics {
+    fn statistics(&self, field: impl Fn(&MemoryEntry) -> &TermPositions) -> Bm25Statistics {
         let documents = self.entries.len() as u64;
         let length: usize = self
             .entries
@@ -171,7 +176,7 @@ impl<'s> Seen<'s> {
             .copied()
             .map(|entry| field(entry).length)
             .sum();
-        Statistics {
+        Bm25Statistics {
             documents,
             mean_length: length as f32 / documents as f32,
         }
@@ -181,9 +186,9 @@ impl<'s> Seen<'s> {
     fn add(
         &self,
         scores: &mut [f32],
-        statistics: &Statistics,
+        statistics: &Bm25Statistics,
         weight: f32,
-        count: impl Fn(&'s Entry) -> (usize, &'s Postings),
+        count: impl Fn(&'s MemoryEntry) -> (usize, &'s TermPositions),
     ) {
         let with = self
             .entries
@@ -199,7 +204,7 @@ impl<'s> Seen<'s> {
     }
 }
 
-impl Dictionary for Seen<'_> {
+impl SpellingDictionary for VisibleEntries<'_> {
     type Error = Infallible;
 
     fn contains_term(&self, term: &str) -> Result<bool, Infallible> {
@@ -222,8 +227,8 @@ impl Dictionary for Seen<'_> {
     }
 }
 
-impl Entry {
-    fn is_allowed(&self, query: &Query, asked: &Asked) -> bool {
+impl MemoryEntry {
+    fn is_allowed(&self, query: &Query, asked: &AnalyzedQuery) -> bool {
         let document = &self.mapped.document;
         query
             .filter

@@ -2,11 +2,11 @@
 
 /// A set of documents, by the ordinals the caller gave them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct OrdinalSet {
     words: Vec<u64>,
 }
 
-impl Allowed {
+impl OrdinalSet {
     /// An empty set that has room for the ordinals below `documents`.
     pub fn new(documents: u32) -> Self {
         Self {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn holds_what_was_inserted_and_nothing_beyond_its_room() {
-        let mut allowed = Allowed::new(65);
+        let mut allowed = OrdinalSet::new(65);
         for ordinal in [0, 63, 64, 128, u32::MAX] {
             allowed.insert(ordinal);
         }
@@ -68,6 +68,6 @@ mod tests {
         }
         assert!(allowed.iter().eq([0, 63, 64]));
         assert_eq!(allowed.count(), 3);
-        assert!(!Allowed::default().contains(0));
+        assert!(!OrdinalSet::default().contains(0));
     }
 }

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::code;
-use super::draft::Source;
-use super::rotation::Rotation;
-use super::segment::{Row, Rows};
+use super::draft::RowSource;
+use super::rotation::RandomRotation;
+use super::segment::{RowReader, VectorRow};
 use super::{MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_PASSAGES};
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// How far from one the length of a vector may be. Models round, some to eight bits.
 const LENGTH_SLACK: f32 = 0.05;
 
 /// One document's vectors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Embedded {
+pub struct EmbeddedDocument {
     /// Names the document and its content: another content has another key.
     pub key: u128,
     /// Its passages in their order, at most [`MAX_PASSAGES`]. A document without text has none.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<EmbeddedPassage>,
 }
 
 /// A piece of a document's text and the vector that stands for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Passage {
+pub struct EmbeddedPassage {
     /// The byte of the text at which it begins.
     pub start: u32,
     /// The byte behind its last.
@@ -34,7 +34,7 @@ pub struct Passage {
 }
 
 /// Rows in eight bits, in memory.
-pub(super) struct Batch {
+pub(super) struct VectorBatch {
     stride: usize,
     codes: Vec<i8>,
     scales: Vec<f32>,
@@ -43,12 +43,12 @@ pub(super) struct Batch {
     documents: BTreeMap<u128, Range<usize>>,
 }
 
-impl Batch {
+impl VectorBatch {
     pub(super) fn new(
-        documents: &[Embedded],
+        documents: &[EmbeddedDocument],
         dims: usize,
-        rotation: &Rotation,
-    ) -> Result<Self, Error> {
+        rotation: &RandomRotation,
+    ) -> Result<Self, SearchError> {
         check(documents)?;
         let mut batch = Self {
             stride: dims.next_multiple_of(super::layout::ALIGN),
@@ -79,8 +79,8 @@ impl Batch {
     }
 
     /// What is to be written, in the order of the keys.
-    pub(super) fn sources(&self) -> Vec<Source<'_>> {
-        let source = |(key, range): (&u128, &Range<usize>)| Source {
+    pub(super) fn sources(&self) -> Vec<RowSource<'_>> {
+        let source = |(key, range): (&u128, &Range<usize>)| RowSource {
             key: *key,
             rows: self,
             range: range.clone(),
@@ -89,10 +89,10 @@ impl Batch {
     }
 }
 
-impl Rows for Batch {
-    fn row(&self, at: usize) -> Option<Row<'_>> {
+impl RowReader for VectorBatch {
+    fn row(&self, at: usize) -> Option<VectorRow<'_>> {
         let start = at * self.stride;
-        Some(Row {
+        Some(VectorRow {
             codes: self.codes.get(start..start + self.stride)?,
             scale: *self.scales.get(at)?,
             place: *self.places.get(at)?,
@@ -100,8 +100,8 @@ impl Rows for Batch {
     }
 }
 
-fn check(documents: &[Embedded]) -> Result<(), Error> {
-    let passages = |document: &Embedded| document.passages.len();
+fn check(documents: &[EmbeddedDocument]) -> Result<(), SearchError> {
+    let passages = |document: &EmbeddedDocument| document.passages.len();
     let sizes = [
         (
             "the number of documents in a batch",
@@ -121,36 +121,36 @@ fn check(documents: &[Embedded]) -> Result<(), Error> {
     ];
     for (what, size, limit) in sizes {
         if size > limit {
-            return Err(Error::TooLarge {
+            return Err(SearchError::TooLarge {
                 what: what.to_owned(),
                 size,
                 limit,
             });
         }
     }
-    let is_crooked = |passage: &Passage| passage.start > passage.end;
+    let is_crooked = |passage: &EmbeddedPassage| passage.start > passage.end;
     if documents
         .iter()
         .any(|one| one.passages.iter().any(is_crooked))
     {
-        return Err(Error::engine("a passage ends before it begins"));
+        return Err(SearchError::engine("a passage ends before it begins"));
     }
     Ok(())
 }
 
 /// A copy of the vector, once it is known to be one that can be compared.
-pub(super) fn checked_unit_vector(vector: &[f32], dims: usize) -> Result<Vec<f32>, Error> {
+pub(super) fn checked_unit_vector(vector: &[f32], dims: usize) -> Result<Vec<f32>, SearchError> {
     if vector.len() != dims {
         let found = vector.len();
         let reason = format!("a vector has {found} numbers where the model has {dims}");
-        return Err(Error::engine(reason));
+        return Err(SearchError::engine(reason));
     }
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     // Numbers that are none make a length that is none, and that is near nothing.
     if (length - 1.0).abs() <= LENGTH_SLACK {
         Ok(vector.to_vec())
     } else {
-        Err(Error::engine(format!(
+        Err(SearchError::engine(format!(
             "a vector has the length {length}, not one"
         )))
     }

@@ -1,22 +1,22 @@
 //! A stream of scored things into the best of them.
 
 /// The best of all that came by, at most so many.
-pub(super) struct Best<T> {
+pub(super) struct TopK<T> {
     most: usize,
     /// Up to twice as many as are wanted; the surplus goes whenever that is full.
-    found: Vec<Scored<T>>,
+    found: Vec<ScoredItem<T>>,
     least: f32,
 }
 
 /// Something with a score, and a number that decides among equal scores.
 #[derive(Clone, Debug)]
-pub(super) struct Scored<T> {
+pub(super) struct ScoredItem<T> {
     /// Both as one number, the lower the better: comparing them is most of what is done with them.
     key: u64,
     pub thing: T,
 }
 
-impl<T> Scored<T> {
+impl<T> ScoredItem<T> {
     pub(super) fn new(score: f32, order: u32, thing: T) -> Self {
         let key = u64::from(!ascending(score.to_bits())) << 32 | u64::from(order);
         Self { key, thing }
@@ -43,7 +43,7 @@ fn bits(ascending: u32) -> u32 {
     ascending ^ if is_negative { u32::MAX } else { 1 << 31 }
 }
 
-impl<T> Best<T> {
+impl<T> TopK<T> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -57,7 +57,7 @@ impl<T> Best<T> {
         self.least
     }
 
-    pub(super) fn push(&mut self, one: Scored<T>) {
+    pub(super) fn push(&mut self, one: ScoredItem<T>) {
         if one.score() < self.least || self.most == 0 {
             return;
         }
@@ -87,13 +87,13 @@ impl<T> Best<T> {
     }
 
     /// The best, in no order.
-    pub(super) fn into_unsorted(mut self) -> Vec<Scored<T>> {
+    pub(super) fn into_unsorted(mut self) -> Vec<ScoredItem<T>> {
         self.prune();
         self.found
     }
 
     /// The best first.
-    pub(super) fn into_sorted(mut self) -> Vec<Scored<T>> {
+    pub(super) fn into_sorted(mut self) -> Vec<ScoredItem<T>> {
         self.prune();
         self.found.sort_unstable_by_key(|one| one.key);
         self.found
@@ -103,17 +103,17 @@ impl<T> Best<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::testing::Random;
+    use crate::vectors::testing::TestRng;
 
     #[test]
     fn keeps_what_sorting_everything_would() {
-        let random = &mut Random::new(5);
+        let random = &mut TestRng::new(5);
         for most in [0, 1, 2, 7, 100] {
             // Few different scores, so that many are equal.
             let all: Vec<_> = (0..500).map(|order| (random.below(40), order)).collect();
-            let mut best = Best::new(most);
+            let mut best = TopK::new(most);
             for (score, order) in &all {
-                best.push(Scored::new(*score as f32, *order, ()));
+                best.push(ScoredItem::new(*score as f32, *order, ()));
             }
             let mut expected = all;
             expected.sort_by_key(|(score, order)| (usize::MAX - score, *order));
@@ -137,12 +137,12 @@ mod tests {
             0.7,
             f32::INFINITY,
         ];
-        let scored = numbers.map(|score| Scored::new(score, u32::MAX, ()));
+        let scored = numbers.map(|score| ScoredItem::new(score, u32::MAX, ()));
         assert!(scored.is_sorted_by(|worse, better| better.key < worse.key));
         for (one, number) in scored.iter().zip(numbers) {
             assert_eq!(one.score().to_bits(), number.to_bits());
             assert_eq!(one.order(), u32::MAX);
         }
-        assert!(Scored::new(0.5, 1, ()).key < Scored::new(0.5, 2, ()).key);
+        assert!(ScoredItem::new(0.5, 1, ()).key < ScoredItem::new(0.5, 2, ()).key);
     }
 }

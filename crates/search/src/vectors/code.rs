@@ -4,9 +4,9 @@
 //! itself for ranking. One bit a number, the side of the mean it is on, is enough to pick a few
 //! thousand rows worth a closer look, and is read eight times as fast.
 
-use super::kernels::Kernels;
+use super::kernels::DistanceKernels;
 use super::layout::GROUP;
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The largest eight-bit number, used on both sides of zero.
 const MAX_INT8: f32 = 127.0;
@@ -54,7 +54,7 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
 ///
 /// With `r` the row less the mean `c`, the bits are the signs of `r`. What the signs of `r` give
 /// with another vector, times `|r|² / Σ|r|`, is on average what `r` itself gives with it.
-pub(super) struct Bits {
+pub(super) struct RabitqCodes {
     /// In blocks of eight rows: the first word of each of the eight, then the second, and so on.
     pub words: Vec<u64>,
     /// What one side of the mean more is worth.
@@ -67,7 +67,7 @@ pub(super) struct Bits {
 /// Rows whose words stand beside each other: as many words as the widest register has.
 pub(super) const BLOCK: usize = 8;
 
-impl Bits {
+impl RabitqCodes {
     pub(super) fn new(stride: usize) -> Self {
         Self {
             words: vec![0; stride / 64 * GROUP],
@@ -114,7 +114,7 @@ fn signs(numbers: &[f32]) -> u64 {
 }
 
 /// A question, turned as the rows of a model are, ready to be held against them.
-pub struct Question {
+pub struct QueryVector {
     dims: usize,
     /// Filled up with zeros to the length of a row.
     rotated: Vec<f32>,
@@ -123,7 +123,7 @@ pub struct Question {
     step: f32,
 }
 
-impl Question {
+impl QueryVector {
     pub(super) fn new(mut turned: Vec<f32>, stride: usize) -> Self {
         let dims = turned.len();
         turned.resize(stride, 0.0);
@@ -141,11 +141,11 @@ impl Question {
     }
 
     /// Refuses a question to vectors of another length.
-    pub(super) fn check(&self, dims: usize) -> Result<(), Error> {
+    pub(super) fn check(&self, dims: usize) -> Result<(), SearchError> {
         if self.dims == dims {
             return Ok(());
         }
-        Err(Error::engine(format!(
+        Err(SearchError::engine(format!(
             "a question has {} numbers, the vectors have {dims}",
             self.dims
         )))
@@ -157,7 +157,7 @@ impl Question {
     }
 
     /// The product with a row.
-    pub(super) fn score(&self, kernels: &Kernels, codes: &[i8], scale: f32) -> f32 {
+    pub(super) fn score(&self, kernels: &DistanceKernels, codes: &[i8], scale: f32) -> f32 {
         let mut sum = [0];
         kernels.dots(&self.wide, codes, &mut sum);
         let [sum] = sum;
@@ -167,7 +167,7 @@ impl Question {
     /// The products with up to [`GROUP`] rows that lie one behind the other, as many as there are scales.
     pub(super) fn scores(
         &self,
-        kernels: &Kernels,
+        kernels: &DistanceKernels,
         (codes, scales): (&[i8], &[f32]),
         scores: &mut [f32; GROUP],
     ) {
@@ -185,7 +185,7 @@ impl Question {
     }
 
     /// The question as one segment's one-bit rows are asked, with that segment's mean.
-    pub(super) fn rabitq_query(&self, mean: &[f32]) -> BitQuestion {
+    pub(super) fn rabitq_query(&self, mean: &[f32]) -> RabitqQuery {
         let rest: Vec<f32> = self.rotated.iter().zip(mean).map(|(q, c)| q - c).collect();
         let step = max_abs(&rest) / MAX_INT4;
         let per = reciprocal(step);
@@ -203,7 +203,7 @@ impl Question {
             planes.push(words);
         }
         let base = dot(&self.rotated, mean) - dot(mean, mean);
-        BitQuestion {
+        RabitqQuery {
             planes,
             total,
             step,
@@ -214,7 +214,7 @@ impl Question {
 
 /// A question less a segment's mean, four bits a number, cut into planes: the lowest bits of 64
 /// numbers, the next ones, and so on; the last plane counts below zero.
-pub(super) struct BitQuestion {
+pub(super) struct RabitqQuery {
     pub planes: Vec<[u64; QUERY_BIT_PLANES]>,
     /// The sum of all numbers.
     pub total: i32,
@@ -226,7 +226,7 @@ pub(super) struct BitQuestion {
 
 /// One group of one-bit rows, as it lies in the file.
 #[derive(Clone, Copy)]
-pub(super) struct Group<'s> {
+pub(super) struct RabitqGroup<'s> {
     pub words: &'s [u64],
     pub factors: &'s [f32; GROUP],
     pub offsets: &'s [f32; GROUP],
@@ -235,20 +235,23 @@ pub(super) struct Group<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::rotation::Rotation;
-    use crate::vectors::testing::{Random, unit};
+    use crate::vectors::rotation::RandomRotation;
+    use crate::vectors::testing::{TestRng, unit};
 
     #[test]
     fn eight_bits_score_as_the_vector_itself() {
-        let random = &mut Random::new(1);
+        let random = &mut TestRng::new(1);
         for dims in [1, 64, 256, 384, 4096] {
             let stride = usize::next_multiple_of(dims, 64);
             for _ in 0..20 {
                 let (row, asked) = (unit(random, dims), unit(random, dims));
                 let mut codes = vec![0; stride];
                 let scale = quantize_int8(&row, &mut codes);
-                let score =
-                    Question::new(asked.clone(), stride).score(&Kernels::portable(), &codes, scale);
+                let score = QueryVector::new(asked.clone(), stride).score(
+                    &DistanceKernels::portable(),
+                    &codes,
+                    scale,
+                );
                 let exact = dot(&row, &asked);
                 assert!((score - exact).abs() < 0.01, "{dims}: {score} {exact}");
             }
@@ -258,8 +261,12 @@ mod tests {
     #[test]
     fn the_largest_question_and_row_do_not_overflow() {
         let stride = 4096;
-        let question = Question::new(vec![-1.0; stride], stride);
-        let score = question.score(&Kernels::portable(), &vec![127; stride], 1.0 / 127.0);
+        let question = QueryVector::new(vec![-1.0; stride], stride);
+        let score = question.score(
+            &DistanceKernels::portable(),
+            &vec![127; stride],
+            1.0 / 127.0,
+        );
         assert!((score + 4096.0).abs() < 2.0, "{score}");
     }
 
@@ -268,16 +275,19 @@ mod tests {
         let mut codes = [1; 64];
         assert_eq!(quantize_int8(&[0.0; 64], &mut codes), 0.0);
         assert_eq!(codes, [0; 64]);
-        let question = Question::new(vec![0.0; 64], 64);
-        assert_eq!(question.score(&Kernels::portable(), &codes, 1.0), 0.0);
+        let question = QueryVector::new(vec![0.0; 64], 64);
+        assert_eq!(
+            question.score(&DistanceKernels::portable(), &codes, 1.0),
+            0.0
+        );
     }
 
     /// On average over many rows the estimate is neither above nor below, and its error is that
     /// of one bit a number.
     #[test]
     fn one_bit_estimates_without_leaning() {
-        let (random, dims) = (&mut Random::new(2), 384);
-        let rotation = Rotation::new(dims);
+        let (random, dims) = (&mut TestRng::new(2), 384);
+        let rotation = RandomRotation::new(dims);
         // All rows share a direction, as those of real models do.
         let mut mean = unit(random, dims);
         rotation.rotate(&mut mean);
@@ -290,22 +300,27 @@ mod tests {
         let asked = turned();
         let rows: Vec<_> = (0..40 * GROUP).map(|_| turned()).collect();
         let mean: Vec<f32> = mean.iter().map(|x| 0.6 * x).collect();
-        let about = Question::new(asked.clone(), dims).rabitq_query(&mean);
+        let about = QueryVector::new(asked.clone(), dims).rabitq_query(&mean);
         let (mut lean, mut error) = (0.0, 0.0);
         for rows in rows.chunks(GROUP) {
-            let mut bits = Bits::new(dims);
+            let mut bits = RabitqCodes::new(dims);
             for (at, row) in rows.iter().enumerate() {
                 let mut codes = vec![0; dims];
                 let scale = quantize_int8(row, &mut codes);
                 bits.set(at, (&codes, scale), &mean);
             }
             let mut estimates = [0.0; GROUP];
-            let group = Group {
+            let group = RabitqGroup {
                 words: &bits.words,
                 factors: &bits.factors,
                 offsets: &bits.offsets,
             };
-            Kernels::portable().estimate_group(group, &about, f32::NEG_INFINITY, &mut estimates);
+            DistanceKernels::portable().estimate_group(
+                group,
+                &about,
+                f32::NEG_INFINITY,
+                &mut estimates,
+            );
             for (estimate, row) in estimates.iter().zip(rows) {
                 let off = estimate + about.base - dot(row, &asked);
                 lean += off;

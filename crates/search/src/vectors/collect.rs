@@ -3,7 +3,7 @@
 //! The rows of a document stand together in a segment and no thread gets a part of a document, so
 //! what is best in a document is known when the next one begins.
 
-use super::best::{Best, Scored};
+use super::best::{ScoredItem, TopK};
 use super::live::NO_OWNER;
 
 /// How many rows of one document are picked at most, so that a long one leaves room for others.
@@ -11,23 +11,23 @@ const CANDIDATES_OF_ONE: usize = 8;
 
 /// A row, by its part and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(super) struct RowAddress {
     pub part: usize,
     pub row: usize,
 }
 
 /// Scored rows, document after document, into the best documents.
-pub(super) struct Documents {
-    best: Best<()>,
+pub(super) struct DocumentCollector {
+    best: TopK<()>,
     owner: u32,
     /// The best score of the document at hand.
     score: f32,
 }
 
-impl Documents {
+impl DocumentCollector {
     pub(super) fn new(wanted: usize) -> Self {
         Self {
-            best: Best::new(wanted),
+            best: TopK::new(wanted),
             owner: NO_OWNER,
             score: f32::NEG_INFINITY,
         }
@@ -45,35 +45,35 @@ impl Documents {
     /// The document at hand is complete.
     fn close(&mut self) {
         if self.owner != NO_OWNER {
-            self.best.push(Scored::new(self.score, self.owner, ()));
+            self.best.push(ScoredItem::new(self.score, self.owner, ()));
             self.score = f32::NEG_INFINITY;
         }
     }
 
-    pub(super) fn finish(mut self) -> Best<()> {
+    pub(super) fn finish(mut self) -> TopK<()> {
         self.close();
         self.best
     }
 }
 
 /// Estimated rows, document after document, into the best rows with not too many of one document.
-pub(super) struct Picks {
-    pub best: Best<At>,
+pub(super) struct CandidateCollector {
+    pub best: TopK<RowAddress>,
     owner: u32,
     /// Rows of the document at hand.
-    rows: Vec<Scored<At>>,
+    rows: Vec<ScoredItem<RowAddress>>,
 }
 
-impl Picks {
+impl CandidateCollector {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            best: Best::new(most),
+            best: TopK::new(most),
             owner: NO_OWNER,
             rows: Vec::with_capacity(CANDIDATES_OF_ONE),
         }
     }
 
-    pub(super) fn push(&mut self, owner: u32, one: Scored<At>) {
+    pub(super) fn push(&mut self, owner: u32, one: ScoredItem<RowAddress>) {
         if owner != self.owner {
             self.close();
             self.owner = owner;
@@ -99,7 +99,7 @@ impl Picks {
         }
     }
 
-    pub(super) fn finish(mut self) -> Best<At> {
+    pub(super) fn finish(mut self) -> TopK<RowAddress> {
         self.close();
         self.best
     }

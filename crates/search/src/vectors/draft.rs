@@ -8,21 +8,21 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use super::code::Bits;
-use super::layout::{ALIGN, GROUP, Header, Layout};
+use super::code::RabitqCodes;
+use super::layout::{ALIGN, GROUP, SegmentHeader, SegmentLayout};
 use super::map::bytes_of;
-use super::segment::{Row, Rows};
+use super::segment::{RowReader, VectorRow};
 
 /// A document to be written, and where its rows are.
 #[derive(Clone)]
-pub(super) struct Source<'r> {
+pub(super) struct RowSource<'r> {
     pub key: u128,
-    pub rows: &'r dyn Rows,
+    pub rows: &'r dyn RowReader,
     pub range: Range<usize>,
 }
 
 /// What became of a draft.
-pub(super) struct Written {
+pub(super) struct WrittenSegment {
     pub rows: usize,
     pub bytes: u64,
     pub sum: u32,
@@ -32,25 +32,29 @@ pub(super) struct Written {
 pub(super) fn write(
     path: &Path,
     (dims, model): (usize, u64),
-    documents: &[Source<'_>],
-) -> io::Result<Written> {
+    documents: &[RowSource<'_>],
+) -> io::Result<WrittenSegment> {
     let over = || io::Error::new(io::ErrorKind::InvalidInput, "a segment over its limits");
     let rows: usize = documents.iter().map(|document| document.range.len()).sum();
-    let header = Header {
+    let header = SegmentHeader {
         dims: u32::try_from(dims).map_err(|_| over())?,
         documents: u32::try_from(documents.len()).map_err(|_| over())?,
         rows: u32::try_from(rows).map_err(|_| over())?,
         model,
     };
-    let layout = Layout::new(&header).ok_or_else(over)?;
-    let mut sheet = Sheet::create(path)?;
+    let layout = SegmentLayout::new(&header).ok_or_else(over)?;
+    let mut sheet = ChecksummedFile::create(path)?;
     sheet.put(&header.to_bytes())?;
     parts(&mut sheet, documents, &layout)?;
     sheet.finish(rows)
 }
 
 /// All parts, in the order of the layout.
-fn parts(sheet: &mut Sheet, documents: &[Source<'_>], layout: &Layout) -> io::Result<()> {
+fn parts(
+    sheet: &mut ChecksummedFile,
+    documents: &[RowSource<'_>],
+    layout: &SegmentLayout,
+) -> io::Result<()> {
     for document in documents {
         sheet.put(bytes_of(&[document.key]))?;
     }
@@ -75,8 +79,8 @@ fn parts(sheet: &mut Sheet, documents: &[Source<'_>], layout: &Layout) -> io::Re
 }
 
 fn each_row<'r>(
-    documents: &[Source<'r>],
-    mut act: impl FnMut(Row<'r>) -> io::Result<()>,
+    documents: &[RowSource<'r>],
+    mut act: impl FnMut(VectorRow<'r>) -> io::Result<()>,
 ) -> io::Result<()> {
     for document in documents {
         for at in document.range.clone() {
@@ -87,7 +91,7 @@ fn each_row<'r>(
     Ok(())
 }
 
-fn mean(documents: &[Source<'_>], layout: &Layout) -> io::Result<Vec<f32>> {
+fn mean(documents: &[RowSource<'_>], layout: &SegmentLayout) -> io::Result<Vec<f32>> {
     let mut sums = vec![0.0_f64; layout.stride];
     each_row(documents, |row| {
         for (sum, code) in sums.iter_mut().zip(row.codes) {
@@ -99,8 +103,12 @@ fn mean(documents: &[Source<'_>], layout: &Layout) -> io::Result<Vec<f32>> {
     Ok(sums.iter().map(|sum| (sum / count) as f32).collect())
 }
 
-fn groups(sheet: &mut Sheet, documents: &[Source<'_>], mean: &[f32]) -> io::Result<()> {
-    let mut bits = Bits::new(mean.len());
+fn groups(
+    sheet: &mut ChecksummedFile,
+    documents: &[RowSource<'_>],
+    mean: &[f32],
+) -> io::Result<()> {
+    let mut bits = RabitqCodes::new(mean.len());
     let mut filled = 0;
     each_row(documents, |row| {
         bits.set(filled, (row.codes, row.scale), mean);
@@ -118,13 +126,13 @@ fn groups(sheet: &mut Sheet, documents: &[Source<'_>], mean: &[f32]) -> io::Resu
 }
 
 /// A file being written, and the sum of what is in it so far.
-struct Sheet {
+struct ChecksummedFile {
     file: BufWriter<File>,
     sum: crc32fast::Hasher,
     written: usize,
 }
 
-impl Sheet {
+impl ChecksummedFile {
     /// Never writes over a file: whatever is there may be mapped.
     fn create(path: &Path) -> io::Result<Self> {
         let file = File::create_new(path)?;
@@ -141,7 +149,7 @@ impl Sheet {
         self.file.write_all(bytes)
     }
 
-    fn put_group(&mut self, bits: &mut Bits) -> io::Result<()> {
+    fn put_group(&mut self, bits: &mut RabitqCodes) -> io::Result<()> {
         self.put(bytes_of(&bits.words))?;
         self.put(bytes_of(&bits.factors))?;
         self.put(bytes_of(&bits.offsets))?;
@@ -156,12 +164,12 @@ impl Sheet {
     }
 
     /// The sum, then everything to the disk itself.
-    fn finish(mut self, rows: usize) -> io::Result<Written> {
+    fn finish(mut self, rows: usize) -> io::Result<WrittenSegment> {
         let sum = self.sum.clone().finalize();
         self.put(&sum.to_ne_bytes())?;
         let file = self.file.into_inner()?;
         file.sync_all()?;
-        Ok(Written {
+        Ok(WrittenSegment {
             rows,
             bytes: self.written as u64,
             sum,

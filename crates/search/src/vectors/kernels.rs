@@ -7,19 +7,19 @@
     reason = "instructions that not every processor has are called after asking for them"
 )]
 
-use super::code::{BLOCK, BitQuestion, Group, QUERY_BIT_PLANES};
+use super::code::{BLOCK, QUERY_BIT_PLANES, RabitqGroup, RabitqQuery};
 use super::layout::GROUP;
 
 /// The functions that suit this processor.
 #[derive(Clone, Copy)]
-pub(super) struct Kernels {
+pub(super) struct DistanceKernels {
     #[cfg_attr(not(test), expect(dead_code, reason = "tests say which one failed"))]
     pub name: &'static str,
     dots: fn(&[i16], &[i8], &mut [i32]),
-    estimate_group: fn(Group, &BitQuestion, f32, &mut [f32; GROUP]) -> u64,
+    estimate_group: fn(RabitqGroup, &RabitqQuery, f32, &mut [f32; GROUP]) -> u64,
 }
 
-impl Kernels {
+impl DistanceKernels {
     /// The fastest this processor has.
     pub(super) fn detect() -> Self {
         let mut all = Self::all();
@@ -60,8 +60,8 @@ impl Kernels {
     /// one bit for each row whose estimate is above `least`.
     pub(super) fn estimate_group(
         &self,
-        group: Group<'_>,
-        question: &BitQuestion,
+        group: RabitqGroup<'_>,
+        question: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
@@ -80,8 +80,8 @@ fn dots_portable(question: &[i16], rows: &[i8], sums: &mut [i32]) {
 }
 
 fn estimate_portable(
-    group: Group<'_>,
-    question: &BitQuestion,
+    group: RabitqGroup<'_>,
+    question: &RabitqQuery,
     least: f32,
     estimates: &mut [f32; GROUP],
 ) -> u64 {
@@ -92,7 +92,7 @@ fn estimate_portable(
 
 /// For each row the sum of the question's numbers where the row's bit is set.
 #[inline]
-fn bit_sums_portable(group: Group<'_>, question: &BitQuestion, sums: &mut [i32; GROUP]) {
+fn bit_sums_portable(group: RabitqGroup<'_>, question: &RabitqQuery, sums: &mut [i32; GROUP]) {
     let blocks = group.words.chunks_exact(question.planes.len() * BLOCK);
     for (block, sums) in blocks.zip(sums.as_chunks_mut::<BLOCK>().0) {
         for (words, planes) in block.as_chunks::<BLOCK>().0.iter().zip(&question.planes) {
@@ -112,8 +112,8 @@ fn weigh([ones, twos, fours, eights]: [i32; QUERY_BIT_PLANES]) -> i32 {
 /// Sums into estimates, and which of them are above `least`.
 #[inline(always)]
 fn estimates_above(
-    group: Group<'_>,
-    question: &BitQuestion,
+    group: RabitqGroup<'_>,
+    question: &RabitqQuery,
     least: f32,
     (sums, estimates): (&[i32; GROUP], &mut [f32; GROUP]),
 ) -> u64 {
@@ -132,7 +132,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::layout::GROUP_TAIL;
-    use super::{BLOCK, BitQuestion, GROUP, Group, Kernels, estimates_above};
+    use super::{BLOCK, DistanceKernels, GROUP, RabitqGroup, RabitqQuery, estimates_above};
 
     /// Rows that are multiplied together, so that the question is read once for all of them.
     const TOGETHER: usize = 4;
@@ -160,10 +160,10 @@ mod x86 {
         }
     }
 
-    pub(super) fn all() -> Vec<Kernels> {
+    pub(super) fn all() -> Vec<DistanceKernels> {
         let mut all = Vec::new();
         if is_x86_feature_detected!("avx2") {
-            all.push(Kernels {
+            all.push(DistanceKernels {
                 name: "avx2",
                 // SAFETY: the processor has just said that it has AVX2.
                 dots: |question, rows, sums| unsafe { dots_avx2(question, rows, sums) },
@@ -180,7 +180,7 @@ mod x86 {
             && is_x86_feature_detected!("avx512vnni")
             && is_x86_feature_detected!("avx512vpopcntdq")
         {
-            all.push(Kernels {
+            all.push(DistanceKernels {
                 name: "avx512",
                 // SAFETY: the processor has just said that it has each of the features.
                 dots: |question, rows, sums| unsafe { dots_avx512(question, rows, sums) },
@@ -268,8 +268,8 @@ mod x86 {
     /// by looking its halves up, and bytes are added up for as long as they cannot overflow.
     #[target_feature(enable = "avx2")]
     fn estimate_avx2(
-        group: Group<'_>,
-        question: &BitQuestion,
+        group: RabitqGroup<'_>,
+        question: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
@@ -309,7 +309,7 @@ mod x86 {
     /// How far before its turn a group is asked for. The processor itself does not look beyond the
     /// page it is at, and a group is about a page; without this a search among a million rows takes
     /// half as long again.
-    fn bytes_ahead(group: Group<'_>) -> usize {
+    fn bytes_ahead(group: RabitqGroup<'_>) -> usize {
         2 * (size_of_val(group.words) + GROUP_TAIL)
     }
 
@@ -415,8 +415,8 @@ mod x86 {
     /// One register holds a word of each of the eight rows of a block.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vpopcntdq")]
     fn estimate_avx512(
-        group: Group<'_>,
-        question: &BitQuestion,
+        group: RabitqGroup<'_>,
+        question: &RabitqQuery,
         least: f32,
         estimates: &mut [f32; GROUP],
     ) -> u64 {
@@ -475,11 +475,11 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::testing::Random;
+    use crate::vectors::testing::TestRng;
 
     #[test]
     fn every_processor_multiplies_alike() {
-        let random = &mut Random::new(3);
+        let random = &mut TestRng::new(3);
         for stride in [64, 128, 384, 4096] {
             let question: Vec<_> = (0..stride)
                 .map(|_| (random.next() % 8000) as i16 - 4000)
@@ -487,14 +487,14 @@ mod tests {
             let rows: Vec<_> = (0..11 * stride).map(|_| random.next() as i8).collect();
             // Four at a time, and some that are left over.
             for count in [0, 1, 3, 4, 5, 8, 11] {
-                let dots = |kernels: &Kernels| {
+                let dots = |kernels: &DistanceKernels| {
                     let mut sums = vec![0; count];
                     kernels.dots(&question, &rows[..count * stride], &mut sums);
                     sums
                 };
-                let sums = dots(&Kernels::portable());
+                let sums = dots(&DistanceKernels::portable());
                 assert!(sums.windows(2).all(|two| two[0] != two[1]));
-                for kernels in Kernels::all() {
+                for kernels in DistanceKernels::all() {
                     let name = kernels.name;
                     assert_eq!(dots(&kernels), sums, "{name} {stride} {count}");
                 }
@@ -504,17 +504,17 @@ mod tests {
 
     #[test]
     fn every_processor_estimates_alike() {
-        let random = &mut Random::new(4);
+        let random = &mut TestRng::new(4);
         for count in [1, 2, 6, 33, 64] {
             let words: Vec<_> = (0..count * GROUP).map(|_| random.next()).collect();
             let factors: [f32; GROUP] = std::array::from_fn(|_| random.float());
             let offsets: [f32; GROUP] = std::array::from_fn(|_| random.float());
-            let group = Group {
+            let group = RabitqGroup {
                 words: &words,
                 factors: &factors,
                 offsets: &offsets,
             };
-            let question = BitQuestion {
+            let question = RabitqQuery {
                 planes: (0..count)
                     .map(|_| std::array::from_fn(|_| random.next()))
                     .collect(),
@@ -523,9 +523,10 @@ mod tests {
                 base: 0.0,
             };
             let mut expected = [0.0; GROUP];
-            let passed = Kernels::portable().estimate_group(group, &question, 0.1, &mut expected);
+            let passed =
+                DistanceKernels::portable().estimate_group(group, &question, 0.1, &mut expected);
             assert!(passed != 0 && passed != u64::MAX);
-            for kernels in Kernels::all() {
+            for kernels in DistanceKernels::all() {
                 let mut estimates = [0.0; GROUP];
                 let name = kernels.name;
                 assert_eq!(
@@ -544,18 +545,18 @@ mod tests {
         let planes = vec![[0b101, 0b100, 0b100, 0b010]];
         let mut words = vec![0; GROUP];
         (words[0], words[1], words[2], words[3]) = (1, 2, 4, 7);
-        let group = Group {
+        let group = RabitqGroup {
             words: &words,
             factors: &[1.0; GROUP],
             offsets: &[0.5; GROUP],
         };
-        let question = BitQuestion {
+        let question = RabitqQuery {
             planes,
             total: 0,
             step: 0.5,
             base: 0.0,
         };
-        for kernels in Kernels::all() {
+        for kernels in DistanceKernels::all() {
             let mut estimates = [0.0; GROUP];
             let passed = kernels.estimate_group(group, &question, 1.0, &mut estimates);
             assert_eq!(

@@ -32,7 +32,7 @@ pub(super) const MAX_SEGMENT_DOCUMENTS: usize = MAX_SEGMENT_ROWS + MAX_BATCH_DOC
 
 /// What the first bytes of a segment say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct SegmentHeader {
     pub dims: u32,
     pub documents: u32,
     pub rows: u32,
@@ -40,7 +40,7 @@ pub(super) struct Header {
     pub model: u64,
 }
 
-impl Header {
+impl SegmentHeader {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend(MAGIC.to_ne_bytes());
@@ -72,7 +72,7 @@ impl Header {
 
 /// Where the parts of a segment stand, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     pub dims: usize,
     /// The bytes of one row of eight-bit numbers: the dimensions, filled up with zeros.
     pub stride: usize,
@@ -98,9 +98,9 @@ pub(super) struct Layout {
     pub summed: usize,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Nothing when one of the numbers is over its bound.
-    pub(super) fn new(header: &Header) -> Option<Self> {
+    pub(super) fn new(header: &SegmentHeader) -> Option<Self> {
         let dims = usize::try_from(header.dims).ok()?;
         let documents = usize::try_from(header.documents).ok()?;
         let rows = usize::try_from(header.rows).ok()?;
@@ -147,7 +147,7 @@ impl Layout {
 mod tests {
     use super::*;
 
-    const HEADER: Header = Header {
+    const HEADER: SegmentHeader = SegmentHeader {
         dims: 384,
         documents: 3,
         rows: 70,
@@ -158,15 +158,15 @@ mod tests {
     fn a_header_comes_back_as_it_was() {
         let mut bytes = HEADER.to_bytes();
         assert_eq!(bytes.len(), HEADER_BYTES);
-        assert_eq!(Header::from_bytes(&bytes), Some(HEADER));
+        assert_eq!(SegmentHeader::from_bytes(&bytes), Some(HEADER));
         bytes[0] ^= 1;
-        assert_eq!(Header::from_bytes(&bytes), None);
-        assert_eq!(Header::from_bytes(&bytes[..20]), None);
+        assert_eq!(SegmentHeader::from_bytes(&bytes), None);
+        assert_eq!(SegmentHeader::from_bytes(&bytes[..20]), None);
     }
 
     #[test]
     fn parts_follow_each_other_on_their_boundaries() {
-        let layout = Layout::new(&HEADER).unwrap();
+        let layout = SegmentLayout::new(&HEADER).unwrap();
         let parts = [
             &layout.keys,
             &layout.ends,
@@ -188,30 +188,30 @@ mod tests {
 
     #[test]
     fn what_is_over_its_bound_has_no_layout() {
-        let most = Header {
+        let most = SegmentHeader {
             dims: MAX_DIMENSIONS as u32,
             documents: MAX_SEGMENT_DOCUMENTS as u32,
             rows: MAX_SEGMENT_ROWS as u32,
             model: 0,
         };
-        assert!(Layout::new(&most).is_some());
+        assert!(SegmentLayout::new(&most).is_some());
         let over = [
-            Header { dims: 0, ..most },
-            Header {
+            SegmentHeader { dims: 0, ..most },
+            SegmentHeader {
                 dims: most.dims + 1,
                 ..most
             },
-            Header {
+            SegmentHeader {
                 documents: most.documents + 1,
                 ..most
             },
-            Header {
+            SegmentHeader {
                 rows: most.rows + 1,
                 ..most
             },
         ];
         for header in over {
-            assert_eq!(Layout::new(&header), None, "{header:?}");
+            assert_eq!(SegmentLayout::new(&header), None, "{header:?}");
         }
     }
 }

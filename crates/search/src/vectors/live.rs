@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::segment::Segment;
+use super::segment::VectorSegment;
 
 /// The owner of rows that belong to no live document. No document can have this ordinal.
 pub(super) const NO_OWNER: u32 = u32::MAX;
 
 /// The documents of one generation: their keys, and the ordinals by which the caller knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveDocuments {
     /// By key, ascending.
     documents: Vec<(u128, u32)>,
 }
 
-impl Live {
+impl LiveDocuments {
     /// Takes the documents in any order. Of two with the same key one is kept; one with the
     /// ordinal [`u32::MAX`] is left out.
     pub fn new(mut documents: Vec<(u128, u32)>) -> Self {
@@ -25,7 +25,7 @@ impl Live {
     }
 
     /// Everything that is in any of the segments.
-    pub(super) fn everything(segments: &[Arc<Segment>]) -> Self {
+    pub(super) fn everything(segments: &[Arc<VectorSegment>]) -> Self {
         let keys = segments.iter().flat_map(|segment| segment.keys());
         Self::new(keys.copied().zip(0..).collect())
     }
@@ -43,7 +43,7 @@ impl Live {
     /// For each segment, the ordinal of each of its documents, or [`NOBODY`]; and the ordinals of
     /// the documents that are in no segment. Of a document that is in several segments only the
     /// newest counts. The segments are given oldest first.
-    pub(super) fn owners(&self, segments: &[Arc<Segment>]) -> (Vec<Vec<u32>>, Vec<u32>) {
+    pub(super) fn owners(&self, segments: &[Arc<VectorSegment>]) -> (Vec<Vec<u32>>, Vec<u32>) {
         let mut is_found = vec![false; self.documents.len()];
         let newest_first = segments.iter().rev();
         let mut owners: Vec<_> = newest_first
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn each_document_has_one_owner() {
-        let live = Live::new(vec![(9, 1), (4, 0), (4, 7), (7, u32::MAX), (1, 2)]);
+        let live = LiveDocuments::new(vec![(9, 1), (4, 0), (4, 7), (7, u32::MAX), (1, 2)]);
         assert_eq!(live.len(), 3);
         let mut is_found = [false; 3];
         let owners = live.assign_owners(&[0, 4, 7, 9, 10], &mut is_found);
         assert_eq!(owners, [NO_OWNER, 0, NO_OWNER, 1, NO_OWNER]);
         let owners = live.assign_owners(&[1, 9], &mut is_found);
         assert_eq!(owners, [2, NO_OWNER]);
-        assert!(!live.is_empty() && Live::default().is_empty());
+        assert!(!live.is_empty() && LiveDocuments::default().is_empty());
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_FINGERPRINT_BYTES, MAX_ROWS, MAX_SEGMENTS};
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::folder;
 
 pub(super) const NAME: &str = "manifest.json";
@@ -29,14 +29,14 @@ const MAX_MANIFEST_BYTES: u64 = 256 * 1024;
 
 /// One segment as the manifest knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct SegmentEntry {
     pub number: u64,
     pub rows: usize,
     pub bytes: u64,
     pub sum: u32,
 }
 
-impl Entry {
+impl SegmentEntry {
     pub(super) fn file_name(&self) -> String {
         file_name(self.number)
     }
@@ -47,19 +47,19 @@ pub(super) fn file_name(number: u64) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct StoreManifest {
     pub format: u32,
     pub fingerprint: String,
     pub dims: usize,
     /// The number the next segment gets. Numbers are never used twice.
     pub next: u64,
     /// Oldest first.
-    pub segments: Vec<Entry>,
+    pub segments: Vec<SegmentEntry>,
 }
 
-impl Manifest {
+impl StoreManifest {
     /// Says no when something in it is over its bound.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), SearchError> {
         let rows = self
             .segments
             .iter()
@@ -75,7 +75,7 @@ impl Manifest {
         ];
         for (what, size, limit) in sizes {
             if size > limit {
-                return Err(Error::TooLarge {
+                return Err(SearchError::TooLarge {
                     what: what.to_owned(),
                     size,
                     limit,
@@ -86,7 +86,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of `dir`. Nothing when there is none.
-    pub(super) fn read(dir: &Path) -> Result<Option<Self>, Error> {
+    pub(super) fn read(dir: &Path) -> Result<Option<Self>, SearchError> {
         let path = dir.join(NAME);
         let mut text = String::new();
         let read = File::open(&path)
@@ -95,24 +95,24 @@ impl Manifest {
             Ok(_) => {}
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) if source.kind() == io::ErrorKind::InvalidData => text.clear(),
-            Err(source) => return Err(Error::io(&path, source)),
+            Err(source) => return Err(SearchError::io(&path, source)),
         }
         if text.len() as u64 > MAX_MANIFEST_BYTES {
-            return Err(Error::corrupt(dir, format!("`{NAME}` is too large")));
+            return Err(SearchError::corrupt(dir, format!("`{NAME}` is too large")));
         }
         Self::parse(&text, dir).map(Some)
     }
 
-    fn parse(text: &str, dir: &Path) -> Result<Self, Error> {
-        let damaged = || Error::corrupt(dir, format!("the sum of `{NAME}` does not match"));
+    fn parse(text: &str, dir: &Path) -> Result<Self, SearchError> {
+        let damaged = || SearchError::corrupt(dir, format!("the sum of `{NAME}` does not match"));
         let (content, rest) = text.split_once('\n').ok_or_else(damaged)?;
         if rest != format!("{:08x}\n", crc32fast::hash(content.as_bytes())) {
             return Err(damaged());
         }
         let manifest: Self = serde_json::from_str(content)
-            .map_err(|_| Error::corrupt(dir, format!("`{NAME}` cannot be read")))?;
+            .map_err(|_| SearchError::corrupt(dir, format!("`{NAME}` cannot be read")))?;
         if manifest.format != FORMAT {
-            return Err(Error::Format {
+            return Err(SearchError::Format {
                 path: dir.to_owned(),
                 found: manifest.format.to_string(),
                 expected: FORMAT,
@@ -120,20 +120,20 @@ impl Manifest {
         }
         manifest
             .check()
-            .map_err(|error| Error::corrupt(dir, error.to_string()))?;
+            .map_err(|error| SearchError::corrupt(dir, error.to_string()))?;
         Ok(manifest)
     }
 
     /// The bytes of the file.
-    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        let mut text = serde_json::to_string(self).map_err(Error::engine)?;
+    fn to_bytes(&self) -> Result<Vec<u8>, SearchError> {
+        let mut text = serde_json::to_string(self).map_err(SearchError::engine)?;
         let sum = crc32fast::hash(text.as_bytes());
         text.push_str(&format!("\n{sum:08x}\n"));
         Ok(text.into_bytes())
     }
 
     /// Writes the manifest beside the present one, where it does not count yet.
-    pub(super) fn prepare(&self, dir: &Path) -> Result<(), Error> {
+    pub(super) fn prepare(&self, dir: &Path) -> Result<(), SearchError> {
         self.check()?;
         let text = self.to_bytes()?;
         let path = dir.join(TEMP_NAME);
@@ -142,15 +142,15 @@ impl Manifest {
             file.write_all(&text)?;
             file.sync_all()
         };
-        write().map_err(|source| Error::io(&path, source))
+        write().map_err(|source| SearchError::io(&path, source))
     }
 
     /// Puts the manifest that was prepared in the place of the present one.
-    pub(super) fn publish(dir: &Path) -> Result<(), Error> {
+    pub(super) fn publish(dir: &Path) -> Result<(), SearchError> {
         let path = dir.join(NAME);
         fs::rename(dir.join(TEMP_NAME), &path)
             .and_then(|()| folder::sync_folder(dir))
-            .map_err(|source| Error::io(&path, source))
+            .map_err(|source| SearchError::io(&path, source))
     }
 }
 
@@ -158,14 +158,14 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    fn manifest(segments: usize, rows: usize) -> Manifest {
-        let entry = Entry {
+    fn manifest(segments: usize, rows: usize) -> StoreManifest {
+        let entry = SegmentEntry {
             number: u64::MAX,
             rows,
             bytes: u64::MAX,
             sum: u32::MAX,
         };
-        Manifest {
+        StoreManifest {
             format: FORMAT,
             fingerprint: "model".to_owned(),
             dims: 4,
@@ -174,9 +174,9 @@ mod tests {
         }
     }
 
-    fn write(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
+    fn write(dir: &Path, manifest: &StoreManifest) -> Result<(), SearchError> {
         manifest.prepare(dir)?;
-        Manifest::publish(dir)
+        StoreManifest::publish(dir)
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         let mut most = manifest(MAX_SEGMENTS, MAX_ROWS / MAX_SEGMENTS);
         most.fingerprint = "\u{1}".repeat(MAX_FINGERPRINT_BYTES);
         write(dir.path(), &most).unwrap();
-        assert_eq!(Manifest::read(dir.path()).unwrap(), Some(most.clone()));
+        assert_eq!(StoreManifest::read(dir.path()).unwrap(), Some(most.clone()));
         let mut long = most.clone();
         long.fingerprint.push('x');
         let over = [
@@ -196,9 +196,9 @@ mod tests {
         ];
         for manifest in over {
             let error = write(dir.path(), &manifest).unwrap_err();
-            assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+            assert!(matches!(error, SearchError::TooLarge { .. }), "{error}");
         }
-        assert_eq!(Manifest::read(dir.path()).unwrap(), Some(most));
+        assert_eq!(StoreManifest::read(dir.path()).unwrap(), Some(most));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = "x".repeat(MAX_MANIFEST_BYTES as usize + 1);
         fs::write(dir.path().join(NAME), text).unwrap();
-        let error = Manifest::read(dir.path()).unwrap_err();
+        let error = StoreManifest::read(dir.path()).unwrap_err();
         assert!(error.to_string().contains("too large"), "{error}");
     }
 
@@ -216,8 +216,8 @@ mod tests {
         let mut other = manifest(0, 0);
         other.format = FORMAT + 1;
         write(dir.path(), &other).unwrap();
-        let error = Manifest::read(dir.path()).unwrap_err();
-        assert!(matches!(error, Error::Format { .. }), "{error}");
-        assert_eq!(Manifest::read(&dir.path().join("none")).unwrap(), None);
+        let error = StoreManifest::read(dir.path()).unwrap_err();
+        assert!(matches!(error, SearchError::Format { .. }), "{error}");
+        assert_eq!(StoreManifest::read(&dir.path().join("none")).unwrap(), None);
     }
 }

@@ -13,27 +13,27 @@ use std::path::Path;
 use memmap2::Mmap;
 
 /// A whole file, mapped to be read.
-pub(super) struct Map(Mmap);
+pub(super) struct MappedFile(Mmap);
 
 /// A number for which every pattern of bits is a value.
 ///
 /// # Safety
 ///
 /// The type has no padding, no forbidden bit patterns and nothing to drop.
-pub(super) unsafe trait Plain: Copy {}
+pub(super) unsafe trait PodNumber: Copy {}
 
 // SAFETY: integers and floats have neither padding nor forbidden patterns.
-unsafe impl Plain for i8 {}
+unsafe impl PodNumber for i8 {}
 // SAFETY: as above.
-unsafe impl Plain for u32 {}
+unsafe impl PodNumber for u32 {}
 // SAFETY: as above.
-unsafe impl Plain for u64 {}
+unsafe impl PodNumber for u64 {}
 // SAFETY: as above.
-unsafe impl Plain for u128 {}
+unsafe impl PodNumber for u128 {}
 // SAFETY: as above; a pattern that is no number is still a value of the type.
-unsafe impl Plain for f32 {}
+unsafe impl PodNumber for f32 {}
 
-impl Map {
+impl MappedFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         // SAFETY: a segment is written once, under a name of its own, and from then on never
@@ -50,7 +50,7 @@ impl Map {
     /// The numbers in a range of bytes. Empty when the range is not in the file or its ends do not
     /// fall between two numbers.
     #[inline]
-    pub(super) fn numbers<T: Plain>(&self, range: &Range<usize>) -> &[T] {
+    pub(super) fn numbers<T: PodNumber>(&self, range: &Range<usize>) -> &[T] {
         let bytes = self.0.get(range.clone()).unwrap_or_default();
         // SAFETY: `T` is plain, so whatever the bytes are, they are values of it; `align_to` sees
         // to alignment and length.
@@ -64,7 +64,7 @@ impl Map {
 }
 
 /// Plain numbers as the bytes they are in memory.
-pub(super) fn bytes_of<T: Plain>(numbers: &[T]) -> &[u8] {
+pub(super) fn bytes_of<T: PodNumber>(numbers: &[T]) -> &[u8] {
     // SAFETY: `T` is plain, so each of its bytes is initialised; the length is that of the slice.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
@@ -79,7 +79,7 @@ mod tests {
         let path = dir.path().join("numbers");
         let numbers = [1_u32, 2, u32::MAX];
         std::fs::write(&path, bytes_of(&numbers)).unwrap();
-        let map = Map::open(&path).unwrap();
+        let map = MappedFile::open(&path).unwrap();
         assert_eq!(map.bytes().len(), 12);
         assert_eq!(map.numbers::<u32>(&(0..12)), numbers);
         assert_eq!(map.numbers::<u32>(&(4..8)), [2]);

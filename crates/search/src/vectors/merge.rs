@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::MAX_SEGMENT_ROWS;
-use super::draft::Source;
-use super::live::{Live, NO_OWNER};
-use super::segment::{Rows, Segment};
-use super::store::Store;
-use crate::error::Error;
+use super::draft::RowSource;
+use super::live::{LiveDocuments, NO_OWNER};
+use super::segment::{RowReader, VectorSegment};
+use super::store::VectorStore;
+use crate::error::SearchError;
 
 /// How many segments of about one size become one. Each costs every search a few microseconds;
 /// fewer would write the same rows more often.
@@ -24,22 +24,22 @@ const MAX_MERGES: usize = 64;
 
 /// What [`Store::maintain`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Maintained {
+pub struct MergeReport {
     /// How many segments became fewer or smaller.
     pub merged: usize,
     /// How many rows went because their document is no longer live, or is there twice.
     pub dropped: usize,
 }
 
-impl Store {
+impl VectorStore {
     /// Merges small segments, and writes those anew that hold too much of documents that are not
     /// in `live`. Views made before keep what they have.
     ///
     /// After this a document that is not live may have lost its vectors: `live` has to name all
     /// that will still be searched.
-    pub fn maintain(&mut self, live: &Live) -> Result<Maintained, Error> {
+    pub fn maintain(&mut self, live: &LiveDocuments) -> Result<MergeReport, SearchError> {
         self.writable()?;
-        let mut done = Maintained::default();
+        let mut done = MergeReport::default();
         for _ in 0..MAX_MERGES {
             let (owners, _) = live.owners(self.segments());
             let segments = self.segments().iter().zip(&owners);
@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// Makes one segment, or none, of the chosen ones.
-    fn merge(&mut self, chosen: &[usize], owners: &[Vec<u32>]) -> Result<(), Error> {
+    fn merge(&mut self, chosen: &[usize], owners: &[Vec<u32>]) -> Result<(), SearchError> {
         let all = self.segments().to_vec();
         let mut documents = Vec::new();
         for (at, (segment, owners)) in all.iter().zip(owners).enumerate() {
@@ -79,26 +79,29 @@ impl Store {
 }
 
 /// The documents of a segment that count.
-fn kept<'s>(segment: &'s Arc<Segment>, owners: &[u32]) -> impl Iterator<Item = Source<'s>> {
+fn kept<'s>(
+    segment: &'s Arc<VectorSegment>,
+    owners: &[u32],
+) -> impl Iterator<Item = RowSource<'s>> {
     let documents = segment.keys().iter().zip(owners).enumerate();
     let live = documents.filter(|(_, (_, owner))| **owner != NO_OWNER);
-    live.map(|(at, (key, _))| Source {
+    live.map(|(at, (key, _))| RowSource {
         key: *key,
-        rows: segment.as_ref() as &dyn Rows,
+        rows: segment.as_ref() as &dyn RowReader,
         range: segment.rows_of(at),
     })
 }
 
 /// How much of a segment there is, and how much of that is live.
 #[derive(Clone, Copy, Debug)]
-struct Size {
+struct SegmentSize {
     documents: usize,
     live_documents: usize,
     rows: usize,
     live_rows: usize,
 }
 
-fn size(segment: &Segment, owners: &[u32]) -> Size {
+fn size(segment: &VectorSegment, owners: &[u32]) -> SegmentSize {
     let live = owners
         .iter()
         .enumerate()
@@ -106,7 +109,7 @@ fn size(segment: &Segment, owners: &[u32]) -> Size {
     let lengths = live.map(|(at, _)| segment.rows_of(at).len());
     let (live_documents, live_rows) =
         lengths.fold((0, 0), |(count, sum), length| (count + 1, sum + length));
-    Size {
+    SegmentSize {
         documents: segment.layout.documents,
         live_documents,
         rows: segment.layout.rows,
@@ -115,7 +118,7 @@ fn size(segment: &Segment, owners: &[u32]) -> Size {
 }
 
 /// The segments to make one of next, by their places.
-fn plan_merge(sizes: &[Size]) -> Option<Vec<usize>> {
+fn plan_merge(sizes: &[SegmentSize]) -> Option<Vec<usize>> {
     if let Some(at) = sizes.iter().position(is_wasteful) {
         return Some(vec![at]);
     }
@@ -138,19 +141,19 @@ fn plan_merge(sizes: &[Size]) -> Option<Vec<usize>> {
 }
 
 /// Whether so much of a segment is dead that it is worth writing anew.
-fn is_wasteful(size: &Size) -> bool {
+fn is_wasteful(size: &SegmentSize) -> bool {
     let dead_rows = size.rows - size.live_rows;
     let dead_documents = size.documents - size.live_documents;
     dead_rows > 0 && dead_rows * DEAD_SHARE >= size.rows
         || dead_documents > 0 && dead_documents * DEAD_SHARE >= size.documents
 }
 
-fn is_full(size: &Size) -> bool {
+fn is_full(size: &SegmentSize) -> bool {
     size.live_rows > MAX_SEGMENT_ROWS / 2
 }
 
 /// Each tier is so many times as large as the one before as segments are merged at a time.
-fn tier(size: &Size) -> u32 {
+fn tier(size: &SegmentSize) -> u32 {
     (size.live_rows / SMALLEST_TIER)
         .checked_ilog(SEGMENTS_TO_MERGE)
         .map_or(0, |tier| tier + 1)
@@ -160,8 +163,8 @@ fn tier(size: &Size) -> u32 {
 mod tests {
     use super::*;
 
-    fn size(rows: usize, live_rows: usize) -> Size {
-        Size {
+    fn size(rows: usize, live_rows: usize) -> SegmentSize {
+        SegmentSize {
             documents: rows,
             live_documents: live_rows,
             rows,
@@ -185,7 +188,7 @@ mod tests {
         assert_eq!(plan_merge(&[size(100, 100), size(100, 75)]), Some(vec![1]));
         assert_eq!(plan_merge(&[size(3, 0)]), Some(vec![0]));
         // Documents without passages.
-        let empty = |documents, live_documents| Size {
+        let empty = |documents, live_documents| SegmentSize {
             documents,
             live_documents,
             rows: 0,

@@ -27,14 +27,14 @@ mod testing;
 mod tests;
 mod view;
 
-pub use allowed::Allowed;
-pub use batch::{Embedded, Passage};
-pub use code::Question;
-pub use live::Live;
-pub use merge::Maintained;
-pub use search::{Found, Near, Wanted};
-pub use store::{Model, Store};
-pub use view::View;
+pub use allowed::OrdinalSet;
+pub use batch::{EmbeddedDocument, EmbeddedPassage};
+pub use code::QueryVector;
+pub use live::LiveDocuments;
+pub use merge::MergeReport;
+pub use search::{PassageHit, VectorHit, VectorSearchOptions};
+pub use store::{VectorModel, VectorStore};
+pub use view::VectorView;
 
 /// The most numbers a vector has.
 pub const MAX_DIMENSIONS: usize = 4_096;

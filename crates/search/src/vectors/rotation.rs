@@ -13,7 +13,7 @@ const SEED: u64 = 0x646f_6365_6e74_0001;
 const ROUNDS: usize = 4;
 
 /// One turn for all vectors of a number of dimensions.
-pub(super) struct Rotation {
+pub(super) struct RandomRotation {
     /// Plus or minus one for each number in each round.
     signs: Vec<Vec<f32>>,
     /// How many numbers one round mixes: the largest power of two that fits.
@@ -21,7 +21,7 @@ pub(super) struct Rotation {
     dims: usize,
 }
 
-impl Rotation {
+impl RandomRotation {
     pub(super) fn new(dims: usize) -> Self {
         let mut state = SEED ^ dims as u64;
         let mut sign = || {
@@ -57,7 +57,7 @@ impl Rotation {
     }
 }
 
-impl Rotation {
+impl RandomRotation {
     /// Turns `vector` back as it was before.
     pub(super) fn rotate_back(&self, vector: &mut [f32]) {
         for (round, signs) in self.signs.iter().enumerate().rev() {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_turned_can_be_turned_back() {
         for dims in [1, 2, 3, 64, 100, 256, 384, 768] {
-            let rotation = Rotation::new(dims);
+            let rotation = RandomRotation::new(dims);
             let vector: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
             let mut turned = vector.clone();
             rotation.rotate(&mut turned);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn lengths_and_angles_stay() {
         for dims in [1, 2, 3, 64, 100, 256, 384, 768, 4096] {
-            let rotation = Rotation::new(dims);
+            let rotation = RandomRotation::new(dims);
             let mut left: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.37).sin()).collect();
             let mut right: Vec<f32> = (0..dims).map(|i| (i as f32 * 0.11).cos()).collect();
             let before = [dot(&left, &left), dot(&left, &right), dot(&right, &right)];
@@ -149,7 +149,7 @@ mod tests {
             for loud in [0, dims / 2, dims - 1] {
                 let mut vector = vec![0.0; dims];
                 vector[loud] = 1.0;
-                Rotation::new(dims).rotate(&mut vector);
+                RandomRotation::new(dims).rotate(&mut vector);
                 let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
                 assert!(largest < 0.3, "{dims} {loud}: {largest}");
             }
@@ -160,7 +160,7 @@ mod tests {
     fn the_turn_never_changes() {
         let mut vector = vec![0.0; 6];
         vector[0] = 1.0;
-        Rotation::new(6).rotate(&mut vector);
+        RandomRotation::new(6).rotate(&mut vector);
         let bits = vector.iter().flat_map(|x| x.to_le_bytes());
         let sum = crc32fast::hash(&bits.collect::<Vec<_>>());
         // Another sum means that vectors written before are misread: count the format up.

@@ -14,20 +14,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::thread;
 
-use super::allowed::Allowed;
-use super::batch::{Passage, checked_unit_vector};
-use super::best::{Best, Scored};
-use super::code::Question;
-use super::collect::{At, Documents, Picks};
+use super::allowed::OrdinalSet;
+use super::batch::{EmbeddedPassage, checked_unit_vector};
+use super::best::{ScoredItem, TopK};
+use super::code::QueryVector;
+use super::collect::{CandidateCollector, DocumentCollector, RowAddress};
 use super::layout::{ALIGN, GROUP};
-use super::segment::{Codes, Rows as _};
-use super::view::{Part, Stretch, View};
+use super::segment::{RowReader as _, ScalarCodes};
+use super::view::{RowRange, SegmentView, VectorView};
 use super::{MAX_DOCUMENTS, PASSAGES_SHOWN};
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// How much is done for an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Effort {
+pub(super) struct SearchEffort {
     /// Up to this many allowed rows all are scored.
     pub exact_rows: usize,
     /// From twice as many rows on a second thread helps to score them, and so on.
@@ -40,7 +40,7 @@ pub(super) struct Effort {
 
 /// Measured: with fewer rows, scoring all takes half a millisecond; a thread starts in the time that
 /// so many rows take; and so many candidates of a million find what scoring all of them finds.
-const DEFAULT_EFFORT: Effort = Effort {
+const DEFAULT_EFFORT: SearchEffort = SearchEffort {
     exact_rows: 20_000,
     scored_a_thread: 20_000,
     picked_a_thread: 150_000,
@@ -55,18 +55,18 @@ const MAX_MORE_ROWS: usize = 4_096;
 
 /// What is wanted from a search.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct VectorSearchOptions<'a> {
     /// How many documents, at most [`MAX_DOCUMENTS`].
     pub documents: usize,
     /// Only these, when given.
-    pub allowed: Option<&'a Allowed>,
+    pub allowed: Option<&'a OrdinalSet>,
     /// How many threads may work on it.
     pub threads: usize,
 }
 
 /// A document that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct VectorHit {
     /// The ordinal it has among the live documents.
     pub ordinal: u32,
     /// The score of its best passage: the cosine of the angle to the question, one at best.
@@ -75,7 +75,7 @@ pub struct Found {
 
 /// A passage that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Near {
+pub struct PassageHit {
     /// Which passage of its document, counted from zero.
     pub number: u32,
     /// The byte of the document's text at which it begins.
@@ -86,30 +86,34 @@ pub struct Near {
     pub score: f32,
 }
 
-impl View {
+impl VectorView {
     /// A vector as a question to these vectors and to later ones of the same model.
-    pub fn question(&self, vector: &[f32]) -> Result<Question, Error> {
+    pub fn question(&self, vector: &[f32]) -> Result<QueryVector, SearchError> {
         let mut turned = checked_unit_vector(vector, self.dims)?;
         self.rotation.rotate(&mut turned);
-        Ok(Question::new(turned, self.dims.next_multiple_of(ALIGN)))
+        Ok(QueryVector::new(turned, self.dims.next_multiple_of(ALIGN)))
     }
 
     /// The best documents for a question, by their ordinals. Of many rows nearly all of the best.
-    pub fn search(&self, question: &Question, wanted: &Wanted<'_>) -> Result<Vec<Found>, Error> {
+    pub fn search(
+        &self,
+        question: &QueryVector,
+        wanted: &VectorSearchOptions<'_>,
+    ) -> Result<Vec<VectorHit>, SearchError> {
         self.search_with(question, wanted, DEFAULT_EFFORT)
     }
 
     /// The best documents for a question, by their ordinals, with every allowed row scored.
     pub fn search_exact(
         &self,
-        question: &Question,
-        wanted: &Wanted<'_>,
-    ) -> Result<Vec<Found>, Error> {
+        question: &QueryVector,
+        wanted: &VectorSearchOptions<'_>,
+    ) -> Result<Vec<VectorHit>, SearchError> {
         let exact_rows = usize::MAX;
         self.search_with(
             question,
             wanted,
-            Effort {
+            SearchEffort {
                 exact_rows,
                 ..DEFAULT_EFFORT
             },
@@ -117,15 +121,15 @@ impl View {
     }
 
     /// How near a document is. Nothing when it has no vectors.
-    pub fn score(&self, question: &Question, ordinal: u32) -> Option<f32> {
+    pub fn score(&self, question: &QueryVector, ordinal: u32) -> Option<f32> {
         let rows = self.scored(question, ordinal);
         rows.map(|(_, score)| score).max_by(f32::total_cmp)
     }
 
     /// The passages of a document that are nearest to the question, the best first, at most
     /// [`PASSAGES_SHOWN`].
-    pub fn passages(&self, question: &Question, ordinal: u32) -> Vec<Near> {
-        let mut best: Vec<(At, f32)> = Vec::with_capacity(PASSAGES_SHOWN + 1);
+    pub fn passages(&self, question: &QueryVector, ordinal: u32) -> Vec<PassageHit> {
+        let mut best: Vec<(RowAddress, f32)> = Vec::with_capacity(PASSAGES_SHOWN + 1);
         for (at, score) in self.scored(question, ordinal) {
             let place = best.partition_point(|(_, kept)| *kept >= score);
             if place < PASSAGES_SHOWN {
@@ -140,8 +144,8 @@ impl View {
 
     /// The vectors of a document with the bytes of its text that each stands for, in their order, as exact
     /// as they are kept.
-    pub fn vectors(&self, ordinal: u32) -> Vec<Passage> {
-        let Some(Stretch { part, rows }) = self.rows_of(ordinal) else {
+    pub fn vectors(&self, ordinal: u32) -> Vec<EmbeddedPassage> {
+        let Some(RowRange { part, rows }) = self.rows_of(ordinal) else {
             return Vec::new();
         };
         let Some(part) = self.parts.get(part) else {
@@ -157,26 +161,31 @@ impl View {
                 vector.iter_mut().for_each(|number| *number /= length);
             }
             let [start, end] = row.place;
-            Some(Passage { start, end, vector })
+            Some(EmbeddedPassage { start, end, vector })
         });
         vectors.collect()
     }
 
     /// The rows of a document with their scores.
-    fn scored(&self, question: &Question, ordinal: u32) -> impl Iterator<Item = (At, f32)> {
+    fn scored(
+        &self,
+        question: &QueryVector,
+        ordinal: u32,
+    ) -> impl Iterator<Item = (RowAddress, f32)> {
         let home = self.rows_of(ordinal).into_iter();
-        let rows = home.flat_map(|Stretch { part, rows }| rows.map(move |row| At { part, row }));
+        let rows =
+            home.flat_map(|RowRange { part, rows }| rows.map(move |row| RowAddress { part, row }));
         rows.filter_map(|at| {
             let (codes, scale) = self.parts.get(at.part)?.segment.all_codes().row(at.row)?;
             Some((at, question.score(&self.kernels, codes, scale)))
         })
     }
 
-    fn passage_hit(&self, At { part, row }: At, score: f32) -> Option<Near> {
+    fn passage_hit(&self, RowAddress { part, row }: RowAddress, score: f32) -> Option<PassageHit> {
         let segment = &self.parts.get(part)?.segment;
         let [start, end] = segment.row(row)?.place;
         let number = row - segment.rows_around(row).start;
-        Some(Near {
+        Some(PassageHit {
             number: u32::try_from(number).unwrap_or(u32::MAX),
             start,
             end,
@@ -186,12 +195,12 @@ impl View {
 
     pub(super) fn search_with(
         &self,
-        question: &Question,
-        wanted: &Wanted<'_>,
-        effort: Effort,
-    ) -> Result<Vec<Found>, Error> {
+        question: &QueryVector,
+        wanted: &VectorSearchOptions<'_>,
+        effort: SearchEffort,
+    ) -> Result<Vec<VectorHit>, SearchError> {
         if wanted.documents > MAX_DOCUMENTS {
-            return Err(Error::TooLarge {
+            return Err(SearchError::TooLarge {
                 what: "the number of documents to find".to_owned(),
                 size: wanted.documents,
                 limit: MAX_DOCUMENTS,
@@ -200,7 +209,7 @@ impl View {
         question.check(self.dims)?;
         // Of many rows few are picked, and asking for these is less than asking for all.
         let is_late =
-            |allowed: &&Allowed| self.rows() > effort.exact_rows && !self.is_selective(allowed);
+            |allowed: &&OrdinalSet| self.rows() > effort.exact_rows && !self.is_selective(allowed);
         let late = wanted.allowed.filter(is_late);
         let early = wanted.allowed.filter(|allowed| !is_late(allowed));
         let masks: Vec<Cow<'_, [u64]>> = match early {
@@ -211,7 +220,7 @@ impl View {
             Some(allowed) => self.masks(allowed).into_iter().map(Cow::from).collect(),
         };
         let words = masks.iter().flat_map(|mask| mask.iter());
-        let search = Search {
+        let search = VectorSearch {
             view: self,
             question,
             rows: words.map(|word| word.count_ones() as usize).sum(),
@@ -229,25 +238,25 @@ impl View {
     }
 }
 
-struct Search<'v> {
-    view: &'v View,
-    question: &'v Question,
+struct VectorSearch<'v> {
+    view: &'v VectorView,
+    question: &'v QueryVector,
     /// For each part, one bit for each row that may be returned.
     masks: Vec<Cow<'v, [u64]>>,
     /// How many these are.
     rows: usize,
     /// Only these documents may be returned, which the masks do not know.
-    post_filter: Option<&'v Allowed>,
+    post_filter: Option<&'v OrdinalSet>,
     wanted: usize,
     threads: usize,
-    effort: Effort,
+    effort: SearchEffort,
 }
 
-impl Search<'_> {
+impl VectorSearch<'_> {
     /// Scores every row that is allowed.
-    fn search_exhaustive(&self) -> Result<Vec<Found>, Error> {
+    fn search_exhaustive(&self) -> Result<Vec<VectorHit>, SearchError> {
         let found = self.run_parallel(self.effort.scored_a_thread, |share| {
-            let mut documents = Documents::new(self.wanted);
+            let mut documents = DocumentCollector::new(self.wanted);
             for stretch in share {
                 let Some(part) = self.view.parts.get(stretch.part) else {
                     continue;
@@ -262,21 +271,21 @@ impl Search<'_> {
             }
             documents.finish()
         })?;
-        Ok(into_hits(Best::joined(found)))
+        Ok(into_hits(TopK::joined(found)))
     }
 
     /// Scores the rows that one bit a number picks.
-    fn search_two_stage(&self) -> Result<Vec<Found>, Error> {
+    fn search_two_stage(&self) -> Result<Vec<VectorHit>, SearchError> {
         let most = (self.wanted * CANDIDATES_A_DOCUMENT).max(self.effort.candidates);
         let picked = self.run_parallel(self.effort.picked_a_thread, |share| {
             self.pick_candidates(share, most)
         })?;
-        let picked = Best::joined(picked).map(Best::into_unsorted);
-        let mut rows: Vec<At> = picked.iter().flatten().map(|one| one.thing).collect();
+        let picked = TopK::joined(picked).map(TopK::into_unsorted);
+        let mut rows: Vec<RowAddress> = picked.iter().flatten().map(|one| one.thing).collect();
         // In the order of the file: rows of a document come together, and pages once.
         rows.sort_unstable();
-        let mut documents = Documents::new(self.wanted);
-        for At { part, row } in rows {
+        let mut documents = DocumentCollector::new(self.wanted);
+        for RowAddress { part, row } in rows {
             let Some(part) = self.view.parts.get(part) else {
                 continue;
             };
@@ -290,8 +299,8 @@ impl Search<'_> {
     }
 
     /// Picks the rows of a share that look best.
-    fn pick_candidates(&self, share: &[Stretch], most: usize) -> Best<At> {
-        let mut picks = Picks::new(most);
+    fn pick_candidates(&self, share: &[RowRange], most: usize) -> TopK<RowAddress> {
+        let mut picks = CandidateCollector::new(most);
         let mut estimates = [0.0; GROUP];
         for stretch in share {
             let Some(part) = self.view.parts.get(stretch.part) else {
@@ -314,7 +323,7 @@ impl Search<'_> {
                     {
                         let score = estimates.get(bit).map_or(0.0, |x| x + about.base);
                         let order = u32::try_from(part.before + row).unwrap_or(u32::MAX);
-                        let one = Scored::new(score, order, At { part: number, row });
+                        let one = ScoredItem::new(score, order, RowAddress { part: number, row });
                         picks.push(owner, one);
                     }
                 });
@@ -325,9 +334,9 @@ impl Search<'_> {
 
     /// Looks at the passages of the found documents that were not picked too, while there are not
     /// too many: one of them may be nearer.
-    fn rescore_documents(&self, found: Best<()>) -> Best<()> {
+    fn rescore_documents(&self, found: TopK<()>) -> TopK<()> {
         let mut room = MAX_MORE_ROWS;
-        let mut best = Best::new(self.wanted);
+        let mut best = TopK::new(self.wanted);
         for one in found.into_sorted() {
             let (ordinal, mut score) = (one.order(), one.score());
             let rows = self.view.rows_of(ordinal).map_or(0, |home| home.rows.len());
@@ -336,7 +345,7 @@ impl Search<'_> {
                 let whole = self.view.score(self.question, ordinal);
                 score = whole.unwrap_or(score);
             }
-            best.push(Scored::new(score, ordinal, ()));
+            best.push(ScoredItem::new(score, ordinal, ()));
         }
         best
     }
@@ -345,9 +354,9 @@ impl Search<'_> {
     #[inline]
     fn score_rows(
         &self,
-        documents: &mut Documents,
-        part: &Part,
-        codes: &Codes<'_>,
+        documents: &mut DocumentCollector,
+        part: &SegmentView,
+        codes: &ScalarCodes<'_>,
         rows: Range<usize>,
     ) {
         let owners = part.owners.get(rows.clone());
@@ -362,7 +371,7 @@ impl Search<'_> {
     }
 
     /// Calls `act` with each group of a stretch that has allowed rows, and with which these are.
-    fn each_group(&self, stretch: &Stretch, mut act: impl FnMut(usize, usize, u64)) {
+    fn each_group(&self, stretch: &RowRange, mut act: impl FnMut(usize, usize, u64)) {
         let Some(mask) = self.masks.get(stretch.part) else {
             return;
         };
@@ -391,8 +400,8 @@ impl Search<'_> {
     fn run_parallel<R: Send>(
         &self,
         rows_a_thread: usize,
-        work: impl Fn(&[Stretch]) -> R + Sync,
-    ) -> Result<Vec<R>, Error> {
+        work: impl Fn(&[RowRange]) -> R + Sync,
+    ) -> Result<Vec<R>, SearchError> {
         let worth = self.rows / rows_a_thread.max(1);
         let shares = self.view.partition(self.threads.min(worth).max(1));
         let Some((own, others)) = shares.split_first() else {
@@ -406,7 +415,7 @@ impl Search<'_> {
                 .collect();
             let mut results = vec![work(own)];
             for other in others {
-                let failed = |_| Error::engine("a thread of the search failed");
+                let failed = |_| SearchError::engine("a thread of the search failed");
                 results.push(other.join().map_err(failed)?);
             }
             Ok(results)
@@ -414,13 +423,13 @@ impl Search<'_> {
     }
 }
 
-fn into_hits(found: Option<Best<()>>) -> Vec<Found> {
-    let found = found.map(Best::into_unsorted).into_iter().flatten();
-    let report = |one: Scored<()>| Found {
+fn into_hits(found: Option<TopK<()>>) -> Vec<VectorHit> {
+    let found = found.map(TopK::into_unsorted).into_iter().flatten();
+    let report = |one: ScoredItem<()>| VectorHit {
         ordinal: one.order(),
         score: one.score(),
     };
-    let mut found: Vec<Found> = found.map(report).collect();
+    let mut found: Vec<VectorHit> = found.map(report).collect();
     found.sort_unstable_by_key(|found| found.ordinal);
     found
 }

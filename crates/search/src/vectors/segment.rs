@@ -4,15 +4,15 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
-use super::code::Group;
-use super::layout::{GROUP, Header, Layout, SUM_BYTES};
-use super::manifest::Entry;
-use super::map::Map;
-use crate::error::Error;
+use super::code::RabitqGroup;
+use super::layout::{GROUP, SUM_BYTES, SegmentHeader, SegmentLayout};
+use super::manifest::SegmentEntry;
+use super::map::MappedFile;
+use crate::error::SearchError;
 
 /// One row in eight bits, wherever it is kept.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'r> {
+pub(super) struct VectorRow<'r> {
     pub codes: &'r [i8],
     pub scale: f32,
     /// Where in its document's text it begins and ends.
@@ -20,25 +20,26 @@ pub(super) struct Row<'r> {
 }
 
 /// Something that has rows, by their numbers.
-pub(super) trait Rows {
-    fn row(&self, at: usize) -> Option<Row<'_>>;
+pub(super) trait RowReader {
+    fn row(&self, at: usize) -> Option<VectorRow<'_>>;
 }
 
 /// A segment on disk that passed every check.
-pub(super) struct Segment {
-    pub entry: Entry,
-    map: Map,
-    pub layout: Layout,
+pub(super) struct VectorSegment {
+    pub entry: SegmentEntry,
+    map: MappedFile,
+    pub layout: SegmentLayout,
 }
 
-impl Segment {
+impl VectorSegment {
     /// Opens the segment that `entry` describes in `dir` and checks each of its bytes.
-    pub(super) fn open(dir: &Path, entry: Entry, model: u64) -> Result<Self, Error> {
+    pub(super) fn open(dir: &Path, entry: SegmentEntry, model: u64) -> Result<Self, SearchError> {
         let path = dir.join(entry.file_name());
-        let damaged = |what: &str| Error::corrupt(dir, format!("`{}` {what}", entry.file_name()));
-        let map = Map::open(&path).map_err(|source| match source.kind() {
+        let damaged =
+            |what: &str| SearchError::corrupt(dir, format!("`{}` {what}", entry.file_name()));
+        let map = MappedFile::open(&path).map_err(|source| match source.kind() {
             ErrorKind::NotFound => damaged("is missing"),
-            _ => Error::io(&path, source),
+            _ => SearchError::io(&path, source),
         })?;
         let bytes = map.bytes();
         if bytes.len() as u64 != entry.bytes {
@@ -51,8 +52,8 @@ impl Segment {
         if found != u32::from_ne_bytes(*sum) || found != entry.sum {
             return Err(damaged("has a sum that does not match"));
         }
-        let header = Header::from_bytes(content).ok_or_else(|| damaged("is no segment"))?;
-        let layout = Layout::new(&header).ok_or_else(|| damaged("is over its limits"))?;
+        let header = SegmentHeader::from_bytes(content).ok_or_else(|| damaged("is no segment"))?;
+        let layout = SegmentLayout::new(&header).ok_or_else(|| damaged("is over its limits"))?;
         if header.model != model || layout.file_bytes() != bytes.len() {
             return Err(damaged("does not fit its folder"));
         }
@@ -104,7 +105,7 @@ impl Segment {
     }
 
     /// The one-bit numbers of 64 rows.
-    pub(super) fn group(&self, at: usize) -> Option<Group<'_>> {
+    pub(super) fn group(&self, at: usize) -> Option<RabitqGroup<'_>> {
         let layout = &self.layout;
         let start = layout.groups.start + at * layout.group;
         let tail = start + layout.stride / 8 * GROUP;
@@ -113,7 +114,7 @@ impl Segment {
             .map
             .numbers::<f32>(&(tail..end))
             .split_first_chunk::<GROUP>()?;
-        Some(Group {
+        Some(RabitqGroup {
             words: self.map.numbers(&(start..tail)),
             factors,
             offsets: offsets.first_chunk()?,
@@ -123,13 +124,13 @@ impl Segment {
 
 /// The eight-bit numbers of all rows and what one step of each is worth, cut out of the file once: a search
 /// asks for rows more often than for anything else.
-pub(super) struct Codes<'s> {
+pub(super) struct ScalarCodes<'s> {
     codes: &'s [i8],
     scales: &'s [f32],
     stride: usize,
 }
 
-impl<'s> Codes<'s> {
+impl<'s> ScalarCodes<'s> {
     #[inline]
     pub(super) fn row(&self, at: usize) -> Option<(&'s [i8], f32)> {
         let (codes, scales) = self.rows(at..at + 1)?;
@@ -144,11 +145,11 @@ impl<'s> Codes<'s> {
     }
 }
 
-impl Segment {
+impl VectorSegment {
     #[inline]
-    pub(super) fn all_codes(&self) -> Codes<'_> {
+    pub(super) fn all_codes(&self) -> ScalarCodes<'_> {
         let layout = &self.layout;
-        Codes {
+        ScalarCodes {
             codes: self.map.numbers(&layout.codes),
             scales: self.map.numbers(&layout.scales),
             stride: layout.stride,
@@ -156,11 +157,11 @@ impl Segment {
     }
 }
 
-impl Rows for Segment {
-    fn row(&self, at: usize) -> Option<Row<'_>> {
+impl RowReader for VectorSegment {
+    fn row(&self, at: usize) -> Option<VectorRow<'_>> {
         let (codes, scale) = self.all_codes().row(at)?;
         let places = self.map.numbers::<u32>(&self.layout.places);
-        Some(Row {
+        Some(VectorRow {
             codes,
             scale,
             place: *places.as_chunks::<2>().0.get(at)?,

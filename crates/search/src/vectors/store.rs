@@ -17,15 +17,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::batch::{Batch, Embedded};
-use super::draft::{self, Source};
-use super::kernels::Kernels;
-use super::live::Live;
-use super::manifest::{self, Entry, Manifest, SEGMENT_ENDING, TEMP_NAME, file_name};
-use super::rotation::Rotation;
-use super::segment::Segment;
+use super::batch::{EmbeddedDocument, VectorBatch};
+use super::draft::{self, RowSource};
+use super::kernels::DistanceKernels;
+use super::live::LiveDocuments;
+use super::manifest::{self, SEGMENT_ENDING, SegmentEntry, StoreManifest, TEMP_NAME, file_name};
+use super::rotation::RandomRotation;
+use super::segment::VectorSegment;
 use super::{MAX_DIMENSIONS, MAX_FINGERPRINT_BYTES};
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::{faults, folder};
 
 const LOCK: &str = "lock";
@@ -39,15 +39,15 @@ const ADDED_BEFORE_MERGE: usize = 16;
 
 /// Whose vectors these are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct VectorModel {
     fingerprint: String,
     dims: usize,
 }
 
-impl Model {
+impl VectorModel {
     /// A model by its fingerprint, of at most [`MAX_FINGERPRINT_BYTES`], and how many numbers its
     /// vectors have, from one to [`MAX_DIMENSIONS`].
-    pub fn new(fingerprint: &str, dims: usize) -> Result<Self, Error> {
+    pub fn new(fingerprint: &str, dims: usize) -> Result<Self, SearchError> {
         let sizes = [
             (
                 "the name of the model",
@@ -58,7 +58,7 @@ impl Model {
         ];
         for (what, size, limit) in sizes {
             if size > limit {
-                return Err(Error::TooLarge {
+                return Err(SearchError::TooLarge {
                     what: what.to_owned(),
                     size,
                     limit,
@@ -66,7 +66,7 @@ impl Model {
             }
         }
         if dims == 0 {
-            return Err(Error::engine("a model whose vectors have no numbers"));
+            return Err(SearchError::engine("a model whose vectors have no numbers"));
         }
         Ok(Self {
             fingerprint: fingerprint.to_owned(),
@@ -91,29 +91,29 @@ impl Model {
 }
 
 /// The vectors of one model.
-pub struct Store {
-    model: Model,
+pub struct VectorStore {
+    model: VectorModel,
     dir: PathBuf,
-    manifest: Manifest,
-    segments: Vec<Arc<Segment>>,
+    manifest: StoreManifest,
+    segments: Vec<Arc<VectorSegment>>,
     /// Set while it is not known which manifest the disk has.
     is_unsure: bool,
     /// How many segments were added since the last merge.
     added: usize,
-    pub(super) rotation: Arc<Rotation>,
-    pub(super) kernels: Kernels,
+    pub(super) rotation: Arc<RandomRotation>,
+    pub(super) kernels: DistanceKernels,
     /// Nothing when opened to be read only.
     lock: Option<File>,
 }
 
-impl Store {
+impl VectorStore {
     /// Opens the vectors of `model` below `root` to be searched and added to, or makes an empty
     /// store there. Everything a crash left behind is removed.
     ///
     /// Refused with [`Error::Locked`] while another has it open this way, and with
     /// [`Error::Corrupt`] or [`Error::Format`] when a byte is not as it was written: then
     /// [`Store::anew`] and making the vectors again are the cure.
-    pub fn open(root: &Path, model: Model) -> Result<Self, Error> {
+    pub fn open(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
         let (dir, lock, manifest) = begin(root, &model)?;
         let segments = load(&dir, &model, &manifest)?;
         remove_orphans(&dir, &manifest);
@@ -122,14 +122,17 @@ impl Store {
 
     /// The same, but segments that are damaged are removed instead of being a reason to refuse, and
     /// what was wrong with each is returned.
-    pub fn open_without_corrupt(root: &Path, model: Model) -> Result<(Self, Vec<String>), Error> {
+    pub fn open_without_corrupt(
+        root: &Path,
+        model: VectorModel,
+    ) -> Result<(Self, Vec<String>), SearchError> {
         let (dir, lock, manifest) = begin(root, &model)?;
         check_model(&dir, &model, &manifest)?;
         let (mut sound, mut lost) = (Vec::new(), Vec::new());
         for entry in &manifest.segments {
-            match Segment::open(&dir, *entry, model.hash()) {
+            match VectorSegment::open(&dir, *entry, model.hash()) {
                 Ok(segment) => sound.push(Arc::new(segment)),
-                Err(error @ (Error::Corrupt { .. } | Error::Format { .. })) => {
+                Err(error @ (SearchError::Corrupt { .. } | SearchError::Format { .. })) => {
                     lost.push(error.to_string());
                 }
                 Err(other) => return Err(other),
@@ -142,41 +145,41 @@ impl Store {
 
     /// Opens the vectors of `model` below `root` to be searched. They may be open for writing
     /// elsewhere; what is added there later is not seen. Nothing on disk is touched.
-    pub fn open_read_only(root: &Path, model: Model) -> Result<Self, Error> {
+    pub fn open_read_only(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
         let dir = model.folder(root);
         let mut read = 0;
         loop {
-            let missing = || Error::Missing { path: dir.clone() };
-            let manifest = Manifest::read(&dir)?.ok_or_else(missing)?;
+            let missing = || SearchError::Missing { path: dir.clone() };
+            let manifest = StoreManifest::read(&dir)?.ok_or_else(missing)?;
             read += 1;
             match load(&dir, &model, &manifest) {
                 Ok(segments) => {
                     return Ok(Self::with(model, dir, (manifest, segments), None));
                 }
                 // A segment may be gone because a writer merged it away in the meantime.
-                Err(_) if read < MAX_READS && Manifest::read(&dir)? != Some(manifest) => {}
+                Err(_) if read < MAX_READS && StoreManifest::read(&dir)? != Some(manifest) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Throws away what is there for `model`, whatever state it is in, and opens an empty store.
-    pub fn recreate(root: &Path, model: Model) -> Result<Self, Error> {
+    pub fn recreate(root: &Path, model: VectorModel) -> Result<Self, SearchError> {
         let dir = model.folder(root);
         if dir.is_dir() {
             let _lock = folder::lock(&dir, LOCK)?;
-            fs::remove_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
+            fs::remove_dir_all(&dir).map_err(|source| SearchError::io(&dir, source))?;
         }
         Self::open(root, model)
     }
 
     fn with(
-        model: Model,
+        model: VectorModel,
         dir: PathBuf,
-        (manifest, segments): (Manifest, Vec<Arc<Segment>>),
+        (manifest, segments): (StoreManifest, Vec<Arc<VectorSegment>>),
         lock: Option<File>,
     ) -> Self {
-        let rotation = Arc::new(Rotation::new(model.dims));
+        let rotation = Arc::new(RandomRotation::new(model.dims));
         Self {
             model,
             dir,
@@ -185,7 +188,7 @@ impl Store {
             is_unsure: false,
             added: 0,
             rotation,
-            kernels: Kernels::detect(),
+            kernels: DistanceKernels::detect(),
             lock,
         }
     }
@@ -221,12 +224,12 @@ impl Store {
 
     /// Adds the vectors of `documents`. When this returns they are sure to last; when it fails none
     /// of them is there. A document that is there already is replaced.
-    pub fn append(&mut self, documents: &[Embedded]) -> Result<(), Error> {
+    pub fn append(&mut self, documents: &[EmbeddedDocument]) -> Result<(), SearchError> {
         self.writable()?;
         if documents.is_empty() {
             return Ok(());
         }
-        let batch = Batch::new(documents, self.model.dims, &self.rotation)?;
+        let batch = VectorBatch::new(documents, self.model.dims, &self.rotation)?;
         let segment = self.write(&batch.sources())?;
         let mut segments = self.segments.clone();
         segments.push(Arc::new(segment));
@@ -235,7 +238,7 @@ impl Store {
         if self.added >= ADDED_BEFORE_MERGE {
             self.added = 0;
             // The batch is there whatever becomes of the merge, which is tried again later.
-            if let Err(error) = self.maintain(&Live::everything(&self.segments)) {
+            if let Err(error) = self.maintain(&LiveDocuments::everything(&self.segments)) {
                 tracing::warn!(%error, "small segments of vectors could not be merged");
             }
         }
@@ -270,25 +273,26 @@ impl Store {
     }
 
     /// Whose vectors these are.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &VectorModel {
         &self.model
     }
 
-    pub(super) fn segments(&self) -> &[Arc<Segment>] {
+    pub(super) fn segments(&self) -> &[Arc<VectorSegment>] {
         &self.segments
     }
 
     /// Says no to whoever may not write, and finds out again what there is when the last attempt
     /// to write left that open.
-    pub(super) fn writable(&mut self) -> Result<(), Error> {
+    pub(super) fn writable(&mut self) -> Result<(), SearchError> {
         if self.lock.is_none() {
-            return Err(Error::ReadOnly {
+            return Err(SearchError::ReadOnly {
                 path: self.dir.clone(),
             });
         }
         if self.is_unsure {
-            let gone = || Error::corrupt(&self.dir, format!("`{}` is missing", manifest::NAME));
-            let manifest = Manifest::read(&self.dir)?.ok_or_else(gone)?;
+            let gone =
+                || SearchError::corrupt(&self.dir, format!("`{}` is missing", manifest::NAME));
+            let manifest = StoreManifest::read(&self.dir)?.ok_or_else(gone)?;
             self.segments = load(&self.dir, &self.model, &manifest)?;
             self.manifest = manifest;
             self.is_unsure = false;
@@ -297,7 +301,10 @@ impl Store {
     }
 
     /// Writes a segment that no manifest names yet.
-    pub(super) fn write(&mut self, documents: &[Source<'_>]) -> Result<Segment, Error> {
+    pub(super) fn write(
+        &mut self,
+        documents: &[RowSource<'_>],
+    ) -> Result<VectorSegment, SearchError> {
         let number = self.manifest.next;
         // Counted up even if what follows fails, so that no name is ever used twice.
         self.manifest.next = number.saturating_add(1);
@@ -307,28 +314,29 @@ impl Store {
         let written = written.map_err(|source| {
             // A disk that is full is not made fuller; what stays is removed when next opened.
             let _ = fs::remove_file(&path);
-            Error::io(&path, source)
+            SearchError::io(&path, source)
         })?;
-        let entry = Entry {
+        let entry = SegmentEntry {
             number,
             rows: written.rows,
             bytes: written.bytes,
             sum: written.sum,
         };
-        Segment::open(&self.dir, entry, self.model.hash())
+        VectorSegment::open(&self.dir, entry, self.model.hash())
     }
 
     /// Makes `segments` all there is. Files that are no longer named are removed.
-    pub(super) fn commit(&mut self, segments: Vec<Arc<Segment>>) -> Result<(), Error> {
-        let manifest = Manifest {
+    pub(super) fn commit(&mut self, segments: Vec<Arc<VectorSegment>>) -> Result<(), SearchError> {
+        let manifest = StoreManifest {
             segments: segments.iter().map(|segment| segment.entry).collect(),
             ..self.manifest.clone()
         };
         let prepared = folder::sync_folder(&self.dir)
-            .map_err(|source| Error::io(&self.dir, source))
+            .map_err(|source| SearchError::io(&self.dir, source))
             .and_then(|()| manifest.prepare(&self.dir))
             .and_then(|()| {
-                faults::pass("vectors-prepared").map_err(|source| Error::io(&self.dir, source))
+                faults::pass("vectors-prepared")
+                    .map_err(|source| SearchError::io(&self.dir, source))
             });
         if let Err(error) = prepared {
             remove_orphans(&self.dir, &self.manifest);
@@ -336,8 +344,8 @@ impl Store {
         }
         // From here on the disk may have the one manifest or the other until it says otherwise.
         self.is_unsure = true;
-        Manifest::publish(&self.dir)?;
-        faults::pass("vectors-named").map_err(|source| Error::io(&self.dir, source))?;
+        StoreManifest::publish(&self.dir)?;
+        faults::pass("vectors-named").map_err(|source| SearchError::io(&self.dir, source))?;
         self.is_unsure = false;
         self.manifest = manifest;
         self.segments = segments;
@@ -347,9 +355,9 @@ impl Store {
 }
 
 /// The folder of a model, the right to write into it, and what its manifest says.
-fn begin(root: &Path, model: &Model) -> Result<(PathBuf, File, Manifest), Error> {
+fn begin(root: &Path, model: &VectorModel) -> Result<(PathBuf, File, StoreManifest), SearchError> {
     let dir = model.folder(root);
-    let io = |source| Error::io(&dir, source);
+    let io = |source| SearchError::io(&dir, source);
     fs::create_dir_all(&dir).map_err(io)?;
     for above in [Some(root), root.parent()].into_iter().flatten() {
         if above.is_dir() {
@@ -357,7 +365,7 @@ fn begin(root: &Path, model: &Model) -> Result<(PathBuf, File, Manifest), Error>
         }
     }
     let lock = folder::lock(&dir, LOCK)?;
-    let manifest = match Manifest::read(&dir)? {
+    let manifest = match StoreManifest::read(&dir)? {
         Some(manifest) => manifest,
         None => create(&dir, model)?,
     };
@@ -365,12 +373,12 @@ fn begin(root: &Path, model: &Model) -> Result<(PathBuf, File, Manifest), Error>
 }
 
 /// An empty store. A folder that has segments had a manifest once and is not empty.
-fn create(dir: &Path, model: &Model) -> Result<Manifest, Error> {
+fn create(dir: &Path, model: &VectorModel) -> Result<StoreManifest, SearchError> {
     if names(dir).iter().any(|name| name.ends_with(SEGMENT_ENDING)) {
         let reason = format!("`{}` is missing", manifest::NAME);
-        return Err(Error::corrupt(dir, reason));
+        return Err(SearchError::corrupt(dir, reason));
     }
-    let manifest = Manifest {
+    let manifest = StoreManifest {
         format: manifest::FORMAT,
         fingerprint: model.fingerprint.clone(),
         dims: model.dims,
@@ -378,21 +386,29 @@ fn create(dir: &Path, model: &Model) -> Result<Manifest, Error> {
         segments: Vec::new(),
     };
     manifest.prepare(dir)?;
-    Manifest::publish(dir)?;
+    StoreManifest::publish(dir)?;
     Ok(manifest)
 }
 
-fn check_model(dir: &Path, model: &Model, manifest: &Manifest) -> Result<(), Error> {
+fn check_model(
+    dir: &Path,
+    model: &VectorModel,
+    manifest: &StoreManifest,
+) -> Result<(), SearchError> {
     if manifest.fingerprint != model.fingerprint || manifest.dims != model.dims {
         let reason = format!("`{}` is of another model", manifest::NAME);
-        return Err(Error::corrupt(dir, reason));
+        return Err(SearchError::corrupt(dir, reason));
     }
     Ok(())
 }
 
-fn load(dir: &Path, model: &Model, manifest: &Manifest) -> Result<Vec<Arc<Segment>>, Error> {
+fn load(
+    dir: &Path,
+    model: &VectorModel,
+    manifest: &StoreManifest,
+) -> Result<Vec<Arc<VectorSegment>>, SearchError> {
     check_model(dir, model, manifest)?;
-    let open = |entry: &Entry| Segment::open(dir, *entry, model.hash()).map(Arc::new);
+    let open = |entry: &SegmentEntry| VectorSegment::open(dir, *entry, model.hash()).map(Arc::new);
     manifest.segments.iter().map(open).collect()
 }
 
@@ -406,8 +422,12 @@ fn names(dir: &Path) -> Vec<String> {
 
 /// Removes our files that the manifest does not name. One that is still mapped stays readable for
 /// those who have it; what cannot be removed now is tried again later.
-fn remove_orphans(dir: &Path, manifest: &Manifest) {
-    let kept: Vec<String> = manifest.segments.iter().map(Entry::file_name).collect();
+fn remove_orphans(dir: &Path, manifest: &StoreManifest) {
+    let kept: Vec<String> = manifest
+        .segments
+        .iter()
+        .map(SegmentEntry::file_name)
+        .collect();
     for name in names(dir) {
         let is_segment = name.ends_with(SEGMENT_ENDING) && !kept.contains(&name);
         if is_segment || name == TEMP_NAME {

@@ -9,18 +9,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::code::{Question, quantize_int8};
-use super::kernels::Kernels;
-use super::rotation::Rotation;
-use super::search::Effort;
+use super::code::{QueryVector, quantize_int8};
+use super::kernels::DistanceKernels;
+use super::rotation::RandomRotation;
+use super::search::SearchEffort;
 use super::{
-    Allowed, Embedded, Found, Live, Model, Near, PASSAGES_SHOWN, Passage, Store, View, Wanted,
+    EmbeddedDocument, EmbeddedPassage, LiveDocuments, OrdinalSet, PASSAGES_SHOWN, PassageHit,
+    VectorHit, VectorModel, VectorSearchOptions, VectorStore, VectorView,
 };
 
 /// Numbers that look random and come back with the same seed.
-pub(super) struct Random(u64);
+pub(super) struct TestRng(u64);
 
-impl Random {
+impl TestRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -51,41 +52,46 @@ pub(super) fn shortened(mut vector: Vec<f32>) -> Vec<f32> {
 }
 
 /// A vector of length one.
-pub(super) fn unit(random: &mut Random, dims: usize) -> Vec<f32> {
+pub(super) fn unit(random: &mut TestRng, dims: usize) -> Vec<f32> {
     shortened((0..dims).map(|_| random.float()).collect())
 }
 
 /// A vector of length one near another; the nearer, the smaller `far` is.
-pub(super) fn near(random: &mut Random, vector: &[f32], far: f32) -> Vec<f32> {
+pub(super) fn near(random: &mut TestRng, vector: &[f32], far: f32) -> Vec<f32> {
     let apart = unit(random, vector.len());
     let moved = vector.iter().zip(apart).map(|(x, by)| x + by * far);
     shortened(moved.collect())
 }
 
 /// A document with so many passages of ten bytes each.
-pub(super) fn document(random: &mut Random, dims: usize, key: u128, count: usize) -> Embedded {
-    let passage = |at: usize| Passage {
+pub(super) fn document(
+    random: &mut TestRng,
+    dims: usize,
+    key: u128,
+    count: usize,
+) -> EmbeddedDocument {
+    let passage = |at: usize| EmbeddedPassage {
         start: at as u32 * 10,
         end: at as u32 * 10 + 10,
         vector: unit(random, dims),
     };
-    Embedded {
+    EmbeddedDocument {
         key,
         passages: (0..count).map(passage).collect(),
     }
 }
 
-pub(super) fn model(dims: usize) -> Model {
-    Model::new("a model of the tests", dims).unwrap()
+pub(super) fn model(dims: usize) -> VectorModel {
+    VectorModel::new("a model of the tests", dims).unwrap()
 }
 
-pub(super) fn open(root: &Path, dims: usize) -> Store {
-    Store::open(root, model(dims)).unwrap()
+pub(super) fn open(root: &Path, dims: usize) -> VectorStore {
+    VectorStore::open(root, model(dims)).unwrap()
 }
 
 /// Every key is live, and its ordinal is the key itself.
-pub(super) fn all_of(keys: impl IntoIterator<Item = u128>) -> Live {
-    Live::new(keys.into_iter().map(|key| (key, key as u32)).collect())
+pub(super) fn all_of(keys: impl IntoIterator<Item = u128>) -> LiveDocuments {
+    LiveDocuments::new(keys.into_iter().map(|key| (key, key as u32)).collect())
 }
 
 /// The folder of the only model.
@@ -96,25 +102,25 @@ pub(super) fn folder(root: &Path) -> std::path::PathBuf {
 
 /// A document that was found, with the passages that are shown of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct HitWithPassages {
     pub ordinal: u32,
     pub score: f32,
-    pub passages: Vec<Near>,
+    pub passages: Vec<PassageHit>,
 }
 
 /// What a search with this effort finds, with the passages of each document.
 pub(super) fn search_hits(
-    view: &View,
+    view: &VectorView,
     vector: &[f32],
-    wanted: &Wanted<'_>,
-    effort: Option<Effort>,
-) -> Vec<Told> {
+    wanted: &VectorSearchOptions<'_>,
+    effort: Option<SearchEffort>,
+) -> Vec<HitWithPassages> {
     let question = view.question(vector).unwrap();
     let found = match effort {
         Some(effort) => view.search_with(&question, wanted, effort),
         None => view.search(&question, wanted),
     };
-    let tell = |found: Found| Told {
+    let tell = |found: VectorHit| HitWithPassages {
         ordinal: found.ordinal,
         score: found.score,
         passages: view.passages(&question, found.ordinal),
@@ -126,19 +132,19 @@ pub(super) fn search_hits(
 
 /// What a store should hold, and what should be found in it.
 #[derive(Clone, Default)]
-pub(super) struct Oracle {
-    pub documents: BTreeMap<u128, Vec<Passage>>,
+pub(super) struct BruteForceOracle {
+    pub documents: BTreeMap<u128, Vec<EmbeddedPassage>>,
 }
 
-impl Oracle {
-    pub(super) fn put(&mut self, documents: &[Embedded]) {
+impl BruteForceOracle {
+    pub(super) fn put(&mut self, documents: &[EmbeddedDocument]) {
         for document in documents {
             let passages = document.passages.clone();
             self.documents.insert(document.key, passages);
         }
     }
 
-    pub(super) fn live(&self) -> Live {
+    pub(super) fn live(&self) -> LiveDocuments {
         all_of(self.documents.keys().copied())
     }
 
@@ -147,23 +153,23 @@ impl Oracle {
         &self,
         question: &[f32],
         wanted: usize,
-        allowed: Option<&Allowed>,
-    ) -> Vec<Told> {
+        allowed: Option<&OrdinalSet>,
+    ) -> Vec<HitWithPassages> {
         let dims = question.len();
         let stride = dims.next_multiple_of(64);
-        let rotation = Rotation::new(dims);
+        let rotation = RandomRotation::new(dims);
         let mut turned = question.to_vec();
         rotation.rotate(&mut turned);
-        let question = Question::new(turned, stride);
-        let score = |passage: &Passage| {
+        let question = QueryVector::new(turned, stride);
+        let score = |passage: &EmbeddedPassage| {
             let (mut turned, mut codes) = (passage.vector.clone(), vec![0; stride]);
             rotation.rotate(&mut turned);
             let scale = quantize_int8(&turned, &mut codes);
-            question.score(&Kernels::portable(), &codes, scale)
+            question.score(&DistanceKernels::portable(), &codes, scale)
         };
         let mut found = Vec::new();
         for (key, passages) in &self.documents {
-            let near = |(number, passage): (u32, &Passage)| Near {
+            let near = |(number, passage): (u32, &EmbeddedPassage)| PassageHit {
                 number,
                 start: passage.start,
                 end: passage.end,
@@ -173,7 +179,7 @@ impl Oracle {
             passages.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)));
             passages.truncate(PASSAGES_SHOWN);
             if let Some(best) = passages.first() {
-                found.push(Told {
+                found.push(HitWithPassages {
                     ordinal: *key as u32,
                     score: best.score,
                     passages,

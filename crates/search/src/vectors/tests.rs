@@ -12,18 +12,18 @@ mod model;
 
 use proptest::prelude::*;
 
-use super::search::Effort;
-use super::testing::{Oracle, Random, all_of, document, near, open, search_hits, unit};
-use super::{Allowed, Embedded, Passage, View, Wanted};
+use super::search::SearchEffort;
+use super::testing::{BruteForceOracle, TestRng, all_of, document, near, open, search_hits, unit};
+use super::{EmbeddedDocument, EmbeddedPassage, OrdinalSet, VectorSearchOptions, VectorView};
 
-const ALL: Wanted<'_> = Wanted {
+const ALL: VectorSearchOptions<'_> = VectorSearchOptions {
     documents: 1_000,
     allowed: None,
     threads: 1,
 };
 
 /// Picks among everything with several threads, however little there is.
-const PICKED: Effort = Effort {
+const PICKED: SearchEffort = SearchEffort {
     exact_rows: 0,
     scored_a_thread: 1,
     picked_a_thread: 1,
@@ -31,7 +31,7 @@ const PICKED: Effort = Effort {
 };
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StoreStep {
     /// So many documents with up to so many passages each.
     Append(usize, usize),
     Remove(usize),
@@ -39,18 +39,18 @@ enum Step {
     Reopen,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<StoreStep>> {
     let step = prop_oneof![
-        6 => (1..30_usize, 0..9_usize).prop_map(|(count, most)| Step::Append(count, most)),
-        2 => (1..40_usize).prop_map(Step::Remove),
-        2 => Just(Step::Maintain),
-        1 => Just(Step::Reopen),
+        6 => (1..30_usize, 0..9_usize).prop_map(|(count, most)| StoreStep::Append(count, most)),
+        2 => (1..40_usize).prop_map(StoreStep::Remove),
+        2 => Just(StoreStep::Maintain),
+        1 => Just(StoreStep::Reopen),
     ];
     prop::collection::vec(step, 1..24)
 }
 
-fn allowed(random: &mut Random, one_in: usize) -> Allowed {
-    let mut allowed = Allowed::new(300);
+fn allowed(random: &mut TestRng, one_in: usize) -> OrdinalSet {
+    let mut allowed = OrdinalSet::new(300);
     for ordinal in 0..300 {
         if random.below(one_in) == 0 {
             allowed.insert(ordinal);
@@ -68,12 +68,12 @@ proptest! {
     fn searches_find_what_looking_at_everything_finds(
         steps in steps(), seed in any::<u64>(), dims in prop::sample::select(vec![1_usize, 5, 64, 100]),
     ) {
-        let random = &mut Random::new(seed);
+        let random = &mut TestRng::new(seed);
         let root = tempfile::tempdir().unwrap();
-        let (mut store, mut oracle) = (open(root.path(), dims), Oracle::default());
+        let (mut store, mut oracle) = (open(root.path(), dims), BruteForceOracle::default());
         for step in steps {
             match step {
-                Step::Append(count, most) => {
+                StoreStep::Append(count, most) => {
                     let documents: Vec<_> = (0..count).map(|_| {
                         let key = random.below(300) as u128;
                         let passages = random.below(most + 1);
@@ -82,25 +82,25 @@ proptest! {
                     store.append(&documents).unwrap();
                     oracle.put(&documents);
                 }
-                Step::Remove(count) => for _ in 0..count {
+                StoreStep::Remove(count) => for _ in 0..count {
                     oracle.documents.remove(&(random.below(300) as u128));
                 },
-                Step::Maintain => { store.maintain(&oracle.live()).unwrap(); }
-                Step::Reopen => {
+                StoreStep::Maintain => { store.maintain(&oracle.live()).unwrap(); }
+                StoreStep::Reopen => {
                     drop(store);
                     store = open(root.path(), dims);
                 }
             }
         }
-        let view = View::new(&store, &oracle.live());
+        let view = VectorView::new(&store, &oracle.live());
         prop_assert!(view.missing().is_empty());
         let question = unit(random, dims);
         let (some, few) = (allowed(random, 4), allowed(random, 40));
         for (documents, allowed) in [(1, None), (7, None), (1_000, None), (5, Some(&some)), (900, Some(&some)), (5, Some(&few))] {
             let expected = oracle.search(&question, documents, allowed);
             for threads in [1, 3] {
-                let wanted = Wanted { documents, allowed, threads };
-                let exact = Effort { exact_rows: usize::MAX, ..PICKED };
+                let wanted = VectorSearchOptions { documents, allowed, threads };
+                let exact = SearchEffort { exact_rows: usize::MAX, ..PICKED };
                 for effort in [None, Some(exact), Some(PICKED)] {
                     prop_assert_eq!(&search_hits(&view, &question, &wanted, effort), &expected);
                 }
@@ -117,11 +117,11 @@ proptest! {
 
 #[test]
 fn scores_are_those_of_the_vectors_themselves() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(6));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(6));
     let mut store = open(root.path(), 384);
     let documents: Vec<_> = (0..50).map(|key| document(random, 384, key, 1)).collect();
     store.append(&documents).unwrap();
-    let view = View::new(&store, &all_of(0..50));
+    let view = VectorView::new(&store, &all_of(0..50));
     let question = unit(random, 384);
     let found = search_hits(&view, &question, &ALL, None);
     assert_eq!(found.len(), 50);
@@ -133,17 +133,17 @@ fn scores_are_those_of_the_vectors_themselves() {
 }
 
 /// Documents in clusters, several around each of the questions, in many segments.
-fn clusters(random: &mut Random, dims: usize) -> (Vec<Embedded>, Vec<Vec<f32>>) {
+fn clusters(random: &mut TestRng, dims: usize) -> (Vec<EmbeddedDocument>, Vec<Vec<f32>>) {
     let centres: Vec<_> = (0..40).map(|_| unit(random, dims)).collect();
     let documents = (0..4_000).map(|key| {
         let centre = &centres[random.below(centres.len())];
         let vector = near(random, centre, 0.8);
-        let passage = Passage {
+        let passage = EmbeddedPassage {
             start: 0,
             end: 1,
             vector,
         };
-        Embedded {
+        EmbeddedDocument {
             key,
             passages: vec![passage],
         }
@@ -155,21 +155,21 @@ fn clusters(random: &mut Random, dims: usize) -> (Vec<Embedded>, Vec<Vec<f32>>) 
 
 #[test]
 fn few_candidates_hold_nearly_all_of_the_best() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(7));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(7));
     let (documents, questions) = clusters(random, 128);
     let mut store = open(root.path(), 128);
     for batch in documents.chunks(1_000) {
         store.append(batch).unwrap();
     }
-    let view = View::new(&store, &all_of(0..4_000));
+    let view = VectorView::new(&store, &all_of(0..4_000));
     let half = allowed(random, 2);
     for allowed in [None, Some(&half)] {
-        let wanted = Wanted {
+        let wanted = VectorSearchOptions {
             documents: 10,
             allowed,
             threads: 2,
         };
-        let effort = Effort {
+        let effort = SearchEffort {
             candidates: 400,
             ..PICKED
         };
@@ -189,7 +189,7 @@ fn few_candidates_hold_nearly_all_of_the_best() {
 /// A document with a thousand passages, all nearer than those of any other, is one hit.
 #[test]
 fn a_long_document_does_not_hide_the_others() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(8));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(8));
     let question = unit(random, 64);
     let mut long = document(random, 64, 0, 1_000);
     for passage in &mut long.passages {
@@ -199,14 +199,14 @@ fn a_long_document_does_not_hide_the_others() {
     let documents: Vec<_> = std::iter::once(long).chain(others).collect();
     let mut store = open(root.path(), 64);
     store.append(&documents).unwrap();
-    let mut oracle = Oracle::default();
+    let mut oracle = BruteForceOracle::default();
     oracle.put(&documents);
-    let view = View::new(&store, &oracle.live());
-    let wanted = Wanted {
+    let view = VectorView::new(&store, &oracle.live());
+    let wanted = VectorSearchOptions {
         documents: 10,
         ..ALL
     };
-    let few = Effort {
+    let few = SearchEffort {
         candidates: 1,
         ..PICKED
     };
@@ -217,14 +217,14 @@ fn a_long_document_does_not_hide_the_others() {
 
 #[test]
 fn a_view_stays_as_it_was_whatever_the_store_does() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(9));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(9));
     let mut store = open(root.path(), 64);
     let documents: Vec<_> = (0..40).map(|key| document(random, 64, key, 2)).collect();
     for batch in documents.chunks(4) {
         store.append(batch).unwrap();
     }
     let question = unit(random, 64);
-    let view = View::new(&store, &all_of(0..40));
+    let view = VectorView::new(&store, &all_of(0..40));
     let before = search_hits(&view, &question, &ALL, None);
     assert_eq!((before.len(), view.rows()), (40, 80));
     let done = store.maintain(&all_of(0..10)).unwrap();
@@ -239,14 +239,14 @@ fn a_view_stays_as_it_was_whatever_the_store_does() {
 
 #[test]
 fn a_view_says_which_documents_have_no_vectors_yet() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(10));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(10));
     let mut store = open(root.path(), 8);
     let live = all_of(0..6);
-    assert_eq!(View::new(&store, &live).missing(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(VectorView::new(&store, &live).missing(), [0, 1, 2, 3, 4, 5]);
     // One without text counts as done.
     let documents = [document(random, 8, 1, 3), document(random, 8, 4, 0)];
     store.append(&documents).unwrap();
-    let view = View::new(&store, &live);
+    let view = VectorView::new(&store, &live);
     assert_eq!(view.missing(), [0, 2, 3, 5]);
     assert!(store.contains(4) && !store.contains(5));
     assert_eq!(search_hits(&view, &unit(random, 8), &ALL, None).len(), 1);
@@ -258,17 +258,17 @@ fn an_empty_store_finds_nothing() {
     let mut store = open(root.path(), 8);
     store.append(&[]).unwrap();
     assert_eq!(store.segment_count(), 0);
-    let view = View::new(&store, &all_of(0..3));
-    let question = unit(&mut Random::new(1), 8);
+    let view = VectorView::new(&store, &all_of(0..3));
+    let question = unit(&mut TestRng::new(1), 8);
     assert_eq!(search_hits(&view, &question, &ALL, None), []);
     assert_eq!(search_hits(&view, &question, &ALL, Some(PICKED)), []);
 }
 
 #[test]
 fn batches_without_end_leave_few_segments() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(11));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(11));
     let mut store = open(root.path(), 8);
-    let mut oracle = Oracle::default();
+    let mut oracle = BruteForceOracle::default();
     for at in 0..100 {
         // Each batch replaces a document of the one before.
         let batch = [document(random, 8, at, 1), document(random, 8, at + 1, 2)];
@@ -276,7 +276,7 @@ fn batches_without_end_leave_few_segments() {
         oracle.put(&batch);
         assert!(store.segment_count() < 32, "{}", store.segment_count());
     }
-    let view = View::new(&store, &oracle.live());
+    let view = VectorView::new(&store, &oracle.live());
     let question = unit(random, 8);
     let expected = oracle.search(&question, 1_000, None);
     assert_eq!(search_hits(&view, &question, &ALL, None), expected);

@@ -3,41 +3,41 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::allowed::Allowed;
-use super::kernels::Kernels;
+use super::allowed::OrdinalSet;
+use super::kernels::DistanceKernels;
 use super::layout::GROUP;
-use super::live::{Live, NO_OWNER};
-use super::rotation::Rotation;
-use super::segment::Segment;
-use super::store::Store;
+use super::live::{LiveDocuments, NO_OWNER};
+use super::rotation::RandomRotation;
+use super::segment::VectorSegment;
+use super::store::VectorStore;
 
 /// One in so many documents or fewer are few.
 const FEW: usize = 16;
 
 /// The vectors of one generation, as one answer sees them from beginning to end. What happens to
 /// the store later does not reach it.
-pub struct View {
+pub struct VectorView {
     pub(super) dims: usize,
-    pub(super) parts: Vec<Part>,
-    pub(super) rotation: Arc<Rotation>,
-    pub(super) kernels: Kernels,
+    pub(super) parts: Vec<SegmentView>,
+    pub(super) rotation: Arc<RandomRotation>,
+    pub(super) kernels: DistanceKernels,
     missing: Vec<u32>,
     rows: usize,
     /// By ordinal, ascending.
-    locations: Vec<Home>,
+    locations: Vec<DocumentLocation>,
 }
 
 /// Where a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Home {
+struct DocumentLocation {
     ordinal: u32,
     part: u32,
     document: u32,
 }
 
 /// One segment and whose its rows are.
-pub(super) struct Part {
-    pub segment: Arc<Segment>,
+pub(super) struct SegmentView {
+    pub segment: Arc<VectorSegment>,
     /// The ordinal of each row's document.
     pub owners: Vec<u32>,
     /// One bit for each row, set when its document is live.
@@ -46,16 +46,16 @@ pub(super) struct Part {
     pub before: usize,
 }
 
-impl View {
+impl VectorView {
     /// Sees what is in `store` for the documents that are in `live`.
-    pub fn new(store: &Store, live: &Live) -> Self {
+    pub fn new(store: &VectorStore, live: &LiveDocuments) -> Self {
         let (owners, missing) = live.owners(store.segments());
         let homes = document_locations(&owners);
         let segments = store.segments().iter().zip(owners);
         let mut before = 0;
         let parts: Vec<_> = segments
             .map(|(segment, owners)| {
-                let part = Part::new(segment.clone(), &owners, before);
+                let part = SegmentView::new(segment.clone(), &owners, before);
                 before += part.owners.len();
                 part
             })
@@ -90,11 +90,11 @@ impl View {
 }
 
 /// The live documents with a place, by their ordinals.
-fn document_locations(owners: &[Vec<u32>]) -> Vec<Home> {
+fn document_locations(owners: &[Vec<u32>]) -> Vec<DocumentLocation> {
     let mut homes = Vec::new();
     for (part, owners) in (0..).zip(owners) {
         let live = (0..).zip(owners).filter(|(_, owner)| **owner != NO_OWNER);
-        homes.extend(live.map(|(document, owner)| Home {
+        homes.extend(live.map(|(document, owner)| DocumentLocation {
             ordinal: *owner,
             part,
             document,
@@ -104,8 +104,8 @@ fn document_locations(owners: &[Vec<u32>]) -> Vec<Home> {
     homes
 }
 
-impl Part {
-    fn new(segment: Arc<Segment>, owners: &[u32], before: usize) -> Self {
+impl SegmentView {
+    fn new(segment: Arc<VectorSegment>, owners: &[u32], before: usize) -> Self {
         let mut rows = Vec::with_capacity(segment.layout.rows);
         for (owner, end) in owners.iter().zip(segment.ends()) {
             rows.resize(*end as usize, *owner);
@@ -134,15 +134,15 @@ fn mask(owners: &[u32], bit: impl Fn(u32) -> u64) -> Vec<u64> {
 
 /// A stretch of rows of one part. It begins and ends between two documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct RowRange {
     pub part: usize,
     pub rows: Range<usize>,
 }
 
-impl View {
+impl VectorView {
     /// The rows of a document. Nothing when it is not live or has no vectors.
-    pub(super) fn rows_of(&self, ordinal: u32) -> Option<Stretch> {
-        let is_it = |home: &&Home| home.ordinal == ordinal;
+    pub(super) fn rows_of(&self, ordinal: u32) -> Option<RowRange> {
+        let is_it = |home: &&DocumentLocation| home.ordinal == ordinal;
         // Where every document has its vectors, each stands at its own ordinal.
         let guess = self.locations.get(ordinal as usize).filter(is_it);
         let home = guess.or_else(|| {
@@ -157,21 +157,21 @@ impl View {
             .get(part)?
             .segment
             .rows_of(home.document as usize);
-        Some(Stretch { part, rows })
+        Some(RowRange { part, rows })
     }
 
     /// Whether so few are allowed that going to each is faster than asking for each row.
-    pub(super) fn is_selective(&self, allowed: &Allowed) -> bool {
+    pub(super) fn is_selective(&self, allowed: &OrdinalSet) -> bool {
         allowed.count() <= self.locations.len() / FEW
     }
 
     /// For each part one bit for each row, set when its document is live and allowed.
-    pub(super) fn masks(&self, allowed: &Allowed) -> Vec<Vec<u64>> {
+    pub(super) fn masks(&self, allowed: &OrdinalSet) -> Vec<Vec<u64>> {
         if !self.is_selective(allowed) {
-            let mask = |part: &Part| mask(&part.owners, |owner| allowed.bit(owner));
+            let mask = |part: &SegmentView| mask(&part.owners, |owner| allowed.bit(owner));
             return self.parts.iter().map(mask).collect();
         }
-        let empty = |part: &Part| vec![0; part.live.len()];
+        let empty = |part: &SegmentView| vec![0; part.live.len()];
         let mut masks: Vec<_> = self.parts.iter().map(empty).collect();
         for stretch in allowed.iter().filter_map(|ordinal| self.rows_of(ordinal)) {
             let Some(mask) = masks.get_mut(stretch.part) else {
@@ -187,7 +187,7 @@ impl View {
     }
 
     /// All rows, cut into about `count` equal shares for as many threads.
-    pub(super) fn partition(&self, count: usize) -> Vec<Vec<Stretch>> {
+    pub(super) fn partition(&self, count: usize) -> Vec<Vec<RowRange>> {
         let all: usize = self.parts.iter().map(|part| part.owners.len()).sum();
         let each = all.div_ceil(count.max(1)).max(1);
         let mut shares = vec![Vec::new()];
@@ -196,7 +196,7 @@ impl View {
             let mut start = 0;
             while start < rows {
                 let end = self.cut(part, start, room);
-                let stretch = Stretch {
+                let stretch = RowRange {
                     part,
                     rows: start..end,
                 };

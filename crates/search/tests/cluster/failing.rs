@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use docent_search::{Cluster, ClusterSettings, Engine, Error, Query, Reader};
+use docent_search::{ClusterEngine, ClusterSettings, Engine, Query, ReaderIdentity, SearchError};
 use libtest_mimic::Trial;
 
 use crate::meanings::topics;
 use crate::runtime;
-use crate::server::Servers;
+use crate::server::TestServers;
 use crate::shelf::put;
 
 /// How long an answer may take at most, whatever is dead.
@@ -24,18 +24,18 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// Three processes that answer, as far as the cluster can tell.
-fn replicas(servers: &Servers, timeout: Duration) -> Vec<Cluster> {
+fn replicas(servers: &TestServers, timeout: Duration) -> Vec<ClusterEngine> {
     let settings = ClusterSettings {
         collection: "failing".to_owned(),
         timeout,
         ..ClusterSettings::new(servers.addresses())
     };
-    let open = || Cluster::open(settings.clone(), Some(topics())).unwrap();
+    let open = || ClusterEngine::open(settings.clone(), Some(topics())).unwrap();
     (0..3).map(|_| open()).collect()
 }
 
 fn nodes_die_and_come_back() {
-    let servers = Servers::start(3);
+    let servers = TestServers::start(3);
     // Whether there is an answer does not depend on how much else this machine does; how soon an error comes
     // is another question.
     let engines = replicas(&servers, Duration::from_secs(20));
@@ -60,9 +60,9 @@ fn nodes_die_and_come_back() {
 }
 
 /// Asks again and again until told to stop; counts answers, and fails at the first that is wrong.
-async fn ask(engine: Cluster, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
+async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
     while !stop.load(Ordering::Relaxed) {
-        let query = Query::new("ferry", 100, Reader::everyone()).count_total();
+        let query = Query::new("ferry", 100, ReaderIdentity::everyone()).count_total();
         let found = engine.search(query).await.unwrap_or_else(|error| {
             panic!(
                 "{error}: {:?}",
@@ -80,7 +80,7 @@ async fn ask(engine: Cluster, stop: Arc<AtomicBool>, answers: Arc<AtomicU64>) {
     }
 }
 
-async fn one_dies(servers: &Servers, engines: &[Cluster], victim: usize) {
+async fn one_dies(servers: &TestServers, engines: &[ClusterEngine], victim: usize) {
     let (stop, answers) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
@@ -106,7 +106,10 @@ async fn one_dies(servers: &Servers, engines: &[Cluster], victim: usize) {
             Ok(_) => drop(acknowledged.insert(name)),
             Err(error) => {
                 assert!(
-                    matches!(error, Error::Cluster { .. } | Error::Locked { .. }),
+                    matches!(
+                        error,
+                        SearchError::Cluster { .. } | SearchError::Locked { .. }
+                    ),
                     "{error:?}"
                 );
                 refusal = Some((start.elapsed(), error));
@@ -136,7 +139,7 @@ async fn one_dies(servers: &Servers, engines: &[Cluster], victim: usize) {
     );
 }
 
-async fn two_of_three_die(servers: &Servers, engines: &[Cluster], leader: usize) {
+async fn two_of_three_die(servers: &TestServers, engines: &[ClusterEngine], leader: usize) {
     // Until the one that came back has everything again.
     until(engines, true).await;
     let others: Vec<usize> = (0..3).filter(|at| *at != leader).collect();
@@ -144,10 +147,10 @@ async fn two_of_three_die(servers: &Servers, engines: &[Cluster], leader: usize)
     for engine in engines {
         for _ in 0..4 {
             let start = Instant::now();
-            let query = Query::new("ferry", 10, Reader::everyone());
+            let query = Query::new("ferry", 10, ReaderIdentity::everyone());
             let outcome = engine.search(query).await;
             assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
-            let Err(error @ Error::Cluster { .. }) = outcome else {
+            let Err(error @ SearchError::Cluster { .. }) = outcome else {
                 panic!("{outcome:?}");
             };
             assert!(error.to_string().contains("cluster"), "{error}");
@@ -158,7 +161,7 @@ async fn two_of_three_die(servers: &Servers, engines: &[Cluster], leader: usize)
 }
 
 /// Waits until every replica answers, three times in a row.
-async fn until(engines: &[Cluster], answers: bool) {
+async fn until(engines: &[ClusterEngine], answers: bool) {
     let start = Instant::now();
     let mut row = 0;
     while row < 3 {
@@ -168,7 +171,7 @@ async fn until(engines: &[Cluster], answers: bool) {
         );
         let mut all = true;
         for engine in engines {
-            let query = Query::new("ferry", 100, Reader::everyone());
+            let query = Query::new("ferry", 100, ReaderIdentity::everyone());
             all &= engine
                 .search(query)
                 .await

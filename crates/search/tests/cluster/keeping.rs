@@ -1,20 +1,22 @@
 //! What nodes keep in memory: as the settings say, also of an index that is there.
 
-use docent_search::{Cluster, ClusterSettings, Engine as _, Method, Query, Reader};
+use docent_search::{
+    ClusterEngine, ClusterSettings, Engine as _, Query, RankingMethod, ReaderIdentity,
+};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::meanings::{settle, topics};
 use crate::server::{get, wait_until};
 use crate::shelf::{find, put};
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
-pub(crate) fn trial(servers: &Shared) -> Trial {
+pub(crate) fn trial(servers: &SharedServers) -> Trial {
     let servers = servers.clone();
     Trial::test(
         "keeping::what_is_in_memory_follows_the_settings",
         move || {
-            let fresh = Fresh::named("keeping", servers.get(), Some(topics()));
+            let fresh = EmptyIndex::named("keeping", servers.get(), Some(topics()));
             runtime().block_on(follow(fresh));
             Ok(())
         },
@@ -23,7 +25,7 @@ pub(crate) fn trial(servers: &Shared) -> Trial {
 
 /// Whether vectors, words, their index, documents and passages lie on disk alone, and whether vectors are quantized.
 #[derive(Debug, PartialEq)]
-struct Kept {
+struct PlacementReport {
     vectors: bool,
     words: bool,
     terms: bool,
@@ -31,7 +33,7 @@ struct Kept {
     quantized: bool,
 }
 
-impl Kept {
+impl PlacementReport {
     fn all(on_disk: bool) -> Self {
         Self {
             vectors: on_disk,
@@ -65,13 +67,13 @@ impl Kept {
     }
 }
 
-async fn follow(mut fresh: Fresh) {
+async fn follow(mut fresh: EmptyIndex) {
     let ships = (0..50).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     fresh.engine().apply(ships.collect()).await.unwrap();
     settle(fresh.engine()).await;
     let found = find(fresh.engine(), "ship 7").await;
     let usual = fresh.settings.clone();
-    wait_until(|| Kept::of(&usual, 0) == Kept::all(true));
+    wait_until(|| PlacementReport::of(&usual, 0) == PlacementReport::all(true));
     let memory = ClusterSettings {
         quantized: false,
         words_on_disk: false,
@@ -81,17 +83,18 @@ async fn follow(mut fresh: Fresh) {
     for (settings, on_disk) in [(memory, false), (usual, true)] {
         // The next one that writes has it changed.
         fresh.engine = None;
-        let engine = Cluster::open(settings.clone(), Some(topics())).unwrap();
+        let engine = ClusterEngine::open(settings.clone(), Some(topics())).unwrap();
         engine
             .apply(vec![put("late", "T", "A home.")])
             .await
             .unwrap();
         settle(&engine).await;
         for node in 0..settings.addresses.len() {
-            wait_until(|| Kept::of(&settings, node) == Kept::all(on_disk));
+            wait_until(|| PlacementReport::of(&settings, node) == PlacementReport::all(on_disk));
         }
         assert_eq!(find(&engine, "ship 7").await, found);
-        let query = Query::new("boat", 100, Reader::everyone()).method(Method::Semantic);
+        let query =
+            Query::new("boat", 100, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
         let near = engine.search(query).await.unwrap().hits;
         assert_eq!(
             near.iter().filter(|hit| hit.id.as_str() != "late").count(),

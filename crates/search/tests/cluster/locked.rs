@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use docent_search::{ApiKey, Cluster, ClusterSettings, Engine, Error};
+use docent_search::{ClusterEngine, ClusterSettings, Engine, SearchError, ServiceKey};
 use libtest_mimic::Trial;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair,
 };
 
 use crate::runtime;
-use crate::server::Servers;
+use crate::server::TestServers;
 use crate::shelf::{find, put};
 
 /// How soon somebody hears what is wrong.
@@ -29,20 +29,20 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-fn with_key(servers: &Servers, key: Option<&str>) -> ClusterSettings {
+fn with_key(servers: &TestServers, key: Option<&str>) -> ClusterSettings {
     ClusterSettings {
-        key: key.map(|key| ApiKey::new(key.to_owned())),
+        key: key.map(|key| ServiceKey::new(key.to_owned())),
         collection: "locked".to_owned(),
         ..ClusterSettings::new(servers.addresses())
     }
 }
 
 /// What is said, and what is to be done about it, soon.
-fn refusal<T>(work: impl FnOnce() -> Result<T, Error>) -> (String, &'static str) {
+fn refusal<T>(work: impl FnOnce() -> Result<T, SearchError>) -> (String, &'static str) {
     let start = Instant::now();
     let error = work().err().unwrap();
     assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
-    assert!(matches!(error, Error::Cluster { .. }), "{error:?}");
+    assert!(matches!(error, SearchError::Cluster { .. }), "{error:?}");
     (error.to_string(), error.hint())
 }
 
@@ -51,20 +51,20 @@ fn keys() {
         ("QDRANT__SERVICE__API_KEY", "the right one"),
         ("QDRANT__SERVICE__READ_ONLY_API_KEY", "to read"),
     ];
-    let servers = Servers::start_with(1, &env);
+    let servers = TestServers::start_with(1, &env);
     let runtime = runtime();
-    let engine = Cluster::open(with_key(&servers, Some("the right one")), None).unwrap();
+    let engine = ClusterEngine::open(with_key(&servers, Some("the right one")), None).unwrap();
     runtime
         .block_on(engine.apply(vec![put("a", "T", "A ferry.")]))
         .unwrap();
     assert_eq!(runtime.block_on(find(&engine, "ferry")), ["a"]);
 
-    let (what, hint) = refusal(|| Cluster::open(with_key(&servers, None), None));
+    let (what, hint) = refusal(|| ClusterEngine::open(with_key(&servers, None), None));
     assert!(
         what.contains("wants an API key") && hint.contains("`engine.key`"),
         "{what}: {hint}"
     );
-    for open in [Cluster::open, Cluster::open_read_only] {
+    for open in [ClusterEngine::open, ClusterEngine::open_read_only] {
         let (what, hint) = refusal(|| open(with_key(&servers, Some("a wrong one")), None));
         assert!(what.contains("does not know the API key"), "{what}");
         assert!(
@@ -72,11 +72,11 @@ fn keys() {
             "{hint}"
         );
     }
-    let reader = Cluster::open_read_only(with_key(&servers, Some("to read")), None).unwrap();
+    let reader = ClusterEngine::open_read_only(with_key(&servers, Some("to read")), None).unwrap();
     assert_eq!(runtime.block_on(find(&reader, "ferry")), ["a"]);
     // Nobody else writes, so that what is refused is the key.
     drop(engine);
-    let reader = Cluster::open(with_key(&servers, Some("to read")), None).unwrap();
+    let reader = ClusterEngine::open(with_key(&servers, Some("to read")), None).unwrap();
     let write = || runtime.block_on(reader.apply(vec![put("b", "T", "A tram.")]));
     let (what, hint) = refusal(write);
     assert!(what.contains("does not permit"), "{what}");
@@ -117,7 +117,7 @@ fn certificates() {
         ("QDRANT__TLS__CA_CERT", ca.to_str().unwrap()),
         ("QDRANT__SERVICE__VERIFY_HTTPS_CLIENT_CERTIFICATE", "false"),
     ];
-    let servers = Servers::start_with(1, &env);
+    let servers = TestServers::start_with(1, &env);
     let plain = servers.addresses();
     let secure: Vec<String> = plain
         .iter()
@@ -128,7 +128,7 @@ fn certificates() {
         collection: "locked".to_owned(),
         ..ClusterSettings::new(addresses.to_vec())
     };
-    let engine = Cluster::open(settings(&secure, Some(&ca)), None).unwrap();
+    let engine = ClusterEngine::open(settings(&secure, Some(&ca)), None).unwrap();
     let runtime = runtime();
     runtime
         .block_on(engine.apply(vec![put("a", "T", "A ferry.")]))
@@ -136,7 +136,7 @@ fn certificates() {
     assert_eq!(runtime.block_on(find(&engine, "ferry")), ["a"]);
 
     for ca in [None, Some(other.as_path())] {
-        let (what, hint) = refusal(|| Cluster::open(settings(&secure, ca), None));
+        let (what, hint) = refusal(|| ClusterEngine::open(settings(&secure, ca), None));
         assert!(what.contains("no secure connection"), "{what}");
         assert!(hint.contains("`engine.ca_file`"), "{hint}");
     }
@@ -145,17 +145,17 @@ fn certificates() {
         .iter()
         .map(|one| one.replace("http://", "https://"))
         .collect();
-    let (_, hint) = refusal(|| Cluster::open(settings(&by_number, Some(&ca)), None));
+    let (_, hint) = refusal(|| ClusterEngine::open(settings(&by_number, Some(&ca)), None));
     assert!(hint.contains("`engine.addresses`"), "{hint}");
     // One of the two does not speak TLS.
-    let open = Servers::start(1);
+    let open = TestServers::start(1);
     let wrongly: Vec<_> = open
         .addresses()
         .iter()
         .map(|address| address.replace("http://127.0.0.1", "https://localhost"))
         .collect();
-    let (_, hint) = refusal(|| Cluster::open(settings(&wrongly, Some(&ca)), None));
+    let (_, hint) = refusal(|| ClusterEngine::open(settings(&wrongly, Some(&ca)), None));
     assert!(hint.contains("speak TLS"), "{hint}");
-    let (what, _) = refusal(|| Cluster::open(settings(&plain, None), None));
+    let (what, _) = refusal(|| ClusterEngine::open(settings(&plain, None), None));
     assert!(what.contains("cluster"), "{what}");
 }

@@ -54,22 +54,22 @@ mod writing;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use docent_search::{Cluster, ClusterSettings, Embedder};
+use docent_search::{ClusterEngine, ClusterSettings, Embedder};
 use libtest_mimic::{Arguments, Trial};
 
-use self::server::Servers;
+use self::server::TestServers;
 
 /// Servers that are started when the first test asks for them.
 #[derive(Clone)]
-struct Shared(Arc<OnceLock<Servers>>, usize);
+struct SharedServers(Arc<OnceLock<TestServers>>, usize);
 
-impl Shared {
+impl SharedServers {
     fn new(count: usize) -> Self {
         Self(Arc::default(), count)
     }
 
-    fn get(&self) -> &Servers {
-        self.0.get_or_init(|| Servers::start(self.1))
+    fn get(&self) -> &TestServers {
+        self.0.get_or_init(|| TestServers::start(self.1))
     }
 }
 
@@ -82,25 +82,25 @@ fn runtime() -> tokio::runtime::Runtime {
 ///
 /// Making collections is agreed on by all nodes and takes seconds, so tests
 /// share them, one after the other, and each empties them first.
-struct Fresh {
-    engine: Option<Cluster>,
+struct EmptyIndex {
+    engine: Option<ClusterEngine>,
     settings: ClusterSettings,
     _alone: MutexGuard<'static, ()>,
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-impl Fresh {
+impl EmptyIndex {
     /// The one that tests share.
-    fn shared(servers: &Servers, embedder: Option<Arc<dyn Embedder>>) -> Self {
+    fn shared(servers: &TestServers, embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self::named("shared", servers, embedder)
     }
 
-    fn named(name: &str, servers: &Servers, embedder: Option<Arc<dyn Embedder>>) -> Self {
+    fn named(name: &str, servers: &TestServers, embedder: Option<Arc<dyn Embedder>>) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = servers.settings(name);
         server::empty(&settings);
-        let engine = Cluster::open(settings.clone(), embedder).unwrap();
+        let engine = ClusterEngine::open(settings.clone(), embedder).unwrap();
         Self {
             engine: Some(engine),
             settings,
@@ -108,7 +108,7 @@ impl Fresh {
         }
     }
 
-    fn engine(&self) -> &Cluster {
+    fn engine(&self) -> &ClusterEngine {
         self.engine.as_ref().unwrap()
     }
 
@@ -147,7 +147,7 @@ fn main() -> ExitCode {
         eprintln!("skipped: there is no Qdrant to test against; run conformance/qdrant/setup");
         return ExitCode::SUCCESS;
     }
-    let servers = Shared::new(3);
+    let servers = SharedServers::new(3);
     let mut trials = Vec::new();
     every_case![contract trials, servers:];
     every_case_with_a_model![with_a_model trials, servers:];

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_search::{
-    Change, DocId, Document, Embedded, Embedder, Engine, Method, Query, Reader, Readers, Table,
+    AllowedReaders, DocId, Document, DocumentChange, EmbeddedEngine, Embedder, Engine, Query,
+    RankingMethod, ReaderIdentity, StaticEmbedder,
 };
 use libtest_mimic::Trial;
 
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
 /// Every so manieth document is asked for.
 const EVERY: usize = 3;
@@ -16,13 +17,13 @@ const EVERY: usize = 3;
 /// How much worse the cluster may be.
 const LOSS: f64 = 0.01;
 
-pub(crate) fn trial(servers: &Shared) -> Trial {
+pub(crate) fn trial(servers: &SharedServers) -> Trial {
     let servers = servers.clone();
     Trial::test("ranking::as_good_as_on_this_machine", move || {
-        let model: Arc<dyn Embedder> = Arc::new(Table::new().unwrap());
-        let fresh = Fresh::named("ranking", servers.get(), Some(model.clone()));
+        let model: Arc<dyn Embedder> = Arc::new(StaticEmbedder::new().unwrap());
+        let fresh = EmptyIndex::named("ranking", servers.get(), Some(model.clone()));
         let dir = tempfile::tempdir().unwrap();
-        let embedded = Embedded::open_with(dir.path(), model).unwrap();
+        let embedded = EmbeddedEngine::open_with(dir.path(), model).unwrap();
         runtime().block_on(compare(&embedded, fresh.engine()));
         Ok(())
     })
@@ -48,7 +49,7 @@ fn speeches() -> Vec<Document> {
             fields: Vec::new(),
             source: name.clone(),
             hash: name,
-            readers: Readers::Everyone,
+            readers: AllowedReaders::Everyone,
         }
     };
     files.iter().map(speech).collect()
@@ -75,11 +76,11 @@ async fn compare(embedded: &dyn Engine, cluster: &dyn Engine) {
     let documents = speeches();
     assert!(documents.len() >= 20);
     for engine in [embedded, cluster] {
-        let changes = documents.iter().cloned().map(Change::Put).collect();
+        let changes = documents.iter().cloned().map(DocumentChange::Put).collect();
         engine.apply(changes).await.unwrap();
         while engine.embed_pending(64).await.unwrap().left > 0 {}
     }
-    for method in [Method::Lexical, Method::Hybrid] {
+    for method in [RankingMethod::Lexical, RankingMethod::Hybrid] {
         let (mut here, mut there) = (0.0, 0.0);
         for document in documents.iter().step_by(EVERY) {
             let asked = question(&document.text);
@@ -95,8 +96,8 @@ async fn compare(embedded: &dyn Engine, cluster: &dyn Engine) {
 }
 
 /// The discounted gain of the one document that was asked for, which is nDCG where there is one.
-async fn gain(engine: &dyn Engine, asked: &str, wanted: &Document, method: Method) -> f64 {
-    let query = Query::new(asked, 10, Reader::everyone()).method(method);
+async fn gain(engine: &dyn Engine, asked: &str, wanted: &Document, method: RankingMethod) -> f64 {
+    let query = Query::new(asked, 10, ReaderIdentity::everyone()).method(method);
     let found = engine.search(query).await.unwrap();
     let place = found.hits.iter().position(|hit| hit.id == wanted.id);
     place.map_or(0.0, |place| 1.0 / (place as f64 + 2.0).log2())

@@ -34,21 +34,21 @@ pub(crate) fn program() -> Option<PathBuf> {
 }
 
 /// Some servers that know each other.
-pub(crate) struct Servers {
+pub(crate) struct TestServers {
     dir: tempfile::TempDir,
     program: PathBuf,
-    nodes: Vec<Mutex<Node>>,
+    nodes: Vec<Mutex<ServerProcess>>,
     env: Vec<(String, String)>,
 }
 
-struct Node {
+struct ServerProcess {
     http: u16,
     grpc: u16,
     peer: u16,
     child: Option<Child>,
 }
 
-impl Servers {
+impl TestServers {
     /// Starts so many, from nothing.
     pub(crate) fn start(count: usize) -> Self {
         Self::start_with(count, &[])
@@ -67,7 +67,7 @@ impl Servers {
             .collect();
         drop(taken);
         let nodes = ports.chunks(3).map(|ports| {
-            Mutex::new(Node {
+            Mutex::new(ServerProcess {
                 http: ports[0],
                 grpc: ports[1],
                 peer: ports[2],
@@ -222,7 +222,7 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for TestServers {
     fn drop(&mut self) {
         for at in 0..self.nodes.len() {
             self.kill(at);
@@ -230,7 +230,7 @@ impl Drop for Servers {
     }
 }
 
-impl Node {
+impl ServerProcess {
     fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.http)
     }

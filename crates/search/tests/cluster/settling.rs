@@ -1,7 +1,8 @@
 //! How documents get their vectors: in few requests, once each, and again where vectors are lost.
 
 use docent_search::{
-    Change, Cluster, ClusterSettings, DocId, Engine, Error, Method, Query, Reader, Settled,
+    ClusterEngine, ClusterSettings, DocId, DocumentChange, EmbeddingProgress, Engine, Query,
+    RankingMethod, ReaderIdentity, SearchError,
 };
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::json;
 use crate::meanings::topics;
 use crate::server::{get, remove_points, wait_until};
 use crate::shelf::put;
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
 /// More than one page of the documents has, and so many that each costs next to nothing.
 const MANY: usize = 1_100;
@@ -17,10 +18,10 @@ const MANY: usize = 1_100;
 /// Twice what it takes: vectors are written 256 at a time, and two pages are looked through.
 const REQUESTS: u64 = 50;
 
-type Case = fn(&Fresh);
+type EmbeddingCase = fn(&EmptyIndex);
 
-pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let cases: [(&'static str, Case); 5] = [
+pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
+    let cases: [(&'static str, EmbeddingCase); 5] = [
         ("many_documents_take_few_requests", few_requests),
         ("all_passages_of_a_long_document", long),
         ("vectors_that_were_lost_are_made_again", made_again),
@@ -32,30 +33,30 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
         .map(|(name, case)| {
             let servers = servers.clone();
             Trial::test(format!("settling::{name}"), move || {
-                case(&Fresh::shared(servers.get(), Some(topics())));
+                case(&EmptyIndex::shared(servers.get(), Some(topics())));
                 Ok(())
             })
         })
         .collect()
 }
 
-fn settle(engine: &Cluster, most: usize) -> Result<Settled, Error> {
+fn settle(engine: &ClusterEngine, most: usize) -> Result<EmbeddingProgress, SearchError> {
     runtime().block_on(engine.embed_pending(most))
 }
 
-fn apply(engine: &Cluster, changes: Vec<Change>) {
+fn apply(engine: &ClusterEngine, changes: Vec<DocumentChange>) {
     runtime().block_on(engine.apply(changes)).unwrap();
 }
 
-fn near(engine: &Cluster, text: &str) -> usize {
-    let query = Query::new(text, 100, Reader::everyone()).method(Method::Semantic);
+fn near(engine: &ClusterEngine, text: &str) -> usize {
+    let query = Query::new(text, 100, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
     let found = runtime().block_on(engine.search(query)).unwrap();
     let is_near = |near: Option<f32>| near.is_some_and(|near| near > 0.9);
     let hits = found.hits.iter();
     hits.filter(|hit| is_near(hit.why.semantic)).count()
 }
 
-fn few_requests(fresh: &Fresh) {
+fn few_requests(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     let ships = (0..MANY).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
@@ -75,7 +76,7 @@ fn few_requests(fresh: &Fresh) {
     assert_eq!(near(engine, "house"), 1);
 }
 
-fn long(fresh: &Fresh) {
+fn long(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     let text: Vec<String> = (0..600)
         .map(|n| format!("# Part {n}\n\n{}\n", "A levy. ".repeat(30)))
@@ -96,7 +97,7 @@ fn long(fresh: &Fresh) {
     assert_eq!((count("empty"), count("short")), (0, 1));
 }
 
-fn made_again(fresh: &Fresh) {
+fn made_again(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
@@ -108,7 +109,7 @@ fn made_again(fresh: &Fresh) {
     assert_eq!(near(engine, "boat"), 3);
 }
 
-fn lost(fresh: &Fresh) {
+fn lost(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     let ships = (0..3).map(|n| put(&format!("d{n}"), "T", &format!("Ship {n}.")));
     apply(engine, ships.collect());
@@ -127,7 +128,7 @@ fn lost(fresh: &Fresh) {
 }
 
 /// From how many kilobytes on a node makes graphs of passages.
-fn told_by(fresh: &Fresh, address: &str) -> Option<u64> {
+fn told_by(fresh: &EmptyIndex, address: &str) -> Option<u64> {
     let names = get(address, "/collections");
     let names = names["result"]["collections"].as_array().unwrap().iter();
     let start = fresh.collection("passages");
@@ -138,21 +139,21 @@ fn told_by(fresh: &Fresh, address: &str) -> Option<u64> {
 }
 
 /// All nodes make graphs from so many kilobytes on, at the latest when they have heard of what one was told.
-fn graphs_from(fresh: &Fresh, kilobytes: u64) {
+fn graphs_from(fresh: &EmptyIndex, kilobytes: u64) {
     for address in &fresh.settings.addresses {
         wait_until(|| told_by(fresh, address) == Some(kilobytes));
     }
 }
 
-fn graphs_wait(fresh: &Fresh) {
+fn graphs_wait(fresh: &EmptyIndex) {
     const MANY: usize = 20;
     let settings = ClusterSettings {
         many: MANY as u64,
         ..fresh.settings.clone()
     };
-    let open = || Cluster::open(settings.clone(), Some(topics())).unwrap();
-    let words = |engine: &Cluster| {
-        let query = Query::new("ship", 100, Reader::everyone());
+    let open = || ClusterEngine::open(settings.clone(), Some(topics())).unwrap();
+    let words = |engine: &ClusterEngine| {
+        let query = Query::new("ship", 100, ReaderIdentity::everyone());
         runtime().block_on(engine.search(query)).unwrap().hits.len()
     };
     let engine = open();

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use docent_search::{
-    Cluster, ClusterSettings, Embedder, Engine, Error, Method, PartState, Query, Reader,
+    ClusterEngine, ClusterSettings, Embedder, Engine, PartState, Query, RankingMethod,
+    ReaderIdentity, SearchError,
 };
 use libtest_mimic::Trial;
 use serde_json::Value;
 
 use crate::meanings::{settle, topics};
-use crate::server::{Servers, get};
+use crate::server::{TestServers, get};
 use crate::shelf::put;
-use crate::{Shared, runtime};
+use crate::{SharedServers, runtime};
 
 /// How many documents are found by their meaning alone.
 const BOATS: usize = 40;
@@ -21,10 +22,10 @@ const BOATS: usize = 40;
 /// How long something that will happen may take, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-type Case = fn(&Servers);
+type SwapCase = fn(&TestServers);
 
-pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let cases: [(&'static str, Case); 3] = [
+pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
+    let cases: [(&'static str, SwapCase); 3] = [
         ("readers_see_no_gap_when_the_model_changes", another_model),
         ("what_was_made_is_not_made_again", interrupted),
         (
@@ -32,7 +33,7 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
             another_format,
         ),
     ];
-    let trial = |(name, case): (&'static str, Case)| {
+    let trial = |(name, case): (&'static str, SwapCase)| {
         let servers = servers.clone();
         Trial::test(format!("swapping::{name}"), move || {
             case(servers.get());
@@ -42,7 +43,7 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
     cases.into_iter().map(trial).collect()
 }
 
-fn settings(servers: &Servers, name: &str) -> ClusterSettings {
+fn settings(servers: &TestServers, name: &str) -> ClusterSettings {
     ClusterSettings {
         keep: Duration::from_secs(2),
         timeout: Duration::from_secs(10),
@@ -51,12 +52,12 @@ fn settings(servers: &Servers, name: &str) -> ClusterSettings {
 }
 
 /// The same topics, told in other numbers: what one of them made means nothing to the other.
-struct Second {
+struct SecondModel {
     first: Arc<dyn Embedder>,
     made: AtomicUsize,
 }
 
-impl Second {
+impl SecondModel {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             first: topics(),
@@ -65,7 +66,7 @@ impl Second {
     }
 }
 
-impl Embedder for Second {
+impl Embedder for SecondModel {
     fn fingerprint(&self) -> &str {
         "topics/2"
     }
@@ -74,21 +75,21 @@ impl Embedder for Second {
         self.first.dimensions()
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         self.made.fetch_add(texts.len(), Ordering::Relaxed);
         let mut vectors = self.first.passages(texts)?;
         vectors.iter_mut().for_each(|vector| vector.rotate_left(1));
         Ok(vectors)
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         let mut vector = self.first.query(text)?;
         vector.rotate_left(1);
         Ok(vector)
     }
 }
 
-async fn fill(engine: &Cluster) {
+async fn fill(engine: &ClusterEngine) {
     let boats = (0..BOATS).map(|n| put(&format!("b{n:02}"), "T", &format!("Ship number {n}.")));
     let rest = (0..BOATS).map(|n| put(&format!("h{n:02}"), "T", &format!("Levy number {n}.")));
     engine.apply(boats.chain(rest).collect()).await.unwrap();
@@ -96,8 +97,9 @@ async fn fill(engine: &Cluster) {
 }
 
 /// What a question for boats finds by its meaning: the documents, and how near the last of them is.
-async fn boats(engine: &Cluster) -> Result<(usize, f32), Error> {
-    let query = Query::new("boat", BOATS, Reader::everyone()).method(Method::Semantic);
+async fn boats(engine: &ClusterEngine) -> Result<(usize, f32), SearchError> {
+    let query =
+        Query::new("boat", BOATS, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
     let found = engine.search(query).await?;
     let boats = found
         .hits
@@ -108,7 +110,7 @@ async fn boats(engine: &Cluster) -> Result<(usize, f32), Error> {
 }
 
 /// Asks for boats until told to stop; fewer than there are, far ones, and errors are failures.
-async fn ask(engine: Cluster, stop: Arc<AtomicBool>) -> usize {
+async fn ask(engine: ClusterEngine, stop: Arc<AtomicBool>) -> usize {
     let mut answers = 0;
     while !stop.load(Ordering::Relaxed) {
         let (count, near) = boats(&engine).await.unwrap();
@@ -119,13 +121,13 @@ async fn ask(engine: Cluster, stop: Arc<AtomicBool>) -> usize {
 }
 
 /// The models that a program has.
-fn both(second: &Arc<Second>) -> impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + use<> {
+fn both(second: &Arc<SecondModel>) -> impl Fn() -> Vec<Arc<dyn Embedder>> + Send + Sync + use<> {
     let second: Arc<dyn Embedder> = second.clone();
     move || vec![topics(), second.clone()]
 }
 
 /// The collections of an index, and what its aliases name.
-fn collections(servers: &Servers, name: &str) -> (Vec<String>, Vec<(String, String)>) {
+fn collections(servers: &TestServers, name: &str) -> (Vec<String>, Vec<(String, String)>) {
     let address = &servers.addresses()[0];
     let texts = |value: &Value, list: &str, key: &str| -> Vec<String> {
         let list = value.pointer(list).and_then(Value::as_array);
@@ -150,7 +152,7 @@ fn collections(servers: &Servers, name: &str) -> (Vec<String>, Vec<(String, Stri
     (mine.collect(), named)
 }
 
-fn passages(servers: &Servers, name: &str) -> Vec<String> {
+fn passages(servers: &TestServers, name: &str) -> Vec<String> {
     let (all, _) = collections(servers, name);
     let start = format!("{name}-passages-");
     all.into_iter()
@@ -159,7 +161,7 @@ fn passages(servers: &Servers, name: &str) -> Vec<String> {
 }
 
 /// The one collection of passages there is, once every node has heard that the other is removed.
-fn only(servers: &Servers, name: &str) -> String {
+fn only(servers: &TestServers, name: &str) -> String {
     let start = Instant::now();
     loop {
         let found = passages(servers, name);
@@ -171,13 +173,13 @@ fn only(servers: &Servers, name: &str) -> String {
     }
 }
 
-fn another_model(servers: &Servers) {
+fn another_model(servers: &TestServers) {
     let name = "swap-model";
     let settings = settings(servers, name);
     let runtime = runtime();
-    let second = Second::new();
+    let second = SecondModel::new();
     let open = |model: Arc<dyn Embedder>| {
-        Cluster::open_with_previous(settings.clone(), Some(model), both(&second)).unwrap()
+        ClusterEngine::open_with_previous(settings.clone(), Some(model), both(&second)).unwrap()
     };
     let first = open(topics());
     runtime.block_on(fill(&first));
@@ -203,7 +205,8 @@ fn another_model(servers: &Servers) {
         let changed = vec![put("h00", "T", "Levy, mended.")];
         writer.apply(changed).await.unwrap();
         assert!(writer.embed_pending(1).await.unwrap().left > 0);
-        let query = Query::new("tax", BOATS, Reader::everyone()).method(Method::Semantic);
+        let query =
+            Query::new("tax", BOATS, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
         let found = before.search(query).await.unwrap();
         let mended = found.hits.iter().find(|hit| hit.id.as_str() == "h00");
         assert!(mended.is_some_and(|hit| hit.why.semantic > Some(0.9)));
@@ -226,22 +229,23 @@ fn another_model(servers: &Servers) {
     assert_eq!(aliases, [documents, (format!("{name}-passages"), new)]);
     // One that was started with the old model, and one that has no other, go on.
     assert_eq!(runtime.block_on(boats(&before)).unwrap().0, BOATS);
-    let alone = Cluster::open_read_only(settings.clone(), Some(topics())).unwrap();
-    let words = runtime.block_on(alone.search(Query::new("ship", 5, Reader::everyone())));
+    let alone = ClusterEngine::open_read_only(settings.clone(), Some(topics())).unwrap();
+    let words = runtime.block_on(alone.search(Query::new("ship", 5, ReaderIdentity::everyone())));
     assert_eq!(words.unwrap().hits.len(), 5);
     assert_eq!(runtime.block_on(boats(&alone)).unwrap().0, 0);
 }
 
-fn interrupted(servers: &Servers) {
+fn interrupted(servers: &TestServers) {
     let name = "swap-twice";
     let settings = settings(servers, name);
     let runtime = runtime();
-    let first = Cluster::open(settings.clone(), Some(topics())).unwrap();
+    let first = ClusterEngine::open(settings.clone(), Some(topics())).unwrap();
     runtime.block_on(fill(&first));
     drop(first);
-    let second = Second::new();
-    let open =
-        || Cluster::open_with_previous(settings.clone(), Some(second.clone()), || vec![topics()]);
+    let second = SecondModel::new();
+    let open = || {
+        ClusterEngine::open_with_previous(settings.clone(), Some(second.clone()), || vec![topics()])
+    };
     let half = open().unwrap();
     let left = runtime.block_on(half.embed_pending(50)).unwrap().left;
     let made = second.made.load(Ordering::Relaxed);
@@ -255,7 +259,7 @@ fn interrupted(servers: &Servers) {
     // Going back: what was removed is made again, not taken for made.
     drop(rest);
     let back =
-        Cluster::open_with_previous(settings.clone(), Some(topics()), both(&second)).unwrap();
+        ClusterEngine::open_with_previous(settings.clone(), Some(topics()), both(&second)).unwrap();
     runtime.block_on(async {
         assert_eq!(
             boats(&back).await.unwrap().0,
@@ -268,7 +272,7 @@ fn interrupted(servers: &Servers) {
     only(servers, name);
 }
 
-fn another_format(servers: &Servers) {
+fn another_format(servers: &TestServers) {
     let name = "swap-format";
     let old = settings(servers, name);
     let new = ClusterSettings {
@@ -277,12 +281,12 @@ fn another_format(servers: &Servers) {
     };
     let (before, now) = (old.format, new.format);
     let runtime = runtime();
-    let older = Cluster::open(old, Some(topics())).unwrap();
+    let older = ClusterEngine::open(old, Some(topics())).unwrap();
     runtime.block_on(fill(&older));
     let stop = Arc::new(AtomicBool::new(false));
     let asking = runtime.spawn(ask(older.clone(), stop.clone()));
-    let newer = Cluster::open(new.clone(), Some(topics())).unwrap();
-    let is_building = |engine: &Cluster| {
+    let newer = ClusterEngine::open(new.clone(), Some(topics())).unwrap();
+    let is_building = |engine: &ClusterEngine| {
         let status = runtime.block_on(engine.status()).unwrap();
         matches!(status.lexical, PartState::Building(_))
     };

@@ -1,15 +1,15 @@
 //! How often the nodes are asked for one answer: held, because every request is a round trip.
 
 use docent_search::{
-    Cluster, ClusterSettings, DocId, Engine, Memory, Principal, Query, Reader, Readers, Traffic,
-    Value,
+    AllowedReaders, ClusterEngine, ClusterSettings, ClusterTraffic, DocId, DocumentValue, Engine,
+    MemoryEngine, Principal, Query, ReaderIdentity,
 };
 use libtest_mimic::Trial;
 
 use crate::meanings::{settle, topics};
 use crate::shelf::{document, put, put_facts};
 use crate::weighing::worth;
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
 /// More than both halves of a search bring, so that each has to be asked about what the other found.
 const DOCUMENTS: usize = 240;
@@ -20,21 +20,21 @@ const FIRST: u64 = 7;
 /// Words and documents are known by then.
 const AGAIN: u64 = 5;
 
-pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
+pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
     let (first, second, third) = (servers.clone(), servers.clone(), servers.clone());
     vec![
         Trial::test("traffic::an_answer_takes_few_requests", move || {
-            let fresh = Fresh::shared(first.get(), Some(topics()));
+            let fresh = EmptyIndex::shared(first.get(), Some(topics()));
             runtime().block_on(few_requests(&fresh));
             Ok(())
         }),
         Trial::test("traffic::calls_are_counted_by_kind", move || {
-            let fresh = Fresh::shared(second.get(), None);
+            let fresh = EmptyIndex::shared(second.get(), None);
             runtime().block_on(by_kind(&fresh));
             Ok(())
         }),
         Trial::test("traffic::frequent_words_are_counted_by_nodes", move || {
-            let fresh = Fresh::shared(third.get(), None);
+            let fresh = EmptyIndex::shared(third.get(), None);
             runtime().block_on(frequent_words(&fresh));
             Ok(())
         }),
@@ -42,7 +42,7 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
 }
 
 /// Half of them have the words of the question, all are about something.
-async fn fill(engine: &Cluster) {
+async fn fill(engine: &ClusterEngine) {
     let texts = [
         "A ferry sails to the island.",
         "The ship of the harbour.",
@@ -53,20 +53,20 @@ async fn fill(engine: &Cluster) {
         // Each of another length, so that no two are worth the same.
         let rest = "Nothing of note. ".repeat(n);
         let text = format!("{} {rest}", texts[n % texts.len()]);
-        let kind = Value::Text(format!("kind {}", n % 3));
+        let kind = DocumentValue::Text(format!("kind {}", n % 3));
         put_facts(&format!("d{n}"), &text, "", &[("kind", kind)])
     });
     engine.apply(changes.collect()).await.unwrap();
     settle(engine).await;
 }
 
-fn calls(traffic: &Traffic, kind: &str) -> u64 {
+fn calls(traffic: &ClusterTraffic, kind: &str) -> u64 {
     let found = traffic.calls.iter().find(|one| one.call == kind);
     found.unwrap().answered
 }
 
 /// How many requests something took, apart from those for the state, which is asked for again after a while.
-async fn taken<T>(engine: &Cluster, work: impl Future<Output = T>) -> u64 {
+async fn taken<T>(engine: &ClusterEngine, work: impl Future<Output = T>) -> u64 {
     let count = || {
         let traffic = engine.traffic().unwrap();
         let calls = traffic.calls.iter().filter(|one| one.call != "state");
@@ -77,14 +77,14 @@ async fn taken<T>(engine: &Cluster, work: impl Future<Output = T>) -> u64 {
     count() - before
 }
 
-async fn few_requests(fresh: &Fresh) {
+async fn few_requests(fresh: &EmptyIndex) {
     fill(fresh.engine()).await;
     // One that has nothing in memory, and no writer's requests among its own.
-    let engine = Cluster::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
+    let engine = ClusterEngine::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
     let asked = &engine;
     let search = move |text: &'static str, facets: &'static [&'static str]| {
         let facets = facets.iter().map(|name| (*name).to_owned()).collect();
-        let query = Query::new(text, 10, Reader::everyone()).facets(facets);
+        let query = Query::new(text, 10, ReaderIdentity::everyone()).facets(facets);
         async move {
             let found = asked.search(query).await.unwrap();
             assert_eq!(found.hits.len(), 10);
@@ -103,7 +103,7 @@ async fn few_requests(fresh: &Fresh) {
     assert!(other <= FIRST, "{other}");
     let slip = taken(&engine, search("harbuor", &[])).await;
     assert!(slip <= FIRST + 3, "{slip}");
-    let fetched = engine.fetch(DocId::parse("d7").unwrap(), Reader::everyone());
+    let fetched = engine.fetch(DocId::parse("d7").unwrap(), ReaderIdentity::everyone());
     let fetched = taken(&engine, async { assert!(fetched.await.unwrap().is_some()) }).await;
     assert!(fetched <= 1, "{fetched}");
     assert_eq!(calls(&engine.traffic().unwrap(), "facets"), 0);
@@ -113,20 +113,20 @@ async fn few_requests(fresh: &Fresh) {
 
     // Who may not read everything costs no more than a look at the languages.
     let mut secret = document("secret", "T", "A ferry for some.");
-    secret.readers = Readers::Only([Principal::parse("group:crew").unwrap()].into());
-    let changes = vec![docent_search::Change::Put(secret)];
+    secret.readers = AllowedReaders::Only([Principal::parse("group:crew").unwrap()].into());
+    let changes = vec![docent_search::DocumentChange::Put(secret)];
     fresh.engine().apply(changes).await.unwrap();
     settle(fresh.engine()).await;
-    let engine = Cluster::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
-    let query = Query::new("ferry to an island", 10, Reader::everyone());
+    let engine = ClusterEngine::open_read_only(fresh.settings.clone(), Some(topics())).unwrap();
+    let query = Query::new("ferry to an island", 10, ReaderIdentity::everyone());
     let narrowed = taken(&engine, async { drop(engine.search(query).await.unwrap()) }).await;
     assert!(narrowed <= FIRST + 1, "{narrowed}");
 }
 
-async fn by_kind(fresh: &Fresh) {
+async fn by_kind(fresh: &EmptyIndex) {
     let engine = fresh.engine();
     engine.apply(vec![put("a", "T", "A ferry.")]).await.unwrap();
-    let query = Query::new("ferry", 10, Reader::everyone()).count_total();
+    let query = Query::new("ferry", 10, ReaderIdentity::everyone()).count_total();
     engine.search(query).await.unwrap();
     let traffic = engine.traffic().unwrap();
     for kind in ["search", "count", "fetch", "write", "state", "collections"] {
@@ -149,8 +149,8 @@ const LOOKED_FOR: usize = 512;
 
 /// In a large index a word of many documents is counted by nodes, and looking for the first of these, which they
 /// have to read from their disks, is left out.
-async fn frequent_words(fresh: &Fresh) {
-    let memory = Memory::new();
+async fn frequent_words(fresh: &EmptyIndex) {
+    let memory = MemoryEngine::new();
     let changes: Vec<_> = (0..LOOKED_FOR * 2)
         .map(|n| {
             let ferry = if n <= LOOKED_FOR { "ferry" } else { "ship" };
@@ -168,7 +168,7 @@ async fn frequent_words(fresh: &Fresh) {
             many,
             ..fresh.settings.clone()
         };
-        let engine = Cluster::open_read_only(settings, None).unwrap();
+        let engine = ClusterEngine::open_read_only(settings, None).unwrap();
         for (word, is_exact) in [("ferry", counts > 0), ("quay", false)] {
             let before = calls(&engine.traffic().unwrap(), "count");
             let (there, here) = (worth(&engine, word).await, worth(&memory, word).await);

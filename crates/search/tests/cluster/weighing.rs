@@ -1,20 +1,20 @@
 //! Words are worth what they are worth in documents of the length there are, not of the first ones.
 
-use docent_search::{Engine, Memory, Method, Query, Reader};
+use docent_search::{Engine, MemoryEngine, Query, RankingMethod, ReaderIdentity};
 use libtest_mimic::Trial;
 
 use crate::shelf::put;
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
 /// How far a score may be from that of an engine that counts everything anew.
 const OFF: f32 = 0.02;
 
-pub(crate) fn trial(servers: &Shared) -> Trial {
+pub(crate) fn trial(servers: &SharedServers) -> Trial {
     let servers = servers.clone();
     Trial::test(
         "weighing::weights_follow_the_length_of_documents",
         move || {
-            let fresh = Fresh::shared(servers.get(), None);
+            let fresh = EmptyIndex::shared(servers.get(), None);
             runtime().block_on(follow(&fresh));
             Ok(())
         },
@@ -23,14 +23,14 @@ pub(crate) fn trial(servers: &Shared) -> Trial {
 
 /// What the words of the first hit are worth.
 pub(crate) async fn worth(engine: &dyn Engine, text: &str) -> f32 {
-    let query = Query::new(text, 1, Reader::everyone()).method(Method::Lexical);
+    let query = Query::new(text, 1, ReaderIdentity::everyone()).method(RankingMethod::Lexical);
     let found = engine.search(query).await.unwrap();
     found.hits[0].why.lexical
 }
 
-async fn follow(fresh: &Fresh) {
+async fn follow(fresh: &EmptyIndex) {
     let cluster = fresh.engine();
-    let memory = Memory::new();
+    let memory = MemoryEngine::new();
     let short: Vec<_> = (0..20)
         .map(|n| put(&format!("s{n}"), "T", &format!("A ferry, number {n}.")))
         .collect();
@@ -74,7 +74,7 @@ async fn follow(fresh: &Fresh) {
 }
 
 /// How often the weights were made anew, as the head says it.
-fn weighing(fresh: &Fresh) -> u64 {
+fn weighing(fresh: &EmptyIndex) -> u64 {
     let (address, head) = (&fresh.settings.addresses[0], fresh.collection("head"));
     let url = format!("{address}/collections/{head}/points/scroll");
     let request = ureq::post(url).header("content-type", "application/json");

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use docent_search::{Cluster, Engine, Error, Generation, Query, Reader};
+use docent_search::{ClusterEngine, Engine, Generation, Query, ReaderIdentity, SearchError};
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::shelf::{find, put, remove};
-use crate::{Fresh, Shared, runtime};
+use crate::{EmptyIndex, SharedServers, runtime};
 
-type Case = fn(&Fresh);
+type WriteCase = fn(&EmptyIndex);
 
-pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
-    let cases: [(&'static str, Case); 6] = [
+pub(crate) fn trials(servers: &SharedServers) -> Vec<Trial> {
+    let cases: [(&'static str, WriteCase); 6] = [
         (
             "an_answer_shows_one_generation_on_every_replica",
             one_generation,
@@ -30,7 +30,7 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
         .map(|(name, case)| {
             let servers = servers.clone();
             Trial::test(format!("writing::{name}"), move || {
-                let mut fresh = Fresh::shared(servers.get(), None);
+                let mut fresh = EmptyIndex::shared(servers.get(), None);
                 fresh.settings.keep = Duration::from_secs(2);
                 fresh.engine = Some(another(&fresh));
                 case(&fresh);
@@ -41,16 +41,16 @@ pub(crate) fn trials(servers: &Shared) -> Vec<Trial> {
 }
 
 /// Another process with the same index, as far as the cluster can tell.
-fn another(fresh: &Fresh) -> Cluster {
-    Cluster::open(fresh.settings.clone(), None).unwrap()
+fn another(fresh: &EmptyIndex) -> ClusterEngine {
+    ClusterEngine::open(fresh.settings.clone(), None).unwrap()
 }
 
-fn batch(generation: u64) -> Vec<docent_search::Change> {
+fn batch(generation: u64) -> Vec<docent_search::DocumentChange> {
     let text = format!("ferry v{generation}");
     (0..5).map(|n| put(&format!("d{n}"), "T", &text)).collect()
 }
 
-fn one_generation(fresh: &Fresh) {
+fn one_generation(fresh: &EmptyIndex) {
     let runtime = runtime();
     let reader = another(fresh);
     runtime.block_on(async {
@@ -63,7 +63,7 @@ fn one_generation(fresh: &Fresh) {
                 tokio::spawn(async move {
                     let mut answers = 0;
                     while !done.load(Ordering::Relaxed) {
-                        let query = Query::new("ferry", 10, Reader::everyone());
+                        let query = Query::new("ferry", 10, ReaderIdentity::everyone());
                         let found = engine.search(query).await.unwrap().hits;
                         assert_eq!(found.len(), 5);
                         let first = &found[0].snippet;
@@ -85,7 +85,7 @@ fn one_generation(fresh: &Fresh) {
 }
 
 /// A sign of life is written to the same point as a commit. While it is, nodes differ about that point.
-fn signs_of_life(fresh: &Fresh) {
+fn signs_of_life(fresh: &EmptyIndex) {
     let done = AtomicBool::new(false);
     let nodes = &fresh.settings.addresses;
     let head = fresh.collection("head");
@@ -105,13 +105,13 @@ fn signs_of_life(fresh: &Fresh) {
         }
         let runtime = runtime();
         let applied = (0..100).map(|n| runtime.block_on(fresh.engine().apply(batch(n))));
-        let failed: Vec<Error> = applied.filter_map(Result::err).collect();
+        let failed: Vec<SearchError> = applied.filter_map(Result::err).collect();
         done.store(true, Ordering::Relaxed);
         assert!(failed.is_empty(), "{failed:?}");
     });
 }
 
-fn one_writer(fresh: &Fresh) {
+fn one_writer(fresh: &EmptyIndex) {
     let second = another(fresh);
     runtime().block_on(async {
         let first = fresh.engine();
@@ -119,14 +119,17 @@ fn one_writer(fresh: &Fresh) {
         first.apply(batch(1)).await.unwrap();
         assert!(!second.acquire_leadership().await.unwrap());
         let refused = second.apply(batch(2)).await;
-        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(SearchError::Locked { .. })),
+            "{refused:?}"
+        );
         assert_eq!(find(&second, "ferry").await.len(), 5);
     });
 }
 
 /// One that ends as it should lets go, and the next need not wait until it is taken for dead, which takes
 /// ten seconds.
-fn released(fresh: &Fresh) {
+fn released(fresh: &EmptyIndex) {
     let runtime = runtime();
     let first = another(fresh);
     assert!(runtime.block_on(first.acquire_leadership()).unwrap());
@@ -151,7 +154,7 @@ fn released(fresh: &Fresh) {
     assert!(taken);
 }
 
-fn fenced(fresh: &Fresh) {
+fn fenced(fresh: &EmptyIndex) {
     let second = another(fresh);
     runtime().block_on(async {
         fresh.engine().apply(batch(1)).await.unwrap();
@@ -161,7 +164,10 @@ fn fenced(fresh: &Fresh) {
             .engine()
             .apply(vec![put("late", "T", "tram"), remove("d0")])
             .await;
-        assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
+        assert!(
+            matches!(outcome, Err(SearchError::Locked { .. })),
+            "{outcome:?}"
+        );
         assert_eq!(find(&second, "ferry").await.len(), 5);
         assert!(find(&second, "tram").await.is_empty());
         let generation = second.apply(batch(3)).await.unwrap();
@@ -170,7 +176,7 @@ fn fenced(fresh: &Fresh) {
 }
 
 /// Makes the second one the writer although the first one lives, as a network that was cut in two would.
-async fn steal(fresh: &Fresh, second: &Cluster) {
+async fn steal(fresh: &EmptyIndex, second: &ClusterEngine) {
     let address = &fresh.settings.addresses[0];
     let head = fresh.collection("head");
     let body = json!({"payload": {"holder": ""}, "filter": {}}).to_string();
@@ -182,7 +188,7 @@ async fn steal(fresh: &Fresh, second: &Cluster) {
     assert!(second.acquire_leadership().await.unwrap());
 }
 
-fn swept(fresh: &Fresh) {
+fn swept(fresh: &EmptyIndex) {
     runtime().block_on(async {
         for generation in 1..=3 {
             fresh.engine().apply(batch(generation)).await.unwrap();

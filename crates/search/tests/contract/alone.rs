@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use docent_search::{
-    Change, Document, Embedded, Engine, Memory, Principal, Query, Reader, Readers, Sort, Value,
+    AllowedReaders, Document, DocumentChange, DocumentValue, EmbeddedEngine, Engine, MemoryEngine,
+    Principal, Query, ReaderIdentity, SortOrder,
 };
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -23,10 +24,10 @@ fn principals() -> impl Strategy<Value = Vec<Principal>> {
     })
 }
 
-fn readers() -> impl Strategy<Value = Readers> {
+fn readers() -> impl Strategy<Value = AllowedReaders> {
     prop_oneof![
-        1 => Just(Readers::Everyone),
-        2 => principals().prop_map(|named| Readers::Only(named.into_iter().collect())),
+        1 => Just(AllowedReaders::Everyone),
+        2 => principals().prop_map(|named| AllowedReaders::Only(named.into_iter().collect())),
     ]
 }
 
@@ -43,7 +44,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
                 let start = if german { foreign } else { "" };
                 let mut fields: Vec<_> = fields
                     .into_iter()
-                    .map(|(name, value)| (name.to_owned(), Value::Text(value)))
+                    .map(|(name, value)| (name.to_owned(), DocumentValue::Text(value)))
                     .collect();
                 fields.dedup_by(|(left, _), (right, _)| left == right);
                 Document {
@@ -59,7 +60,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
 
 /// Everything that an engine tells a reader; hits as a set, since how rare a word is may be told from
 /// all documents, and the order with it.
-async fn told(engine: &dyn Engine, text: &str, reader: &Reader) -> String {
+async fn told(engine: &dyn Engine, text: &str, reader: &ReaderIdentity) -> String {
     let facets = ["party", "year", "tags"].map(str::to_owned).to_vec();
     let query = || Query::new(text, 100, reader.clone());
     let found = engine
@@ -72,7 +73,10 @@ async fn told(engine: &dyn Engine, text: &str, reader: &Reader) -> String {
         .map(|hit| (hit.id.to_string(), hit.title.clone(), hit.snippet.clone()))
         .collect();
     hits.sort();
-    let newest = engine.search(query().sort(Sort::Newest)).await.unwrap();
+    let newest = engine
+        .search(query().sort(SortOrder::Newest))
+        .await
+        .unwrap();
     let newest = ids(&newest);
     let catalog = engine.catalog(reader.clone()).await.unwrap();
     format!(
@@ -84,35 +88,35 @@ async fn told(engine: &dyn Engine, text: &str, reader: &Reader) -> String {
 fn engines(dir: &Path) -> [Box<dyn Engine>; 2] {
     let inner = tempfile::tempdir_in(dir).unwrap().keep();
     [
-        Box::new(Memory::new()),
-        Box::new(Embedded::open(&inner).unwrap()),
+        Box::new(MemoryEngine::new()),
+        Box::new(EmbeddedEngine::open(&inner).unwrap()),
     ]
 }
 
-async fn check(documents: &[Document], queries: &[String], readers: &[Reader]) {
+async fn check(documents: &[Document], queries: &[String], readers: &[ReaderIdentity]) {
     let dir = tempfile::tempdir().unwrap();
     let all = engines(dir.path());
     for all in &all {
         // In two generations, so that what was restricted before no longer is.
         let turned = documents.iter().cloned().map(|mut one| {
             one.readers = match one.readers {
-                Readers::Everyone => Readers::Only([].into()),
-                Readers::Only(_) => Readers::Everyone,
+                AllowedReaders::Everyone => AllowedReaders::Only([].into()),
+                AllowedReaders::Only(_) => AllowedReaders::Everyone,
             };
-            Change::Put(one)
+            DocumentChange::Put(one)
         });
         all.apply(turned.collect()).await.unwrap();
-        let puts = documents.iter().cloned().map(Change::Put);
+        let puts = documents.iter().cloned().map(DocumentChange::Put);
         all.apply(puts.collect()).await.unwrap();
     }
     for reader in readers {
         let seen = documents.iter().filter(|one| reader.can_see(one));
-        let puts: Vec<_> = seen.cloned().map(Change::Put).collect();
+        let puts: Vec<_> = seen.cloned().map(DocumentChange::Put).collect();
         for (all, alone) in all.iter().zip(engines(dir.path())) {
             alone.apply(puts.clone()).await.unwrap();
             for query in queries {
                 let with = told(all.as_ref(), query, reader).await;
-                let without = told(alone.as_ref(), query, &Reader::owner()).await;
+                let without = told(alone.as_ref(), query, &ReaderIdentity::owner()).await;
                 assert_eq!(with, without, "{query:?} for {reader:?} in {documents:?}");
             }
             for document in documents {
@@ -134,7 +138,7 @@ proptest! {
         held in principals(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let readers = [Reader::everyone(), Reader::holder(held), Reader::owner()];
+        let readers = [ReaderIdentity::everyone(), ReaderIdentity::holder(held), ReaderIdentity::owner()];
         runtime.block_on(check(&documents, &queries, &readers));
     }
 }

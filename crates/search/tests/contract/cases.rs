@@ -1,8 +1,8 @@
 //! What every engine does, one case a rule.
 
 use docent_search::{
-    Change, Engine, Error, Generation, Held, MAX_LIMIT, MAX_SNIPPET_CHARS, MAX_SOURCE_BYTES,
-    MAX_TITLE_CHARS, PartState, Reader, Value,
+    DocumentChange, DocumentValue, Engine, Generation, InventoryEntry, MAX_LIMIT,
+    MAX_SNIPPET_CHARS, MAX_SOURCE_BYTES, MAX_TITLE_CHARS, PartState, ReaderIdentity, SearchError,
 };
 
 use crate::shelf::{document, fill, find, find_all, hits, id, put, put_with, remove};
@@ -32,7 +32,7 @@ pub(crate) async fn puts_replace(engine: &dyn Engine) {
     assert_eq!(find(engine, "tram").await, ["a"]);
     assert_eq!(engine.status().await.unwrap().documents, 1);
     let found = engine
-        .fetch(id("a"), Reader::everyone())
+        .fetch(id("a"), ReaderIdentity::everyone())
         .await
         .unwrap()
         .unwrap();
@@ -48,7 +48,7 @@ pub(crate) async fn removes_forget(engine: &dyn Engine) {
     assert_eq!(find(engine, "ferry").await, ["d0", "d2"]);
     assert!(
         engine
-            .fetch(id("d1"), Reader::everyone())
+            .fetch(id("d1"), ReaderIdentity::everyone())
             .await
             .unwrap()
             .is_none()
@@ -80,9 +80,13 @@ pub(crate) async fn a_refused_batch_changes_nothing(engine: &dyn Engine) {
     engine.apply(vec![put("a", "T", "ferry")]).await.unwrap();
     let mut broken = document("c", "T", "tram");
     broken.source = "x".repeat(MAX_SOURCE_BYTES + 1);
-    let changes = vec![remove("a"), put("b", "T", "tram"), Change::Put(broken)];
+    let changes = vec![
+        remove("a"),
+        put("b", "T", "tram"),
+        DocumentChange::Put(broken),
+    ];
     let refused = engine.apply(changes).await;
-    assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    assert!(matches!(refused, Err(SearchError::TooLarge { .. })));
     assert_eq!(find(engine, "ferry tram").await, ["a"]);
     assert_eq!(engine.status().await.unwrap().generation, Generation(1));
 }
@@ -217,11 +221,11 @@ pub(crate) async fn other_scripts_are_found(engine: &dyn Engine) {
 }
 
 pub(crate) async fn text_and_list_fields_are_found(engine: &dyn Engine) {
-    let tags = Value::List(vec!["ferries".to_owned(), "islands".to_owned()]);
+    let tags = DocumentValue::List(vec!["ferries".to_owned(), "islands".to_owned()]);
     let changes = vec![
-        put_with("a", Value::Text("Aurel Whitmarron".to_owned())),
+        put_with("a", DocumentValue::Text("Aurel Whitmarron".to_owned())),
         put_with("b", tags),
-        put_with("c", Value::Bool(true)),
+        put_with("c", DocumentValue::Bool(true)),
     ];
     engine.apply(changes).await.unwrap();
     assert_eq!(find(engine, "whitmarron").await, ["a"]);
@@ -290,8 +294,11 @@ pub(crate) async fn each_document_is_one_hit(engine: &dyn Engine) {
     let mut document = document("a", "ferry ferry", "ferry ferry ferry. ferry!");
     document
         .fields
-        .push(("ferry".to_owned(), Value::Text("ferry".to_owned())));
-    engine.apply(vec![Change::Put(document)]).await.unwrap();
+        .push(("ferry".to_owned(), DocumentValue::Text("ferry".to_owned())));
+    engine
+        .apply(vec![DocumentChange::Put(document)])
+        .await
+        .unwrap();
     assert_eq!(find(engine, "ferry ferries ferry").await, ["a"]);
 }
 
@@ -381,7 +388,7 @@ pub(crate) async fn titles_of_hits_stay_short(engine: &dyn Engine) {
     assert!(hit.title.chars().count() <= MAX_TITLE_CHARS);
     assert!(hit.title.starts_with("ferry word word"));
     let found = engine
-        .fetch(id("a"), Reader::everyone())
+        .fetch(id("a"), ReaderIdentity::everyone())
         .await
         .unwrap()
         .unwrap();
@@ -392,13 +399,17 @@ pub(crate) async fn the_inventory_lists_everything(engine: &dyn Engine) {
     let mut bare = document("bare", "", "");
     bare.source = String::new();
     bare.hash = String::new();
-    let changes = vec![put("b", "T", "x"), put("ä", "T", "y"), Change::Put(bare)];
+    let changes = vec![
+        put("b", "T", "x"),
+        put("ä", "T", "y"),
+        DocumentChange::Put(bare),
+    ];
     engine.apply(changes).await.unwrap();
     engine
         .apply(vec![put("a", "T", "x"), remove("b"), put("ä", "T", "zzz")])
         .await
         .unwrap();
-    let held = |name: &str, source: &str, hash: String| Held {
+    let held = |name: &str, source: &str, hash: String| InventoryEntry {
         id: id(name),
         source: source.to_owned(),
         hash,
@@ -420,24 +431,30 @@ pub(crate) async fn fetch_gives_back_every_field(engine: &dyn Engine) {
     full.url = Some("https://example.org/a?b=c#d".to_owned());
     full.date = Some("2024-05-01".to_owned());
     full.fields = vec![
-        ("zeta".to_owned(), Value::Text("ünïcode".to_owned())),
-        ("alpha".to_owned(), Value::Number(-0.1)),
-        ("alpha".to_owned(), Value::Number(f64::INFINITY)),
-        ("tiny".to_owned(), Value::Number(5e-324)),
-        ("yes".to_owned(), Value::Bool(true)),
-        ("on".to_owned(), Value::Date("2024-05-02".to_owned())),
+        ("zeta".to_owned(), DocumentValue::Text("ünïcode".to_owned())),
+        ("alpha".to_owned(), DocumentValue::Number(-0.1)),
+        ("alpha".to_owned(), DocumentValue::Number(f64::INFINITY)),
+        ("tiny".to_owned(), DocumentValue::Number(5e-324)),
+        ("yes".to_owned(), DocumentValue::Bool(true)),
+        (
+            "on".to_owned(),
+            DocumentValue::Date("2024-05-02".to_owned()),
+        ),
         (
             "tags".to_owned(),
-            Value::List(vec!["b".to_owned(), String::new(), "a".to_owned()]),
+            DocumentValue::List(vec!["b".to_owned(), String::new(), "a".to_owned()]),
         ),
-        (String::new(), Value::List(Vec::new())),
+        (String::new(), DocumentValue::List(Vec::new())),
     ];
     let empty = document("empty", "", "");
-    let changes = vec![Change::Put(full.clone()), Change::Put(empty.clone())];
+    let changes = vec![
+        DocumentChange::Put(full.clone()),
+        DocumentChange::Put(empty.clone()),
+    ];
     engine.apply(changes).await.unwrap();
     for expected in [full, empty] {
         let found = engine
-            .fetch(expected.id.clone(), Reader::everyone())
+            .fetch(expected.id.clone(), ReaderIdentity::everyone())
             .await
             .unwrap();
         assert_eq!(*found.unwrap(), expected);
@@ -449,7 +466,7 @@ pub(crate) async fn fetch_of_nothing_is_nothing(engine: &dyn Engine) {
     for name in ["d", "d00", "D0", "ferry", "folder/d0.md"] {
         assert!(
             engine
-                .fetch(id(name), Reader::everyone())
+                .fetch(id(name), ReaderIdentity::everyone())
                 .await
                 .unwrap()
                 .is_none(),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::available_parallelism;
 
-use docent_search::{Embedded, Embedder, Engine, Error, Query, Reader};
+use docent_search::{EmbeddedEngine, Embedder, Engine, Query, ReaderIdentity, SearchError};
 use futures::FutureExt as _;
 
 use crate::meanings::{Topics, settle};
@@ -39,11 +39,11 @@ impl Embedder for SlowQuestions {
         Topics.dimensions()
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         Topics.passages(texts)
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         self.was_asked.store(true, Ordering::SeqCst);
         let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_work.fetch_max(at_work, Ordering::SeqCst);
@@ -58,14 +58,14 @@ impl Embedder for SlowQuestions {
 }
 
 fn question(text: &str) -> Query {
-    Query::new(text, 10, Reader::owner())
+    Query::new(text, 10, ReaderIdentity::owner())
 }
 
 #[tokio::test]
 async fn searches_whose_callers_left_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let model = Arc::new(SlowQuestions::default());
-    let engine = Embedded::open_with(dir.path(), model.clone()).unwrap();
+    let engine = EmbeddedEngine::open_with(dir.path(), model.clone()).unwrap();
     fill(&engine, &["The ferry leaves at nine."]).await;
     settle(&engine).await;
 

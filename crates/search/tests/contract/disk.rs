@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use docent_search::{Embedded, Engine, Error, Generation, Reader};
+use docent_search::{EmbeddedEngine, Engine, Generation, ReaderIdentity, SearchError};
 use futures::FutureExt;
 use tempfile::TempDir;
 
@@ -12,7 +12,7 @@ use crate::shelf::{find, id, put, remove};
 
 async fn filled() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     let changes = (0..20).map(|n| put(&format!("d{n:02}"), "Title", "the ferry was late"));
     engine.apply(changes.collect()).await.unwrap();
     engine
@@ -52,14 +52,14 @@ fn restore(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
 async fn everything_is_there_after_opening_again() {
     let dir = filled().await;
     for _ in 0..3 {
-        let engine = Embedded::open(dir.path()).unwrap();
+        let engine = EmbeddedEngine::open(dir.path()).unwrap();
         let status = engine.status().await.unwrap();
         assert_eq!((status.documents, status.generation), (19, Generation(2)));
         assert_eq!(find(&engine, "ferry").await.len(), 18);
         assert_eq!(find(&engine, "tram").await, ["d08"]);
         assert_eq!(engine.inventory().await.unwrap().len(), 19);
     }
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert_eq!(
         engine.apply(vec![remove("d00")]).await.unwrap(),
         Generation(3)
@@ -69,32 +69,32 @@ async fn everything_is_there_after_opening_again() {
 #[tokio::test]
 async fn a_second_writer_is_refused_and_a_reader_is_not() {
     let dir = filled().await;
-    let first = Embedded::open(dir.path()).unwrap();
+    let first = EmbeddedEngine::open(dir.path()).unwrap();
     assert!(matches!(
-        Embedded::open(dir.path()),
-        Err(Error::Locked { .. })
+        EmbeddedEngine::open(dir.path()),
+        Err(SearchError::Locked { .. })
     ));
     first.apply(vec![put("new", "T", "ferry")]).await.unwrap();
     assert!(matches!(
-        Embedded::open(dir.path()),
-        Err(Error::Locked { .. })
+        EmbeddedEngine::open(dir.path()),
+        Err(SearchError::Locked { .. })
     ));
 
-    let reader = Embedded::open_read_only(dir.path(), None).unwrap();
+    let reader = EmbeddedEngine::open_read_only(dir.path(), None).unwrap();
     assert_eq!(find(&reader, "ferry").await.len(), 19);
     let refused = reader.apply(vec![remove("new")]).await;
-    assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+    assert!(matches!(refused, Err(SearchError::ReadOnly { .. })));
 
     drop(first);
-    let second = Embedded::open(dir.path()).unwrap();
+    let second = EmbeddedEngine::open(dir.path()).unwrap();
     second.apply(vec![remove("new")]).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_reader_keeps_its_generation_while_another_writes() {
     let dir = filled().await;
-    let writer = Embedded::open(dir.path()).unwrap();
-    let reader = Embedded::open_read_only(dir.path(), None).unwrap();
+    let writer = EmbeddedEngine::open(dir.path()).unwrap();
+    let reader = EmbeddedEngine::open_read_only(dir.path(), None).unwrap();
     for n in 0..12 {
         writer
             .apply(vec![put(&format!("n{n}"), "T", "ferry"), remove("d08")])
@@ -104,7 +104,7 @@ async fn a_reader_keeps_its_generation_while_another_writes() {
     assert_eq!(find(&reader, "tram").await, ["d08"]);
     assert!(
         reader
-            .fetch(id("d08"), Reader::everyone())
+            .fetch(id("d08"), ReaderIdentity::everyone())
             .await
             .unwrap()
             .is_some()
@@ -118,8 +118,8 @@ fn reading_where_there_is_no_index_says_so() {
     let dir = tempfile::tempdir().unwrap();
     for path in [dir.path().to_owned(), dir.path().join("nowhere")] {
         assert!(matches!(
-            Embedded::open_read_only(&path, None),
-            Err(Error::Missing { .. })
+            EmbeddedEngine::open_read_only(&path, None),
+            Err(SearchError::Missing { .. })
         ));
     }
     assert!(
@@ -136,10 +136,10 @@ async fn an_index_of_another_version_stays_until_the_new_one_is_complete() {
     let oldest = dir.path().join("meta.json");
     fs::write(&oldest, "{}").unwrap();
     assert!(matches!(
-        Embedded::open_read_only(dir.path(), None),
-        Err(Error::Missing { .. })
+        EmbeddedEngine::open_read_only(dir.path(), None),
+        Err(SearchError::Missing { .. })
     ));
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert!(engine.has_other_versions() && engine.quarantined().is_empty());
     assert_eq!(engine.status().await.unwrap().documents, 0);
     engine.apply(vec![put("new", "T", "ferry")]).await.unwrap();
@@ -154,8 +154,8 @@ async fn words_of_unknown_make_are_set_aside() {
     let dir = filled().await;
     for content in ["{\"format\":999}", "{", ""] {
         fs::write(words(&dir).join("docent-index.json"), content).unwrap();
-        assert!(Embedded::open_read_only(dir.path(), None).is_err());
-        let engine = Embedded::open(dir.path()).unwrap();
+        assert!(EmbeddedEngine::open_read_only(dir.path(), None).is_err());
+        let engine = EmbeddedEngine::open(dir.path()).unwrap();
         assert_eq!(engine.quarantined().len(), 1, "{content}");
         assert_eq!(engine.inventory().await.unwrap().len(), 0);
         assert!(dir.path().join("damaged/words-5/meta.json").exists());
@@ -164,16 +164,27 @@ async fn words_of_unknown_make_are_set_aside() {
         assert!(!dir.path().join("damaged").exists());
     }
     fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
-    assert_eq!(Embedded::open(dir.path()).unwrap().quarantined().len(), 1);
+    assert_eq!(
+        EmbeddedEngine::open(dir.path())
+            .unwrap()
+            .quarantined()
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn an_index_left_unfinished_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
-    drop(Embedded::open(dir.path()).unwrap());
+    drop(EmbeddedEngine::open(dir.path()).unwrap());
     fs::remove_file(words(&dir).join("docent-index.json")).unwrap();
-    assert!(Embedded::open(dir.path()).unwrap().quarantined().is_empty());
-    Embedded::open_read_only(dir.path(), None).unwrap();
+    assert!(
+        EmbeddedEngine::open(dir.path())
+            .unwrap()
+            .quarantined()
+            .is_empty()
+    );
+    EmbeddedEngine::open_read_only(dir.path(), None).unwrap();
 }
 
 #[tokio::test]
@@ -202,29 +213,35 @@ async fn a_reader_refuses_what_is_damaged() {
         let cuts = cuts.map(|length| content[..length].to_vec());
         for changed in flips.chain(cuts) {
             fs::write(&path, &changed).unwrap();
-            let error = Embedded::open_read_only(dir.path(), None).err();
+            let error = EmbeddedEngine::open_read_only(dir.path(), None).err();
             let error = error.unwrap_or_else(|| panic!("`{name}`: a change went unnoticed"));
-            let named = matches!(error, Error::Corrupt { .. } | Error::Format { .. });
+            let named = matches!(
+                error,
+                SearchError::Corrupt { .. } | SearchError::Format { .. }
+            );
             assert!(named, "`{name}`: {error:?}");
             tried += 1;
         }
         fs::remove_file(&path).unwrap();
-        let error = Embedded::open_read_only(dir.path(), None).err();
+        let error = EmbeddedEngine::open_read_only(dir.path(), None).err();
         let error = error.unwrap_or_else(|| panic!("`{name}` is gone and nobody noticed"));
         assert!(
-            matches!(error, Error::Corrupt { .. } | Error::Missing { .. }),
+            matches!(
+                error,
+                SearchError::Corrupt { .. } | SearchError::Missing { .. }
+            ),
             "{name}: {error:?}"
         );
         restore(&words(&dir), &whole);
     }
     assert!(tried > 200, "{tried}");
-    Embedded::open_read_only(dir.path(), None).unwrap();
+    EmbeddedEngine::open_read_only(dir.path(), None).unwrap();
 }
 
 #[tokio::test]
 async fn what_is_sound_answers_while_the_rest_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     engine.apply(vec![put("a", "T", "ferry")]).await.unwrap();
     let first = files(&words(&dir));
     engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
@@ -233,7 +250,7 @@ async fn what_is_sound_answers_while_the_rest_is_missing() {
     let is_new = |name: &&String| name.ends_with(".store") && !first.contains_key(*name);
     let store = second.keys().find(is_new).unwrap();
     fs::write(words(&dir).join(store), "no store").unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert!(!engine.quarantined().is_empty());
     assert_eq!(find(&engine, "ferry").await, ["a"]);
     let held = engine.inventory().await.unwrap();
@@ -242,7 +259,7 @@ async fn what_is_sound_answers_while_the_rest_is_missing() {
     engine.apply(vec![put("b", "T", "ferry")]).await.unwrap();
     engine.mark_complete().await.unwrap();
     drop(engine);
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert!(
         engine.quarantined().is_empty(),
         "{:?}",
@@ -254,13 +271,16 @@ async fn what_is_sound_answers_while_the_rest_is_missing() {
 #[tokio::test]
 async fn a_lost_ledger_is_made_from_the_words() {
     let dir = filled().await;
-    let held = |engine: Embedded| async move { engine.inventory().await.unwrap() };
-    let before = held(Embedded::open(dir.path()).unwrap()).await;
+    let held = |engine: EmbeddedEngine| async move { engine.inventory().await.unwrap() };
+    let before = held(EmbeddedEngine::open(dir.path()).unwrap()).await;
     let path = words(&dir).join("ledger.redb");
     fs::remove_file(&path).unwrap();
-    assert_eq!(held(Embedded::open(dir.path()).unwrap()).await, before);
+    assert_eq!(
+        held(EmbeddedEngine::open(dir.path()).unwrap()).await,
+        before
+    );
     fs::write(&path, "no ledger").unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert_eq!(engine.quarantined().len(), 1);
     assert_eq!(held(engine).await, before);
 }
@@ -272,7 +292,7 @@ async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     // a list of deleted documents among them whose name the next commit chooses again.
     let before = files(&words(&dir));
     let mut begun_in_all = begun(&words(&dir));
-    let doomed = Embedded::open(dir.path()).unwrap();
+    let doomed = EmbeddedEngine::open(dir.path()).unwrap();
     let changes = vec![remove("d01"), put("d02", "T", "a bus")];
     doomed.apply(changes.clone()).await.unwrap();
     drop(doomed);
@@ -285,7 +305,7 @@ async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     fs::write(words(&dir).join(".managed.json"), list).unwrap();
     fs::write(words(&dir).join(".tmpAbC123"), "half").unwrap();
 
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     assert_eq!(engine.status().await.unwrap().generation, Generation(2));
     assert_eq!(find(&engine, "ferry").await.len(), 18);
     assert_eq!(engine.apply(changes).await.unwrap(), Generation(3));
@@ -293,13 +313,13 @@ async fn what_a_killed_process_left_behind_does_not_stop_the_next() {
     assert_eq!(find(&engine, "bus").await, ["d02"]);
     assert!(!words(&dir).join(".tmpAbC123").exists());
     drop(engine);
-    Embedded::open(dir.path()).unwrap();
+    EmbeddedEngine::open(dir.path()).unwrap();
 }
 
 #[tokio::test]
 async fn many_small_batches_do_not_pile_up() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     for n in 0..40 {
         engine
             .apply(vec![put(&format!("d{}", n % 7), "T", "ferry")])
@@ -308,7 +328,7 @@ async fn many_small_batches_do_not_pile_up() {
     }
     assert_eq!(find(&engine, "ferry").await.len(), 7);
     drop(engine);
-    let reopened = Embedded::open(dir.path()).unwrap();
+    let reopened = EmbeddedEngine::open(dir.path()).unwrap();
     assert_eq!(find(&reopened, "ferry").await.len(), 7);
     assert_eq!(reopened.status().await.unwrap().generation, Generation(40));
     let segments = fs::read_dir(words(&dir)).unwrap().filter(|entry| {
@@ -325,7 +345,7 @@ async fn many_small_batches_do_not_pile_up() {
 #[test]
 fn it_answers_without_a_runtime_too() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Embedded::open(dir.path()).unwrap();
+    let engine = EmbeddedEngine::open(dir.path()).unwrap();
     engine
         .apply(vec![put("new", "T", "ferry")])
         .now_or_never()

@@ -1,17 +1,18 @@
 //! What every engine does with fields: filters, lists by day, counts and the catalog.
 
 use docent_search::{
-    Day, Engine, Facet, Filter, Kind, MAX_DATE_RANGES, Query, Reader, Sort, Test, Value,
+    Day, DocumentValue, Engine, FacetCounts, FieldKind, FieldTest, Filter, MAX_DATE_RANGES, Query,
+    ReaderIdentity, SortOrder,
 };
 
 use crate::shelf::{ask, ids, put, put_facts, remove};
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> DocumentValue {
+    DocumentValue::Text(text.to_owned())
 }
 
-fn list(items: &[&str]) -> Value {
-    Value::List(items.iter().map(|item| (*item).to_owned()).collect())
+fn list(items: &[&str]) -> DocumentValue {
+    DocumentValue::List(items.iter().map(|item| (*item).to_owned()).collect())
 }
 
 async fn debates(engine: &dyn Engine) {
@@ -24,7 +25,7 @@ async fn debates(engine: &dyn Engine) {
             &[
                 party("Labor"),
                 ("tags", list(&["housing", "budget"])),
-                ("words", Value::Number(120.0)),
+                ("words", DocumentValue::Number(120.0)),
             ],
         ),
         put_facts(
@@ -34,7 +35,7 @@ async fn debates(engine: &dyn Engine) {
             &[
                 party("Greens"),
                 ("tags", list(&["housing"])),
-                ("words", Value::Number(80.5)),
+                ("words", DocumentValue::Number(80.5)),
             ],
         ),
         put_facts(
@@ -43,8 +44,8 @@ async fn debates(engine: &dyn Engine) {
             "2023-12-24",
             &[
                 party("labor"),
-                ("urgent", Value::Bool(true)),
-                ("words", Value::Number(-3.0)),
+                ("urgent", DocumentValue::Bool(true)),
+                ("words", DocumentValue::Number(-3.0)),
             ],
         ),
         put_facts("d", "The ferry sank.", "", &[party("Libéral")]),
@@ -106,21 +107,21 @@ pub(crate) async fn a_filter_alone_lists_the_latest_first(engine: &dyn Engine) {
 pub(crate) async fn hits_can_be_in_the_order_of_days(engine: &dyn Engine) {
     debates(engine).await;
     for (sort, expected) in [
-        (Sort::Newest, ["a", "c", "d"]),
-        (Sort::Oldest, ["c", "a", "d"]),
+        (SortOrder::Newest, ["a", "c", "d"]),
+        (SortOrder::Oldest, ["c", "a", "d"]),
     ] {
-        let query = Query::new("island ferry", 10, Reader::everyone()).sort(sort);
+        let query = Query::new("island ferry", 10, ReaderIdentity::everyone()).sort(sort);
         let found = engine.search(query).await.unwrap();
         assert_eq!(ids(&found), expected, "{sort:?}");
     }
-    let query = Query::new("island ferry", 1, Reader::everyone()).sort(Sort::Newest);
+    let query = Query::new("island ferry", 1, ReaderIdentity::everyone()).sort(SortOrder::Newest);
     let found = engine.search(query.offset(1)).await.unwrap();
     assert_eq!(ids(&found), ["c"]);
 }
 
 pub(crate) async fn everything_is_counted(engine: &dyn Engine) {
     debates(engine).await;
-    let query = Query::new("housing", 1, Reader::everyone());
+    let query = Query::new("housing", 1, ReaderIdentity::everyone());
     let names = ["party", "tags", "words", "nothing"].map(str::to_owned);
     let found = engine
         .search(query.count_total().facets(names.to_vec()))
@@ -128,7 +129,7 @@ pub(crate) async fn everything_is_counted(engine: &dyn Engine) {
         .unwrap();
     assert_eq!((found.hits.len(), found.total), (1, Some(3)));
     let value = |name: &str, count| (name.to_owned(), count);
-    let facet = |field: &str, values| Facet {
+    let facet = |field: &str, values| FacetCounts {
         field: field.to_owned(),
         values,
         more: false,
@@ -153,7 +154,7 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
     let day = |text: &str| Day::parse(text).unwrap();
     let always = (day("0001-01-01"), day("9999-12-31"));
     let newest = engine
-        .search(Query::new("island ferry", 10, Reader::everyone()).sort(Sort::Newest))
+        .search(Query::new("island ferry", 10, ReaderIdentity::everyone()).sort(SortOrder::Newest))
         .await
         .unwrap();
     let dates: Vec<Day> = newest
@@ -164,7 +165,7 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
     let (last, first) = (dates[0], dates[1]);
     let before = first.plus_days(-1).unwrap();
     let stretches = vec![always, (first, first), (last, last), (before, before)];
-    let query = || Query::new("island ferry", 1, Reader::everyone());
+    let query = || Query::new("island ferry", 1, ReaderIdentity::everyone());
     let counted = |query: Query, stretches: Vec<(Day, Day)>| async move {
         let days = engine
             .count_date_ranges(query, "date".to_owned(), stretches)
@@ -174,7 +175,7 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
     assert_eq!(counted(query(), stretches).await, [2, 1, 1, 0]);
     let narrowed = query().filter(Filter::Field {
         name: "date".to_owned(),
-        test: Test::Date {
+        test: FieldTest::Date {
             from: Some(last.to_string()),
             to: None,
         },
@@ -191,7 +192,7 @@ pub(crate) async fn days_are_counted_by_stretches(engine: &dyn Engine) {
 
 pub(crate) async fn the_catalog_names_the_fields(engine: &dyn Engine) {
     debates(engine).await;
-    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+    let catalog = engine.catalog(ReaderIdentity::everyone()).await.unwrap();
     assert_eq!(catalog.documents, 4);
     let kinds: Vec<_> = catalog
         .fields
@@ -201,15 +202,15 @@ pub(crate) async fn the_catalog_names_the_fields(engine: &dyn Engine) {
     assert_eq!(
         kinds,
         [
-            ("party", Kind::Keyword, 4),
-            ("date", Kind::Date, 3),
-            ("words", Kind::Number, 3),
-            ("tags", Kind::List, 2),
-            ("urgent", Kind::Bool, 1),
+            ("party", FieldKind::Keyword, 4),
+            ("date", FieldKind::Date, 3),
+            ("words", FieldKind::Number, 3),
+            ("tags", FieldKind::List, 2),
+            ("urgent", FieldKind::Bool, 1),
         ]
     );
     engine.apply(vec![remove("c")]).await.unwrap();
-    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+    let catalog = engine.catalog(ReaderIdentity::everyone()).await.unwrap();
     assert_eq!(catalog.documents, 3);
     assert!(catalog.field("urgent").is_none());
 }
@@ -218,7 +219,7 @@ pub(crate) async fn hits_can_be_passed_over(engine: &dyn Engine) {
     debates(engine).await;
     let all = ask(engine, "housing").await;
     for offset in 0..4 {
-        let query = Query::new("housing", 2, Reader::everyone()).offset(offset);
+        let query = Query::new("housing", 2, ReaderIdentity::everyone()).offset(offset);
         let found = engine.search(query).await.unwrap();
         let expected: Vec<_> = ids(&all).into_iter().skip(offset).take(2).collect();
         assert_eq!(ids(&found), expected);
@@ -227,7 +228,7 @@ pub(crate) async fn hits_can_be_passed_over(engine: &dyn Engine) {
 
 pub(crate) async fn excerpts_come_when_asked_for(engine: &dyn Engine) {
     debates(engine).await;
-    let query = Query::new("ferry", 1, Reader::everyone());
+    let query = Query::new("ferry", 1, ReaderIdentity::everyone());
     let found = engine.search(query.clone()).await.unwrap();
     assert!(found.hits[0].excerpts.is_empty());
     let found = engine.search(query.excerpts()).await.unwrap();

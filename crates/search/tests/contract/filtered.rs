@@ -1,7 +1,8 @@
 //! Whatever the filter and whatever the fields: an engine finds what asking every document finds.
 
 use docent_search::{
-    Change, Document, Embedded, Engine, Filter, Memory, Query, Reader, Test, Value,
+    Document, DocumentChange, DocumentValue, EmbeddedEngine, Engine, FieldTest, Filter,
+    MemoryEngine, Query, ReaderIdentity,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,14 +22,14 @@ const DAYS: [&str; 5] = [
 ];
 const NUMBERS: [f64; 7] = [-1.5, 0.0, -0.0, 1.0, 1e300, f64::INFINITY, f64::NAN];
 
-fn value() -> impl Strategy<Value = Value> {
+fn value() -> impl Strategy<Value = DocumentValue> {
     let word = || select(WORDS.to_vec()).prop_map(str::to_owned);
     prop_oneof![
-        word().prop_map(Value::Text),
-        vec(word(), 0..3).prop_map(Value::List),
-        select(NUMBERS.to_vec()).prop_map(Value::Number),
-        any::<bool>().prop_map(Value::Bool),
-        select(DAYS.to_vec()).prop_map(|day| Value::Date(day.to_owned())),
+        word().prop_map(DocumentValue::Text),
+        vec(word(), 0..3).prop_map(DocumentValue::List),
+        select(NUMBERS.to_vec()).prop_map(DocumentValue::Number),
+        any::<bool>().prop_map(DocumentValue::Bool),
+        select(DAYS.to_vec()).prop_map(|day| DocumentValue::Date(day.to_owned())),
     ]
 }
 
@@ -38,7 +39,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     vec((fields, day), 1..12).prop_map(|all| {
         let numbered = (0..).zip(all);
         let made = numbered.map(
-            |(n, (fields, day)): (usize, (Vec<(&str, Value)>, _))| Document {
+            |(n, (fields, day)): (usize, (Vec<(&str, DocumentValue)>, _))| Document {
                 fields: fields
                     .into_iter()
                     .map(|(name, value)| (name.to_owned(), value))
@@ -51,14 +52,14 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     })
 }
 
-fn test() -> impl Strategy<Value = Test> {
+fn test() -> impl Strategy<Value = FieldTest> {
     let day = || prop::option::of(select(DAYS.to_vec()).prop_map(str::to_owned));
     let number = || prop::option::of(select(NUMBERS.to_vec()));
     prop_oneof![
-        select(WORDS.to_vec()).prop_map(|word| Test::Is(word.to_owned())),
-        (number(), number()).prop_map(|(from, to)| Test::Number { from, to }),
-        (day(), day()).prop_map(|(from, to)| Test::Date { from, to }),
-        any::<bool>().prop_map(Test::Bool),
+        select(WORDS.to_vec()).prop_map(|word| FieldTest::Is(word.to_owned())),
+        (number(), number()).prop_map(|(from, to)| FieldTest::Number { from, to }),
+        (day(), day()).prop_map(|(from, to)| FieldTest::Date { from, to }),
+        any::<bool>().prop_map(FieldTest::Bool),
     ]
 }
 
@@ -78,14 +79,17 @@ fn filter() -> impl Strategy<Value = Filter> {
 
 async fn check(documents: &[Document], filters: &[Filter]) {
     let dir = tempfile::tempdir().unwrap();
-    let (memory, embedded) = (Memory::new(), Embedded::open(dir.path()).unwrap());
-    let changes: Vec<_> = documents.iter().cloned().map(Change::Put).collect();
+    let (memory, embedded) = (
+        MemoryEngine::new(),
+        EmbeddedEngine::open(dir.path()).unwrap(),
+    );
+    let changes: Vec<_> = documents.iter().cloned().map(DocumentChange::Put).collect();
     for engine in [&memory as &dyn Engine, &embedded] {
         engine.apply(changes.clone()).await.unwrap();
         for filter in filters {
             let fitting = documents.iter().filter(|document| filter.matches(document));
             let expected: Vec<_> = fitting.map(|document| document.id.as_str()).collect();
-            let query = Query::new("ferry", 100, Reader::everyone()).filter(filter.clone());
+            let query = Query::new("ferry", 100, ReaderIdentity::everyone()).filter(filter.clone());
             let found = engine.search(query.count_total()).await.unwrap();
             let mut names = ids(&found);
             names.sort_by_key(|name| name[1..].parse::<usize>().unwrap());

@@ -1,6 +1,6 @@
 //! What is changed while somebody asks.
 
-use docent_search::{Engine, Query, Reader};
+use docent_search::{Engine, Query, ReaderIdentity};
 
 use crate::shelf::{hits, put};
 
@@ -25,7 +25,7 @@ pub(crate) async fn an_answer_shows_one_generation(engine: &dyn Engine) {
         let reader = scope.spawn(move || {
             let runtime = alone();
             while !writer.is_finished() {
-                let query = Query::new("ferry", 10, Reader::everyone());
+                let query = Query::new("ferry", 10, ReaderIdentity::everyone());
                 let found = runtime.block_on(engine.search(query)).unwrap().hits;
                 assert_eq!(found.len(), 5);
                 let first = &found[0].snippet;

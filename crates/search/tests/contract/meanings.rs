@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use docent_search::{
-    Embedder, Engine, Error, MAX_OFFSET, Method, ModelLanguages, PartState, Query, Reader, Scale,
-    Settled,
+    CosineScale, Embedder, EmbeddingProgress, Engine, MAX_OFFSET, ModelLanguages, PartState, Query,
+    RankingMethod, ReaderIdentity, SearchError,
 };
 
 use crate::shelf::{fill, ids, put, remove};
@@ -42,19 +42,19 @@ impl Embedder for Topics {
         TOPICS.len() + 1
     }
 
-    fn scale(&self) -> Scale {
-        Scale::GRANITE
+    fn scale(&self) -> CosineScale {
+        CosineScale::GRANITE
     }
 
     fn languages(&self) -> ModelLanguages {
         ModelLanguages::English
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         Ok(texts.iter().map(|text| Self::vector(text)).collect())
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         Ok(Self::vector(text))
     }
 }
@@ -67,8 +67,8 @@ pub(crate) async fn settle(engine: &dyn Engine) {
     while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
-async fn found(engine: &dyn Engine, text: &str, method: Method) -> Vec<String> {
-    let query = Query::new(text, 10, Reader::everyone()).method(method);
+async fn found(engine: &dyn Engine, text: &str, method: RankingMethod) -> Vec<String> {
+    let query = Query::new(text, 10, ReaderIdentity::everyone()).method(method);
     let found = engine.search(query).await.unwrap();
     ids(&found).into_iter().map(str::to_owned).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) async fn words_count_in_what_only_meaning_finds_however_many_there_ar
     fill(engine, &texts).await;
     settle(engine).await;
     let question = format!("ferry {}", rare.join(" "));
-    let query = Query::new(&question, 50, Reader::everyone());
+    let query = Query::new(&question, 50, ReaderIdentity::everyone());
     let found = engine.search(query).await.unwrap();
     let boat = found
         .hits
@@ -101,16 +101,16 @@ pub(crate) async fn words_count_in_what_only_meaning_finds_however_many_there_ar
 pub(crate) async fn vectors_follow_the_words(engine: &dyn Engine) {
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     fill(engine, &["A ferry.", "A house.", "A levy."]).await;
-    let left = |done, left| PartState::Building(Settled { done, left });
+    let left = |done, left| PartState::Building(EmbeddingProgress { done, left });
     assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
-    assert_eq!(found(engine, "ferry", Method::Hybrid).await, ["d0"]);
+    assert_eq!(found(engine, "ferry", RankingMethod::Hybrid).await, ["d0"]);
     assert_eq!(
         engine.embed_pending(2).await.unwrap(),
-        Settled { done: 2, left: 1 }
+        EmbeddingProgress { done: 2, left: 1 }
     );
     assert_eq!(
         engine.embed_pending(2).await.unwrap(),
-        Settled { done: 3, left: 0 }
+        EmbeddingProgress { done: 3, left: 0 }
     );
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     engine
@@ -126,7 +126,7 @@ pub(crate) async fn a_far_page_is_empty_and_no_failure(engine: &dyn Engine) {
     fill(engine, &["A ferry.", "A boat.", "A levy."]).await;
     settle(engine).await;
     for offset in [2, 499, 501, MAX_OFFSET] {
-        let query = Query::new("boat", 100, Reader::everyone()).offset(offset);
+        let query = Query::new("boat", 100, ReaderIdentity::everyone()).offset(offset);
         assert!(
             engine.search(query).await.unwrap().hits.is_empty(),
             "{offset}"
@@ -141,11 +141,19 @@ pub(crate) async fn meanings_find_what_words_do_not(engine: &dyn Engine) {
     )
     .await;
     settle(engine).await;
-    assert!(found(engine, "boat", Method::Lexical).await.is_empty());
-    for method in [Method::Hybrid, Method::Semantic, Method::Fixed(0.5)] {
+    assert!(
+        found(engine, "boat", RankingMethod::Lexical)
+            .await
+            .is_empty()
+    );
+    for method in [
+        RankingMethod::Hybrid,
+        RankingMethod::Semantic,
+        RankingMethod::Fixed(0.5),
+    ] {
         assert_eq!(found(engine, "boat", method).await[0], "d0", "{method:?}");
     }
-    assert_eq!(found(engine, "levy", Method::Lexical).await, ["d2"]);
+    assert_eq!(found(engine, "levy", RankingMethod::Lexical).await, ["d2"]);
 }
 
 pub(crate) async fn both_halves_together_come_first(engine: &dyn Engine) {
@@ -160,7 +168,7 @@ pub(crate) async fn both_halves_together_come_first(engine: &dyn Engine) {
     )
     .await;
     settle(engine).await;
-    let order = found(engine, "boat", Method::Hybrid).await;
+    let order = found(engine, "boat", RankingMethod::Hybrid).await;
     assert_eq!(order[0], "d1");
     // Rain is not near enough to be worth showing.
     assert_eq!(order.len(), 3);
@@ -174,11 +182,14 @@ pub(crate) async fn what_is_gone_is_not_found_by_meaning(engine: &dyn Engine) {
         .await
         .unwrap();
     settle(engine).await;
-    assert_eq!(found(engine, "boat", Method::Semantic).await[0], "d1");
-    let all = found(engine, "boat", Method::Semantic).await;
+    assert_eq!(
+        found(engine, "boat", RankingMethod::Semantic).await[0],
+        "d1"
+    );
+    let all = found(engine, "boat", RankingMethod::Semantic).await;
     assert!(!all.contains(&"d0".to_owned()));
     let why = engine
-        .search(Query::new("boat", 10, Reader::everyone()))
+        .search(Query::new("boat", 10, ReaderIdentity::everyone()))
         .await
         .unwrap();
     assert!(why.hits.iter().all(|hit| hit.why.semantic.unwrap() < 0.9));
@@ -190,7 +201,7 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
         format!("# One\n\n{filler}\n\n# Two\n\nA ship sank. {filler}\n\n# Three\n\n{filler}");
     fill(engine, &[&text, "A levy."]).await;
     settle(engine).await;
-    let query = Query::new("boat", 1, Reader::everyone()).excerpts();
+    let query = Query::new("boat", 1, ReaderIdentity::everyone()).excerpts();
     let hit = engine.search(query).await.unwrap().hits.remove(0);
     assert_eq!(hit.id.as_str(), "d0");
     assert_eq!(hit.excerpts[0].path, "Two");
@@ -204,9 +215,9 @@ pub(crate) async fn a_hit_shows_the_passage_that_is_near(engine: &dyn Engine) {
 pub(crate) async fn a_document_without_words_needs_no_vectors(engine: &dyn Engine) {
     fill(engine, &[" ", "A ferry."]).await;
     let settled = engine.embed_pending(9).await.unwrap();
-    assert_eq!(settled, Settled { done: 2, left: 0 });
+    assert_eq!(settled, EmbeddingProgress { done: 2, left: 0 });
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
-    assert_eq!(found(engine, "boat", Method::Semantic).await, ["d1"]);
+    assert_eq!(found(engine, "boat", RankingMethod::Semantic).await, ["d1"]);
 }
 
 /// German prose that a model of English would take to be about taxes.
@@ -221,9 +232,12 @@ pub(crate) async fn a_document_in_a_language_the_model_does_not_know_is_found_by
     fill(engine, &[GERMAN, RUSSIAN, ENGLISH]).await;
     settle(engine).await;
     // Nobody has the word, and only the English document has its meaning.
-    assert_eq!(found(engine, "the levy", Method::Hybrid).await, ["d2"]);
+    assert_eq!(
+        found(engine, "the levy", RankingMethod::Hybrid).await,
+        ["d2"]
+    );
     // All have this word. What only words speak for is there too.
-    let all = found(engine, "who pays the tax", Method::Hybrid).await;
+    let all = found(engine, "who pays the tax", RankingMethod::Hybrid).await;
     assert_eq!(all.len(), 3, "{all:?}");
     assert_eq!(all.first().map(String::as_str), Some("d2"));
 }
@@ -235,10 +249,10 @@ pub(crate) async fn a_question_in_a_language_the_model_does_not_know_is_answered
     fill(engine, &[GERMAN, RUSSIAN, ENGLISH, other]).await;
     settle(engine).await;
     for question in ["wie hoch ist die tax", "налог tax", "Stadt Steuer"] {
-        let words = found(engine, question, Method::Lexical).await;
+        let words = found(engine, question, RankingMethod::Lexical).await;
         assert!(!words.contains(&"d3".to_owned()), "{words:?}");
         assert_eq!(
-            found(engine, question, Method::Hybrid).await,
+            found(engine, question, RankingMethod::Hybrid).await,
             words,
             "{question}"
         );
@@ -254,7 +268,10 @@ pub(crate) async fn each_passage_of_a_mixed_document_counts_in_its_own_language(
     let english = "# Summary\n\nThe boat leaves in the morning and it is back in the harbour before the night.";
     fill(engine, &[&format!("{german}\n\n{english}"), &german]).await;
     settle(engine).await;
-    assert_eq!(found(engine, "the ferry", Method::Hybrid).await, ["d0"]);
-    let levy = found(engine, "the levy", Method::Hybrid).await;
+    assert_eq!(
+        found(engine, "the ferry", RankingMethod::Hybrid).await,
+        ["d0"]
+    );
+    let levy = found(engine, "the levy", RankingMethod::Hybrid).await;
     assert!(levy.is_empty(), "{levy:?}");
 }

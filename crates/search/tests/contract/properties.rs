@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use docent_search::{Change, Embedded, Engine, MAX_SNIPPET_CHARS, Memory};
+use docent_search::{DocumentChange, EmbeddedEngine, Engine, MAX_SNIPPET_CHARS, MemoryEngine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -43,10 +43,10 @@ async fn ids(engine: &dyn Engine, query: &str, limit: usize) -> Vec<String> {
 }
 
 async fn check(documents: Vec<(String, String)>, queries: Vec<String>, removed: usize) {
-    let memory = Memory::new();
+    let memory = MemoryEngine::new();
     let dir = tempfile::tempdir().unwrap();
-    let embedded = Embedded::open(dir.path()).unwrap();
-    let mut changes: Vec<Change> = (0..)
+    let embedded = EmbeddedEngine::open(dir.path()).unwrap();
+    let mut changes: Vec<DocumentChange> = (0..)
         .zip(&documents)
         .map(|(n, (title, text))| put(&format!("d{n}"), title, text))
         .collect();

@@ -4,48 +4,48 @@
 use std::collections::BTreeSet;
 
 use docent_search::{
-    Change, Day, Document, Engine, Filter, Found, Method, Principal, Query, Reader, Readers, Sort,
-    Test, Value, grammar,
+    AllowedReaders, Day, Document, DocumentChange, DocumentValue, Engine, FieldTest, Filter,
+    Principal, Query, RankingMethod, ReaderIdentity, SearchResults, SortOrder, grammar,
 };
 
 use crate::meanings::settle;
 use crate::shelf::{document, id, ids, put, remove};
 
-pub(crate) fn only(names: &[&str]) -> Readers {
+pub(crate) fn only(names: &[&str]) -> AllowedReaders {
     let named = names.iter().map(|name| Principal::parse(name).unwrap());
-    Readers::Only(named.collect())
+    AllowedReaders::Only(named.collect())
 }
 
-pub(crate) fn holder(names: &[&str]) -> Reader {
-    Reader::holder(names.iter().map(|name| Principal::parse(name).unwrap()))
+pub(crate) fn holder(names: &[&str]) -> ReaderIdentity {
+    ReaderIdentity::holder(names.iter().map(|name| Principal::parse(name).unwrap()))
 }
 
-fn put_for(name: &str, text: &str, readers: Readers) -> Change {
-    Change::Put(Document {
+fn put_for(name: &str, text: &str, readers: AllowedReaders) -> DocumentChange {
+    DocumentChange::Put(Document {
         readers,
         ..document(name, "Untitled", text)
     })
 }
 
-async fn found(engine: &dyn Engine, text: &str, reader: &Reader) -> BTreeSet<String> {
+async fn found(engine: &dyn Engine, text: &str, reader: &ReaderIdentity) -> BTreeSet<String> {
     let query = Query::new(text, 100, reader.clone());
     names(&engine.search(query).await.unwrap())
 }
 
-fn names(found: &Found) -> BTreeSet<String> {
+fn names(found: &SearchResults) -> BTreeSet<String> {
     ids(found).into_iter().map(str::to_owned).collect()
 }
 
 /// Accounts for the treasury, letters for the clerk, notices for all and one paper for nobody.
 async fn archive(engine: &dyn Engine) {
-    let fact = |name: &str, value: &str| (name.to_owned(), Value::Text(value.to_owned()));
+    let fact = |name: &str, value: &str| (name.to_owned(), DocumentValue::Text(value.to_owned()));
     let rows = [
         (
             "notice",
             "The ferry is late.",
             "2024-05-01",
             vec![fact("kind", "Notice")],
-            Readers::Everyone,
+            AllowedReaders::Everyone,
         ),
         (
             "account",
@@ -70,7 +70,7 @@ async fn archive(engine: &dyn Engine) {
         ),
     ];
     let puts = rows.map(|(name, text, date, fields, readers)| {
-        Change::Put(Document {
+        DocumentChange::Put(Document {
             date: Some(date.to_owned()),
             fields,
             readers,
@@ -81,9 +81,9 @@ async fn archive(engine: &dyn Engine) {
 }
 
 /// Everyone who reads the archive, and what each sees of it, the latest last.
-fn crowd() -> [(Reader, Vec<&'static str>); 6] {
+fn crowd() -> [(ReaderIdentity, Vec<&'static str>); 6] {
     [
-        (Reader::everyone(), vec!["notice"]),
+        (ReaderIdentity::everyone(), vec!["notice"]),
         (holder(&["group:other"]), vec!["notice"]),
         (holder(&["group:treasury"]), vec!["notice", "account"]),
         (
@@ -95,7 +95,7 @@ fn crowd() -> [(Reader, Vec<&'static str>); 6] {
             vec!["notice", "letter", "account"],
         ),
         (
-            Reader::owner(),
+            ReaderIdentity::owner(),
             vec!["notice", "letter", "account", "sealed"],
         ),
     ]
@@ -117,7 +117,7 @@ pub(crate) async fn each_reader_finds_and_counts_what_is_for_it(engine: &dyn Eng
             .await;
         assert_eq!(days.unwrap(), [seen.len() as u64], "{reader:?}");
         assert_eq!(answer.facets[0].values.len(), seen.len());
-        let is_owner = reader == Reader::owner();
+        let is_owner = reader == ReaderIdentity::owner();
         assert_eq!(answer.facets[1].values.is_empty(), !is_owner);
         let only_secret = Query::new("quintessential", 100, reader.clone());
         let answer = engine.search(only_secret.count_total()).await.unwrap();
@@ -135,10 +135,16 @@ pub(crate) async fn each_reader_fetches_what_is_for_it(engine: &dyn Engine) {
             assert_eq!(fetched.is_some(), seen.contains(&name), "{name} {reader:?}");
         }
     }
-    let fetched = engine.fetch(id("account"), Reader::owner()).await.unwrap();
+    let fetched = engine
+        .fetch(id("account"), ReaderIdentity::owner())
+        .await
+        .unwrap();
     let readers = &fetched.unwrap().readers;
     assert_eq!(*readers, only(&["group:audit", "group:treasury"]));
-    let fetched = engine.fetch(id("sealed"), Reader::owner()).await.unwrap();
+    let fetched = engine
+        .fetch(id("sealed"), ReaderIdentity::owner())
+        .await
+        .unwrap();
     assert_eq!(fetched.unwrap().readers, only(&[]));
 }
 
@@ -177,10 +183,10 @@ pub(crate) async fn lists_and_filters_are_of_what_is_seen(engine: &dyn Engine) {
     archive(engine).await;
     let is = |kind: &str| Filter::Field {
         name: "kind".to_owned(),
-        test: Test::Is(kind.to_owned()),
+        test: FieldTest::Is(kind.to_owned()),
     };
     for (reader, seen) in crowd() {
-        for (sort, is_reversed) in [(Sort::Newest, true), (Sort::Oldest, false)] {
+        for (sort, is_reversed) in [(SortOrder::Newest, true), (SortOrder::Oldest, false)] {
             let query = Query::new("ferry", 100, reader.clone()).sort(sort);
             let mut expected = seen.clone();
             if is_reversed {
@@ -200,7 +206,7 @@ pub(crate) async fn lists_and_filters_are_of_what_is_seen(engine: &dyn Engine) {
             let found = engine.search(query).await.unwrap();
             assert_eq!(found.hits.len(), usize::from(seen.contains(&name)));
         }
-        let catalog = engine.catalog(Reader::owner()).await.unwrap();
+        let catalog = engine.catalog(ReaderIdentity::owner()).await.unwrap();
         let today = Day::new(2024, 6, 30).unwrap();
         for (written, name) in [
             ("\"quintessential sum\"", "account"),
@@ -226,7 +232,7 @@ pub(crate) async fn slips_and_beginnings_are_of_what_is_seen(engine: &dyn Engine
         put_for("hidden", "A zweihander of the harbour.", secret()),
     ];
     engine.apply(puts).await.unwrap();
-    let (everyone, member) = (Reader::everyone(), holder(&["group:a"]));
+    let (everyone, member) = (ReaderIdentity::everyone(), holder(&["group:a"]));
     for (text, all, members) in [
         ("parlia", &[][..], &["parliament"][..]),
         ("parlaiment", &[], &["parliament"]),
@@ -258,7 +264,7 @@ pub(crate) async fn what_is_not_seen_takes_no_place(engine: &dyn Engine) {
         ));
     }
     engine.apply(puts).await.unwrap();
-    for reader in [Reader::everyone(), holder(&["group:b"])] {
+    for reader in [ReaderIdentity::everyone(), holder(&["group:b"])] {
         let query = Query::new("ferry", 1, reader.clone());
         let answer = engine.search(query.count_total()).await.unwrap();
         assert_eq!((ids(&answer), answer.total), (vec!["z"], Some(1)));
@@ -272,13 +278,13 @@ pub(crate) async fn what_is_not_seen_takes_no_place(engine: &dyn Engine) {
         put("last", "Untitled", "q39w and ferry"),
     ];
     engine.apply(puts).await.unwrap();
-    let seen = found(engine, &words, &Reader::everyone()).await;
+    let seen = found(engine, &words, &ReaderIdentity::everyone()).await;
     assert_eq!(seen, BTreeSet::from(["last".to_owned()]));
 }
 
 pub(crate) async fn readers_change_with_the_generation(engine: &dyn Engine) {
     let text = "The ferry sails.";
-    let (everyone, member) = (Reader::everyone(), holder(&["group:a"]));
+    let (everyone, member) = (ReaderIdentity::everyone(), holder(&["group:a"]));
     engine
         .apply(vec![put("a", "Untitled", text)])
         .await
@@ -287,7 +293,7 @@ pub(crate) async fn readers_change_with_the_generation(engine: &dyn Engine) {
     for (readers, for_all, for_members) in [
         (only(&["group:a"]), 0, 1),
         (only(&["group:b"]), 0, 0),
-        (Readers::Everyone, 1, 1),
+        (AllowedReaders::Everyone, 1, 1),
         (only(&[]), 0, 0),
         (only(&["group:b", "group:a"]), 0, 1),
     ] {
@@ -318,10 +324,10 @@ pub(crate) async fn meanings_are_of_what_is_seen(engine: &dyn Engine) {
     settle(engine).await;
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     for (reader, seen) in [
-        (Reader::everyone(), vec!["ship"]),
+        (ReaderIdentity::everyone(), vec!["ship"]),
         (holder(&["group:a"]), vec!["boat", "ship"]),
     ] {
-        for method in [Method::Hybrid, Method::Semantic] {
+        for method in [RankingMethod::Hybrid, RankingMethod::Semantic] {
             for text in ["ferry", "a ferry to the isle"] {
                 let query = Query::new(text, 100, reader.clone()).method(method);
                 let found = names(&engine.search(query).await.unwrap());
@@ -330,6 +336,6 @@ pub(crate) async fn meanings_are_of_what_is_seen(engine: &dyn Engine) {
             }
         }
     }
-    let owner = Query::new("ferry", 100, Reader::owner()).method(Method::Semantic);
+    let owner = Query::new("ferry", 100, ReaderIdentity::owner()).method(RankingMethod::Semantic);
     assert_eq!(engine.search(owner).await.unwrap().hits.len(), 100);
 }

@@ -1,7 +1,8 @@
 //! Small documents and short questions, so that a case reads as what it checks.
 
 use docent_search::{
-    Change, Day, DocId, Document, Engine, Found, Hit, Query, Reader, Readers, Value, grammar,
+    AllowedReaders, Day, DocId, Document, DocumentChange, DocumentValue, Engine, Query,
+    ReaderIdentity, SearchHit, SearchResults, grammar,
 };
 
 pub(crate) fn id(text: &str) -> DocId {
@@ -18,22 +19,22 @@ pub(crate) fn document(name: &str, title: &str, text: &str) -> Document {
         fields: Vec::new(),
         source: format!("folder/{name}.md"),
         hash: format!("{:064x}", text.len()),
-        readers: Readers::Everyone,
+        readers: AllowedReaders::Everyone,
     }
 }
 
-pub(crate) fn put(name: &str, title: &str, text: &str) -> Change {
-    Change::Put(document(name, title, text))
+pub(crate) fn put(name: &str, title: &str, text: &str) -> DocumentChange {
+    DocumentChange::Put(document(name, title, text))
 }
 
-pub(crate) fn put_with(name: &str, field: Value) -> Change {
+pub(crate) fn put_with(name: &str, field: DocumentValue) -> DocumentChange {
     let mut document = document(name, "Untitled", "Nothing to see.");
     document.fields.push(("field".to_owned(), field));
-    Change::Put(document)
+    DocumentChange::Put(document)
 }
 
-pub(crate) fn remove(name: &str) -> Change {
-    Change::Remove(id(name))
+pub(crate) fn remove(name: &str) -> DocumentChange {
+    DocumentChange::Remove(id(name))
 }
 
 /// Puts documents named by their place, all with the same title.
@@ -46,9 +47,9 @@ pub(crate) async fn fill(engine: &dyn Engine, texts: &[&str]) {
     engine.apply(changes.collect()).await.unwrap();
 }
 
-pub(crate) async fn hits(engine: &dyn Engine, text: &str, limit: usize) -> Vec<Hit> {
+pub(crate) async fn hits(engine: &dyn Engine, text: &str, limit: usize) -> Vec<SearchHit> {
     engine
-        .search(Query::new(text, limit, Reader::everyone()))
+        .search(Query::new(text, limit, ReaderIdentity::everyone()))
         .await
         .unwrap()
         .hits
@@ -71,26 +72,31 @@ pub(crate) async fn find_all(engine: &dyn Engine, text: &str) -> Vec<String> {
 }
 
 /// A document with a day and fields.
-pub(crate) fn put_facts(name: &str, text: &str, date: &str, fields: &[(&str, Value)]) -> Change {
+pub(crate) fn put_facts(
+    name: &str,
+    text: &str,
+    date: &str,
+    fields: &[(&str, DocumentValue)],
+) -> DocumentChange {
     let mut document = document(name, "Untitled", text);
     document.date = Some(date.to_owned()).filter(|date| !date.is_empty());
     document.fields = fields
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()))
         .collect();
-    Change::Put(document)
+    DocumentChange::Put(document)
 }
 
 /// What a written query finds, filters included.
-pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> Found {
-    let catalog = engine.catalog(Reader::everyone()).await.unwrap();
+pub(crate) async fn ask(engine: &dyn Engine, written: &str) -> SearchResults {
+    let catalog = engine.catalog(ReaderIdentity::everyone()).await.unwrap();
     let today = Day::new(2024, 6, 30).unwrap();
     let parsed = grammar::parse(written, &catalog, today);
-    let query = Query::parsed(&parsed, 100, Reader::everyone());
+    let query = Query::parsed(&parsed, 100, ReaderIdentity::everyone());
     engine.search(query.count_total()).await.unwrap()
 }
 
 /// The ids of hits.
-pub(crate) fn ids(found: &Found) -> Vec<&str> {
+pub(crate) fn ids(found: &SearchResults) -> Vec<&str> {
     found.hits.iter().map(|hit| hit.id.as_str()).collect()
 }

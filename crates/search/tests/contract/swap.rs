@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use docent_search::{Embedded, Embedder, Engine, Error, Method, PartState, Query, Reader, Settled};
+use docent_search::{
+    EmbeddedEngine, Embedder, EmbeddingProgress, Engine, PartState, Query, RankingMethod,
+    ReaderIdentity, SearchError,
+};
 
 use crate::meanings::topics;
 use crate::shelf::{fill, ids, put};
 
 /// A model to which everything means the same.
-struct Dull;
+struct ConstantEmbedder;
 
-impl Embedder for Dull {
+impl Embedder for ConstantEmbedder {
     fn fingerprint(&self) -> &str {
         "dull/1"
     }
@@ -20,24 +23,24 @@ impl Embedder for Dull {
         2
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         Ok(texts.iter().map(|_| vec![1.0, 0.0]).collect())
     }
 
-    fn query(&self, _text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, _text: &str) -> Result<Vec<f32>, SearchError> {
         Ok(vec![1.0, 0.0])
     }
 }
 
 async fn filled(dir: &Path) {
-    let engine = Embedded::open_with(dir, topics()).unwrap();
+    let engine = EmbeddedEngine::open_with(dir, topics()).unwrap();
     fill(&engine, &["A ferry.", "A house.", "A levy."]).await;
     while engine.embed_pending(2).await.unwrap().left > 0 {}
 }
 
 /// How near the first hit for a boat is, and which it is.
 async fn boat(engine: &dyn Engine) -> Option<(String, f32)> {
-    let query = Query::new("boat", 1, Reader::everyone()).method(Method::Semantic);
+    let query = Query::new("boat", 1, ReaderIdentity::everyone()).method(RankingMethod::Semantic);
     let found = engine.search(query).await.unwrap();
     let name = ids(&found).first().map(|name| (*name).to_owned())?;
     Some((name, found.hits[0].why.semantic?))
@@ -51,9 +54,11 @@ fn folders(dir: &Path) -> usize {
 async fn the_former_model_answers_until_the_new_one_can() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine =
-        Embedded::open_with_previous(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
-    let left = |done, left| PartState::Building(Settled { done, left });
+    let engine = EmbeddedEngine::open_with_previous(dir.path(), Arc::new(ConstantEmbedder), || {
+        vec![topics()]
+    })
+    .unwrap();
+    let left = |done, left| PartState::Building(EmbeddingProgress { done, left });
     assert_eq!(engine.status().await.unwrap().vectors, left(0, 3));
     let (name, near) = boat(&engine).await.unwrap();
     assert!(name == "d0" && near > 0.98, "{name} {near}");
@@ -77,9 +82,9 @@ async fn the_former_model_answers_until_the_new_one_can() {
 async fn without_the_former_model_words_answer() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine = Embedded::open_with(dir.path(), Arc::new(Dull)).unwrap();
+    let engine = EmbeddedEngine::open_with(dir.path(), Arc::new(ConstantEmbedder)).unwrap();
     assert_eq!(boat(&engine).await, None);
-    let query = Query::new("levy", 10, Reader::everyone());
+    let query = Query::new("levy", 10, ReaderIdentity::everyone());
     let found = engine.search(query).await.unwrap();
     assert_eq!(ids(&found), ["d2"]);
 }
@@ -88,11 +93,13 @@ async fn without_the_former_model_words_answer() {
 async fn going_back_before_the_new_one_is_whole_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
-    let engine =
-        Embedded::open_with_previous(dir.path(), Arc::new(Dull), || vec![topics()]).unwrap();
+    let engine = EmbeddedEngine::open_with_previous(dir.path(), Arc::new(ConstantEmbedder), || {
+        vec![topics()]
+    })
+    .unwrap();
     engine.embed_pending(1).await.unwrap();
     drop(engine);
-    let engine = Embedded::open_with(dir.path(), topics()).unwrap();
+    let engine = EmbeddedEngine::open_with(dir.path(), topics()).unwrap();
     assert_eq!(engine.status().await.unwrap().vectors, PartState::Ready);
     assert_eq!(boat(&engine).await.unwrap().0, "d0");
 }

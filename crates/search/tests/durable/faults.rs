@@ -4,15 +4,15 @@ use std::io::Read as _;
 
 use docent_search::faults::POINTS;
 
-use crate::kills::{SEED, Said, writer};
-use crate::world::{Random, assert_holds, generation, open, state};
+use crate::kills::{ChildProgress, SEED, writer};
+use crate::world::{WorldRng, assert_holds, generation, open, state};
 
-fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (Said, bool) {
+fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (ChildProgress, bool) {
     let mut child = writer(dir, steps, fault);
     let mut text = String::new();
     let mut output = child.stdout.take().unwrap();
     output.read_to_string(&mut text).unwrap();
-    let mut said = Said::default();
+    let mut said = ChildProgress::default();
     text.lines().for_each(|line| said.note(line));
     (said, child.wait().unwrap().success())
 }
@@ -20,7 +20,7 @@ fn run(dir: &std::path::Path, steps: u64, fault: &str) -> (Said, bool) {
 #[tokio::test]
 async fn an_end_at_any_moment_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random::new(3);
+    let mut random = WorldRng::new(3);
     let (mut done, mut aborted) = (0, 0);
     for point in POINTS {
         for passing in 1..=3 {
@@ -45,7 +45,7 @@ async fn an_end_at_any_moment_loses_nothing() {
 #[tokio::test]
 async fn a_disk_that_refuses_costs_only_what_was_not_acknowledged() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random::new(4);
+    let mut random = WorldRng::new(4);
     let mut done = 0;
     for point in POINTS {
         let fault = format!("{point}@2=error");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use docent_search::Engine;
 
-use crate::world::{Random, assert_holds, batch, generation, open, state};
+use crate::world::{WorldRng, assert_holds, batch, generation, open, state};
 
 const KILLS: u64 = 200;
 pub(crate) const SEED: u64 = 20_261_115;
@@ -36,14 +36,14 @@ pub(crate) fn writer(dir: &Path, steps: u64, fault: &str) -> Child {
 
 /// What a child said: the last generation it began, and the last that was acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ChildProgress {
     pub(crate) begun: u64,
     pub(crate) done: u64,
     /// How often it was told that something failed.
     pub(crate) failed: u64,
 }
 
-impl Said {
+impl ChildProgress {
     pub(crate) fn note(&mut self, line: &str) {
         let number = |text: &str| text.trim().parse().unwrap();
         if let Some(text) = line.strip_prefix("begin ") {
@@ -90,12 +90,12 @@ async fn child() {
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random::new(SEED);
+    let mut random = WorldRng::new(SEED);
     let mut done = 0;
     let mut cut = 0;
     for kill in 0..KILLS {
         let said = run_and_kill(dir.path(), &mut random);
-        let said = Said {
+        let said = ChildProgress {
             begun: said.begun.max(done),
             done: said.done.max(done),
             ..said
@@ -130,12 +130,12 @@ async fn nothing_acknowledged_is_lost_doubled_or_resurrected() {
     assert!(done > KILLS, "{done}");
 }
 
-fn run_and_kill(dir: &Path, random: &mut Random) -> Said {
+fn run_and_kill(dir: &Path, random: &mut WorldRng) -> ChildProgress {
     let mut child = writer(dir, 100_000, "");
     let output = BufReader::new(child.stdout.take().unwrap());
     let (tell, told) = mpsc::channel();
     let reader = std::thread::spawn(move || {
-        let mut said = Said::default();
+        let mut said = ChildProgress::default();
         for line in output.lines().map_while(Result::ok) {
             said.note(&line);
             if line.starts_with("begin") || line.starts_with("done") {

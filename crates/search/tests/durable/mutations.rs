@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use docent_search::{Change, DocId, Document, Embedded, Engine, Method, Query, Reader};
+use docent_search::{
+    DocId, Document, DocumentChange, EmbeddedEngine, Engine, Query, RankingMethod, ReaderIdentity,
+};
 
-use crate::world::{Random, assert_holds, batch, finish, open, state};
+use crate::world::{WorldRng, assert_holds, batch, finish, open, state};
 
 const MUTATIONS: u64 = 400;
 const SEED: u64 = 77;
@@ -23,7 +25,7 @@ const QUESTIONS: [&str; 6] = [
     "w100 w200 w300",
 ];
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+type FileSnapshot = BTreeMap<PathBuf, Vec<u8>>;
 
 #[tokio::test]
 async fn every_change_of_a_file_is_found_and_mended() {
@@ -44,7 +46,7 @@ async fn every_change_of_a_file_is_found_and_mended() {
             .iter()
             .any(|name| name.extension().is_some_and(|it| it == "del"))
     );
-    let mut random = Random::new(SEED);
+    let mut random = WorldRng::new(SEED);
     let (mut found, mut harmless) = (0, 0);
     for number in 0..MUTATIONS {
         restore(dir.path(), &whole);
@@ -80,8 +82,8 @@ fn may_be_harmless(name: &Path, how: &str) -> bool {
 fn mutate(
     dir: &Path,
     name: &Path,
-    (whole, names): (&Files, &[PathBuf]),
-    random: &mut Random,
+    (whole, names): (&FileSnapshot, &[PathBuf]),
+    random: &mut WorldRng,
 ) -> String {
     let path = dir.join(name);
     let mut bytes = whole[name].clone();
@@ -120,25 +122,26 @@ fn mutate(
 }
 
 /// Brings what is missing, as the one does who keeps an index in step with its source.
-async fn mend(engine: &Embedded, expected: &BTreeMap<DocId, Document>, whence: &str) {
+async fn mend(engine: &EmbeddedEngine, expected: &BTreeMap<DocId, Document>, whence: &str) {
     let held = engine.inventory().await.unwrap();
     for one in &held {
-        let fetched = engine.fetch(one.id.clone(), Reader::owner()).await;
+        let fetched = engine.fetch(one.id.clone(), ReaderIdentity::owner()).await;
         let fetched = fetched.unwrap_or_else(|error| panic!("{whence}: {error}"));
         assert_eq!(fetched.as_deref(), expected.get(&one.id), "{whence}");
     }
     let is_held = |id: &DocId| held.binary_search_by(|one| one.id.cmp(id)).is_ok();
     let missing = expected.values().filter(|document| !is_held(&document.id));
-    let missing: Vec<_> = missing.cloned().map(Change::Put).collect();
+    let missing: Vec<_> = missing.cloned().map(DocumentChange::Put).collect();
     engine.apply(missing).await.unwrap();
     finish(engine).await;
 }
 
 /// The documents found for each question; their order may follow from how the index is cut.
-async fn answers(engine: &Embedded) -> Vec<Vec<String>> {
+async fn answers(engine: &EmbeddedEngine) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for question in QUESTIONS {
-        let query = Query::new(question, 200, Reader::owner()).method(Method::Lexical);
+        let query =
+            Query::new(question, 200, ReaderIdentity::owner()).method(RankingMethod::Lexical);
         let found = engine.search(query).await.unwrap();
         let mut ids: Vec<_> = found.hits.iter().map(|hit| hit.id.to_string()).collect();
         ids.sort();
@@ -147,8 +150,8 @@ async fn answers(engine: &Embedded) -> Vec<Vec<String>> {
     all
 }
 
-fn read(dir: &Path) -> Files {
-    let mut files = Files::new();
+fn read(dir: &Path) -> FileSnapshot {
+    let mut files = FileSnapshot::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -164,7 +167,7 @@ fn read(dir: &Path) -> Files {
     files
 }
 
-fn restore(dir: &Path, whole: &Files) {
+fn restore(dir: &Path, whole: &FileSnapshot) {
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         if entry.path().is_dir() {
             fs::remove_dir_all(entry.path()).unwrap();

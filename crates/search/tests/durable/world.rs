@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use docent_search::{
-    Change, DocId, Document, Embedded, Embedder, Engine, Error, Generation, Method, PartState,
-    Principal, Query, Reader, Readers, Value,
+    AllowedReaders, DocId, Document, DocumentChange, DocumentValue, EmbeddedEngine, Embedder,
+    Engine, Generation, PartState, Principal, Query, RankingMethod, ReaderIdentity, SearchError,
 };
 
 /// So many names are in use; each is put, changed and removed many times.
 const NAMES: u64 = 160;
 
 /// A generator of numbers that is the same everywhere.
-pub(crate) struct Random(u64);
+pub(crate) struct WorldRng(u64);
 
-impl Random {
+impl WorldRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -38,20 +38,20 @@ impl Random {
 }
 
 /// The batch that makes a generation.
-pub(crate) fn batch(seed: u64, generation: u64) -> Vec<Change> {
-    let mut random = Random::new(seed ^ generation.wrapping_mul(0x1000_0001));
+pub(crate) fn batch(seed: u64, generation: u64) -> Vec<DocumentChange> {
+    let mut random = WorldRng::new(seed ^ generation.wrapping_mul(0x1000_0001));
     let count = 1 + random.below(24);
     (0..count)
         .map(|_| change(&mut random, generation))
         .collect()
 }
 
-fn change(random: &mut Random, generation: u64) -> Change {
+fn change(random: &mut WorldRng, generation: u64) -> DocumentChange {
     let name = random.below(NAMES);
     if random.below(4) == 0 {
-        Change::Remove(id(name))
+        DocumentChange::Remove(id(name))
     } else {
-        Change::Put(document(random, name, generation))
+        DocumentChange::Put(document(random, name, generation))
     }
 }
 
@@ -59,7 +59,7 @@ fn id(name: u64) -> DocId {
     DocId::parse(&format!("d{name:03}")).unwrap()
 }
 
-fn document(random: &mut Random, name: u64, generation: u64) -> Document {
+fn document(random: &mut WorldRng, name: u64, generation: u64) -> Document {
     let mark = mark(name, generation);
     let words: Vec<String> = (0..10 + random.below(300))
         .map(|_| format!("w{}", random.below(900)))
@@ -70,7 +70,10 @@ fn document(random: &mut Random, name: u64, generation: u64) -> Document {
         text: format!("{mark} {}", words.join(" ")),
         url: None,
         date: Some("2024-05-28".to_owned()),
-        fields: vec![("shelf".to_owned(), Value::Text(format!("s{}", name % 7)))],
+        fields: vec![(
+            "shelf".to_owned(),
+            DocumentValue::Text(format!("s{}", name % 7)),
+        )],
         source: format!("papers/{name}.md"),
         hash: format!("{:064x}", random.next()),
         readers: readers(name, generation),
@@ -78,18 +81,18 @@ fn document(random: &mut Random, name: u64, generation: u64) -> Document {
 }
 
 /// For everyone, for some, or for nobody, in turns.
-fn readers(name: u64, generation: u64) -> Readers {
+fn readers(name: u64, generation: u64) -> AllowedReaders {
     let group = Principal::parse("group:clerks").unwrap();
     match (name + generation) % 4 {
-        0 => Readers::Only([group].into()),
-        1 => Readers::Only([].into()),
-        _ => Readers::Everyone,
+        0 => AllowedReaders::Only([group].into()),
+        1 => AllowedReaders::Only([].into()),
+        _ => AllowedReaders::Everyone,
     }
 }
 
 /// A word that only one version of one document has.
 fn mark(name: u64, generation: u64) -> String {
-    let mut random = Random::new(name * 100_003 + generation);
+    let mut random = WorldRng::new(name * 100_003 + generation);
     let letters = (0..16).map(|_| char::from(b'a' + random.below(26) as u8));
     // No two are alike, so that none is found as a slip of the pen for another.
     format!("mark{}", letters.collect::<String>())
@@ -101,8 +104,8 @@ pub(crate) fn state(seed: u64, generation: u64) -> BTreeMap<DocId, Document> {
     for step in 1..=generation {
         for change in batch(seed, step) {
             match change {
-                Change::Put(document) => held.insert(document.id.clone(), document),
-                Change::Remove(id) => held.remove(&id),
+                DocumentChange::Put(document) => held.insert(document.id.clone(), document),
+                DocumentChange::Remove(id) => held.remove(&id),
             };
         }
     }
@@ -111,16 +114,16 @@ pub(crate) fn state(seed: u64, generation: u64) -> BTreeMap<DocId, Document> {
 
 /// Texts into directions that their first word decides, so that a question in the words of one document
 /// finds it.
-pub(crate) struct Hashed;
+pub(crate) struct HashEmbedder;
 
-impl Hashed {
+impl HashEmbedder {
     fn vector(text: &str) -> Vec<f32> {
         let first = text
             .split_whitespace()
             .find(|word| word.starts_with("mark"));
         let bytes = first.unwrap_or(text).bytes();
         let seed = bytes.fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-        let mut random = Random::new(seed);
+        let mut random = WorldRng::new(seed);
         let vector: Vec<f32> = (0..32)
             .map(|_| random.below(2_000) as f32 - 999.5)
             .collect();
@@ -129,7 +132,7 @@ impl Hashed {
     }
 }
 
-impl Embedder for Hashed {
+impl Embedder for HashEmbedder {
     fn fingerprint(&self) -> &str {
         "hashed/1"
     }
@@ -138,36 +141,36 @@ impl Embedder for Hashed {
         32
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         Ok(texts.iter().map(|text| Self::vector(text)).collect())
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         Ok(Self::vector(text))
     }
 }
 
-pub(crate) fn open(dir: &Path) -> Result<Embedded, Error> {
-    Embedded::open_with(dir, Arc::new(Hashed))
+pub(crate) fn open(dir: &Path) -> Result<EmbeddedEngine, SearchError> {
+    EmbeddedEngine::open_with(dir, Arc::new(HashEmbedder))
 }
 
 /// Makes all vectors and says that everything is held.
-pub(crate) async fn finish(engine: &Embedded) {
+pub(crate) async fn finish(engine: &EmbeddedEngine) {
     while engine.embed_pending(50).await.unwrap().left > 0 {}
     engine.mark_complete().await.unwrap();
 }
 
-async fn found(engine: &Embedded, text: &str, method: Method) -> Vec<DocId> {
-    let query = Query::new(text, 10, Reader::owner()).method(method);
+async fn found(engine: &EmbeddedEngine, text: &str, method: RankingMethod) -> Vec<DocId> {
+    let query = Query::new(text, 10, ReaderIdentity::owner()).method(method);
     let found = engine.search(query).await.unwrap();
     found.hits.into_iter().map(|hit| hit.id).collect()
 }
 
 /// Asserts that an index holds exactly what it should: in the ledger, in the words and in the vectors.
 pub(crate) async fn assert_holds(
-    engine: &Embedded,
+    engine: &EmbeddedEngine,
     expected: &BTreeMap<DocId, Document>,
-    (random, whence): (&mut Random, &str),
+    (random, whence): (&mut WorldRng, &str),
 ) {
     let held = engine.inventory().await.unwrap();
     let listed: BTreeSet<_> = held.iter().map(|held| (&held.id, &held.hash)).collect();
@@ -177,7 +180,10 @@ pub(crate) async fn assert_holds(
     assert_eq!(listed, wanted.collect(), "{whence}: ledger");
     assert_eq!(listed.len(), held.len(), "{whence}: doubled in the ledger");
     for (id, document) in expected {
-        let fetched = engine.fetch(id.clone(), Reader::owner()).await.unwrap();
+        let fetched = engine
+            .fetch(id.clone(), ReaderIdentity::owner())
+            .await
+            .unwrap();
         assert_eq!(fetched.as_deref(), Some(document), "{whence}: {id:?}");
     }
     finish(engine).await;
@@ -188,14 +194,17 @@ pub(crate) async fn assert_holds(
         if expected.contains_key(&id(name)) {
             continue;
         }
-        let fetched = engine.fetch(id(name), Reader::owner()).await.unwrap();
+        let fetched = engine
+            .fetch(id(name), ReaderIdentity::owner())
+            .await
+            .unwrap();
         assert!(fetched.is_none(), "{whence}: {name} is back");
     }
     let all: Vec<_> = expected.values().collect();
     for _ in 0..12.min(all.len()) {
         let document = all[random.index(all.len())];
         let mark = document.text.split(' ').next().unwrap();
-        for method in [Method::Lexical, Method::Semantic] {
+        for method in [RankingMethod::Lexical, RankingMethod::Semantic] {
             let found = found(engine, mark, method).await;
             assert_eq!(
                 found.first(),
@@ -211,12 +220,12 @@ pub(crate) async fn assert_holds(
         let is_there = expected
             .get(&id(name))
             .is_some_and(|document| document.text.starts_with(&format!("{mark} ")));
-        let found = found(engine, &format!("\"{mark}\""), Method::Lexical).await;
+        let found = found(engine, &format!("\"{mark}\""), RankingMethod::Lexical).await;
         assert_eq!(!found.is_empty(), is_there, "{whence}: {mark}");
     }
 }
 
 /// The generation an index opens at.
-pub(crate) async fn generation(engine: &Embedded) -> Generation {
+pub(crate) async fn generation(engine: &EmbeddedEngine) -> Generation {
     engine.status().await.unwrap().generation
 }

@@ -1,7 +1,7 @@
 //! What was found in a folder into the text of a docent.toml. Words for people stand behind `# `, settings
 //! that only have to be switched on behind a `#` alone.
 
-use docent_search::{Bound, Field, Kind};
+use docent_search::{CatalogField, FieldKind, RangeBound};
 
 use super::survey::Survey;
 use crate::knowledge::{counted, one_line};
@@ -141,7 +141,7 @@ fn added(survey: &Survey) -> Vec<String> {
     )]
 }
 
-fn entry(field: &Field, survey: &Survey) -> String {
+fn entry(field: &CatalogField, survey: &Survey) -> String {
     let name = &field.name;
     let kind = cast::name(field.kind);
     let values = values(field, survey.examples.get(name));
@@ -166,12 +166,12 @@ fn entry(field: &Field, survey: &Survey) -> String {
 }
 
 /// Some values of a field, or its ends.
-fn values(field: &Field, example: Option<&String>) -> String {
-    let bound = |bound: &Bound| match bound {
-        Bound::Number(number) => number.to_string(),
-        Bound::Date(day) => day.clone(),
+fn values(field: &CatalogField, example: Option<&String>) -> String {
+    let bound = |bound: &RangeBound| match bound {
+        RangeBound::Number(number) => number.to_string(),
+        RangeBound::Date(day) => day.clone(),
     };
-    if let (Kind::Number | Kind::Date, Some((from, to))) = (field.kind, &field.range) {
+    if let (FieldKind::Number | FieldKind::Date, Some((from, to))) = (field.kind, &field.range) {
         return format!("{} to {}", bound(from), bound(to));
     }
     // Of texts that are all different the catalog keeps none.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use docent_ingest::{FileEntry, FolderSource};
-use docent_search::{Catalog, CatalogBuilder, Document, MAX_CATALOG_FIELDS, Value};
+use docent_search::{Catalog, CatalogBuilder, Document, DocumentValue, MAX_CATALOG_FIELDS};
 
 use crate::corpus;
 use crate::output::Progress;
@@ -101,7 +101,7 @@ impl Survey {
             self.addresses.push((id, url.clone()));
         }
         for (name, value) in &document.fields {
-            if let Value::Text(text) = value
+            if let DocumentValue::Text(text) = value
                 && self.examples.len() < MAX_CATALOG_FIELDS
                 && !self.examples.contains_key(name)
             {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docent_search::{PartState, Status};
+use docent_search::{EngineStatus, PartState};
 use tokio_util::sync::CancellationToken;
 
 use super::step::Parts;
@@ -18,7 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// Settles until nothing is left, something else `is_due`, or the server stops. A failure is tried
 /// again, later each time.
 pub(super) async fn all(parts: &Parts, stop: &CancellationToken, is_due: impl Fn() -> bool) {
-    let has_model = |status: Status| status.vectors != PartState::Absent;
+    let has_model = |status: EngineStatus| status.vectors != PartState::Absent;
     if !parts.knowledge.engine.status().await.is_ok_and(has_model) {
         return;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docent_mcp::App;
-use docent_search::Status;
+use docent_search::EngineStatus;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -263,7 +263,7 @@ impl Watch for Told<'_> {
         self.progress.at(done, total);
     }
 
-    fn applied(&mut self, status: Status) {
+    fn applied(&mut self, status: EngineStatus) {
         self.parts.standing.engine(status);
         self.batches += 1;
         // The tools tell about what is there already. Looking at all fields takes longer the more

@@ -2,7 +2,9 @@
 //! allowed.
 
 use docent_mcp::Failure;
-use docent_search::{Catalog, Day, Field, Filter, MAX_FACETS, MAX_LIMIT, MAX_OFFSET, Sort, Test};
+use docent_search::{
+    Catalog, CatalogField, Day, FieldTest, Filter, MAX_FACETS, MAX_LIMIT, MAX_OFFSET, SortOrder,
+};
 use serde_json::{Map, Value};
 
 use super::parameters::{FACETS, LIMIT, OFFSET, Parameter, Parameters, QUERY, SORT, Takes};
@@ -27,7 +29,7 @@ pub(super) struct Question {
     pub query: String,
     pub limit: usize,
     pub offset: usize,
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// What to count: what it is called, and the field.
     pub facets: Vec<(String, String)>,
     pub filters: Vec<Filter>,
@@ -58,7 +60,7 @@ pub(super) fn read(
         query: query.to_owned(),
         limit: size(LIMIT, 1..=MAX_LIMIT, DEFAULT_LIMIT)?,
         offset: size(OFFSET, 0..=MAX_OFFSET, 0)?,
-        sort: get(SORT).map_or(Ok(Sort::default()), sort)?,
+        sort: get(SORT).map_or(Ok(SortOrder::default()), sort)?,
         facets: get(FACETS).map_or(Ok(Vec::new()), |value| facets(value, parameters))?,
         filters: filters(parameters, catalog, get)?,
     })
@@ -109,11 +111,11 @@ fn whole(
     })
 }
 
-fn sort(value: &Value) -> Result<Sort, Failure> {
+fn sort(value: &Value) -> Result<SortOrder, Failure> {
     match value.as_str() {
-        Some("relevance") => Ok(Sort::Relevance),
-        Some("newest") => Ok(Sort::Newest),
-        Some("oldest") => Ok(Sort::Oldest),
+        Some("relevance") => Ok(SortOrder::Relevance),
+        Some("newest") => Ok(SortOrder::Newest),
+        Some("oldest") => Ok(SortOrder::Oldest),
         _ => {
             Err(wrong(SORT, "is not an order", value)
                 .hint(format!("allowed are {}", quoted(&ORDERS))))
@@ -185,23 +187,23 @@ fn filters<'v>(
                 filters.push(any(parameter, several.into_iter().map(str::to_owned)));
                 continue;
             }
-            Takes::Flag => Test::Bool(value.as_bool().ok_or_else(|| {
+            Takes::Flag => FieldTest::Bool(value.as_bool().ok_or_else(|| {
                 wrong(name, "is neither true nor false", value)
                     .hint("allowed are `true` and `false`")
             })?),
-            Takes::AtLeast(_) => number(name, value).map(|from| Test::Number {
+            Takes::AtLeast(_) => number(name, value).map(|from| FieldTest::Number {
                 from: Some(from),
                 to: None,
             })?,
-            Takes::AtMost(_) => number(name, value).map(|to| Test::Number {
+            Takes::AtMost(_) => number(name, value).map(|to| FieldTest::Number {
                 from: None,
                 to: Some(to),
             })?,
-            Takes::From(_) => day(name, value).map(|from| Test::Date {
+            Takes::From(_) => day(name, value).map(|from| FieldTest::Date {
                 from: Some(from),
                 to: None,
             })?,
-            Takes::To(_) => day(name, value).map(|to| Test::Date {
+            Takes::To(_) => day(name, value).map(|to| FieldTest::Date {
                 from: None,
                 to: Some(to),
             })?,
@@ -226,13 +228,13 @@ enum Edge {
 fn check_order<'p>(
     lower: &mut Option<(&'p Parameter, Edge)>,
     parameter: &'p Parameter,
-    test: &Test,
+    test: &FieldTest,
 ) -> Result<(), Failure> {
     let edge = match test {
-        Test::Number {
+        FieldTest::Number {
             from: Some(from), ..
         } => Some(Edge::Number(*from)),
-        Test::Date {
+        FieldTest::Date {
             from: Some(from), ..
         } => Some(Edge::Day(from.clone())),
         _ => None,
@@ -248,8 +250,8 @@ fn check_order<'p>(
         return Ok(());
     };
     let is_turned = match (edge, test) {
-        (Edge::Number(from), Test::Number { to: Some(to), .. }) => from > *to,
-        (Edge::Day(from), Test::Date { to: Some(to), .. }) => from > *to,
+        (Edge::Number(from), FieldTest::Number { to: Some(to), .. }) => from > *to,
+        (Edge::Day(from), FieldTest::Date { to: Some(to), .. }) => from > *to,
         _ => false,
     };
     if is_turned {
@@ -274,7 +276,7 @@ fn day(name: &str, value: &Value) -> Result<String, Failure> {
 
 fn one_of(
     parameter: &Parameter,
-    field: Option<&Field>,
+    field: Option<&CatalogField>,
     all: &[String],
     value: &Value,
 ) -> Result<Filter, Failure> {
@@ -306,7 +308,7 @@ fn one_of(
 fn any(parameter: &Parameter, values: impl Iterator<Item = String>) -> Filter {
     let is = |value| Filter::Field {
         name: parameter.field.clone(),
-        test: Test::Is(value),
+        test: FieldTest::Is(value),
     };
     let mut parts: Vec<_> = values.map(is).collect();
     match parts.pop() {

@@ -1,6 +1,6 @@
 //! A corpus into the description by which a model knows when and how to use `find`.
 
-use docent_search::{Bound, Catalog};
+use docent_search::{Catalog, RangeBound};
 
 use super::parameters::{FACETS, LIMIT, OFFSET, Parameters, QUERY, SORT, Takes};
 use super::schema::{ORDERS, options};
@@ -82,7 +82,7 @@ fn holds(knowledge: &Knowledge, catalog: &Catalog, about: usize) -> String {
         format!("{} {}", catalog.documents, find.noun())
     };
     let years = catalog.field("date").and_then(|field| match &field.range {
-        Some((Bound::Date(first), Bound::Date(last))) => {
+        Some((RangeBound::Date(first), RangeBound::Date(last))) => {
             let (first, last) = (first.get(..4)?, last.get(..4)?);
             Some(if first == last {
                 format!(", {first}")
@@ -210,13 +210,13 @@ fn workflow(knowledge: &Knowledge) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use docent_search::{CatalogBuilder, Day, Memory};
+    use docent_search::{CatalogBuilder, Day, MemoryEngine};
 
     use super::*;
     use crate::settings::{Find, Record, Settings};
 
     fn described_with(settings: &Settings, catalog: &Catalog) -> String {
-        let knowledge = Knowledge::new(Arc::new(Memory::new()), settings, "folder");
+        let knowledge = Knowledge::new(Arc::new(MemoryEngine::new()), settings, "folder");
         let parameters = Parameters::new(catalog, &settings.find);
         description(&knowledge, catalog, &parameters)
     }

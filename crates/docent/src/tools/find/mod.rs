@@ -10,7 +10,7 @@ mod show;
 use std::sync::Arc;
 
 use docent_mcp::{Answer, Context, Descriptor, Failure, Hints, Tool};
-use docent_search::{Filter, Parsed, Query, Reader, grammar};
+use docent_search::{Filter, ParsedQuery, Query, ReaderIdentity, grammar};
 use serde_json::{Map, Value};
 
 use self::ask::Question;
@@ -54,7 +54,7 @@ impl Find {
         Ok(about::with_unready(answer, &self.0))
     }
 
-    fn query(&self, parsed: &Parsed, question: &Question, reader: Reader) -> Query {
+    fn query(&self, parsed: &ParsedQuery, question: &Question, reader: ReaderIdentity) -> Query {
         let facets = question.facets.iter().map(|(_, field)| field.clone());
         Query::parsed(parsed, question.limit, reader)
             .method(self.0.method)
@@ -69,7 +69,7 @@ impl Find {
 
 /// Adds the conditions of the parameters to those of the query. Without any, and without words,
 /// everything is listed.
-fn narrow(parsed: &mut Parsed, question: &Question) -> Result<(), Failure> {
+fn narrow(parsed: &mut ParsedQuery, question: &Question) -> Result<(), Failure> {
     let mut all: Vec<Filter> = parsed.filter.take().into_iter().collect();
     all.extend(question.filters.iter().cloned());
     let is_blank = ["", "*"].contains(&parsed.text.trim())

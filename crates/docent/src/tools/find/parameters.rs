@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use docent_search::{Bound, Catalog, Field, Kind};
+use docent_search::{Catalog, CatalogField, FieldKind, RangeBound};
 
 use crate::settings::{Find, Named};
 
@@ -99,7 +99,12 @@ impl Parameters {
                 takes,
             });
             all.filters.extend(one);
-            if asked(FACETS) && matches!(field.kind, Kind::Keyword | Kind::List | Kind::Bool) {
+            if asked(FACETS)
+                && matches!(
+                    field.kind,
+                    FieldKind::Keyword | FieldKind::List | FieldKind::Bool
+                )
+            {
                 all.facets.push((stem, field.name.clone()));
             }
         }
@@ -124,7 +129,7 @@ impl Parameters {
 
 /// The fields that become parameters, each with what it is called: those that settings name, in
 /// their order, or all.
-fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c Field)> {
+fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c CatalogField)> {
     if named.is_empty() {
         let all = catalog.fields.iter();
         return all.map(|field| (stem(&field.name), field)).collect();
@@ -143,11 +148,11 @@ fn wanted<'c>(catalog: &'c Catalog, named: &[Named]) -> Vec<(String, &'c Field)>
 
 /// What the parameters of a field take. A text of which no value comes back is no use as a filter,
 /// unless somebody asked for it.
-fn takes(field: &Field, only_useful: bool) -> Vec<Takes> {
+fn takes(field: &CatalogField, only_useful: bool) -> Vec<Takes> {
     let values = || field.values.iter().map(|(value, _)| value.clone());
     let examples = || values().take(EXAMPLES).collect::<Vec<_>>();
     match field.kind {
-        Kind::Keyword | Kind::List if field.is_enumerated() => {
+        FieldKind::Keyword | FieldKind::List if field.is_enumerated() => {
             // By value, because an order by number would change with every document.
             let mut all: Vec<_> = values().collect();
             all.sort();
@@ -157,25 +162,27 @@ fn takes(field: &Field, only_useful: bool) -> Vec<Takes> {
                 vec![Takes::OneOf(all)]
             }
         }
-        Kind::Text if only_useful && field.values.is_empty() => Vec::new(),
-        Kind::Keyword | Kind::List | Kind::Text => vec![Takes::Text(examples())],
-        Kind::Number => {
+        FieldKind::Text if only_useful && field.values.is_empty() => Vec::new(),
+        FieldKind::Keyword | FieldKind::List | FieldKind::Text => vec![Takes::Text(examples())],
+        FieldKind::Number => {
             let range = match &field.range {
-                Some((Bound::Number(least), Bound::Number(most))) => Some((*least, *most)),
+                Some((RangeBound::Number(least), RangeBound::Number(most))) => {
+                    Some((*least, *most))
+                }
                 _ => None,
             };
             vec![Takes::AtLeast(range), Takes::AtMost(range)]
         }
-        Kind::Date => {
+        FieldKind::Date => {
             let range = match &field.range {
-                Some((Bound::Date(first), Bound::Date(last))) => {
+                Some((RangeBound::Date(first), RangeBound::Date(last))) => {
                     Some((first.clone(), last.clone()))
                 }
                 _ => None,
             };
             vec![Takes::From(range.clone()), Takes::To(range)]
         }
-        Kind::Bool => vec![Takes::Flag],
+        FieldKind::Bool => vec![Takes::Flag],
     }
 }
 
@@ -201,7 +208,7 @@ fn stem(name: &str) -> String {
 /// have it already.
 fn free(
     stem: &str,
-    field: &Field,
+    field: &CatalogField,
     takes: &[Takes],
     taken: &BTreeSet<String>,
 ) -> (String, Vec<String>) {

@@ -1,6 +1,6 @@
 //! What a search brought back into the answer of `find`.
 
-use docent_search::{Anchors, Facet, Found, Hit, MAX_OFFSET};
+use docent_search::{FacetCounts, MAX_OFFSET, SearchHit, SearchResults, TextAnchors};
 use serde_json::{Map, Value, json};
 
 use super::ask::Question;
@@ -54,7 +54,7 @@ pub(super) fn ours() -> Vec<Own> {
 pub(super) fn answer(
     knowledge: &Knowledge,
     question: &Question,
-    found: &Found,
+    found: &SearchResults,
     has_offset: bool,
 ) -> Map<String, Value> {
     let results: Vec<_> = found
@@ -83,13 +83,13 @@ pub(super) fn answer(
     answer
 }
 
-fn counted(facet: &Facet, name: &str) -> Value {
+fn counted(facet: &FacetCounts, name: &str) -> Value {
     let values = facet.values.iter();
     let values = values.map(|(value, count)| json!({"value": value, "count": count}));
     json!({"field": name, "values": values.collect::<Vec<_>>(), "more": facet.more})
 }
 
-fn result(knowledge: &Knowledge, hit: &Hit) -> Value {
+fn result(knowledge: &Knowledge, hit: &SearchHit) -> Value {
     let id = hit.id.as_str();
     let best = hit.excerpts.first();
     let index = best.map_or(0, |best| best.index);
@@ -102,7 +102,7 @@ fn result(knowledge: &Knowledge, hit: &Hit) -> Value {
         "anchor" => {
             let text = &hit.document.text;
             let at = best.map(|best| best.range.start);
-            json!(at.and_then(|at| Anchors::until(text, at).at(at).map(str::to_owned)))
+            json!(at.and_then(|at| TextAnchors::until(text, at).at(at).map(str::to_owned)))
         }
         "title" if hit.title.is_empty() => json!(id),
         "title" => json!(hit.title),

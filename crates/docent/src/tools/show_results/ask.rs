@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use docent_mcp::Failure;
-use docent_search::{Catalog, Day, Field, Filter, Kind, MAX_OFFSET, Parsed, Sort, Test, grammar};
+use docent_search::{
+    Catalog, CatalogField, Day, FieldKind, FieldTest, Filter, MAX_OFFSET, ParsedQuery, SortOrder,
+    grammar,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,11 +53,11 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) asked: Asked,
-    pub(super) sort: Sort,
+    pub(super) sort: SortOrder,
     /// What was typed, for what there is to say about it.
-    pub(super) typed: Parsed,
+    pub(super) typed: ParsedQuery,
     /// The words, and every condition.
-    pub(super) parsed: Parsed,
+    pub(super) parsed: ParsedQuery,
     /// The conditions besides the days.
     conditions: Vec<Filter>,
 }
@@ -66,18 +69,18 @@ impl Question {
     }
 
     /// The same question about these days alone.
-    pub(super) fn within(&self, from: Option<&str>, to: Option<&str>) -> Parsed {
+    pub(super) fn within(&self, from: Option<&str>, to: Option<&str>) -> ParsedQuery {
         let mut all = self.conditions.clone();
         if from.is_some() || to.is_some() {
             all.push(Filter::Field {
                 name: DATE.to_owned(),
-                test: Test::Date {
+                test: FieldTest::Date {
                     from: from.map(str::to_owned),
                     to: to.map(str::to_owned),
                 },
             });
         }
-        Parsed {
+        ParsedQuery {
             filter: narrowed(&self.typed, all),
             text: words(&self.typed),
             ..self.typed.clone()
@@ -86,7 +89,7 @@ impl Question {
 }
 
 /// Without words and conditions everything is listed.
-fn narrowed(typed: &Parsed, mut all: Vec<Filter>) -> Option<Filter> {
+fn narrowed(typed: &ParsedQuery, mut all: Vec<Filter>) -> Option<Filter> {
     let is_blank = words(typed).is_empty() && typed.phrases.is_empty() && typed.excluded.is_empty();
     match all.len() {
         0 if !is_blank => None,
@@ -95,7 +98,7 @@ fn narrowed(typed: &Parsed, mut all: Vec<Filter>) -> Option<Filter> {
     }
 }
 
-fn words(typed: &Parsed) -> String {
+fn words(typed: &ParsedQuery) -> String {
     Some(typed.text.trim())
         .filter(|text| *text != "*")
         .unwrap_or_default()
@@ -146,11 +149,11 @@ pub(super) fn read(input: Input, catalog: &Catalog, today: Day) -> Result<Questi
     Ok(question)
 }
 
-fn sort(given: Option<&str>) -> Result<(Sort, &'static str), Failure> {
+fn sort(given: Option<&str>) -> Result<(SortOrder, &'static str), Failure> {
     match given {
-        None | Some("relevance") => Ok((Sort::Relevance, "relevance")),
-        Some("newest") => Ok((Sort::Newest, "newest")),
-        Some("oldest") => Ok((Sort::Oldest, "oldest")),
+        None | Some("relevance") => Ok((SortOrder::Relevance, "relevance")),
+        Some("newest") => Ok((SortOrder::Newest, "newest")),
+        Some("oldest") => Ok((SortOrder::Oldest, "oldest")),
         Some(other) => Err(wrong("sort", "is not an order", other)
             .hint("allowed are `relevance`, `newest`, `oldest`")),
     }
@@ -206,29 +209,29 @@ fn filters(given: BTreeMap<String, Vec<String>>, catalog: &Catalog) -> Result<Ch
     Ok((chosen, conditions))
 }
 
-fn test(field: &Field, value: &str) -> Result<Test, Failure> {
+fn test(field: &CatalogField, value: &str) -> Result<FieldTest, Failure> {
     let not = |what: &str| {
         let name = format!("filters.{}", field.name);
         wrong(&name, what, value).hint("`list_fields` tells the values of each field")
     };
     match field.kind {
-        Kind::Keyword | Kind::Text | Kind::List => {
-            Ok(Test::Is(field.value(value).unwrap_or(value).to_owned()))
-        }
-        Kind::Bool => value
+        FieldKind::Keyword | FieldKind::Text | FieldKind::List => Ok(FieldTest::Is(
+            field.value(value).unwrap_or(value).to_owned(),
+        )),
+        FieldKind::Bool => value
             .parse()
-            .map(Test::Bool)
+            .map(FieldTest::Bool)
             .map_err(|_| not("is neither true nor false")),
-        Kind::Number => match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Test::Number {
+        FieldKind::Number => match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(FieldTest::Number {
                 from: Some(number),
                 to: Some(number),
             }),
             _ => Err(not("is not a number")),
         },
-        Kind::Date => {
+        FieldKind::Date => {
             let day = Day::parse(value).ok_or_else(|| not("is not a day"))?;
-            Ok(Test::Date {
+            Ok(FieldTest::Date {
                 from: Some(day.to_string()),
                 to: Some(day.to_string()),
             })

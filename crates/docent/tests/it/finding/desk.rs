@@ -5,7 +5,7 @@ use std::sync::Arc;
 use docent::knowledge::Knowledge;
 use docent::settings::Settings;
 use docent_mcp::{DualFormat, TextForm};
-use docent_search::{Change, Document, Engine as _, Memory, Value as Field};
+use docent_search::{Document, DocumentChange, DocumentValue as Field, Engine as _, MemoryEngine};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -13,14 +13,14 @@ use crate::contract;
 
 /// A whole server in this process.
 pub(super) struct Desk {
-    pub(super) engine: Arc<Memory>,
+    pub(super) engine: Arc<MemoryEngine>,
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) app: docent_mcp::App,
 }
 
 impl Desk {
     pub(super) async fn new(documents: Vec<Document>, settings: &Settings) -> Self {
-        let engine = Arc::new(Memory::new());
+        let engine = Arc::new(MemoryEngine::new());
         let knowledge = Arc::new(Knowledge::new(engine.clone(), settings, "world"));
         let app = docent::app::app(&knowledge, DualFormat::Auto, TextForm::Json).unwrap();
         let desk = Self {
@@ -34,7 +34,7 @@ impl Desk {
 
     /// Adds documents and tells clients, as the one who keeps the index in step does.
     pub(super) async fn put(&self, documents: Vec<Document>) {
-        let changes = documents.into_iter().map(Change::Put).collect();
+        let changes = documents.into_iter().map(DocumentChange::Put).collect();
         self.engine.apply(changes).await.unwrap();
         if self.knowledge.count().await.unwrap() {
             self.app.changes().tools();

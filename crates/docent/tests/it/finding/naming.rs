@@ -1,7 +1,7 @@
 //! Names and shapes that settings give.
 
 use docent::settings::{Named, Settings};
-use docent_search::Value as Field;
+use docent_search::DocumentValue as Field;
 use serde_json::json;
 
 use super::desk::{Desk, names, run, sha256, speeches};

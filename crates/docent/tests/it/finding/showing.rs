@@ -4,7 +4,7 @@ use bytes::Bytes;
 use docent::pages;
 use docent::settings::Settings;
 use docent_mcp::http::{Options, router};
-use docent_search::{Document, Value as Field};
+use docent_search::{Document, DocumentValue as Field};
 use http_body_util::{BodyExt as _, Full};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -9,7 +9,10 @@ use docent::settings::Settings;
 use docent::{app, pages};
 use docent_mcp::http::{Options, limits::Limits};
 use docent_mcp::{ApiKeys, Auth, Demand, DualFormat, Grant, TextForm};
-use docent_search::{Change, Document, Embedded, Engine as _, Principal, Readers, Value as Field};
+use docent_search::{
+    AllowedReaders, Document, DocumentChange, DocumentValue as Field, EmbeddedEngine, Engine as _,
+    Principal,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +52,9 @@ fn document(group: &str, n: usize) -> Document {
             ),
         ],
         source: format!("{group}/paper-{n}.md"),
-        readers: Readers::Only([Principal::parse(&format!("group:{group}")).unwrap()].into()),
+        readers: AllowedReaders::Only(
+            [Principal::parse(&format!("group:{group}")).unwrap()].into(),
+        ),
         ..contract::long(&format!("{group}-{n:03}"), text)
     }
 }
@@ -66,7 +71,7 @@ fn open(n: usize) -> Document {
 impl World {
     pub(super) async fn start(audit: Option<Arc<Audit>>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let engine = Embedded::open(&dir.path().join("index")).unwrap();
+        let engine = EmbeddedEngine::open(&dir.path().join("index")).unwrap();
         let mut all: Vec<_> = (0..4).map(open).collect();
         all.extend(
             GROUPS
@@ -74,7 +79,7 @@ impl World {
                 .flat_map(|group| (0..20).map(|n| document(group, n))),
         );
         engine
-            .apply(all.into_iter().map(Change::Put).collect())
+            .apply(all.into_iter().map(DocumentChange::Put).collect())
             .await
             .unwrap();
         let settings = Settings::default();

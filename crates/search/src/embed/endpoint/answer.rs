@@ -10,19 +10,19 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use crate::vectors::MAX_DIMENSIONS;
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbeddingsResponse {
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     /// Which input it belongs to; without it the order counts.
     index: Option<usize>,
-    embedding: Numbers,
+    embedding: EmbeddingVector,
 }
 
 /// Numbers written out, or the bytes of little-endian floats in base64.
-struct Numbers(Vec<f32>);
+struct EmbeddingVector(Vec<f32>);
 
 /// Reads the vectors of `inputs` inputs; of `dimensions` numbers, where that is known. The error
 /// says what the answer has instead.
@@ -32,7 +32,7 @@ pub(super) fn read(
     dimensions: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, String> {
     // What the parser would say is left out: it quotes the answer.
-    let answer: Answer = serde_json::from_slice(body)
+    let answer: EmbeddingsResponse = serde_json::from_slice(body)
         .map_err(|_| "something that is not a list of embeddings".to_owned())?;
     let found = answer.data.len();
     if found != inputs {
@@ -82,38 +82,38 @@ fn normalized(mut vector: Vec<f32>, width: usize) -> Result<Vec<f32>, String> {
     Ok(vector)
 }
 
-impl<'de> Deserialize<'de> for Numbers {
+impl<'de> Deserialize<'de> for EmbeddingVector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Both)
+        deserializer.deserialize_any(FloatsOrBase64Visitor)
     }
 }
 
 /// Takes either form as it comes, without a copy of the answer in between.
-struct Both;
+struct FloatsOrBase64Visitor;
 
-impl<'de> Visitor<'de> for Both {
-    type Value = Numbers;
+impl<'de> Visitor<'de> for FloatsOrBase64Visitor {
+    type Value = EmbeddingVector;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of numbers or base64")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<EmbeddingVector, A::Error> {
         let mut numbers = Vec::new();
         // As double precision first: whether a number is out of range is for the check below to say.
         while let Some(number) = list.next_element::<f64>()? {
             numbers.push(number as f32);
         }
-        Ok(Numbers(numbers))
+        Ok(EmbeddingVector(numbers))
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Numbers, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<EmbeddingVector, E> {
         let bytes = STANDARD.decode(text).map_err(|_| E::custom("not base64"))?;
         let (floats, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(E::custom("not a whole number of floats"));
         }
-        Ok(Numbers(
+        Ok(EmbeddingVector(
             floats.iter().map(|b| f32::from_le_bytes(*b)).collect(),
         ))
     }

@@ -10,7 +10,7 @@ use ureq::{Agent, Body};
 
 use super::EndpointSettings;
 use super::answer;
-use crate::error::Error;
+use crate::error::SearchError;
 
 /// The most bytes of one answer: 64 vectors of 4,096 numbers written out in full are six million.
 pub(super) const MAX_ANSWER_BYTES: u64 = 16 * 1024 * 1024;
@@ -26,10 +26,10 @@ const ADDRESS: &str =
     "give an address such as `http://localhost:11434/v1`, without user, password, `?` and `#`";
 
 /// Waits for as long as it is told.
-pub(super) type Wait = Box<dyn Fn(Duration) + Send + Sync>;
+pub(super) type WaitFn = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// How often and how long an answer is waited for.
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     /// The most requests for one answer.
     tries: u32,
     /// The most requests that may end without any answer in time; each costs a whole timeout.
@@ -40,7 +40,7 @@ pub(super) struct Patience {
     timeout: Duration,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// For passages, which nobody is waiting for.
     pub(super) fn for_passages(timeout: Duration) -> Self {
         Self {
@@ -63,30 +63,30 @@ impl Patience {
 }
 
 /// A client of one model at one endpoint.
-pub(super) struct Caller {
+pub(super) struct EndpointClient {
     agent: Agent,
     url: String,
     model: String,
     authorization: Option<HeaderValue>,
     dimensions: Option<usize>,
-    wait: Wait,
+    wait: WaitFn,
 }
 
 /// Why there is no answer, and whether asking again may bring one.
-struct Failure {
-    error: Error,
-    retry: Again,
+struct RequestFailure {
+    error: SearchError,
+    retry: RetryAdvice,
 }
 
-enum Again {
+enum RetryAdvice {
     Never,
     /// The endpoint failed, and may have said when it wants to be asked again.
     After(Option<Duration>),
     TimedOut,
 }
 
-impl Caller {
-    pub(super) fn new(settings: &EndpointSettings, wait: Wait) -> Result<Self, Error> {
+impl EndpointClient {
+    pub(super) fn new(settings: &EndpointSettings, wait: WaitFn) -> Result<Self, SearchError> {
         let url = address(&settings.url)?;
         let authorization = match &settings.key {
             None => None,
@@ -127,8 +127,8 @@ impl Caller {
         &self,
         inputs: &[&str],
         dimensions: Option<usize>,
-        patience: &Patience,
-    ) -> Result<Vec<Vec<f32>>, Error> {
+        patience: &RetryPolicy,
+    ) -> Result<Vec<Vec<f32>>, SearchError> {
         let mut request = json!({"model": self.model, "input": inputs});
         if let (Some(fields), Some(dimensions)) = (request.as_object_mut(), self.dimensions) {
             fields.insert("dimensions".to_owned(), json!(dimensions));
@@ -139,7 +139,11 @@ impl Caller {
     }
 
     /// The body of an answer that says yes, asked for as often as patience allows.
-    fn send_with_retries(&self, request: &str, patience: &Patience) -> Result<Vec<u8>, Error> {
+    fn send_with_retries(
+        &self,
+        request: &str,
+        patience: &RetryPolicy,
+    ) -> Result<Vec<u8>, SearchError> {
         let mut left = patience.pause;
         let mut timeouts = 0;
         let mut backoff = FIRST_WAIT;
@@ -149,9 +153,9 @@ impl Caller {
                 Err(failure) => failure,
             };
             let pause = match failure.retry {
-                Again::Never => return Err(failure.error),
-                Again::After(asked) => asked.unwrap_or(backoff),
-                Again::TimedOut => {
+                RetryAdvice::Never => return Err(failure.error),
+                RetryAdvice::After(asked) => asked.unwrap_or(backoff),
+                RetryAdvice::TimedOut => {
                     timeouts += 1;
                     backoff
                 }
@@ -167,7 +171,7 @@ impl Caller {
         Err(error("the endpoint was never asked", DOWN))
     }
 
-    fn send_once(&self, request: &str, timeout: Duration) -> Result<Vec<u8>, Failure> {
+    fn send_once(&self, request: &str, timeout: Duration) -> Result<Vec<u8>, RequestFailure> {
         let mut call = self
             .agent
             .post(&self.url)
@@ -186,17 +190,17 @@ impl Caller {
         if body.len() as u64 > MAX_ANSWER_BYTES {
             let what =
                 format!("the endpoint's answer is over the limit of {MAX_ANSWER_BYTES} bytes");
-            return Err(Failure::permanent(what, WRONG));
+            return Err(RequestFailure::permanent(what, WRONG));
         }
         Ok(body)
     }
 
-    fn status_failure(&self, response: Response<Body>) -> Failure {
+    fn status_failure(&self, response: Response<Body>) -> RequestFailure {
         let status = response.status().as_u16();
         let after = retry_after(&response);
         if (300..400).contains(&status) {
             let what = format!("the endpoint answers with a redirect, status {status}");
-            return Failure::permanent(what, "give the address that the redirect leads to");
+            return RequestFailure::permanent(what, "give the address that the redirect leads to");
         }
         let body = bytes(response, MAX_REFUSAL_BYTES).unwrap_or_default();
         let what = match self.code(&body) {
@@ -214,10 +218,10 @@ impl Caller {
             _ => WRONG,
         };
         let again = match status {
-            408 | 429 | 500..=599 => Again::After(after),
-            _ => Again::Never,
+            408 | 429 | 500..=599 => RetryAdvice::After(after),
+            _ => RetryAdvice::Never,
         };
-        Failure {
+        RequestFailure {
             error: error(what, hint),
             retry: again,
         }
@@ -240,17 +244,17 @@ impl Caller {
     }
 }
 
-impl Failure {
+impl RequestFailure {
     fn permanent(what: String, hint: &'static str) -> Self {
         Self {
             error: error(what, hint),
-            retry: Again::Never,
+            retry: RetryAdvice::Never,
         }
     }
 }
 
 /// The address that requests go to.
-fn address(base: &str) -> Result<String, Error> {
+fn address(base: &str) -> Result<String, SearchError> {
     let base = base.trim().trim_end_matches('/');
     let url = if base.ends_with("/embeddings") {
         base.to_owned()
@@ -267,7 +271,7 @@ fn address(base: &str) -> Result<String, Error> {
 }
 
 /// The address is not shown, because it may hold a password.
-fn unusable() -> Error {
+fn unusable() -> SearchError {
     error("the endpoint's address cannot be used", ADDRESS)
 }
 
@@ -304,20 +308,20 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn transport_failure(failed: ureq::Error) -> Failure {
+fn transport_failure(failed: ureq::Error) -> RequestFailure {
     let again = match &failed {
-        ureq::Error::Timeout(_) => Again::TimedOut,
+        ureq::Error::Timeout(_) => RetryAdvice::TimedOut,
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
-            Again::After(None)
+            RetryAdvice::After(None)
         }
-        _ => Again::Never,
+        _ => RetryAdvice::Never,
     };
     let what = match &again {
-        Again::TimedOut => "the endpoint did not answer in time",
+        RetryAdvice::TimedOut => "the endpoint did not answer in time",
         _ => "the endpoint cannot be reached",
     };
-    Failure {
-        error: Error::Embedder {
+    RequestFailure {
+        error: SearchError::Embedder {
             what: what.to_owned(),
             hint: DOWN,
             source: Some(Box::new(failed)),
@@ -326,8 +330,8 @@ fn transport_failure(failed: ureq::Error) -> Failure {
     }
 }
 
-pub(super) fn error(what: impl Into<String>, hint: &'static str) -> Error {
-    Error::Embedder {
+pub(super) fn error(what: impl Into<String>, hint: &'static str) -> SearchError {
+    SearchError::Embedder {
         what: what.into(),
         hint,
         source: None,

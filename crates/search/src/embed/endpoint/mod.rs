@@ -13,9 +13,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::embedder::Embedder;
-use crate::error::Error;
+use crate::error::SearchError;
 use crate::vectors::MAX_DIMENSIONS;
-use call::{Caller, Patience};
+use call::{EndpointClient, RetryPolicy};
 
 /// The most bytes of an address, a model's name and a prefix: far more than any in use.
 pub const MAX_SETTING_BYTES: usize = 2_048;
@@ -36,7 +36,7 @@ pub struct EndpointSettings {
     /// The model's name, as the endpoint knows it.
     pub model: String,
     /// What the endpoint wants to see as a bearer token.
-    pub key: Option<ApiKey>,
+    pub key: Option<ServiceKey>,
     /// How many numbers a vector shall have. It is asked for only when it is given; without it the
     /// endpoint decides, and is asked once at the start.
     pub dimensions: Option<usize>,
@@ -68,9 +68,9 @@ impl EndpointSettings {
 
 /// A key that shows itself to nobody but the endpoint.
 #[derive(Clone)]
-pub struct ApiKey(String);
+pub struct ServiceKey(String);
 
-impl ApiKey {
+impl ServiceKey {
     /// Takes a key into keeping.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
@@ -82,27 +82,27 @@ impl ApiKey {
     }
 }
 
-impl fmt::Debug for ApiKey {
+impl fmt::Debug for ServiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(hidden)")
     }
 }
 
 /// The model behind an endpoint.
-pub struct Endpoint {
-    client: Caller,
+pub struct EndpointEmbedder {
+    client: EndpointClient,
     query_prefix: String,
     passage_prefix: String,
     dimensions: usize,
     fingerprint: String,
-    passages: Patience,
-    query: Patience,
+    passages: RetryPolicy,
+    query: RetryPolicy,
 }
 
-impl Endpoint {
+impl EndpointEmbedder {
     /// Checks the settings, and asks the endpoint how many numbers its vectors have where the
     /// settings do not say.
-    pub fn connect(settings: &EndpointSettings) -> Result<Self, Error> {
+    pub fn connect(settings: &EndpointSettings) -> Result<Self, SearchError> {
         Self::connect_with_wait(settings, std::thread::sleep)
     }
 
@@ -110,17 +110,17 @@ impl Endpoint {
     pub fn connect_with_wait(
         settings: &EndpointSettings,
         wait: impl Fn(Duration) + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         check(settings)?;
-        let caller = Caller::new(settings, Box::new(wait))?;
+        let caller = EndpointClient::new(settings, Box::new(wait))?;
         let mut endpoint = Self {
             client: caller,
             query_prefix: settings.query_prefix.clone(),
             passage_prefix: settings.passage_prefix.clone(),
             dimensions: settings.dimensions.unwrap_or_default(),
             fingerprint: String::new(),
-            passages: Patience::for_passages(settings.timeout),
-            query: Patience::for_queries(settings.query_timeout),
+            passages: RetryPolicy::for_passages(settings.timeout),
+            query: RetryPolicy::for_queries(settings.query_timeout),
         };
         if settings.dimensions.is_none() {
             endpoint.dimensions = endpoint.probe()?;
@@ -129,7 +129,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    fn probe(&self) -> Result<usize, Error> {
+    fn probe(&self) -> Result<usize, SearchError> {
         let vectors = self.client.embed(&["dimensions"], None, &self.passages)?;
         Ok(vectors.first().map(Vec::len).unwrap_or_default())
     }
@@ -150,7 +150,7 @@ impl Endpoint {
     }
 }
 
-impl Embedder for Endpoint {
+impl Embedder for EndpointEmbedder {
     fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -159,7 +159,7 @@ impl Embedder for Endpoint {
         self.dimensions
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         let inputs: Vec<String> = texts
             .iter()
             .map(|text| input(&self.passage_prefix, text))
@@ -179,7 +179,7 @@ impl Embedder for Endpoint {
         true
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         let input = input(&self.query_prefix, text);
         let vectors = self
             .client
@@ -226,7 +226,7 @@ fn batches(inputs: &[String]) -> Vec<&[String]> {
 }
 
 /// Refuses settings that could not work, before anything is sent anywhere.
-fn check(settings: &EndpointSettings) -> Result<(), Error> {
+fn check(settings: &EndpointSettings) -> Result<(), SearchError> {
     for (name, value) in [
         ("address", &settings.url),
         ("model", &settings.model),
@@ -234,7 +234,7 @@ fn check(settings: &EndpointSettings) -> Result<(), Error> {
         ("passage prefix", &settings.passage_prefix),
     ] {
         if value.len() > MAX_SETTING_BYTES {
-            return Err(Error::TooLarge {
+            return Err(SearchError::TooLarge {
                 what: format!("the endpoint's {name}"),
                 size: value.len(),
                 limit: MAX_SETTING_BYTES,
@@ -252,7 +252,7 @@ fn check(settings: &EndpointSettings) -> Result<(), Error> {
             "a vector of `0` numbers was asked for",
             "leave the dimensions out, and the endpoint decides",
         )),
-        Some(size) if size > MAX_DIMENSIONS => Err(Error::TooLarge {
+        Some(size) if size > MAX_DIMENSIONS => Err(SearchError::TooLarge {
             what: "the number of dimensions".to_owned(),
             size,
             limit: MAX_DIMENSIONS,

@@ -13,7 +13,7 @@ use super::*;
 
 /// What the server does with one connection.
 #[derive(Clone)]
-enum Reply {
+enum EndpointReply {
     /// A status line, headers and a body, with the body's true length.
     Full(&'static str, String),
     /// A body shorter than its length says.
@@ -26,14 +26,14 @@ enum Reply {
     Long(usize),
 }
 
-struct Server {
+struct FakeEndpoint {
     url: String,
     seen: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-impl Server {
+impl FakeEndpoint {
     /// Answers one connection with each reply, and all further ones with the last.
-    fn start(replies: Vec<Reply>) -> Self {
+    fn start(replies: Vec<EndpointReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -58,18 +58,18 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, reply: &Reply, log: &Mutex<Vec<(String, Value)>>) {
+fn serve(mut stream: TcpStream, reply: &EndpointReply, log: &Mutex<Vec<(String, Value)>>) {
     let (head, body) = request(&mut stream);
     let count = body["input"].as_array().map_or(0, Vec::len);
     log.lock().unwrap().push((head, body));
     match reply {
-        Reply::Full(head, body) => write(&mut stream, head, body, body.len()),
-        Reply::Truncated => write(&mut stream, "200 OK", r#"{"data":["#, 1000),
-        Reply::Silence => {
+        EndpointReply::Full(head, body) => write(&mut stream, head, body, body.len()),
+        EndpointReply::Truncated => write(&mut stream, "200 OK", r#"{"data":["#, 1000),
+        EndpointReply::Silence => {
             // Ends when the client hangs up, so nothing here depends on a clock.
             let _ = stream.read(&mut [0]);
         }
-        Reply::Vectors(width) => {
+        EndpointReply::Vectors(width) => {
             let items: Vec<String> = (0..count)
                 .map(|at| {
                     let zeros = ",1".repeat(width - 1);
@@ -79,7 +79,7 @@ fn serve(mut stream: TcpStream, reply: &Reply, log: &Mutex<Vec<(String, Value)>>
             let body = format!(r#"{{"data":[{}]}}"#, items.join(","));
             write(&mut stream, "200 OK", &body, body.len());
         }
-        Reply::Long(bytes) => {
+        EndpointReply::Long(bytes) => {
             let vector = r#"{"data":[{"index":0,"embedding":[3,4]}]}"#;
             let body = format!("{vector}{}", " ".repeat(bytes - vector.len()));
             write(&mut stream, "200 OK", &body, body.len());
@@ -121,36 +121,38 @@ fn write(stream: &mut TcpStream, head: &str, body: &str, length: usize) {
 }
 
 /// An endpoint that notes how long it would have waited.
-fn connect(settings: &EndpointSettings) -> (Endpoint, Arc<Mutex<Vec<Duration>>>) {
+fn connect(settings: &EndpointSettings) -> (EndpointEmbedder, Arc<Mutex<Vec<Duration>>>) {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&waits);
     let endpoint =
-        Endpoint::connect_with_wait(settings, move |wait| log.lock().unwrap().push(wait));
+        EndpointEmbedder::connect_with_wait(settings, move |wait| log.lock().unwrap().push(wait));
     (endpoint.unwrap(), waits)
 }
 
-fn passages(replies: Vec<Reply>) -> (Result<Vec<Vec<f32>>, Error>, usize, Vec<Duration>) {
-    let server = Server::start(replies);
+fn passages(
+    replies: Vec<EndpointReply>,
+) -> (Result<Vec<Vec<f32>>, SearchError>, usize, Vec<Duration>) {
+    let server = FakeEndpoint::start(replies);
     let (endpoint, waits) = connect(&server.settings());
     let answer = endpoint.passages(&["one"]);
     let waits = waits.lock().unwrap().clone();
     (answer, server.requests().len(), waits)
 }
 
-fn full(head: &'static str, body: &str) -> Reply {
-    Reply::Full(head, body.to_owned())
+fn full(head: &'static str, body: &str) -> EndpointReply {
+    EndpointReply::Full(head, body.to_owned())
 }
 
-fn message(error: &Error) -> String {
+fn message(error: &SearchError) -> String {
     assert!(!error.hint().is_empty());
     error.to_string()
 }
 
 #[test]
 fn a_request_says_what_the_settings_say() {
-    let server = Server::start(vec![Reply::Vectors(2)]);
+    let server = FakeEndpoint::start(vec![EndpointReply::Vectors(2)]);
     let mut settings = server.settings();
-    settings.key = Some(ApiKey::new("sesame"));
+    settings.key = Some(ServiceKey::new("sesame"));
     settings.query_prefix = "query: ".to_owned();
     settings.passage_prefix = "passage: ".to_owned();
     let (endpoint, _) = connect(&settings);
@@ -173,7 +175,7 @@ fn a_request_says_what_the_settings_say() {
 
 #[test]
 fn dimensions_are_asked_for_once_where_nobody_gave_them() {
-    let server = Server::start(vec![Reply::Vectors(3)]);
+    let server = FakeEndpoint::start(vec![EndpointReply::Vectors(3)]);
     let mut settings = server.settings();
     settings.dimensions = None;
     let (endpoint, _) = connect(&settings);
@@ -190,7 +192,7 @@ fn dimensions_are_asked_for_once_where_nobody_gave_them() {
 
 #[test]
 fn many_passages_go_in_batches_and_come_back_in_order() {
-    let server = Server::start(vec![Reply::Vectors(2)]);
+    let server = FakeEndpoint::start(vec![EndpointReply::Vectors(2)]);
     let (endpoint, _) = connect(&server.settings());
     let texts = vec!["x"; MAX_INPUTS + 1];
     let vectors = endpoint.passages(&texts).unwrap();
@@ -232,7 +234,7 @@ fn a_text_is_cut_at_its_limit_between_characters() {
 #[test]
 fn a_busy_endpoint_is_asked_again_when_it_says() {
     let busy = full("429 Too Many Requests\r\nretry-after: 7", "{}");
-    let (answer, asked, waits) = passages(vec![busy, Reply::Vectors(2)]);
+    let (answer, asked, waits) = passages(vec![busy, EndpointReply::Vectors(2)]);
     assert!(answer.is_ok());
     assert_eq!(asked, 2);
     assert_eq!(waits, [Duration::from_secs(7)]);
@@ -266,7 +268,7 @@ fn an_endpoint_that_keeps_failing_is_given_up_on() {
 
 #[test]
 fn a_question_is_not_kept_waiting() {
-    let server = Server::start(vec![full("500 Oops", "no")]);
+    let server = FakeEndpoint::start(vec![full("500 Oops", "no")]);
     let (endpoint, waits) = connect(&server.settings());
     assert!(endpoint.query("why").is_err());
     assert_eq!(server.requests().len(), 2);
@@ -315,10 +317,10 @@ fn wrong_answers_are_refused_at_once() {
 
 #[test]
 fn a_body_that_breaks_off_is_asked_for_again() {
-    let (answer, asked, _) = passages(vec![Reply::Truncated, Reply::Vectors(2)]);
+    let (answer, asked, _) = passages(vec![EndpointReply::Truncated, EndpointReply::Vectors(2)]);
     assert!(answer.is_ok());
     assert_eq!(asked, 2);
-    let (answer, asked, _) = passages(vec![Reply::Truncated]);
+    let (answer, asked, _) = passages(vec![EndpointReply::Truncated]);
     assert_eq!(
         message(&answer.unwrap_err()),
         "the endpoint cannot be reached"
@@ -328,7 +330,7 @@ fn a_body_that_breaks_off_is_asked_for_again() {
 
 #[test]
 fn a_silent_endpoint_is_left_after_its_time() {
-    let server = Server::start(vec![Reply::Silence]);
+    let server = FakeEndpoint::start(vec![EndpointReply::Silence]);
     let mut settings = server.settings();
     settings.timeout = Duration::from_millis(30);
     settings.query_timeout = Duration::from_millis(30);
@@ -343,9 +345,9 @@ fn a_silent_endpoint_is_left_after_its_time() {
 #[test]
 fn an_answer_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
     let limit = usize::try_from(call::MAX_ANSWER_BYTES).unwrap();
-    let (answer, ..) = passages(vec![Reply::Long(limit)]);
+    let (answer, ..) = passages(vec![EndpointReply::Long(limit)]);
     assert_eq!(answer.unwrap(), [[0.6, 0.8]]);
-    let (answer, asked, _) = passages(vec![Reply::Long(limit + 1)]);
+    let (answer, asked, _) = passages(vec![EndpointReply::Long(limit + 1)]);
     let expected = "the endpoint's answer is over the limit of 16777216 bytes";
     assert_eq!(message(&answer.unwrap_err()), expected);
     assert_eq!(asked, 1);
@@ -353,7 +355,7 @@ fn an_answer_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let elsewhere = Server::start(vec![Reply::Vectors(2)]);
+    let elsewhere = FakeEndpoint::start(vec![EndpointReply::Vectors(2)]);
     let head: &'static str = Box::leak(
         format!("307 Elsewhere\r\nlocation: {}/embeddings", elsewhere.url).into_boxed_str(),
     );
@@ -370,8 +372,8 @@ fn nobody_at_the_address_is_an_error_that_says_so() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let mut settings = EndpointSettings::new(url, "model");
-    settings.key = Some(ApiKey::new("sesame"));
-    let error = Endpoint::connect_with_wait(&settings, |_| ())
+    settings.key = Some(ServiceKey::new("sesame"));
+    let error = EndpointEmbedder::connect_with_wait(&settings, |_| ())
         .err()
         .unwrap();
     assert_eq!(message(&error), "the endpoint cannot be reached");
@@ -381,13 +383,13 @@ fn nobody_at_the_address_is_an_error_that_says_so() {
 #[test]
 fn the_key_is_in_no_output() {
     let mut settings = EndpointSettings::new("http://127.0.0.1:9/v1/", "model");
-    settings.key = Some(ApiKey::new("sesame"));
+    settings.key = Some(ServiceKey::new("sesame"));
     settings.dimensions = Some(2);
     assert!(!format!("{settings:?}").contains("sesame"));
     let (endpoint, _) = connect(&settings);
     assert!(!endpoint.fingerprint().contains("sesame"));
-    settings.key = Some(ApiKey::new("sesame\n"));
-    let error = Endpoint::connect(&settings).err().unwrap();
+    settings.key = Some(ServiceKey::new("sesame\n"));
+    let error = EndpointEmbedder::connect(&settings).err().unwrap();
     assert!(!format!("{error:?} {error}").contains("sesame"));
 }
 
@@ -402,7 +404,7 @@ fn a_fingerprint_names_everything_but_the_key() {
         change(&mut settings);
         print(&settings)
     };
-    assert_eq!(first, changed(|s| s.key = Some(ApiKey::new("sesame"))));
+    assert_eq!(first, changed(|s| s.key = Some(ServiceKey::new("sesame"))));
     assert_eq!(
         first,
         changed(|s| s.url = "http://127.0.0.1:9/v1/embeddings/".to_owned())
@@ -424,7 +426,7 @@ fn settings_that_cannot_work_are_refused_before_anything_is_sent() {
         let mut settings = EndpointSettings::new("http://127.0.0.1:9/v1", "model");
         settings.dimensions = Some(2);
         change(&mut settings);
-        Endpoint::connect_with_wait(&settings, |_| ())
+        EndpointEmbedder::connect_with_wait(&settings, |_| ())
             .err()
             .map(|error| message(&error))
     };

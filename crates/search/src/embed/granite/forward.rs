@@ -5,20 +5,20 @@
 use std::ops::Range;
 
 use super::kernels::{
-    Attention, Finish, Heads, Instructions, Linear, Matrix, Norm, Normalise, Order, PANEL,
-    Quantise, Quantised,
+    AttentionHeads, AttentionKernel, GemmEpilogue, InstructionSet, LayerNorm, LayerNormKernel,
+    LinearKernel, OutputLayout, PANEL, QuantizeKernel, QuantizedMatrix, QuantizedRows,
 };
-use super::weights::{HIDDEN, Layer, WIDE, Weights};
+use super::weights::{EncoderLayer, GraniteWeights, HIDDEN, WIDE};
 
 /// The panels of the first matrix of a layer that make the queries; those behind make keys and
 /// values.
 const QUERIES: usize = HIDDEN / PANEL;
 
 /// A pass through the model; keeps its memory from one batch to the next.
-pub(super) struct Pass<'a> {
-    weights: &'a Weights,
-    instructions: Instructions,
-    quantised: Quantised,
+pub(super) struct ForwardPass<'a> {
+    weights: &'a GraniteWeights,
+    instructions: InstructionSet,
+    quantised: QuantizedRows,
     heads: Vec<f32>,
     own_heads: Vec<f32>,
     attended: Vec<f32>,
@@ -26,12 +26,12 @@ pub(super) struct Pass<'a> {
     scratch: Vec<f32>,
 }
 
-impl<'a> Pass<'a> {
-    pub(super) fn new(weights: &'a Weights, instructions: Instructions) -> Self {
+impl<'a> ForwardPass<'a> {
+    pub(super) fn new(weights: &'a GraniteWeights, instructions: InstructionSet) -> Self {
         Self {
             weights,
             instructions,
-            quantised: Quantised::default(),
+            quantised: QuantizedRows::default(),
             heads: Vec::new(),
             own_heads: Vec::new(),
             attended: Vec::new(),
@@ -58,20 +58,20 @@ impl<'a> Pass<'a> {
     }
 
     /// Every token looks at every token of its text.
-    fn attend(&mut self, layer: &Layer, rows: &[f32], texts: &[Range<usize>]) {
+    fn attend(&mut self, layer: &EncoderLayer, rows: &[f32], texts: &[Range<usize>]) {
         let count = rows.len() / HIDDEN;
         self.quantise(rows, HIDDEN);
         self.heads.resize(3 * rows.len(), 0.0);
         self.attended.resize(rows.len(), 0.0);
-        self.instructions.run(Linear {
+        self.instructions.run(LinearKernel {
             input: &self.quantised,
             matrix: &layer.qkv,
             panels: 0..3 * QUERIES,
-            out: (&mut self.heads, Order::Panels),
-            finish: Finish::Store,
+            out: (&mut self.heads, OutputLayout::Panels),
+            finish: GemmEpilogue::Store,
         });
         let (queries, others) = self.heads.split_at(rows.len());
-        let heads = |panels| Heads {
+        let heads = |panels| AttentionHeads {
             panels,
             rows: count,
         };
@@ -80,7 +80,7 @@ impl<'a> Pass<'a> {
             let Some((own, behind)) = out.split_at_mut_checked(text.len() * HIDDEN) else {
                 return;
             };
-            self.instructions.run(Attention {
+            self.instructions.run(AttentionKernel {
                 queries: (heads(queries), text.clone()),
                 others: (heads(others), text.clone()),
                 out: own,
@@ -92,16 +92,21 @@ impl<'a> Pass<'a> {
 
     /// The first token of each text looks at every token of it; gives the rows of those tokens.
     /// Behind the last layer nothing reads the others, so nothing of theirs is computed.
-    fn attend_first(&mut self, layer: &Layer, rows: &[f32], texts: &[Range<usize>]) -> Vec<f32> {
+    fn attend_first(
+        &mut self,
+        layer: &EncoderLayer,
+        rows: &[f32],
+        texts: &[Range<usize>],
+    ) -> Vec<f32> {
         let count = rows.len() / HIDDEN;
         self.quantise(rows, HIDDEN);
         self.heads.resize(2 * rows.len(), 0.0);
-        self.instructions.run(Linear {
+        self.instructions.run(LinearKernel {
             input: &self.quantised,
             matrix: &layer.qkv,
             panels: QUERIES..3 * QUERIES,
-            out: (&mut self.heads, Order::Panels),
-            finish: Finish::Store,
+            out: (&mut self.heads, OutputLayout::Panels),
+            finish: GemmEpilogue::Store,
         });
         let firsts: Vec<f32> = texts
             .iter()
@@ -112,24 +117,24 @@ impl<'a> Pass<'a> {
         self.quantise(&firsts, HIDDEN);
         self.own_heads.resize(firsts.len(), 0.0);
         self.attended.resize(firsts.len(), 0.0);
-        self.instructions.run(Linear {
+        self.instructions.run(LinearKernel {
             input: &self.quantised,
             matrix: &layer.qkv,
             panels: 0..QUERIES,
-            out: (&mut self.own_heads, Order::Panels),
-            finish: Finish::Store,
+            out: (&mut self.own_heads, OutputLayout::Panels),
+            finish: GemmEpilogue::Store,
         });
-        let queries = Heads {
+        let queries = AttentionHeads {
             panels: &self.own_heads,
             rows: texts.len(),
         };
-        let others = Heads {
+        let others = AttentionHeads {
             panels: &self.heads,
             rows: count,
         };
         let outs = self.attended.chunks_exact_mut(HIDDEN);
         for (at, (text, out)) in texts.iter().zip(outs).enumerate() {
-            self.instructions.run(Attention {
+            self.instructions.run(AttentionKernel {
                 queries: (queries, at..at + 1),
                 others: (others, text.clone()),
                 out,
@@ -140,48 +145,48 @@ impl<'a> Pass<'a> {
     }
 
     /// Everything of a layer behind its attention, row by row.
-    fn transform(&mut self, layer: &Layer, rows: &mut [f32]) {
+    fn transform(&mut self, layer: &EncoderLayer, rows: &mut [f32]) {
         let attended = std::mem::take(&mut self.attended);
         self.quantise(&attended, HIDDEN);
         self.attended = attended;
-        self.multiply(&layer.attended, rows, Finish::Add);
+        self.multiply(&layer.attended, rows, GemmEpilogue::Add);
         self.normalise(&layer.attended_norm, rows);
 
         self.quantise(rows, HIDDEN);
         let mut wide = std::mem::take(&mut self.wide);
         wide.resize(rows.len() / HIDDEN * WIDE, 0.0);
-        self.multiply(&layer.widen, &mut wide, Finish::Gelu);
+        self.multiply(&layer.widen, &mut wide, GemmEpilogue::Gelu);
         self.quantise(&wide, WIDE);
         self.wide = wide;
-        self.multiply(&layer.narrow, rows, Finish::Add);
+        self.multiply(&layer.narrow, rows, GemmEpilogue::Add);
         self.normalise(&layer.norm, rows);
     }
 
     fn quantise(&mut self, rows: &[f32], width: usize) {
-        self.instructions.run(Quantise {
+        self.instructions.run(QuantizeKernel {
             rows,
             width,
             into: &mut self.quantised,
         });
     }
 
-    fn multiply(&self, matrix: &Matrix, out: &mut [f32], finish: Finish) {
-        self.instructions.run(Linear {
+    fn multiply(&self, matrix: &QuantizedMatrix, out: &mut [f32], finish: GemmEpilogue) {
+        self.instructions.run(LinearKernel {
             input: &self.quantised,
             matrix,
             panels: 0..matrix.bias.len() / PANEL,
-            out: (out, Order::Rows),
+            out: (out, OutputLayout::Rows),
             finish,
         });
     }
 
-    fn normalise(&self, norm: &Norm, rows: &mut [f32]) {
-        self.instructions.run(Normalise { norm, rows });
+    fn normalise(&self, norm: &LayerNorm, rows: &mut [f32]) {
+        self.instructions.run(LayerNormKernel { norm, rows });
     }
 }
 
 /// The rows of all tokens before the first layer, and which of them belong to each text.
-fn embed(weights: &Weights, texts: &[Vec<u16>]) -> (Vec<f32>, Vec<Range<usize>>) {
+fn embed(weights: &GraniteWeights, texts: &[Vec<u16>]) -> (Vec<f32>, Vec<Range<usize>>) {
     let count: usize = texts.iter().map(Vec::len).sum();
     let mut rows = vec![0.0; count * HIDDEN];
     let mut free = rows.chunks_exact_mut(HIDDEN);

@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::embedder::{Embedder, ModelLanguages};
-use crate::error::Error;
-use forward::Pass;
-use kernels::Instructions;
+use crate::error::SearchError;
+use forward::ForwardPass;
+use kernels::InstructionSet;
 use tokenizer::MAX_TOKENS;
-use weights::{HIDDEN, Weights};
+use weights::{GraniteWeights, HIDDEN};
 
 /// The model's revision as its authors number it, and how its weights are packed and its
 /// activations rounded here. Whoever changes the arithmetic counts the last number up.
@@ -36,19 +36,19 @@ const MAX_QUESTION_TOKENS: usize = 128;
 
 /// The embedding model inside the program: English, 384 numbers a vector, the first 512 tokens of
 /// each text.
-pub struct Granite {
-    weights: OnceLock<Option<Weights>>,
-    instructions: Instructions,
+pub struct GraniteEmbedder {
+    weights: OnceLock<Option<GraniteWeights>>,
+    instructions: InstructionSet,
     threads: usize,
 }
 
-impl Default for Granite {
+impl Default for GraniteEmbedder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Granite {
+impl GraniteEmbedder {
     /// The model on as many threads as the machine runs at once.
     pub fn new() -> Self {
         Self::with_threads(std::thread::available_parallelism().map_or(1, NonZero::get))
@@ -56,24 +56,24 @@ impl Granite {
 
     /// The model on at most this many threads; a single text always uses one.
     pub fn with_threads(threads: usize) -> Self {
-        let fastest = Instructions::available().into_iter().next();
+        let fastest = InstructionSet::available().into_iter().next();
         Self {
             weights: OnceLock::new(),
-            instructions: fastest.unwrap_or(Instructions::Portable),
+            instructions: fastest.unwrap_or(InstructionSet::Portable),
             threads: threads.max(1),
         }
     }
 
     /// The names of the vector instructions that this processor could use, the fastest first.
     pub fn instructions() -> Vec<&'static str> {
-        let available = Instructions::available();
-        available.into_iter().map(Instructions::name).collect()
+        let available = InstructionSet::available();
+        available.into_iter().map(InstructionSet::name).collect()
     }
 
     /// The same model held to one set of vector instructions, to compare them; nothing if the
     /// processor does not have it.
     pub fn with_instructions(self, instructions: &str) -> Option<Self> {
-        let mut available = Instructions::available().into_iter();
+        let mut available = InstructionSet::available().into_iter();
         let instructions = available.find(|one| one.name() == instructions)?;
         Some(Self {
             instructions,
@@ -82,17 +82,17 @@ impl Granite {
     }
 
     /// How many tokens a text has, the opening and closing ones included; at most 512.
-    pub fn tokens(&self, text: &str) -> Result<usize, Error> {
+    pub fn tokens(&self, text: &str) -> Result<usize, SearchError> {
         Ok(self.weights()?.tokenizer.encode(text).len())
     }
 
-    fn weights(&self) -> Result<&Weights, Error> {
-        let weights = self.weights.get_or_init(Weights::load).as_ref();
-        weights.ok_or_else(|| Error::engine("the embedding model in the program is damaged"))
+    fn weights(&self) -> Result<&GraniteWeights, SearchError> {
+        let weights = self.weights.get_or_init(GraniteWeights::load).as_ref();
+        weights.ok_or_else(|| SearchError::engine("the embedding model in the program is damaged"))
     }
 }
 
-impl Embedder for Granite {
+impl Embedder for GraniteEmbedder {
     fn fingerprint(&self) -> &str {
         FINGERPRINT
     }
@@ -105,12 +105,12 @@ impl Embedder for Granite {
         ModelLanguages::English
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         let weights = self.weights()?;
         let batches = batches(texts);
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut pass = Pass::new(weights, self.instructions);
+            let mut pass = ForwardPass::new(weights, self.instructions);
             let mut done = Vec::new();
             while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let encode = |&at: &usize| weights.tokenizer.encode(texts.get(at).unwrap_or(&""));
@@ -129,13 +129,15 @@ impl Embedder for Granite {
             done
         });
         if done.len() != texts.len() {
-            return Err(Error::engine("a thread of the embedding model failed"));
+            return Err(SearchError::engine(
+                "a thread of the embedding model failed",
+            ));
         }
         done.sort_unstable_by_key(|(at, _)| *at);
         Ok(done.into_iter().map(|(_, vector)| vector).collect())
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         let weights = self.weights()?;
         let mut tokens = weights.tokenizer.encode(text);
         if let (Some(&last), true) = (tokens.last(), tokens.len() > MAX_QUESTION_TOKENS) {
@@ -143,9 +145,9 @@ impl Embedder for Granite {
             tokens.truncate(MAX_QUESTION_TOKENS - 1);
             tokens.push(last);
         }
-        let vectors = Pass::new(weights, self.instructions).run(&[tokens]);
+        let vectors = ForwardPass::new(weights, self.instructions).run(&[tokens]);
         let vector = vectors.into_iter().next();
-        vector.ok_or_else(|| Error::engine("the embedding model gave no vector"))
+        vector.ok_or_else(|| SearchError::engine("the embedding model gave no vector"))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::*;
 
-type Golden<T> = (String, Vec<T>);
+type GoldenCase<T> = (String, Vec<T>);
 
-fn golden<T: serde::de::DeserializeOwned>(lines: &str) -> Vec<Golden<T>> {
+fn golden<T: serde::de::DeserializeOwned>(lines: &str) -> Vec<GoldenCase<T>> {
     let parse = |line| serde_json::from_str(line).unwrap();
     lines.lines().map(parse).collect()
 }
 
-fn vectors() -> Vec<Golden<f32>> {
+fn vectors() -> Vec<GoldenCase<f32>> {
     golden(include_str!(
         "../../../models/granite-embedding-30m-english/golden/vectors.jsonl"
     ))
@@ -20,13 +20,15 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn held_to(name: &str) -> Granite {
-    Granite::with_threads(1).with_instructions(name).unwrap()
+fn held_to(name: &str) -> GraniteEmbedder {
+    GraniteEmbedder::with_threads(1)
+        .with_instructions(name)
+        .unwrap()
 }
 
 #[test]
 fn tokens_are_those_of_the_models_own_tokenizer() {
-    let weights = Weights::load().unwrap();
+    let weights = GraniteWeights::load().unwrap();
     let golden = golden::<u16>(include_str!(
         "../../../models/granite-embedding-30m-english/golden/tokens.jsonl"
     ));
@@ -38,7 +40,7 @@ fn tokens_are_those_of_the_models_own_tokenizer() {
 
 #[test]
 fn vectors_are_those_of_the_model_in_full_precision() {
-    let granite = Granite::with_threads(2);
+    let granite = GraniteEmbedder::with_threads(2);
     let (texts, expected): (Vec<_>, Vec<_>) = vectors().into_iter().unzip();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let found = granite.passages(&texts).unwrap();
@@ -55,7 +57,7 @@ fn vectors_are_those_of_the_model_in_full_precision() {
 #[test]
 fn every_set_of_instructions_gives_the_same_vectors() {
     for (text, expected) in vectors().into_iter().filter(|(text, _)| text.len() < 60) {
-        let names = Granite::instructions().into_iter();
+        let names = GraniteEmbedder::instructions().into_iter();
         let vectors: Vec<_> = names
             .map(|name| (name, held_to(name).query(&text).unwrap()))
             .collect();
@@ -72,14 +74,14 @@ fn every_set_of_instructions_gives_the_same_vectors() {
 #[test]
 fn a_texts_vector_does_not_depend_on_its_company() {
     let texts = ["one", "two words", "", "and a few more of them", "one"];
-    let together = Granite::with_threads(1).passages(&texts).unwrap();
+    let together = GraniteEmbedder::with_threads(1).passages(&texts).unwrap();
     let apart: Vec<_> = texts
         .iter()
-        .map(|text| Granite::with_threads(1).query(text).unwrap())
+        .map(|text| GraniteEmbedder::with_threads(1).query(text).unwrap())
         .collect();
     assert_eq!(together, apart);
     let many: Vec<&str> = texts.iter().copied().cycle().take(150).collect();
-    let vectors = Granite::with_threads(3).passages(&many).unwrap();
+    let vectors = GraniteEmbedder::with_threads(3).passages(&many).unwrap();
     assert_eq!(vectors.len(), many.len());
     for (at, vector) in vectors.iter().enumerate() {
         assert_eq!(vector, &apart[at % texts.len()]);
@@ -88,12 +90,12 @@ fn a_texts_vector_does_not_depend_on_its_company() {
 
 #[test]
 fn no_texts_give_no_vectors() {
-    assert!(Granite::new().passages(&[]).unwrap().is_empty());
+    assert!(GraniteEmbedder::new().passages(&[]).unwrap().is_empty());
 }
 
 #[test]
 fn a_related_passage_is_nearer_than_an_unrelated_one() {
-    let granite = Granite::with_threads(1);
+    let granite = GraniteEmbedder::with_threads(1);
     let query = granite.query("how do I change a flat tyre").unwrap();
     let near = granite.query("Replacing a punctured wheel on your car");
     let far = granite.query("The history of the printing press");
@@ -102,7 +104,7 @@ fn a_related_passage_is_nearer_than_an_unrelated_one() {
 
 #[test]
 fn odd_texts_have_vectors_of_length_one() {
-    let granite = Granite::with_threads(2);
+    let granite = GraniteEmbedder::with_threads(2);
     let controls: String = (0..32).map(|code| char::from(code as u8)).collect();
     let long = [
         "x".repeat(200_000),
@@ -126,7 +128,7 @@ fn odd_texts_have_vectors_of_length_one() {
 
 #[test]
 fn a_question_is_read_up_to_128_tokens() {
-    let granite = Granite::with_threads(1);
+    let granite = GraniteEmbedder::with_threads(1);
     let words = |count: usize| " word".repeat(count);
     let ask = |text: &str| granite.query(text).unwrap();
     assert_ne!(ask(&words(125)), ask(&words(126)));
@@ -135,12 +137,12 @@ fn a_question_is_read_up_to_128_tokens() {
 
 #[test]
 fn a_text_is_read_up_to_512_tokens() {
-    let granite = Granite::with_threads(1);
+    let granite = GraniteEmbedder::with_threads(1);
     let words = |count: usize| " word".repeat(count);
     assert_eq!(granite.tokens(&words(509)).unwrap(), 511);
     assert_eq!(granite.tokens(&words(510)).unwrap(), 512);
     assert_eq!(granite.tokens(&words(511)).unwrap(), 512);
-    let weights = Weights::load().unwrap();
+    let weights = GraniteWeights::load().unwrap();
     let encode = |text: &str| weights.tokenizer.encode(text);
     assert_eq!(encode(&words(510)), encode(&words(511)));
     assert_ne!(encode(&words(509)), encode(&words(510)));

@@ -28,7 +28,7 @@ const SPECIAL: [(&str, u16); 5] = [
 const MASK: &str = "<mask>";
 
 /// The vocabulary, read in place from the packed file.
-pub(super) struct Tokenizer {
+pub(super) struct BpeTokenizer {
     /// The token of each single byte.
     bytes: &'static [[u8; 2]],
     /// For each token, where the merges that it begins start in `merges`.
@@ -37,7 +37,7 @@ pub(super) struct Tokenizer {
     merges: &'static [[u8; 6]],
 }
 
-impl Tokenizer {
+impl BpeTokenizer {
     pub(super) fn new(bytes: &'static [u8], begins: &'static [u8], merges: &'static [u8]) -> Self {
         Self {
             bytes: bytes.as_chunks().0,
@@ -49,7 +49,7 @@ impl Tokenizer {
     /// The tokens of a text between the opening and the closing one, at most [`MAX_TOKENS`].
     pub(super) fn encode(&self, text: &str) -> Vec<u16> {
         let mut rest = clip(text);
-        let mut word = Word::default();
+        let mut word = BpeWord::default();
         let mut tokens = vec![OPEN];
         while !rest.is_empty() && tokens.len() < MAX_TOKENS {
             let (plain, special, behind) = split_special(rest);
@@ -62,7 +62,7 @@ impl Tokenizer {
         tokens
     }
 
-    fn encode_plain(&self, mut text: &str, word: &mut Word, tokens: &mut Vec<u16>) {
+    fn encode_plain(&self, mut text: &str, word: &mut BpeWord, tokens: &mut Vec<u16>) {
         while !text.is_empty() && tokens.len() < MAX_TOKENS {
             let Some((piece, behind)) = text.split_at_checked(piece_length(text)) else {
                 return;
@@ -74,7 +74,7 @@ impl Tokenizer {
 
     /// Joins the bytes of one piece, the pair of the lowest rank first and the leftmost of those,
     /// until no pair is in the vocabulary.
-    fn merge(&self, piece: &str, word: &mut Word, tokens: &mut Vec<u16>) {
+    fn merge(&self, piece: &str, word: &mut BpeWord, tokens: &mut Vec<u16>) {
         word.fill(piece.bytes().filter_map(|byte| self.byte(byte)));
         for at in 0..word.symbols.len() {
             self.queue_pair(word, at);
@@ -96,7 +96,7 @@ impl Tokenizer {
     }
 
     /// Puts the pair that starts at a symbol in the queue, if it can be joined.
-    fn queue_pair(&self, word: &mut Word, at: usize) {
+    fn queue_pair(&self, word: &mut BpeWord, at: usize) {
         if let Some((left, right)) = word.pair(at)
             && let Some((rank, _)) = self.merge_of(left, right)
         {
@@ -126,25 +126,25 @@ impl Tokenizer {
 
 /// A piece under way from bytes to tokens; kept between pieces for its memory.
 #[derive(Default)]
-struct Word {
-    symbols: Vec<Symbol>,
+struct BpeWord {
+    symbols: Vec<BpeSymbol>,
     /// Rank, place and halves of the pairs that may be joined.
     pairs: BinaryHeap<Reverse<(u16, usize, u16, u16)>>,
 }
 
 /// A token and its neighbours; one that was joined to the left has no token any more.
-struct Symbol {
+struct BpeSymbol {
     token: Option<u16>,
     before: Option<usize>,
     after: usize,
 }
 
-impl Word {
+impl BpeWord {
     fn fill(&mut self, tokens: impl Iterator<Item = u16>) {
         self.pairs.clear();
         self.symbols.clear();
         self.symbols
-            .extend(tokens.enumerate().map(|(at, token)| Symbol {
+            .extend(tokens.enumerate().map(|(at, token)| BpeSymbol {
                 token: Some(token),
                 before: at.checked_sub(1),
                 after: at + 1,
@@ -220,13 +220,13 @@ fn piece_length(text: &str) -> usize {
         }
     }
     let unspaced = text.strip_prefix(' ').unwrap_or(text);
-    let Some(class) = unspaced.chars().next().map(Class::of) else {
+    let Some(class) = unspaced.chars().next().map(CharClass::of) else {
         return text.len();
     };
-    if class == Class::Blank {
+    if class == CharClass::Blank {
         return blank_length(text);
     }
-    let end = unspaced.find(|sign| Class::of(sign) != class);
+    let end = unspaced.find(|sign| CharClass::of(sign) != class);
     text.len() - unspaced.len() + end.unwrap_or(unspaced.len())
 }
 
@@ -244,14 +244,14 @@ fn blank_length(text: &str) -> usize {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Letter,
     Digit,
     Blank,
     Other,
 }
 
-impl Class {
+impl CharClass {
     fn of(sign: char) -> Self {
         if sign.is_ascii() {
             return Self::of_ascii(sign);

@@ -3,9 +3,9 @@
 
 use std::sync::OnceLock;
 
-use super::super::packed::Packed;
-use super::kernels::{Matrix, Norm, PANEL};
-use super::tokenizer::{MAX_TOKENS, Tokenizer};
+use super::super::packed::PackedFile;
+use super::kernels::{LayerNorm, PANEL, QuantizedMatrix};
+use super::tokenizer::{BpeTokenizer, MAX_TOKENS};
 
 /// How many numbers stand for a token between the layers.
 pub(super) const HIDDEN: usize = 384;
@@ -23,18 +23,18 @@ const BEHIND: usize = (ROWS + VOCABULARY * HIDDEN).next_multiple_of(64);
 
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/granite.bin.packed"));
 /// Unpacked once, however many models are made of it.
-static FILE: OnceLock<Option<File>> = OnceLock::new();
+static FILE: OnceLock<Option<PackedModel>> = OnceLock::new();
 
 /// The file, but for the vectors of words in the middle of it.
-struct File {
+struct PackedModel {
     before: &'static [u8],
-    words: Packed,
+    words: PackedFile,
     behind: &'static [u8],
 }
 
-impl File {
+impl PackedModel {
     fn open(bytes: &'static [u8]) -> Option<Self> {
-        let file = Packed::new(bytes)?;
+        let file = PackedFile::new(bytes)?;
         Some(Self {
             before: file.leak_range(0..ROWS)?,
             behind: file.leak_range(BEHIND..file.len())?,
@@ -44,39 +44,39 @@ impl File {
 }
 
 /// The whole model.
-pub(super) struct Weights {
-    pub(super) tokenizer: Tokenizer,
-    pub(super) words: Words,
-    pub(super) norm: Norm,
-    pub(super) layers: Vec<Layer>,
+pub(super) struct GraniteWeights {
+    pub(super) tokenizer: BpeTokenizer,
+    pub(super) words: TokenEmbeddings,
+    pub(super) norm: LayerNorm,
+    pub(super) layers: Vec<EncoderLayer>,
 }
 
 /// What each token and each place in the text contributes before the first layer.
-pub(super) struct Words {
+pub(super) struct TokenEmbeddings {
     scales: &'static [[u8; 4]],
-    rows: &'static Packed,
+    rows: &'static PackedFile,
     positions: &'static [[u8; 4]],
 }
 
 /// One layer: attention, then a wide and a narrow matrix, each half with its norm.
-pub(super) struct Layer {
-    pub(super) qkv: Matrix,
-    pub(super) attended: Matrix,
-    pub(super) attended_norm: Norm,
-    pub(super) widen: Matrix,
-    pub(super) narrow: Matrix,
-    pub(super) norm: Norm,
+pub(super) struct EncoderLayer {
+    pub(super) qkv: QuantizedMatrix,
+    pub(super) attended: QuantizedMatrix,
+    pub(super) attended_norm: LayerNorm,
+    pub(super) widen: QuantizedMatrix,
+    pub(super) narrow: QuantizedMatrix,
+    pub(super) norm: LayerNorm,
 }
 
-impl Weights {
+impl GraniteWeights {
     /// Reads the file inside the program; nothing if it is not the one this code was written for.
     pub(super) fn load() -> Option<Self> {
-        let file = FILE.get_or_init(|| File::open(PACKED));
+        let file = FILE.get_or_init(|| PackedModel::open(PACKED));
         file.as_ref().and_then(Self::read)
     }
 
-    fn read(file: &'static File) -> Option<Self> {
-        let mut sections = Sections {
+    fn read(file: &'static PackedModel) -> Option<Self> {
+        let mut sections = SectionReader {
             bytes: file.before,
             at: 0,
         };
@@ -88,11 +88,11 @@ impl Weights {
         if sections.at.next_multiple_of(64) != ROWS {
             return None;
         }
-        let mut sections = Sections {
+        let mut sections = SectionReader {
             bytes: file.behind,
             at: 0,
         };
-        let words = Words {
+        let words = TokenEmbeddings {
             scales,
             rows: &file.words,
             positions: sections.take(4 * MAX_TOKENS * HIDDEN)?.as_chunks().0,
@@ -110,7 +110,7 @@ impl Weights {
     }
 }
 
-impl Words {
+impl TokenEmbeddings {
     /// Writes what a token at a place contributes.
     pub(super) fn write(&self, token: u16, place: usize, row: &mut [f32]) -> Option<()> {
         let token = usize::from(token);
@@ -126,12 +126,12 @@ impl Words {
 }
 
 /// Walks through the file; every section starts on a cache line.
-struct Sections {
+struct SectionReader {
     bytes: &'static [u8],
     at: usize,
 }
 
-impl Sections {
+impl SectionReader {
     fn take(&mut self, length: usize) -> Option<&'static [u8]> {
         let start = self.at.next_multiple_of(64);
         let section = self.bytes.get(start..start.checked_add(length)?)?;
@@ -149,23 +149,23 @@ impl Sections {
         )
     }
 
-    fn tokenizer(&mut self) -> Option<Tokenizer> {
+    fn tokenizer(&mut self) -> Option<BpeTokenizer> {
         let bytes = self.take(2 * 256)?;
         let merges = u32::from_le_bytes(*self.take(4)?.first_chunk()?) as usize;
         let begins = self.take(4 * (VOCABULARY + 1))?;
-        Some(Tokenizer::new(bytes, begins, self.take(6 * merges)?))
+        Some(BpeTokenizer::new(bytes, begins, self.take(6 * merges)?))
     }
 
-    fn norm(&mut self) -> Option<Norm> {
-        Some(Norm {
+    fn norm(&mut self) -> Option<LayerNorm> {
+        Some(LayerNorm {
             weights: self.numbers(HIDDEN)?,
             bias: self.numbers(HIDDEN)?,
         })
     }
 
-    fn matrix(&mut self, depth: usize, columns: usize) -> Option<Matrix> {
+    fn matrix(&mut self, depth: usize, columns: usize) -> Option<QuantizedMatrix> {
         debug_assert!(depth.is_multiple_of(4) && columns.is_multiple_of(PANEL));
-        Some(Matrix {
+        Some(QuantizedMatrix {
             depth,
             panels: self.take(depth * columns)?,
             scales: self.numbers(columns)?,
@@ -174,8 +174,8 @@ impl Sections {
         })
     }
 
-    fn layer(&mut self) -> Option<Layer> {
-        Some(Layer {
+    fn layer(&mut self) -> Option<EncoderLayer> {
+        Some(EncoderLayer {
             qkv: self.matrix(HIDDEN, 3 * HIDDEN)?,
             attended: self.matrix(HIDDEN, HIDDEN)?,
             attended_norm: self.norm()?,
@@ -194,7 +194,7 @@ mod tests {
 
     /// The file as it was before it was packed.
     fn unpacked() -> &'static [u8] {
-        let file = Packed::new(PACKED).unwrap();
+        let file = PackedFile::new(PACKED).unwrap();
         file.leak_range(0..file.len()).unwrap()
     }
 
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_or_longer_is_refused() {
         let read = |bytes: &[u8]| {
-            let file: &'static _ = Box::leak(Box::new(File::open(pack(bytes, 1 << 20))));
-            file.as_ref().and_then(Weights::read).is_some()
+            let file: &'static _ = Box::leak(Box::new(PackedModel::open(pack(bytes, 1 << 20))));
+            file.as_ref().and_then(GraniteWeights::read).is_some()
         };
         let whole = unpacked();
         assert!(read(whole));
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_word_is_the_row_of_its_number_and_there_are_no_others() {
-        let weights = Weights::load().unwrap();
+        let weights = GraniteWeights::load().unwrap();
         let whole = unpacked();
         let mut found = [0.0; HIDDEN];
         // Rows within a block of the packed file, over its edge, and the last one.

@@ -5,11 +5,11 @@ mod words;
 
 use std::sync::OnceLock;
 
-use super::packed::Packed;
+use super::packed::PackedFile;
 use crate::embedder::{Embedder, ModelLanguages};
-use crate::error::Error;
-use crate::fuse::Scale;
-use words::Words;
+use crate::error::SearchError;
+use crate::fuse::CosineScale;
+use words::WordPieceVocabulary;
 
 /// Names the table; another table gets another name.
 /// Only passages in English have a vector; v4 is the version of the rule that tells which are.
@@ -23,7 +23,7 @@ const BYTES_A_WORD: usize = 6;
 
 /// What its cosines are worth beside words: over twelve judged collections slopes from 1.5 to 2.8
 /// are within .002 of each other.
-const SCALE: Scale = Scale {
+const SCALE: CosineScale = CosineScale {
     slope: 2.0,
     offset: 3.0,
 };
@@ -39,20 +39,20 @@ static FILES: OnceLock<Option<(&'static str, &'static [u8])>> = OnceLock::new();
 ///
 /// A text's vector is the sum of those of its words, brought to length one; how much a word counts
 /// is in the length of its own vector.
-pub struct Table {
-    words: Words,
+pub struct StaticEmbedder {
+    words: WordPieceVocabulary,
     scales: Vec<f32>,
     rows: &'static [[u8; DIMENSIONS]],
 }
 
-impl Table {
+impl StaticEmbedder {
     /// Makes the built-in table ready, which takes some milliseconds.
-    pub fn new() -> Result<Self, Error> {
+    pub fn new() -> Result<Self, SearchError> {
         let (rows, table) = FILES.get_or_init(files).ok_or_else(damaged)?;
         Self::read(rows, table)
     }
 
-    fn read(lines: &'static str, table: &'static [u8]) -> Result<Self, Error> {
+    fn read(lines: &'static str, table: &'static [u8]) -> Result<Self, SearchError> {
         let count = lines.lines().count();
         let (scales, rows) = table.split_at_checked(4 * count).ok_or_else(damaged)?;
         let (rows, rest) = rows.as_chunks();
@@ -61,7 +61,7 @@ impl Table {
         }
         let (scales, _) = scales.as_chunks::<4>();
         Ok(Self {
-            words: Words::new(lines),
+            words: WordPieceVocabulary::new(lines),
             scales: scales.iter().map(|b| f32::from_le_bytes(*b)).collect(),
             rows,
         })
@@ -91,7 +91,7 @@ impl Table {
     }
 }
 
-impl Embedder for Table {
+impl Embedder for StaticEmbedder {
     fn fingerprint(&self) -> &str {
         FINGERPRINT
     }
@@ -100,7 +100,7 @@ impl Embedder for Table {
         DIMENSIONS
     }
 
-    fn scale(&self) -> Scale {
+    fn scale(&self) -> CosineScale {
         SCALE
     }
 
@@ -108,7 +108,7 @@ impl Embedder for Table {
         ModelLanguages::English
     }
 
-    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
+    fn passages(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, SearchError> {
         Ok(texts.iter().map(|text| self.vector(text)).collect())
     }
 
@@ -116,7 +116,7 @@ impl Embedder for Table {
         true
     }
 
-    fn query(&self, text: &str) -> Result<Vec<f32>, Error> {
+    fn query(&self, text: &str) -> Result<Vec<f32>, SearchError> {
         Ok(self.vector(text))
     }
 }
@@ -147,13 +147,13 @@ fn truncated(text: &str) -> &str {
 }
 
 fn files() -> Option<(&'static str, &'static [u8])> {
-    let (rows, table) = (Packed::new(ROWS)?, Packed::new(TABLE)?);
+    let (rows, table) = (PackedFile::new(ROWS)?, PackedFile::new(TABLE)?);
     let rows = str::from_utf8(rows.leak_range(0..rows.len())?).ok()?;
     Some((rows, table.leak_range(0..table.len())?))
 }
 
-fn damaged() -> Error {
-    Error::Embedder {
+fn damaged() -> SearchError {
+    SearchError::Embedder {
         what: "the built-in table of word vectors is damaged".to_owned(),
         hint: "build the program again from unchanged sources",
         source: None,
@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    fn cosine(table: &Table, a: &str, b: &str) -> f32 {
+    fn cosine(table: &StaticEmbedder, a: &str, b: &str) -> f32 {
         let (a, b) = (table.vector(a), table.vector(b));
         a.iter().zip(&b).map(|(a, b)| a * b).sum()
     }
@@ -187,7 +187,7 @@ mod tests {
     /// The numbers are those of the program that made the table, with its own cutting of texts.
     #[test]
     fn vectors_are_those_of_the_program_that_made_the_table() {
-        let table = Table::new().unwrap();
+        let table = StaticEmbedder::new().unwrap();
         for (text, expected) in [
             ("How do vaccines work?", [0.0259, -0.0264, -0.0156, -0.0192]),
             (
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn like_meanings_point_the_same_way() {
-        let table = Table::new().unwrap();
+        let table = StaticEmbedder::new().unwrap();
         for (text, near, far) in [
             ("heart attack", "myocardial infarction", "interest rates"),
             ("remove a file", "delete documents", "bake bread"),
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn every_vector_has_length_one() {
-        let table = Table::new().unwrap();
+        let table = StaticEmbedder::new().unwrap();
         let long = "word ".repeat(20_000);
         for text in ["", " ", "犬", "a", "Zürich 2024", "\u{0}\u{ffff}", &long] {
             let vector = table.vector(text);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn questions_and_passages_are_embedded_alike() {
-        let table = Table::new().unwrap();
+        let table = StaticEmbedder::new().unwrap();
         let passages = table.passages(&["one text", "another"]).unwrap();
         assert_eq!(passages[0], table.query("one text").unwrap());
         assert_eq!(passages[1], table.query("another").unwrap());
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_text_is_looked_at_up_to_its_limit() {
-        let table = Table::new().unwrap();
+        let table = StaticEmbedder::new().unwrap();
         let full = "heart ".repeat(MAX_TEXT_BYTES / 6);
         let padded = format!("{full}{}", " ".repeat(MAX_TEXT_BYTES - full.len()));
         assert_eq!(
@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn a_table_that_does_not_fit_its_lines_is_refused() {
         let bytes: &'static [u8] = Box::leak(vec![0; 4 + DIMENSIONS].into_boxed_slice());
-        assert!(Table::read("a\n", bytes).is_ok());
-        assert!(Table::read("a\nb\n", bytes).is_err());
-        assert!(Table::read("", bytes).is_err());
-        assert!(Table::read("a\n", &bytes[1..]).is_err());
+        assert!(StaticEmbedder::read("a\n", bytes).is_ok());
+        assert!(StaticEmbedder::read("a\nb\n", bytes).is_err());
+        assert!(StaticEmbedder::read("", bytes).is_err());
+        assert!(StaticEmbedder::read("a\n", &bytes[1..]).is_err());
     }
 }

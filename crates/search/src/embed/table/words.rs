@@ -13,12 +13,12 @@ const MAX_RUN_CHARS: usize = 64;
 const TAIL: &str = "##";
 
 /// Which row stands for which word, and which for which tail of one.
-pub(super) struct Words {
+pub(super) struct WordPieceVocabulary {
     heads: FxHashMap<&'static str, usize>,
     tails: FxHashMap<&'static str, usize>,
 }
 
-impl Words {
+impl WordPieceVocabulary {
     /// Reads one word or tail a line.
     pub(super) fn new(lines: &'static str) -> Self {
         let mut words = Self {
@@ -139,7 +139,7 @@ mod tests {
     const LINES: &str = "a\nhtml\npage\nparse\nun\n2\ncafe\nβ\nmrna\n##a\n##s\n##happy\n##β\n";
 
     fn check(text: &str, expected: &str) {
-        let words = Words::new(LINES);
+        let words = WordPieceVocabulary::new(LINES);
         let lines: Vec<&str> = LINES.lines().collect();
         let mut found = Vec::new();
         words.rows(text, |row| found.push(lines[row]));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_run_is_looked_at_up_to_its_limit() {
-        let words = Words::new(LINES);
+        let words = WordPieceVocabulary::new(LINES);
         let count = |length: usize| {
             let mut count = 0;
             words.rows(&"a".repeat(length), |_| count += 1);

@@ -2,14 +2,14 @@
 
 use super::{catalog, today};
 use crate::filter::{MAX_CONDITIONS, MAX_FILTER_DEPTH};
-use crate::grammar::{MAX_IGNORED, MAX_QUERY_DEPTH, Parsed, parse, parse_counting_steps};
+use crate::grammar::{MAX_IGNORED, MAX_QUERY_DEPTH, ParsedQuery, parse, parse_counting_steps};
 use crate::query::{MAX_QUERY_CHARS, MAX_QUERY_TERMS};
 
 /// Each character is looked at a few times, and the values of several words a few times more.
 const MAX_STEPS: usize = 32 * MAX_QUERY_CHARS;
 
 /// Reads a query and holds the outcome to every bound there is.
-pub(super) fn bounded(query: &str) -> Parsed {
+pub(super) fn bounded(query: &str) -> ParsedQuery {
     let (parsed, steps) = parse_counting_steps(query, &catalog(), today());
     let shown: String = query.chars().take(60).collect();
     assert!(steps <= MAX_STEPS, "{steps} steps for {shown:?}");
@@ -161,7 +161,7 @@ fn what_was_ignored_is_told_a_few_times() {
 fn phrases_and_exclusions_have_a_bound() {
     for (part, more) in [("\"a\" ", 0), ("-a ", 1)] {
         let query = |count: usize| format!("x {}", part.repeat(count));
-        let count = |parsed: &Parsed| [parsed.phrases.len(), parsed.excluded.len()][more];
+        let count = |parsed: &ParsedQuery| [parsed.phrases.len(), parsed.excluded.len()][more];
         assert_eq!(count(&bounded(&query(MAX_QUERY_TERMS))), MAX_QUERY_TERMS);
         assert_eq!(
             count(&bounded(&query(MAX_QUERY_TERMS + 1))),

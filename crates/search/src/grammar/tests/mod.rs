@@ -4,7 +4,7 @@ mod bombs;
 mod properties;
 mod sentences;
 
-use super::{Parsed, parse};
+use super::{ParsedQuery, parse};
 use crate::calendar::Day;
 use crate::catalog::{Catalog, CatalogBuilder};
 
@@ -59,7 +59,7 @@ fn catalog() -> Catalog {
 }
 
 /// The parts of what a query is taken for, one a line, so that a test shows them all.
-fn shown(parsed: &Parsed) -> String {
+fn shown(parsed: &ParsedQuery) -> String {
     let mut lines = vec![format!("text: {}", parsed.text)];
     lines.extend(parsed.phrases.iter().map(|one| format!("phrase: {one}")));
     lines.extend(parsed.excluded.iter().map(|one| format!("without: {one}")));

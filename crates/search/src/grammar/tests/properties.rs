@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::bombs::bounded;
 use super::{catalog, today};
 use crate::calendar::Day;
-use crate::filter::{Filter, Test};
+use crate::filter::{FieldTest, Filter};
 use crate::grammar::parse;
 
 /// Pieces of the grammar among anything at all, in any order.
@@ -27,7 +27,7 @@ fn query() -> impl Strategy<Value = String> {
 
 fn leaf() -> impl Strategy<Value = Filter> {
     let is = |name: &'static str, values: Vec<&'static str>| {
-        prop::sample::select(values).prop_map(move |value| (name, Test::Is(value.to_owned())))
+        prop::sample::select(values).prop_map(move |value| (name, FieldTest::Is(value.to_owned())))
     };
     let day = || (-3_000_i64..30_000).prop_map(|n| Day::from_number(n).unwrap().to_string());
     let dates =
@@ -38,7 +38,7 @@ fn leaf() -> impl Strategy<Value = Filter> {
                 None if is_from => (Some(day), None),
                 None => (None, Some(day)),
             };
-            ("date", Test::Date { from, to })
+            ("date", FieldTest::Date { from, to })
         });
     let finite = || any::<f64>().prop_filter("finite", |number| number.is_finite());
     let numbers = (prop::option::of(finite()), finite(), any::<bool>()).prop_map(
@@ -48,14 +48,14 @@ fn leaf() -> impl Strategy<Value = Filter> {
                 None if is_from => (Some(number), None),
                 None => (None, Some(number)),
             };
-            ("words", Test::Number { from, to })
+            ("words", FieldTest::Number { from, to })
         },
     );
     let any_text = "[^\"\\s\\p{C}][^\"\\p{C}]{0,20}[^\"\\s\\p{C}]"
         .prop_filter("has something to compare", |text: &String| {
             !crate::filter::fold_value(text).is_empty()
         })
-        .prop_map(|text| ("keywords", Test::Is(text)));
+        .prop_map(|text| ("keywords", FieldTest::Is(text)));
     prop_oneof![
         is(
             "party",
@@ -65,7 +65,7 @@ fn leaf() -> impl Strategy<Value = Filter> {
         any_text,
         dates,
         numbers,
-        any::<bool>().prop_map(|flag| ("open", Test::Bool(flag))),
+        any::<bool>().prop_map(|flag| ("open", FieldTest::Bool(flag))),
     ]
     .prop_map(|(name, test)| Filter::Field {
         name: name.to_owned(),
@@ -118,14 +118,14 @@ fn written(filter: &Filter) -> String {
         Filter::Any(parts) => join(parts, " OR "),
         Filter::Not(part) => format!("-({})", written(part)),
         Filter::Field { name, test } => match test {
-            Test::Is(value) => format!("{name}:\"{value}\""),
-            Test::Bool(flag) => format!("{name}:{flag}"),
-            Test::Number { from, to } => {
+            FieldTest::Is(value) => format!("{name}:\"{value}\""),
+            FieldTest::Bool(flag) => format!("{name}:{flag}"),
+            FieldTest::Number { from, to } => {
                 let end =
                     |end: &Option<f64>| end.map_or_else(String::new, |end| format!("{end:e}"));
                 format!("{name}:{}..{}", end(from), end(to))
             }
-            Test::Date { from, to } => {
+            FieldTest::Date { from, to } => {
                 let end = |end: &Option<String>| end.clone().unwrap_or_default();
                 format!("{name}:{}..{}", end(from), end(to))
             }

@@ -2,14 +2,14 @@
 
 use super::{catalog, today};
 use crate::calendar::Day;
-use crate::grammar::{Parsed, parse};
+use crate::grammar::{ParsedQuery, parse};
 
 /// The sentence is text and nothing else.
 fn check(sentence: &str) {
     let parsed = parse(sentence, &catalog(), today());
-    let expected = Parsed {
+    let expected = ParsedQuery {
         text: sentence.to_owned(),
-        ..Parsed::default()
+        ..ParsedQuery::default()
     };
     assert_eq!(parsed, expected);
 }

@@ -1,26 +1,27 @@
 //! Each bound holds at its value and refuses one more.
 
-use super::super::code::Question;
-use super::super::testing::{Random, all_of, document, model, open, search_hits, unit};
+use super::super::code::QueryVector;
+use super::super::testing::{TestRng, all_of, document, model, open, search_hits, unit};
 use super::super::{
-    Embedded, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS, MAX_DOCUMENTS,
-    MAX_FINGERPRINT_BYTES, MAX_PASSAGES, Model, Passage, Store, View, Wanted,
+    EmbeddedDocument, EmbeddedPassage, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS,
+    MAX_DOCUMENTS, MAX_FINGERPRINT_BYTES, MAX_PASSAGES, VectorModel, VectorSearchOptions,
+    VectorStore, VectorView,
 };
 use super::ALL;
-use crate::error::Error;
+use crate::error::SearchError;
 
-fn too_large<T>(result: &Result<T, Error>) -> bool {
-    matches!(result, Err(Error::TooLarge { .. }))
+fn too_large<T>(result: &Result<T, SearchError>) -> bool {
+    matches!(result, Err(SearchError::TooLarge { .. }))
 }
 
 /// A document of so many passages of one number each.
-fn small(key: u128, count: usize) -> Embedded {
-    let passage = Passage {
+fn small(key: u128, count: usize) -> EmbeddedDocument {
+    let passage = EmbeddedPassage {
         start: 0,
         end: 0,
         vector: vec![1.0],
     };
-    Embedded {
+    EmbeddedDocument {
         key,
         passages: vec![passage; count],
     }
@@ -51,18 +52,18 @@ fn a_batch_has_bounds() {
 #[test]
 fn a_model_has_bounds() {
     let root = tempfile::tempdir().unwrap();
-    assert!(too_large(&Model::new("m", MAX_DIMENSIONS + 1)));
-    assert!(Model::new("m", 0).is_err());
+    assert!(too_large(&VectorModel::new("m", MAX_DIMENSIONS + 1)));
+    assert!(VectorModel::new("m", 0).is_err());
     let longest = "m".repeat(MAX_FINGERPRINT_BYTES);
-    assert!(too_large(&Model::new(&format!("{longest}m"), 1)));
-    let model = Model::new(&longest, MAX_DIMENSIONS).unwrap();
-    let mut store = Store::open(root.path(), model).unwrap();
-    let random = &mut Random::new(1);
+    assert!(too_large(&VectorModel::new(&format!("{longest}m"), 1)));
+    let model = VectorModel::new(&longest, MAX_DIMENSIONS).unwrap();
+    let mut store = VectorStore::open(root.path(), model).unwrap();
+    let random = &mut TestRng::new(1);
     let documents: Vec<_> = (0..3)
         .map(|key| document(random, MAX_DIMENSIONS, key, 2))
         .collect();
     store.append(&documents).unwrap();
-    let view = View::new(&store, &all_of(0..3));
+    let view = VectorView::new(&store, &all_of(0..3));
     let question = documents[2].passages[1].vector.clone();
     let found = search_hits(&view, &question, &ALL, None);
     assert_eq!((found[0].ordinal, found[0].passages[0].number), (2, 1));
@@ -73,15 +74,15 @@ fn a_model_has_bounds() {
 fn a_search_has_bounds() {
     let root = tempfile::tempdir().unwrap();
     let store = open(root.path(), 4);
-    let view = View::new(&store, &all_of(0..3));
-    let question = view.question(&unit(&mut Random::new(1), 4)).unwrap();
-    let wanted = |documents| Wanted { documents, ..ALL };
+    let view = VectorView::new(&store, &all_of(0..3));
+    let question = view.question(&unit(&mut TestRng::new(1), 4)).unwrap();
+    let wanted = |documents| VectorSearchOptions { documents, ..ALL };
     assert!(view.search(&question, &wanted(MAX_DOCUMENTS)).is_ok());
     assert!(too_large(
         &view.search(&question, &wanted(MAX_DOCUMENTS + 1))
     ));
     assert_eq!(view.search(&question, &wanted(0)).unwrap(), []);
-    let other = Question::new(vec![1.0; 5], 64);
+    let other = QueryVector::new(vec![1.0; 5], 64);
     assert!(view.search(&other, &ALL).is_err());
 }
 
@@ -89,7 +90,7 @@ fn a_search_has_bounds() {
 fn what_is_no_vector_of_the_model_is_refused_whole() {
     let root = tempfile::tempdir().unwrap();
     let mut store = open(root.path(), 4);
-    let random = &mut Random::new(2);
+    let random = &mut TestRng::new(2);
     let good = document(random, 4, 1, 1);
     let bad = [
         vec![],
@@ -101,17 +102,17 @@ fn what_is_no_vector_of_the_model_is_refused_whole() {
         vec![f32::INFINITY, 0.0, 0.0, 0.0],
     ];
     for vector in bad {
-        let passage = Passage {
+        let passage = EmbeddedPassage {
             start: 0,
             end: 1,
             vector: vector.clone(),
         };
-        let bad = Embedded {
+        let bad = EmbeddedDocument {
             key: 2,
             passages: vec![passage],
         };
         assert!(store.append(&[good.clone(), bad]).is_err(), "{vector:?}");
-        let view = View::new(&store, &all_of(0..3));
+        let view = VectorView::new(&store, &all_of(0..3));
         assert!(view.question(&vector).is_err(), "{vector:?}");
     }
     let mut crooked = document(random, 4, 3, 1);
@@ -123,29 +124,31 @@ fn what_is_no_vector_of_the_model_is_refused_whole() {
 #[test]
 fn only_one_writes_and_any_number_read() {
     let root = tempfile::tempdir().unwrap();
-    let missing = Store::open_read_only(root.path(), model(4));
-    assert!(matches!(missing, Err(Error::Missing { .. })));
+    let missing = VectorStore::open_read_only(root.path(), model(4));
+    assert!(matches!(missing, Err(SearchError::Missing { .. })));
     let mut writer = open(root.path(), 4);
-    let random = &mut Random::new(3);
+    let random = &mut TestRng::new(3);
     writer.append(&[document(random, 4, 1, 2)]).unwrap();
-    let second = Store::open(root.path(), model(4));
-    assert!(matches!(second, Err(Error::Locked { .. })));
+    let second = VectorStore::open(root.path(), model(4));
+    assert!(matches!(second, Err(SearchError::Locked { .. })));
     let readers: Vec<_> = (0..2)
-        .map(|_| Store::open_read_only(root.path(), model(4)).unwrap())
+        .map(|_| VectorStore::open_read_only(root.path(), model(4)).unwrap())
         .collect();
     writer.append(&[document(random, 4, 2, 2)]).unwrap();
     writer.maintain(&all_of([2])).unwrap();
     for mut reader in readers {
-        let view = View::new(&reader, &all_of(1..3));
+        let view = VectorView::new(&reader, &all_of(1..3));
         let found = search_hits(&view, &unit(random, 4), &ALL, None);
         assert_eq!(found.len(), 1);
         let refused = reader.append(&[document(random, 4, 3, 1)]);
-        assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+        assert!(matches!(refused, Err(SearchError::ReadOnly { .. })));
         let refused = reader.maintain(&all_of([]));
-        assert!(matches!(refused, Err(Error::ReadOnly { .. })));
+        assert!(matches!(refused, Err(SearchError::ReadOnly { .. })));
     }
     assert_eq!(
-        Store::open_read_only(root.path(), model(4)).unwrap().rows(),
+        VectorStore::open_read_only(root.path(), model(4))
+            .unwrap()
+            .rows(),
         2
     );
 }

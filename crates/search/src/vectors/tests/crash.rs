@@ -3,15 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::testing::{Oracle, Random, document, folder, model, open, search_hits, unit};
-use super::super::{Embedded, Store, View};
+use super::super::testing::{
+    BruteForceOracle, TestRng, document, folder, model, open, search_hits, unit,
+};
+use super::super::{EmbeddedDocument, VectorStore, VectorView};
 use super::ALL;
-use crate::error::Error;
+use crate::error::SearchError;
 
 const DIMS: usize = 64;
 
 /// Files with their content.
-type Files = Vec<(PathBuf, Vec<u8>)>;
+type SavedFiles = Vec<(PathBuf, Vec<u8>)>;
 
 /// Every file of a folder but the lock.
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -33,21 +35,21 @@ fn restore(dir: &Path, content: &[(PathBuf, Vec<u8>)]) {
     }
 }
 
-fn saved(dir: &Path) -> Files {
+fn saved(dir: &Path) -> SavedFiles {
     let read = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
     files(dir).into_iter().map(read).collect()
 }
 
-fn batch(random: &mut Random, keys: std::ops::Range<u128>) -> Vec<Embedded> {
+fn batch(random: &mut TestRng, keys: std::ops::Range<u128>) -> Vec<EmbeddedDocument> {
     keys.map(|key| document(random, DIMS, key, 2)).collect()
 }
 
 /// The store opens, holds what `oracle` says and nothing else lies about, and can be added to.
-fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
-    let random = &mut Random::new(99);
+fn assert_recovers(root: &Path, oracle: &BruteForceOracle, state: &str) {
+    let random = &mut TestRng::new(99);
     let question = unit(random, DIMS);
     let mut store = open(root, DIMS);
-    let view = View::new(&store, &oracle.live());
+    let view = VectorView::new(&store, &oracle.live());
     let expected = oracle.search(&question, 1_000, None);
     assert_eq!(
         search_hits(&view, &question, &ALL, None),
@@ -66,7 +68,7 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
     oracle.put(&more);
     let expected = oracle.search(&question, 1_000, None);
     drop(store);
-    let view = View::new(&open(root, DIMS), &oracle.live());
+    let view = VectorView::new(&open(root, DIMS), &oracle.live());
     assert_eq!(
         search_hits(&view, &question, &ALL, None),
         expected,
@@ -76,7 +78,7 @@ fn assert_recovers(root: &Path, oracle: &Oracle, state: &str) {
 
 /// All states of the disk between before and after: first the new segment grows, then the coming
 /// manifest grows, then it takes the place of the present one, then old segments go.
-fn states(before: &[(PathBuf, Vec<u8>)], after: &[(PathBuf, Vec<u8>)]) -> Vec<(bool, Files)> {
+fn states(before: &[(PathBuf, Vec<u8>)], after: &[(PathBuf, Vec<u8>)]) -> Vec<(bool, SavedFiles)> {
     let is_manifest = |path: &Path| path.ends_with("manifest.json");
     let is_new = |path: &PathBuf| !is_manifest(path) && !before.iter().any(|(old, _)| old == path);
     let cuts = |bytes: &[u8]| {
@@ -115,11 +117,11 @@ fn states(before: &[(PathBuf, Vec<u8>)], after: &[(PathBuf, Vec<u8>)]) -> Vec<(b
 
 #[test]
 fn a_crash_while_adding_leaves_all_or_nothing_of_the_batch() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(20));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(20));
     let mut store = open(root.path(), DIMS);
     let dir = folder(root.path());
     let (first, second) = (batch(random, 0..5), batch(random, 3..9));
-    let (mut old, mut new) = (Oracle::default(), Oracle::default());
+    let (mut old, mut new) = (BruteForceOracle::default(), BruteForceOracle::default());
     store.append(&first).unwrap();
     let before = saved(&dir);
     store.append(&second).unwrap();
@@ -133,7 +135,7 @@ fn a_crash_while_adding_leaves_all_or_nothing_of_the_batch() {
     for (number, (is_done, state)) in states.iter().enumerate() {
         restore(&dir, state);
         let oracle = if *is_done { &new } else { &old };
-        let oracle = Oracle {
+        let oracle = BruteForceOracle {
             documents: oracle.documents.clone(),
         };
         if *is_done {
@@ -147,10 +149,10 @@ fn a_crash_while_adding_leaves_all_or_nothing_of_the_batch() {
 
 #[test]
 fn a_crash_while_merging_loses_nothing() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(21));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(21));
     let mut store = open(root.path(), DIMS);
     let dir = folder(root.path());
-    let mut oracle = Oracle::default();
+    let mut oracle = BruteForceOracle::default();
     for at in 0..10 {
         let batch = batch(random, at * 2..at * 2 + 2);
         store.append(&batch).unwrap();
@@ -175,13 +177,13 @@ fn a_crash_while_the_folder_is_made_leaves_an_empty_store() {
     let after = saved(&dir);
     for (_, state) in states(&[], &after) {
         restore(&dir, &state);
-        assert_recovers(root.path(), &Oracle::default(), "made");
+        assert_recovers(root.path(), &BruteForceOracle::default(), "made");
     }
 }
 
 #[test]
 fn every_flipped_bit_and_every_cut_is_found() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(22));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(22));
     let mut store = open(root.path(), DIMS);
     for at in 0..2 {
         store.append(&batch(random, at * 2..at * 2 + 2)).unwrap();
@@ -190,12 +192,15 @@ fn every_flipped_bit_and_every_cut_is_found() {
     let dir = folder(root.path());
     let whole = saved(&dir);
     assert_eq!(whole.len(), 3);
-    let is_found = |result: Result<Store, Error>| {
-        matches!(result, Err(Error::Corrupt { .. } | Error::Format { .. }))
+    let is_found = |result: Result<VectorStore, SearchError>| {
+        matches!(
+            result,
+            Err(SearchError::Corrupt { .. } | SearchError::Format { .. })
+        )
     };
     let assert_found = |path: &Path, bytes: &[u8], how: &str| {
         fs::write(path, bytes).unwrap();
-        let reader = Store::open_read_only(root.path(), model(DIMS));
+        let reader = VectorStore::open_read_only(root.path(), model(DIMS));
         assert!(is_found(reader), "{} {how}", path.display());
     };
     for (path, bytes) in &whole {
@@ -206,15 +211,15 @@ fn every_flipped_bit_and_every_cut_is_found() {
         }
         for at in [0, 1, 64, bytes.len() / 2, bytes.len() - 1] {
             assert_found(path, &bytes[..at], &format!("cut at {at}"));
-            let writer = Store::open(root.path(), model(DIMS));
+            let writer = VectorStore::open(root.path(), model(DIMS));
             assert!(is_found(writer), "{} cut at {at}", path.display());
         }
         let longer = [&bytes[..], &[0]].concat();
         assert_found(path, &longer, "longer");
         fs::remove_file(path).unwrap();
-        let opened = Store::open(root.path(), model(DIMS));
+        let opened = VectorStore::open(root.path(), model(DIMS));
         assert!(
-            matches!(opened, Err(Error::Corrupt { .. })),
+            matches!(opened, Err(SearchError::Corrupt { .. })),
             "{}",
             path.display()
         );
@@ -223,21 +228,21 @@ fn every_flipped_bit_and_every_cut_is_found() {
     // One whole segment in the place of another.
     assert_found(&whole[0].0, &whole[1].1, "swapped");
     // The cure.
-    let store = Store::recreate(root.path(), model(DIMS)).unwrap();
+    let store = VectorStore::recreate(root.path(), model(DIMS)).unwrap();
     assert_eq!((store.rows(), files(&dir).len()), (0, 1));
 }
 
 #[test]
 fn what_cannot_be_written_is_not_there_and_the_next_batch_is() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(23));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(23));
     let mut store = open(root.path(), DIMS);
     let dir = folder(root.path());
-    let mut oracle = Oracle::default();
+    let mut oracle = BruteForceOracle::default();
     let first = batch(random, 0..3);
     store.append(&first).unwrap();
     oracle.put(&first);
     let lost = batch(random, 10..13);
-    let count = |store: &Store| store.rows();
+    let count = |store: &VectorStore| store.rows();
 
     // The segment cannot be made.
     let taken = dir.join(format!("{:016x}.seg", 2));

@@ -2,26 +2,31 @@
 
 use std::fs;
 
-use super::super::testing::{Random, all_of, document, folder, model, open, search_hits, unit};
-use super::super::{Model, Store, View};
+use super::super::testing::{TestRng, all_of, document, folder, model, open, search_hits, unit};
+use super::super::{VectorModel, VectorStore, VectorView};
 use super::ALL;
-use crate::error::Error;
+use crate::error::SearchError;
 
 #[test]
 fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
-    let (root, random) = (tempfile::tempdir().unwrap(), &mut Random::new(30));
+    let (root, random) = (tempfile::tempdir().unwrap(), &mut TestRng::new(30));
     let mut old = open(root.path(), 8);
     old.append(&[document(random, 8, 1, 2)]).unwrap();
-    let other = Model::new("another model", 16).unwrap();
-    let mut new = Store::open(root.path(), other.clone()).unwrap();
-    assert_eq!(View::new(&new, &all_of([1])).missing(), [1]);
+    let other = VectorModel::new("another model", 16).unwrap();
+    let mut new = VectorStore::open(root.path(), other.clone()).unwrap();
+    assert_eq!(VectorView::new(&new, &all_of([1])).missing(), [1]);
     new.append(&[document(random, 16, 1, 3)]).unwrap();
 
     // Both are searched, each with its own questions.
-    let found = search_hits(&View::new(&old, &all_of([1])), &unit(random, 8), &ALL, None);
+    let found = search_hits(
+        &VectorView::new(&old, &all_of([1])),
+        &unit(random, 8),
+        &ALL,
+        None,
+    );
     assert_eq!(found.len(), 1);
     let found = search_hits(
-        &View::new(&new, &all_of([1])),
+        &VectorView::new(&new, &all_of([1])),
         &unit(random, 16),
         &ALL,
         None,
@@ -35,27 +40,30 @@ fn a_new_model_grows_beside_the_old_one_until_it_takes_its_place() {
     assert_eq!(new.remove_other_models(), 1);
     assert_eq!(new.remove_other_models(), 0);
     assert!(root.path().join("not ours").is_dir());
-    let gone = Store::open_read_only(root.path(), model(8));
-    assert!(matches!(gone, Err(Error::Missing { .. })));
+    let gone = VectorStore::open_read_only(root.path(), model(8));
+    assert!(matches!(gone, Err(SearchError::Missing { .. })));
     drop(new);
-    assert_eq!(Store::open(root.path(), other).unwrap().rows(), 3);
+    assert_eq!(VectorStore::open(root.path(), other).unwrap().rows(), 3);
 }
 
 #[test]
 fn the_same_name_with_other_dimensions_is_refused() {
     let root = tempfile::tempdir().unwrap();
     drop(open(root.path(), 8));
-    let opened = Store::open(root.path(), model(9));
-    assert!(matches!(opened, Err(Error::Corrupt { .. })));
-    assert_eq!(Store::recreate(root.path(), model(9)).unwrap().rows(), 0);
+    let opened = VectorStore::open(root.path(), model(9));
+    assert!(matches!(opened, Err(SearchError::Corrupt { .. })));
+    assert_eq!(
+        VectorStore::recreate(root.path(), model(9)).unwrap().rows(),
+        0
+    );
 }
 
 #[test]
 fn a_model_that_is_being_written_is_not_thrown_away() {
     let root = tempfile::tempdir().unwrap();
     let store = open(root.path(), 8);
-    let anew = Store::recreate(root.path(), model(8));
-    assert!(matches!(anew, Err(Error::Locked { .. })));
+    let anew = VectorStore::recreate(root.path(), model(8));
+    assert!(matches!(anew, Err(SearchError::Locked { .. })));
     assert!(folder(root.path()).join("manifest.json").is_file());
     drop(store);
 }

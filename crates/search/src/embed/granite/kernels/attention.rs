@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use super::Work;
-use super::lanes::{Lanes, WIDTH};
+use super::SimdKernel;
+use super::lanes::{SimdLanes, WIDTH};
 use super::linear::PANEL;
 
 /// How many numbers of a token one head looks at.
@@ -16,12 +16,12 @@ const MASKED_SCORE: f32 = -1e30;
 
 /// Heads of all tokens of a batch as [`super::Order::Panels`] leaves them: two heads a panel.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Heads<'a> {
+pub(in super::super) struct AttentionHeads<'a> {
     pub(in super::super) panels: &'a [f32],
     pub(in super::super) rows: usize,
 }
 
-impl Heads<'_> {
+impl AttentionHeads<'_> {
     fn heads(&self) -> usize {
         self.panels.len() / (self.rows * HEAD).max(1)
     }
@@ -33,19 +33,19 @@ impl Heads<'_> {
 }
 
 /// One text's attention. Scores are powers of two, so the queries come multiplied by log₂ e.
-pub(in super::super) struct Attention<'a> {
-    pub(in super::super) queries: (Heads<'a>, Range<usize>),
+pub(in super::super) struct AttentionKernel<'a> {
+    pub(in super::super) queries: (AttentionHeads<'a>, Range<usize>),
     /// The keys of all heads, then the values of all heads.
-    pub(in super::super) others: (Heads<'a>, Range<usize>),
+    pub(in super::super) others: (AttentionHeads<'a>, Range<usize>),
     /// As many rows as queries were asked for, all heads of a row together.
     pub(in super::super) out: &'a mut [f32],
     /// Kept between calls for its memory.
     pub(in super::super) scratch: &'a mut Vec<f32>,
 }
 
-impl Work for Attention<'_> {
+impl SimdKernel for AttentionKernel<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: SimdLanes>(self) {
         let (queries, asking) = self.queries;
         let (others, answering) = self.others;
         let heads = queries.heads();
@@ -65,7 +65,7 @@ impl Work for Attention<'_> {
             );
             for row in (0..rows).step_by(GROUP) {
                 let place = queries.place(head, asking.start + row);
-                let group = Group {
+                let group = AttentionQueryGroup {
                     // SAFETY: the row is one that `queries` has.
                     query: unsafe { queries.panels.as_ptr().add(place) },
                     keys: keys.as_ptr(),
@@ -90,7 +90,7 @@ const GROUP: usize = 24;
 /// Copies one head's keys, turned on their side and filled up with zeros, and its values.
 #[inline(always)]
 fn gather(
-    heads: &Heads<'_>,
+    heads: &AttentionHeads<'_>,
     (key, value): (usize, usize),
     rows: Range<usize>,
     (keys, values): (&mut [f32], &mut [f32]),
@@ -118,7 +118,7 @@ fn gather(
 }
 
 /// Some queries of one head against all keys and values of it.
-struct Group {
+struct AttentionQueryGroup {
     query: *const f32,
     keys: *const f32,
     values: *const f32,
@@ -129,10 +129,10 @@ struct Group {
     out_stride: usize,
 }
 
-impl Group {
+impl AttentionQueryGroup {
     /// At most [`GROUP`] rows.
     #[inline(always)]
-    unsafe fn run<V: Lanes>(&self, rows: usize) {
+    unsafe fn run<V: SimdLanes>(&self, rows: usize) {
         let tiles = || {
             let starts = (0..rows).step_by(V::ROWS);
             starts.map(|row| (row, V::ROWS.min(rows - row)))
@@ -169,7 +169,7 @@ impl Group {
     }
 
     #[inline(always)]
-    unsafe fn score_some<V: Lanes, const R: usize>(&self, row: usize, key: usize) {
+    unsafe fn score_some<V: SimdLanes, const R: usize>(&self, row: usize, key: usize) {
         // SAFETY: as for `score`.
         unsafe {
             if V::VECTORS == 4 {
@@ -181,7 +181,11 @@ impl Group {
     }
 
     #[inline(always)]
-    unsafe fn weighted_sum_all<V: Lanes, const R: usize>(&self, row: usize, scales: &[f32; GROUP]) {
+    unsafe fn weighted_sum_all<V: SimdLanes, const R: usize>(
+        &self,
+        row: usize,
+        scales: &[f32; GROUP],
+    ) {
         // SAFETY: as for `mix`; a head is two vectors wide.
         unsafe {
             if V::VECTORS == 4 {
@@ -195,7 +199,7 @@ impl Group {
 
     /// The products of `R` queries with `C` vectors of keys.
     #[inline(always)]
-    unsafe fn score<V: Lanes, const R: usize, const C: usize>(&self, row: usize, key: usize) {
+    unsafe fn score<V: SimdLanes, const R: usize, const C: usize>(&self, row: usize, key: usize) {
         let padded = self.sizes.1;
         // SAFETY: `C` vectors from `key` on are within the padded keys.
         unsafe {
@@ -226,7 +230,7 @@ impl Group {
 
     /// Turns the scores of one query into powers, and gives their sum.
     #[inline(always)]
-    unsafe fn softmax<V: Lanes>(&self, row: usize) -> f32 {
+    unsafe fn softmax<V: SimdLanes>(&self, row: usize) -> f32 {
         let (count, padded) = self.sizes;
         // SAFETY: the scores have room for `padded` numbers a row.
         unsafe {
@@ -252,7 +256,7 @@ impl Group {
 
     /// The mean of the values for `R` queries, in `C` vectors of columns.
     #[inline(always)]
-    unsafe fn weighted_sum<V: Lanes, const R: usize, const C: usize>(
+    unsafe fn weighted_sum<V: SimdLanes, const R: usize, const C: usize>(
         &self,
         first: usize,
         column: usize,

@@ -4,8 +4,8 @@
 
 use std::arch::x86_64::*;
 
-use super::Work;
-use super::lanes::Lanes;
+use super::SimdKernel;
+use super::lanes::SimdLanes;
 
 /// Whether this processor has everything that [`run`] needs.
 pub(super) fn available() -> bool {
@@ -14,15 +14,15 @@ pub(super) fn available() -> bool {
 
 /// Does a piece of work in registers of eight numbers.
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn run(work: impl Work) {
+pub(super) fn run(work: impl SimdKernel) {
     // SAFETY: this function is only compiled into, and only called on, what has these features.
-    unsafe { work.run::<Pair>() }
+    unsafe { work.run::<Avx2Lanes>() }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Pair(__m256, __m256);
+pub(super) struct Avx2Lanes(__m256, __m256);
 
-impl Pair {
+impl Avx2Lanes {
     #[inline(always)]
     fn zip(self, other: Self, with: impl Fn(__m256, __m256) -> __m256) -> Self {
         Self(with(self.0, other.0), with(self.1, other.1))
@@ -73,10 +73,10 @@ impl Pair {
 
 // SAFETY, for every block below: the trait's contract asks the caller for the instructions and for
 // pointers that are good for the whole vector; the loads and stores used need no alignment.
-impl Lanes for Pair {
+impl SimdLanes for Avx2Lanes {
     const ROWS: usize = 4;
     const VECTORS: usize = 1;
-    type Whole = (__m256i, __m256i);
+    type IntLanes = (__m256i, __m256i);
 
     #[inline(always)]
     unsafe fn splat(number: f32) -> Self {
@@ -159,16 +159,16 @@ impl Lanes for Pair {
     }
 
     #[inline(always)]
-    unsafe fn zero() -> Self::Whole {
+    unsafe fn zero() -> Self::IntLanes {
         unsafe { (_mm256_setzero_si256(), _mm256_setzero_si256()) }
     }
     #[inline(always)]
-    unsafe fn splat_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn splat_bytes(from: *const u8) -> Self::IntLanes {
         let eight = unsafe { _mm256_set1_epi32(from.cast::<i32>().read_unaligned()) };
         (eight, eight)
     }
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn load_bytes(from: *const u8) -> Self::IntLanes {
         unsafe {
             (
                 _mm256_loadu_si256(from.cast()),
@@ -177,7 +177,11 @@ impl Lanes for Pair {
         }
     }
     #[inline(always)]
-    unsafe fn dot(sums: Self::Whole, unsigned: Self::Whole, signed: Self::Whole) -> Self::Whole {
+    unsafe fn dot(
+        sums: Self::IntLanes,
+        unsigned: Self::IntLanes,
+        signed: Self::IntLanes,
+    ) -> Self::IntLanes {
         unsafe {
             (
                 Self::dot_eight(sums.0, unsigned.0, signed.0),
@@ -186,7 +190,7 @@ impl Lanes for Pair {
         }
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::Whole) -> Self {
+    unsafe fn float(whole: Self::IntLanes) -> Self {
         unsafe { Self(_mm256_cvtepi32_ps(whole.0), _mm256_cvtepi32_ps(whole.1)) }
     }
 }

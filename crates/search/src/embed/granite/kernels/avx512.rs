@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::Work;
-use super::lanes::Lanes;
+use super::SimdKernel;
+use super::lanes::SimdLanes;
 
 /// Whether this processor has everything that [`run`] needs.
 pub(super) fn available() -> bool {
@@ -16,20 +16,20 @@ pub(super) fn available() -> bool {
 
 /// Does a piece of work sixteen numbers at a time.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) fn run(work: impl Work) {
+pub(super) fn run(work: impl SimdKernel) {
     // SAFETY: this function is only compiled into, and only called on, what has these features.
-    unsafe { work.run::<Sixteen>() }
+    unsafe { work.run::<Avx512Lanes>() }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Sixteen(__m512);
+pub(super) struct Avx512Lanes(__m512);
 
 // SAFETY, for every block below: the trait's contract asks the caller for the instructions and for
 // pointers that are good for the whole vector; the loads and stores used need no alignment.
-impl Lanes for Sixteen {
+impl SimdLanes for Avx512Lanes {
     const ROWS: usize = 6;
     const VECTORS: usize = 4;
-    type Whole = __m512i;
+    type IntLanes = __m512i;
 
     #[inline(always)]
     unsafe fn splat(number: f32) -> Self {
@@ -110,23 +110,27 @@ impl Lanes for Sixteen {
     }
 
     #[inline(always)]
-    unsafe fn zero() -> Self::Whole {
+    unsafe fn zero() -> Self::IntLanes {
         unsafe { _mm512_setzero_si512() }
     }
     #[inline(always)]
-    unsafe fn splat_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn splat_bytes(from: *const u8) -> Self::IntLanes {
         unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn load_bytes(from: *const u8) -> Self::IntLanes {
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
     #[inline(always)]
-    unsafe fn dot(sums: Self::Whole, unsigned: Self::Whole, signed: Self::Whole) -> Self::Whole {
+    unsafe fn dot(
+        sums: Self::IntLanes,
+        unsigned: Self::IntLanes,
+        signed: Self::IntLanes,
+    ) -> Self::IntLanes {
         unsafe { _mm512_dpbusd_epi32(sums, unsigned, signed) }
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::Whole) -> Self {
+    unsafe fn float(whole: Self::IntLanes) -> Self {
         Self(unsafe { _mm512_cvtepi32_ps(whole) })
     }
 }

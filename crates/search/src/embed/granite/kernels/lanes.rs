@@ -15,13 +15,13 @@ pub(in super::super) const WIDTH: usize = 16;
 /// # Safety
 /// All functions need the instructions of the type they are called on, and every pointer must be
 /// good for as many numbers (or bytes) as the function's own line says.
-pub(in super::super) trait Lanes: Copy {
+pub(in super::super) trait SimdLanes: Copy {
     /// How many rows a tile covers without running out of registers; at most six.
     const ROWS: usize;
     /// How many vectors of columns it covers: one or four.
     const VECTORS: usize;
     /// The sums of products of bytes; also four bytes a lane.
-    type Whole: Copy;
+    type IntLanes: Copy;
 
     unsafe fn splat(number: f32) -> Self;
     /// Reads sixteen numbers.
@@ -47,15 +47,19 @@ pub(in super::super) trait Lanes: Copy {
     unsafe fn least(self) -> f32;
     unsafe fn greatest(self) -> f32;
 
-    unsafe fn zero() -> Self::Whole;
+    unsafe fn zero() -> Self::IntLanes;
     /// The same four bytes in each lane.
-    unsafe fn splat_bytes(from: *const u8) -> Self::Whole;
+    unsafe fn splat_bytes(from: *const u8) -> Self::IntLanes;
     /// Reads four bytes for each lane.
-    unsafe fn load_bytes(from: *const u8) -> Self::Whole;
+    unsafe fn load_bytes(from: *const u8) -> Self::IntLanes;
     /// Adds to each lane the products of its four unsigned with its four signed bytes. No two
     /// neighbouring products may leave 16 bits; the packed weights see to that.
-    unsafe fn dot(sums: Self::Whole, unsigned: Self::Whole, signed: Self::Whole) -> Self::Whole;
-    unsafe fn float(whole: Self::Whole) -> Self;
+    unsafe fn dot(
+        sums: Self::IntLanes,
+        unsigned: Self::IntLanes,
+        signed: Self::IntLanes,
+    ) -> Self::IntLanes;
+    unsafe fn float(whole: Self::IntLanes) -> Self;
 
     /// Two to the power of each number, which is at most 127; right to 2e-7 of the value.
     #[inline(always)]
@@ -118,7 +122,7 @@ const GELU: [f32; 11] = [
 /// # Safety
 /// The processor must have the instructions of `V`.
 #[inline(always)]
-unsafe fn horner<V: Lanes, const N: usize>(x: V, coefficients: &[f32; N]) -> V {
+unsafe fn horner<V: SimdLanes, const N: usize>(x: V, coefficients: &[f32; N]) -> V {
     // SAFETY: the caller keeps the trait's contract.
     unsafe {
         let mut value = V::splat(0.0);

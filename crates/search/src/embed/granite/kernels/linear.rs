@@ -6,16 +6,16 @@
 
 use std::ops::Range;
 
-use super::Work;
-use super::lanes::{Lanes, WIDTH};
-use super::rows::Quantised;
+use super::SimdKernel;
+use super::lanes::{SimdLanes, WIDTH};
+use super::rows::QuantizedRows;
 
 /// How many columns of weights lie together.
 pub(in super::super) const PANEL: usize = 64;
 
 /// A linear layer: signed bytes in panels of [`PANEL`] columns, within a panel four bytes of depth
 /// a column, and for each column a scale, the scaled sum of its bytes, and a bias.
-pub(in super::super) struct Matrix {
+pub(in super::super) struct QuantizedMatrix {
     pub(in super::super) depth: usize,
     pub(in super::super) panels: &'static [u8],
     pub(in super::super) scales: Vec<f32>,
@@ -25,7 +25,7 @@ pub(in super::super) struct Matrix {
 
 /// What becomes of the products.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Finish {
+pub(in super::super) enum GemmEpilogue {
     /// They are written.
     Store,
     /// They go through the activation function first.
@@ -36,7 +36,7 @@ pub(in super::super) enum Finish {
 
 /// Where the products go.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Order {
+pub(in super::super) enum OutputLayout {
     /// All columns of a row together.
     Rows,
     /// All rows of a panel of columns together.
@@ -44,20 +44,20 @@ pub(in super::super) enum Order {
 }
 
 /// Some panels of a matrix times all rows.
-pub(in super::super) struct Linear<'a> {
-    pub(in super::super) input: &'a Quantised,
-    pub(in super::super) matrix: &'a Matrix,
+pub(in super::super) struct LinearKernel<'a> {
+    pub(in super::super) input: &'a QuantizedRows,
+    pub(in super::super) matrix: &'a QuantizedMatrix,
     pub(in super::super) panels: Range<usize>,
-    pub(in super::super) out: (&'a mut [f32], Order),
-    pub(in super::super) finish: Finish,
+    pub(in super::super) out: (&'a mut [f32], OutputLayout),
+    pub(in super::super) finish: GemmEpilogue,
 }
 
-impl Work for Linear<'_> {
+impl SimdKernel for LinearKernel<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: SimdLanes>(self) {
         let rows = self.input.steps.len();
         let Range { start, end } = self.panels;
-        let Matrix { depth, panels, .. } = self.matrix;
+        let QuantizedMatrix { depth, panels, .. } = self.matrix;
         let columns = end * PANEL;
         assert!(panels.len() >= columns * depth && depth.is_multiple_of(4) && start <= end);
         assert!(self.matrix.scales.len() >= columns && self.matrix.sums.len() >= columns);
@@ -66,13 +66,13 @@ impl Work for Linear<'_> {
         let (out, order) = self.out;
         assert!(out.len() >= rows * (end - start) * PANEL);
         let (row_stride, panel_stride) = match order {
-            Order::Rows => ((end - start) * PANEL, PANEL),
-            Order::Panels => (PANEL, rows * PANEL),
+            OutputLayout::Rows => ((end - start) * PANEL, PANEL),
+            OutputLayout::Panels => (PANEL, rows * PANEL),
         };
         for panel in start..end {
             let mut row = 0;
             while row < rows {
-                let tile = Tile {
+                let tile = GemmTile {
                     input: self.input,
                     matrix: self.matrix,
                     panel,
@@ -103,20 +103,20 @@ impl Work for Linear<'_> {
     }
 }
 
-struct Tile<'a> {
-    input: &'a Quantised,
-    matrix: &'a Matrix,
+struct GemmTile<'a> {
+    input: &'a QuantizedRows,
+    matrix: &'a QuantizedMatrix,
     panel: usize,
     row: usize,
     out: *mut f32,
     row_stride: usize,
-    finish: Finish,
+    finish: GemmEpilogue,
 }
 
-impl Tile<'_> {
+impl GemmTile<'_> {
     /// All columns of the panel for `R` rows.
     #[inline(always)]
-    unsafe fn run<V: Lanes, const R: usize>(&self) {
+    unsafe fn run<V: SimdLanes, const R: usize>(&self) {
         // SAFETY: the panel is a whole number of such parts; the caller checked the lengths.
         unsafe {
             if V::VECTORS == 4 {
@@ -131,7 +131,7 @@ impl Tile<'_> {
 
     /// `C` vectors of columns, from one column of the panel on, for `R` rows.
     #[inline(always)]
-    unsafe fn part<V: Lanes, const R: usize, const C: usize>(&self, column: usize) {
+    unsafe fn part<V: SimdLanes, const R: usize, const C: usize>(&self, column: usize) {
         let depth = self.matrix.depth;
         // SAFETY: the caller checked that the matrix has this panel and the input these rows.
         unsafe {
@@ -171,7 +171,7 @@ impl Tile<'_> {
 
     /// Turns sums of bytes back into numbers, for one row and a vector of columns.
     #[inline(always)]
-    unsafe fn finish<V: Lanes>(&self, row: usize, column: usize, sums: V::Whole) {
+    unsafe fn finish<V: SimdLanes>(&self, row: usize, column: usize, sums: V::IntLanes) {
         let from = self.panel * PANEL + column;
         // SAFETY: the caller checked that there are as many scales, sums, biases, steps and lows.
         unsafe {
@@ -183,9 +183,9 @@ impl Tile<'_> {
             let value = V::float(sums).mul_add(scale, shift);
             let to = self.out.add(row * self.row_stride + column);
             match self.finish {
-                Finish::Store => value.store(to),
-                Finish::Gelu => value.gelu().store(to),
-                Finish::Add => value.add(V::load(to)).store(to),
+                GemmEpilogue::Store => value.store(to),
+                GemmEpilogue::Gelu => value.gelu().store(to),
+                GemmEpilogue::Add => value.add(V::load(to)).store(to),
             }
         }
     }

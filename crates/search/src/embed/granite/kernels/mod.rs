@@ -17,24 +17,24 @@ mod linear;
 mod portable;
 mod rows;
 
-pub(super) use attention::{Attention, Heads};
-pub(super) use linear::{Finish, Linear, Matrix, Order, PANEL};
-pub(super) use rows::{Norm, Normalise, Quantise, Quantised};
+pub(super) use attention::{AttentionHeads, AttentionKernel};
+pub(super) use linear::{GemmEpilogue, LinearKernel, OutputLayout, PANEL, QuantizedMatrix};
+pub(super) use rows::{LayerNorm, LayerNormKernel, QuantizeKernel, QuantizedRows};
 
-use lanes::Lanes;
+use lanes::SimdLanes;
 
 /// Work that any vector width can do.
-pub(super) trait Work {
+pub(super) trait SimdKernel {
     /// Does it.
     ///
     /// # Safety
     /// The processor must have the instructions of `V`.
-    unsafe fn run<V: Lanes>(self);
+    unsafe fn run<V: SimdLanes>(self);
 }
 
 /// A set of vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Instructions {
+pub(super) enum InstructionSet {
     /// What every processor of the family has.
     Portable,
     /// 256 bits, with products of bytes added in pairs.
@@ -45,7 +45,7 @@ pub(super) enum Instructions {
     Avx512,
 }
 
-impl Instructions {
+impl InstructionSet {
     /// All that this processor has, the fastest first.
     pub(super) fn available() -> Vec<Self> {
         let mut found = Vec::new();
@@ -75,7 +75,7 @@ impl Instructions {
 
     /// Does a piece of work with these instructions, or with the portable ones where the processor
     /// does not have them.
-    pub(super) fn run(self, work: impl Work) {
+    pub(super) fn run(self, work: impl SimdKernel) {
         match self {
             // SAFETY: the processor was just asked; the answer is remembered, so asking is cheap.
             #[cfg(target_arch = "x86_64")]
@@ -84,7 +84,7 @@ impl Instructions {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 if avx2::available() => unsafe { avx2::run(work) },
             // SAFETY: the portable lanes need no special instructions.
-            _ => unsafe { work.run::<portable::Plain>() },
+            _ => unsafe { work.run::<portable::PortableLanes>() },
         }
     }
 }

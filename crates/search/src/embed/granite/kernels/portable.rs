@@ -2,12 +2,12 @@
 //! instructions the family has in common.
 #![allow(unsafe_code, reason = "raw loads")]
 
-use super::lanes::Lanes;
+use super::lanes::SimdLanes;
 
 #[derive(Clone, Copy)]
-pub(super) struct Plain([f32; 16]);
+pub(super) struct PortableLanes([f32; 16]);
 
-impl Plain {
+impl PortableLanes {
     #[inline(always)]
     fn zip(self, other: Self, with: impl Fn(f32, f32) -> f32) -> Self {
         let mut out = self.0;
@@ -37,10 +37,10 @@ const ROUNDER: f32 = 12_582_912.0;
 
 // SAFETY, for every block below: the trait's contract asks the caller for pointers that are good
 // for the whole vector; all reads and writes are unaligned ones.
-impl Lanes for Plain {
+impl SimdLanes for PortableLanes {
     const ROWS: usize = 2;
     const VECTORS: usize = 1;
-    type Whole = [[u8; 4]; 16];
+    type IntLanes = [[u8; 4]; 16];
 
     #[inline(always)]
     unsafe fn splat(number: f32) -> Self {
@@ -121,19 +121,23 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn zero() -> Self::Whole {
+    unsafe fn zero() -> Self::IntLanes {
         [[0; 4]; 16]
     }
     #[inline(always)]
-    unsafe fn splat_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn splat_bytes(from: *const u8) -> Self::IntLanes {
         [unsafe { from.cast::<[u8; 4]>().read_unaligned() }; 16]
     }
     #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> Self::Whole {
+    unsafe fn load_bytes(from: *const u8) -> Self::IntLanes {
         unsafe { from.cast::<[[u8; 4]; 16]>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn dot(sums: Self::Whole, unsigned: Self::Whole, signed: Self::Whole) -> Self::Whole {
+    unsafe fn dot(
+        sums: Self::IntLanes,
+        unsigned: Self::IntLanes,
+        signed: Self::IntLanes,
+    ) -> Self::IntLanes {
         let mut out = sums;
         for ((sum, unsigned), signed) in out.iter_mut().zip(unsigned).zip(signed) {
             let product = |a: u8, b: u8| i32::from(a) * i32::from(b.cast_signed());
@@ -145,7 +149,7 @@ impl Lanes for Plain {
         out
     }
     #[inline(always)]
-    unsafe fn float(whole: Self::Whole) -> Self {
+    unsafe fn float(whole: Self::IntLanes) -> Self {
         Self(whole.map(|sum| i32::from_ne_bytes(sum) as f32))
     }
 }

@@ -1,27 +1,27 @@
 //! Work on rows of numbers: bringing them to one scale, and turning them into bytes.
 #![allow(unsafe_code, reason = "vector instructions and raw loads")]
 
-use super::Work;
-use super::lanes::{Lanes, WIDTH};
+use super::SimdKernel;
+use super::lanes::{SimdLanes, WIDTH};
 
 /// Keeps a row of equal numbers from being divided by zero.
 const EPSILON: f32 = 1e-12;
 
 /// What a layer's norm multiplies with and adds.
-pub(in super::super) struct Norm {
+pub(in super::super) struct LayerNorm {
     pub(in super::super) weights: Vec<f32>,
     pub(in super::super) bias: Vec<f32>,
 }
 
 /// Brings every row to mean 0 and variance 1, then scales and shifts each column.
-pub(in super::super) struct Normalise<'a> {
-    pub(in super::super) norm: &'a Norm,
+pub(in super::super) struct LayerNormKernel<'a> {
+    pub(in super::super) norm: &'a LayerNorm,
     pub(in super::super) rows: &'a mut [f32],
 }
 
-impl Work for Normalise<'_> {
+impl SimdKernel for LayerNormKernel<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: SimdLanes>(self) {
         let (weights, bias) = (&self.norm.weights, &self.norm.bias);
         let width = weights.len();
         assert!(bias.len() == width && width > 0 && width.is_multiple_of(WIDTH));
@@ -33,7 +33,7 @@ impl Work for Normalise<'_> {
 }
 
 #[inline(always)]
-unsafe fn normalise<V: Lanes>(row: &mut [f32], weights: *const f32, bias: *const f32) {
+unsafe fn normalise<V: SimdLanes>(row: &mut [f32], weights: *const f32, bias: *const f32) {
     let (count, row) = (row.len(), row.as_mut_ptr());
     let places = || (0..count).step_by(WIDTH);
     // SAFETY: every place is a whole vector below `count`, which all three pointers are good for.
@@ -60,22 +60,22 @@ unsafe fn normalise<V: Lanes>(row: &mut [f32], weights: *const f32, bias: *const
 
 /// Rows as bytes: a number is its row's `low` plus the byte times its row's `step`.
 #[derive(Default)]
-pub(in super::super) struct Quantised {
+pub(in super::super) struct QuantizedRows {
     pub(super) bytes: Vec<u8>,
     pub(super) lows: Vec<f32>,
     pub(super) steps: Vec<f32>,
 }
 
 /// Turns rows into bytes, each row by its own least and greatest number.
-pub(in super::super) struct Quantise<'a> {
+pub(in super::super) struct QuantizeKernel<'a> {
     pub(in super::super) rows: &'a [f32],
     pub(in super::super) width: usize,
-    pub(in super::super) into: &'a mut Quantised,
+    pub(in super::super) into: &'a mut QuantizedRows,
 }
 
-impl Work for Quantise<'_> {
+impl SimdKernel for QuantizeKernel<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: SimdLanes>(self) {
         let Self { rows, width, into } = self;
         assert!(width > 0 && width.is_multiple_of(WIDTH));
         into.lows.clear();
@@ -92,7 +92,7 @@ impl Work for Quantise<'_> {
 }
 
 #[inline(always)]
-unsafe fn quantise<V: Lanes>(row: &[f32], bytes: *mut u8) -> (f32, f32) {
+unsafe fn quantise<V: SimdLanes>(row: &[f32], bytes: *mut u8) -> (f32, f32) {
     let (count, row) = (row.len(), row.as_ptr());
     let places = || (0..count).step_by(WIDTH);
     // SAFETY: every place is a whole vector below `count`, which both pointers are good for; the

@@ -19,14 +19,14 @@ fn near(found: f32, expected: f64, tolerance: f64) {
     assert!(off <= tolerance, "{found} is not {expected}");
 }
 
-struct Apply<'a> {
+struct ActivationKernel<'a> {
     numbers: &'a mut [f32],
     gelu: bool,
 }
 
-impl Work for Apply<'_> {
+impl SimdKernel for ActivationKernel<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run<V: SimdLanes>(self) {
         for chunk in self.numbers.chunks_exact_mut(WIDTH) {
             let at = chunk.as_mut_ptr();
             // SAFETY: the chunk is a whole vector.
@@ -41,10 +41,10 @@ impl Work for Apply<'_> {
 
 #[test]
 fn powers_of_two_are_right() {
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         let inputs: Vec<f32> = (0..4096).map(|at| at as f32 * -0.031).collect();
         let mut found = inputs.clone();
-        instructions.run(Apply {
+        instructions.run(ActivationKernel {
             numbers: &mut found,
             gelu: false,
         });
@@ -65,11 +65,11 @@ fn the_activation_function_is_right() {
         (2.0, 0.977_249_9),
         (3.0, 0.998_650_1),
     ];
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         for (x, chance) in table {
             let mut found = [x as f32; 16];
             found[8..].fill(-x as f32);
-            instructions.run(Apply {
+            instructions.run(ActivationKernel {
                 numbers: &mut found,
                 gelu: true,
             });
@@ -78,7 +78,7 @@ fn the_activation_function_is_right() {
         }
         let mut found = [40.0; 16];
         found[8..].fill(-40.0);
-        instructions.run(Apply {
+        instructions.run(ActivationKernel {
             numbers: &mut found,
             gelu: true,
         });
@@ -89,11 +89,11 @@ fn the_activation_function_is_right() {
 
 #[test]
 fn rows_come_back_from_bytes_within_half_a_step() {
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         let mut rows = numbers(3 * 48, 5);
         rows[48..96].fill(0.25);
-        let mut into = Quantised::default();
-        instructions.run(Quantise {
+        let mut into = QuantizedRows::default();
+        instructions.run(QuantizeKernel {
             rows: &rows,
             width: 48,
             into: &mut into,
@@ -112,15 +112,15 @@ fn rows_come_back_from_bytes_within_half_a_step() {
 
 #[test]
 fn norms_are_right() {
-    let norm = Norm {
+    let norm = LayerNorm {
         weights: numbers(32, 1),
         bias: numbers(32, 2),
     };
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         let mut rows = numbers(64, 3);
         rows[32..].fill(7.0);
         let given = rows.clone();
-        instructions.run(Normalise {
+        instructions.run(LayerNormKernel {
             norm: &norm,
             rows: &mut rows,
         });
@@ -138,14 +138,14 @@ fn norms_are_right() {
 }
 
 /// A matrix whose neighbouring weights are as large as the packed ones may be, some at the limit.
-fn matrix(depth: usize, columns: usize) -> Matrix {
+fn matrix(depth: usize, columns: usize) -> QuantizedMatrix {
     let panels = (0..depth * columns).map(|at| match at % 7 {
         0 | 1 => 64,
         2 | 3 => -64_i8,
         _ => ((at * 37) % 129) as i8 / 2,
     });
     let bytes: Vec<u8> = panels.map(i8::cast_unsigned).collect();
-    Matrix {
+    QuantizedMatrix {
         depth,
         panels: bytes.leak(),
         scales: vec![0.5; columns],
@@ -155,14 +155,14 @@ fn matrix(depth: usize, columns: usize) -> Matrix {
 }
 
 /// The weight at one place of the depth of one column.
-fn weight(matrix: &Matrix, depth: usize, column: usize) -> f64 {
+fn weight(matrix: &QuantizedMatrix, depth: usize, column: usize) -> f64 {
     let panel = column / PANEL * PANEL * matrix.depth;
     let at = panel + depth / 4 * 4 * PANEL + column % PANEL * 4 + depth % 4;
     f64::from(matrix.panels[at].cast_signed())
 }
 
-fn input(rows: usize, depth: usize) -> Quantised {
-    Quantised {
+fn input(rows: usize, depth: usize) -> QuantizedRows {
+    QuantizedRows {
         bytes: (0..rows * depth)
             .map(|at| {
                 if at % 3 == 0 {
@@ -180,16 +180,16 @@ fn input(rows: usize, depth: usize) -> Quantised {
 #[test]
 fn products_of_bytes_are_exact() {
     let matrix = matrix(32, 2 * PANEL);
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         for rows in 1..=13 {
             let input = input(rows, 32);
             let mut out = vec![0.0; rows * 2 * PANEL];
-            instructions.run(Linear {
+            instructions.run(LinearKernel {
                 input: &input,
                 matrix: &matrix,
                 panels: 0..2,
-                out: (&mut out, Order::Rows),
-                finish: Finish::Store,
+                out: (&mut out, OutputLayout::Rows),
+                finish: GemmEpilogue::Store,
             });
             for (at, found) in out.into_iter().enumerate() {
                 let (row, column) = (at / (2 * PANEL), at % (2 * PANEL));
@@ -207,11 +207,11 @@ fn products_of_bytes_are_exact() {
 #[test]
 fn products_are_stored_added_or_activated_in_either_order() {
     let (matrix, input) = (matrix(4, 2 * PANEL), input(3, 4));
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         let multiply = |panels, out: &mut [f32], order, finish| {
             let (input, matrix) = (&input, &matrix);
             let out = (out, order);
-            instructions.run(Linear {
+            instructions.run(LinearKernel {
                 input,
                 matrix,
                 panels,
@@ -220,20 +220,20 @@ fn products_are_stored_added_or_activated_in_either_order() {
             });
         };
         let mut plain = vec![0.0; 3 * PANEL];
-        multiply(1..2, &mut plain, Order::Rows, Finish::Store);
+        multiply(1..2, &mut plain, OutputLayout::Rows, GemmEpilogue::Store);
         let mut both = vec![0.0; 6 * PANEL];
-        multiply(0..2, &mut both, Order::Panels, Finish::Store);
+        multiply(0..2, &mut both, OutputLayout::Panels, GemmEpilogue::Store);
         assert_eq!(both[3 * PANEL..], plain[..]);
         let mut added = vec![1.5; 3 * PANEL];
-        multiply(1..2, &mut added, Order::Rows, Finish::Add);
+        multiply(1..2, &mut added, OutputLayout::Rows, GemmEpilogue::Add);
         let mut activated = vec![0.0; 3 * PANEL];
-        multiply(1..2, &mut activated, Order::Rows, Finish::Gelu);
-        instructions.run(Apply {
+        multiply(1..2, &mut activated, OutputLayout::Rows, GemmEpilogue::Gelu);
+        instructions.run(ActivationKernel {
             numbers: &mut plain.clone(),
             gelu: true,
         });
         let mut expected = plain.clone();
-        instructions.run(Apply {
+        instructions.run(ActivationKernel {
             numbers: &mut expected,
             gelu: true,
         });
@@ -247,16 +247,16 @@ fn products_are_stored_added_or_activated_in_either_order() {
 #[test]
 fn attention_is_right_for_every_length() {
     const HEADS: usize = 2;
-    for instructions in Instructions::available() {
+    for instructions in InstructionSet::available() {
         let mut scratch = Vec::new();
         for count in [1, 2, 7, 15, 16, 17, 33, 64, 65, 130] {
             // Two rows of another text lie before and behind.
             let rows = count + 4;
             let queries = numbers(rows * HEADS * 32, 20);
             let others = numbers(rows * HEADS * 64, 21);
-            let heads = |panels| Heads { panels, rows };
+            let heads = |panels| AttentionHeads { panels, rows };
             let mut out = vec![0.0; count * HEADS * 32];
-            instructions.run(Attention {
+            instructions.run(AttentionKernel {
                 queries: (heads(&queries), 2..count + 2),
                 others: (heads(&others), 2..count + 2),
                 out: &mut out,
