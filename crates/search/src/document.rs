@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::analysis;
 use crate::error::SearchError;
-use crate::reader::{AllowedReaders, MAX_READERS};
+use crate::reader_identity::{AllowedReaders, MAX_READERS};
 
 /// The most bytes an id may have. Ids travel in tool calls and in addresses, so they stay short.
 pub const MAX_ID_BYTES: usize = 512;
@@ -244,7 +244,7 @@ impl fmt::Display for DocumentValue {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::reader::Principal;
+    use crate::reader_identity::Principal;
 
     /// A document of nothing but a text.
     pub(crate) fn plain(text: &str) -> Document {

@@ -1,7 +1,7 @@
 //! The seam between texts and the vectors that stand for their meaning.
 
 use crate::error::SearchError;
-use crate::fuse::CosineScale;
+use crate::fusion::CosineScale;
 
 /// The languages that a model was trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

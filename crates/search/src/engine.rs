@@ -13,7 +13,7 @@ use crate::error::SearchError;
 use crate::filter::{FieldTest, Filter};
 use crate::hit::SearchResults;
 use crate::query::Query;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 
 /// The target of the spans of engines, for whoever keeps traces. They hold numbers and no text.
 pub const SPAN_TARGET: &str = "docent_span";

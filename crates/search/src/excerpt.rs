@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::document::DocId;
     use crate::hit::ScoreExplanation;
-    use crate::reader::AllowedReaders;
+    use crate::reader_identity::AllowedReaders;
     use crate::snippet::HighlightTerms;
 
     fn indexes(near: &[usize], wanted: &[&str]) -> Vec<usize> {

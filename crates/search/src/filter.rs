@@ -216,7 +216,7 @@ pub(crate) fn fold_value(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::document::DocId;
-    use crate::reader::AllowedReaders;
+    use crate::reader_identity::AllowedReaders;
 
     fn document(date: Option<&str>, fields: &[(&str, DocumentValue)]) -> Document {
         let fields = fields.iter();

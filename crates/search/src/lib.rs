@@ -6,10 +6,9 @@
 //! [`Cluster`] keeps it on a Qdrant cluster for any number of processes.
 
 mod analysis;
-mod anchor;
+mod anchors;
 mod blocking;
 mod calendar;
-mod carrier;
 mod catalog;
 mod cluster;
 mod document;
@@ -19,28 +18,28 @@ mod embedder;
 mod engine;
 mod error;
 mod excerpt;
-mod facets;
-pub mod faults;
+mod facet_terms;
+pub mod failpoints;
 mod filter;
-mod folder;
-mod fuse;
+mod folder_lock;
+mod fusion;
 pub mod grammar;
+mod highlighter;
 mod hit;
-mod marks;
 mod memory;
 mod passage;
-mod postings;
+mod precomputed_embedder;
 mod query;
 mod ranking;
-mod reader;
+mod reader_identity;
 mod snippet;
 mod spelling;
-mod stored;
+mod stored_document;
+mod term_positions;
 pub mod vectors;
 
-pub use anchor::{MAX_ANCHORS, TextAnchors};
+pub use anchors::{MAX_ANCHORS, TextAnchors};
 pub use calendar::Day;
-pub use carrier::PrecomputedEmbedder;
 pub use catalog::{
     Catalog, CatalogBuilder, CatalogField, FieldKind, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS,
     MAX_KEYWORDS, MAX_TRACKED, RangeBound,
@@ -66,20 +65,21 @@ pub use engine::{
 };
 pub use error::SearchError;
 pub use filter::{FieldTest, Filter, MAX_CONDITIONS, MAX_FILTER_DEPTH};
-pub use folder::is_index_locked;
-pub use fuse::CosineScale;
+pub use folder_lock::is_index_locked;
+pub use fusion::CosineScale;
 pub use grammar::{AppliedCondition, IgnoredCondition, MAX_IGNORED, MAX_QUERY_DEPTH, ParsedQuery};
+pub use highlighter::{MAX_HIGHLIGHTS, MatchHighlighter};
 pub use hit::{
     FacetCounts, HitExcerpt, MAX_EXCERPT_CHARS, MAX_EXCERPTS, MAX_FACET_VALUES, MAX_SNIPPET_CHARS,
     MAX_TITLE_CHARS, ScoreExplanation, SearchHit, SearchResults,
 };
-pub use marks::{MAX_HIGHLIGHTS, MatchHighlighter};
 pub use memory::MemoryEngine;
 pub use passage::{MAX_PASSAGE_CHARS, MAX_PASSAGES, Passage, heading, is_fence, passages};
+pub use precomputed_embedder::PrecomputedEmbedder;
 pub use query::{
     MAX_FACETS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_CHARS, MAX_QUERY_TERMS, Query, RankingMethod,
     SortOrder,
 };
-pub use reader::{
+pub use reader_identity::{
     AllowedReaders, MAX_PRINCIPAL_BYTES, MAX_PRINCIPALS, MAX_READERS, Principal, ReaderIdentity,
 };

@@ -3,8 +3,8 @@
 //! It says what the other engines must do in the plainest way there is, and serves where an index
 //! on disk would be too much.
 
-mod ranked;
-mod seen;
+mod ranked_entry;
+mod visible_entries;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::seen::{EmbeddedQuery, VisibleEntries};
+use self::visible_entries::{EmbeddedQuery, VisibleEntries};
 use crate::analysis::LanguageId;
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
@@ -22,13 +22,13 @@ use crate::engine::{
     PartState,
 };
 use crate::error::SearchError;
-use crate::fuse::CosineScale;
+use crate::fusion::CosineScale;
 use crate::hit::SearchResults;
 use crate::passage::embeddable_passages;
-use crate::postings::{self, TermPositions};
 use crate::query::{Query, RankingMethod, query_language};
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
+use crate::term_positions::{self, TermPositions};
 
 /// An engine that holds everything in memory and forgets it when dropped.
 #[derive(Default)]
@@ -164,11 +164,11 @@ struct Bm25Statistics {
 
 impl Bm25Statistics {
     fn idf(&self, documents_with: usize) -> f32 {
-        postings::idf(self.documents, documents_with as u64)
+        term_positions::idf(self.documents, documents_with as u64)
     }
 
     fn bm25(&self, rarity: f32, occurrences: usize, length: usize) -> f32 {
-        rarity * postings::term_frequency_weight(occurrences, length, self.mean_length)
+        rarity * term_positions::term_frequency_weight(occurrences, length, self.mean_length)
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::analysis::{self, Language, LanguageId, QueryTerm};
 use crate::embedder::ModelLanguages;
 use crate::filter::Filter;
-use crate::fuse::FusionMethod;
+use crate::fusion::FusionMethod;
 use crate::grammar::ParsedQuery;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 
 /// The most characters of a query that are looked at; the rest is ignored.
 pub const MAX_QUERY_CHARS: usize = 1_024;

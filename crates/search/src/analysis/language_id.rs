@@ -5,9 +5,9 @@
 //! and .952 with words alone. So what is foreign has no vector. Source text, tables and lists of names look like
 //! any language and are left to the model; what decides against it must be prose or another script.
 
-use super::detect::StopWordVotes;
 use super::fold::{ScriptSpacing, script};
 use super::language::{Alphabet, Language};
+use super::language_detection::StopWordVotes;
 
 /// How much of a text is looked at.
 const MAX_SCANNED_BYTES: usize = 4 * 1024;

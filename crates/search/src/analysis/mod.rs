@@ -2,33 +2,33 @@
 //! that one of them finds is a word that all of them find.
 
 mod compound;
-mod detect;
-mod evident;
+mod confident_language;
 mod fold;
-mod grams;
 mod language;
+mod language_detection;
 mod language_id;
-mod memo;
 #[cfg(test)]
 mod properties;
-mod query;
-mod silent;
-mod stem;
-mod stop;
+mod query_analysis;
+mod stem_cache;
+mod stemmer;
+mod stop_word_lists;
+mod stop_words;
+mod unspaced_segmenter;
 
 use std::ops::Range;
 
-pub(crate) use detect::detect;
-pub(crate) use evident::confident_language_code;
+pub(crate) use confident_language::confident_language_code;
 pub(crate) use fold::{ScriptSpacing, extends_previous, fold, script};
 pub(crate) use language::Language;
+pub(crate) use language_detection::detect;
 pub(crate) use language_id::LanguageId;
-pub(crate) use memo::StemCache;
-pub(crate) use query::{QueryTerm, language_variants, phrase_terms, query_terms};
-pub(crate) use stop::is_stop_word;
+pub(crate) use query_analysis::{QueryTerm, language_variants, phrase_terms, query_terms};
+pub(crate) use stem_cache::StemCache;
+pub(crate) use stop_words::is_stop_word;
 
-use grams::{CharGram, UnspacedSegmenter};
-use stem::TermStemmer;
+use stemmer::TermStemmer;
+use unspaced_segmenter::{CharGram, UnspacedSegmenter};
 
 /// Characters of a word that count. What is longer is no word a person types, and one monstrous
 /// word must not become a monstrous term.

@@ -307,7 +307,7 @@ impl FieldStats {
 mod tests {
     use super::*;
     use crate::document::DocId;
-    use crate::reader::AllowedReaders;
+    use crate::reader_identity::AllowedReaders;
 
     fn document(id: usize, date: Option<&str>, fields: Vec<(&str, DocumentValue)>) -> Document {
         Document {

@@ -1,12 +1,12 @@
 //! Which fields the documents have, of what kind, and with which values.
 
 mod builder;
-mod nearest;
+mod fuzzy_lookup;
 
 pub use builder::{
     CatalogBuilder, MAX_CATALOG_FIELDS, MAX_KEYWORD_CHARS, MAX_KEYWORDS, MAX_TRACKED,
 };
-pub(crate) use nearest::{FieldNameIndex, FieldValueIndex};
+pub(crate) use fuzzy_lookup::{FieldNameIndex, FieldValueIndex};
 
 /// What is known about the fields of all documents that a reader may see.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{ClusterRequest, RequestDeadline};
 use super::layout::{
     BEGINNINGS, CollectionNames, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LETTERS, NUMBERS,
     PAIRS, TERMS, UNTIL, WEIGHED, WHO, WORDS, field_key,
 };
 use super::model::ClusterModel;
 use super::node::error_message;
-use super::nodes::NodePool;
+use super::node_pool::NodePool;
+use super::qdrant_response::CollectionList;
+use super::request::{ClusterRequest, RequestDeadline};
 use super::settings::ClusterSettings;
 use super::traffic::RequestKind;
-use super::wire::CollectionList;
 use crate::error::SearchError;
 
 /// A collection as it should be.

@@ -16,11 +16,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask::{ClusterRequest, RequestDeadline};
 use super::layout::{CollectionNames, point_id};
-use super::nodes::NodePool;
+use super::node_pool::NodePool;
+use super::qdrant_response::ScoredPoint;
+use super::request::{ClusterRequest, RequestDeadline};
 use super::traffic::RequestKind;
-use super::wire::ScoredPoint;
 use crate::analysis::Language;
 use crate::error::SearchError;
 

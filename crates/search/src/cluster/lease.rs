@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::ClusterInner;
-use super::ask::RequestDeadline;
 use super::collections;
 use super::head::{HeadSummary, IndexHead, MAX_ABORTED};
+use super::request::RequestDeadline;
 use crate::error::SearchError;
 
 /// How long a writer may be silent.

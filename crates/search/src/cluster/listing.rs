@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::ClusterInner;
 use super::layout::{DAY, ID, VALUES, field_key};
-use super::narrow::QdrantFilter;
 use super::point;
+use super::qdrant_filter::QdrantFilter;
+use super::qdrant_response::{PointsPage, ScoredPoint};
 use super::traffic::RequestKind;
 use super::view::{ClusterView, PAGE};
-use super::wire::{PointsPage, ScoredPoint};
 use crate::catalog::{Catalog, CatalogBuilder};
 use crate::engine::InventoryEntryRef;
 use crate::error::SearchError;
-use crate::facets;
+use crate::facet_terms;
 use crate::hit::{FacetCounts, MAX_FACET_VALUES};
 use crate::query::SortOrder;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 
 /// How many values of a field the cluster is asked for; more than are shown, because a value may be there
 /// as a text and as an item.
@@ -127,12 +127,14 @@ impl ClusterView<'_> {
     }
 
     fn facet_of(&self, conditions: &QdrantFilter, name: &str) -> Result<FacetCounts, SearchError> {
-        let clean = facets::sanitize(name);
+        let clean = facet_terms::sanitize(name);
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         if self.head.fields.contains_key(&clean) {
             let key = field_key(VALUES, &clean);
             for (value, count) in self.facet(&key, conditions, MAX_VALUES_ASKED)? {
-                if let Some(value) = facets::display_value(&format!("{}{value}", facets::END)) {
+                if let Some(value) =
+                    facet_terms::display_value(&format!("{}{value}", facet_terms::END))
+                {
                     *counts.entry(value).or_default() += count;
                 }
             }
@@ -165,8 +167,8 @@ impl ClusterView<'_> {
             for (value, count) in
                 self.facet(&field_key(VALUES, name), &self.visible, MAX_VALUES_LISTED)?
             {
-                facets::add_to_catalog(
-                    &format!("{name}{}{value}", facets::END),
+                facet_terms::add_to_catalog(
+                    &format!("{name}{}{value}", facet_terms::END),
                     count,
                     &mut builder,
                 );

@@ -1,36 +1,36 @@
 //! The engine for more than one machine: an index on a Qdrant cluster, searched by any number of
 //! processes and changed by one of them at a time.
 
-mod answer;
-mod ask;
-mod authority;
+mod batch_write;
 mod breaker;
-mod cached;
+mod caches;
 mod collections;
-mod filling;
+mod deferred_indexing;
+mod format_migration;
+mod garbage_collection;
 mod head;
+mod hybrid_search;
 mod layout;
 mod lease;
+mod lexical_search;
 mod listing;
-mod meaning;
 mod model;
-mod narrow;
+mod model_swap;
 mod node;
-mod nodes;
-mod older;
+mod node_pool;
+mod parallel;
+mod pending_embeddings;
 mod point;
-mod reweigh;
+mod qdrant_filter;
+mod qdrant_response;
+mod request;
+mod reweighting;
 mod settings;
-mod settle;
-mod swap;
-mod sweep;
-mod together;
+mod tls_roots;
 mod traffic;
+mod unembedded_scan;
+mod vector_search;
 mod view;
-mod walk;
-mod wire;
-mod words;
-mod write;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -38,15 +38,15 @@ use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
 
-use self::ask::RequestDeadline;
-use self::cached::ClusterCaches;
+use self::caches::ClusterCaches;
 use self::head::IndexHead;
 use self::layout::CollectionNames;
 use self::lease::WriterLease;
 use self::model::{ClusterModels, PreviousModelFactory};
-use self::nodes::NodePool;
+use self::node_pool::NodePool;
+use self::request::RequestDeadline;
+use self::unembedded_scan::UnembeddedScan;
 use self::view::ClusterView;
-use self::walk::UnembeddedScan;
 use crate::blocking::{EnginePools, Lane};
 use crate::catalog::Catalog;
 use crate::document::{DocId, Document};
@@ -58,7 +58,7 @@ use crate::engine::{
 use crate::error::SearchError;
 use crate::hit::SearchResults;
 use crate::query::Query;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 
 pub use self::settings::{ClusterSettings, MAX_ADDRESSES, MAX_COLLECTION_CHARS};
 pub use self::traffic::{CALL_BUCKETS, CallTraffic, ClusterTraffic, NodeTraffic};

@@ -10,8 +10,8 @@ use ureq::Agent;
 use ureq::http::{HeaderValue, Request, Uri};
 use ureq::tls::TlsConfig;
 
-use super::ask::ClusterRequest;
 use super::breaker::{CircuitBreaker, NodeFailure};
+use super::request::ClusterRequest;
 use super::settings::invalid_address;
 use super::traffic::NodeTraffic;
 use crate::error::SearchError;

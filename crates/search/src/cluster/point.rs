@@ -11,17 +11,17 @@ use super::layout::{
     BEGINNINGS, DAY, DAYS, DOCUMENT, FIRST, FROM, ID, LANGUAGE, LENGTHS, LETTERS, NUMBERS, PAIRS,
     SIZE, STORED, TERM, TERMS, TEXTS, VALUES, WEIGHED, WHO, field_key, point_id,
 };
-use super::narrow::{body_term_id, finite, reader_marks, title_term_id};
+use super::qdrant_filter::{body_term_id, finite, reader_marks, title_term_id};
 use crate::analysis::{Language, detect};
 use crate::calendar::Day;
 use crate::document::{Document, DocumentValue as Fact};
 use crate::engine::InventoryEntryRef;
 use crate::error::SearchError;
-use crate::facets;
+use crate::facet_terms;
 use crate::filter::fold_value;
 use crate::passage::Passage;
-use crate::postings::{TermPositions, term_frequency_weight};
-use crate::stored::{self, StoredDocument};
+use crate::stored_document::{self, StoredDocument};
+use crate::term_positions::{TermPositions, term_frequency_weight};
 
 /// A point as it is written.
 #[derive(Serialize)]
@@ -132,7 +132,11 @@ impl<'d> PreparedDocument<'d> {
         payload.insert(LANGUAGE.to_owned(), json!(self.language.code()));
         payload.insert(LENGTHS.to_owned(), json!(self.lengths()));
         payload.insert(WEIGHED.to_owned(), json!(next.weighing));
-        if let Some(day) = document.date.as_deref().and_then(stored::day_number) {
+        if let Some(day) = document
+            .date
+            .as_deref()
+            .and_then(stored_document::day_number)
+        {
             payload.insert(DAY.to_owned(), json!(day));
         }
         // As text: numbers and the order of fields come back as they were.
@@ -167,7 +171,7 @@ fn filter_payload(document: &Document) -> Map<String, Value> {
     let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut days: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for (name, value) in document.filterable_fields() {
-        let name = facets::sanitize(name);
+        let name = facet_terms::sanitize(name);
         match value.as_ref() {
             Fact::Text(text) => drop(texts.entry(name).or_default().insert(fold_value(text))),
             Fact::List(items) => {
@@ -179,7 +183,8 @@ fn filter_payload(document: &Document) -> Map<String, Value> {
             Fact::Number(number) if number.is_nan() => {}
             Fact::Number(number) => numbers.entry(name).or_default().push(finite(*number)),
             Fact::Date(day) => {
-                let day = Day::parse(day).and_then(|day| stored::day_number(&day.to_string()));
+                let day =
+                    Day::parse(day).and_then(|day| stored_document::day_number(&day.to_string()));
                 days.entry(name).or_default().extend(day);
             }
             Fact::Bool(_) => {}
@@ -231,8 +236,8 @@ fn insert(place: &mut Value, mark: char, name: &str, values: Value) {
 /// The values of each field as they are counted: a mark of the kind, and the value.
 pub(super) fn facet_values(document: &Document) -> BTreeMap<String, Vec<String>> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for term in facets::terms(document) {
-        if let Some((name, value)) = term.split_once(facets::END) {
+    for term in facet_terms::terms(document) {
+        if let Some((name, value)) = term.split_once(facet_terms::END) {
             values
                 .entry(name.to_owned())
                 .or_default()

@@ -13,8 +13,8 @@ use super::layout::FORMAT;
 use super::*;
 use crate::document::tests::plain;
 use crate::query::SortOrder;
-use crate::reader::{AllowedReaders, Principal};
-use crate::stored::StoredDocument;
+use crate::reader_identity::{AllowedReaders, Principal};
+use crate::stored_document::StoredDocument;
 
 /// What the node says to a request for documents, by its path; the state of the index is always told.
 type FakeAnswer = dyn Fn(&str, &mut TcpStream) -> Option<Value> + Send + Sync;
@@ -265,7 +265,7 @@ fn nobody_is_led_elsewhere() {
 fn scores_beyond_all_numbers_are_worth_nothing() {
     let point = |score: &str| {
         let text = format!(r#"{{"id":"v","score":{score}}}"#);
-        serde_json::from_str::<wire::ScoredPoint>(&text).map(|point| point.score)
+        serde_json::from_str::<qdrant_response::ScoredPoint>(&text).map(|point| point.score)
     };
     assert_eq!(point("1e39").unwrap(), 0.0);
     assert_eq!(point("-1e39").unwrap(), 0.0);

@@ -8,19 +8,19 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::ClusterInner;
-use super::ask::{ClusterRequest, RequestDeadline};
-use super::cached::CachedVersion;
+use super::caches::CachedVersion;
 use super::head::IndexHead;
 use super::layout::{ID, LANGUAGE, STORED};
 use super::model::ClusterModel;
-use super::narrow::QdrantFilter;
 use super::point;
+use super::qdrant_filter::QdrantFilter;
+use super::qdrant_response::{CountResult, FacetHits, PointsPage, QueryBatchResult, ScoredPoint};
+use super::request::{ClusterRequest, RequestDeadline};
 use super::traffic::RequestKind;
-use super::wire::{CountResult, FacetHits, PointsPage, QueryBatchResult, ScoredPoint};
 use crate::analysis::Language;
 use crate::document::{DocId, Document};
 use crate::error::SearchError;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 
 /// How many points are asked for at once where all are wanted.
 pub(super) const PAGE: usize = 1_000;

@@ -4,14 +4,14 @@ mod endpoint;
 #[cfg(feature = "granite")]
 mod granite;
 #[cfg(any(feature = "granite", feature = "table"))]
-mod packed;
-mod remember;
+mod packed_file;
+mod query_cache;
 #[cfg(feature = "table")]
-mod table;
+mod static_embedder;
 
 pub use endpoint::{EndpointEmbedder, EndpointSettings, MAX_SETTING_BYTES, ServiceKey};
 #[cfg(feature = "granite")]
 pub use granite::GraniteEmbedder;
-pub(crate) use remember::QueryCache;
+pub(crate) use query_cache::QueryCache;
 #[cfg(feature = "table")]
-pub use table::StaticEmbedder;
+pub use static_embedder::StaticEmbedder;

@@ -67,7 +67,7 @@ mod tests {
     use crate::embedded::EmbeddedEngine;
     use crate::engine::{DocumentChange, Engine as _};
     use crate::query::{Query, SortOrder};
-    use crate::reader::ReaderIdentity;
+    use crate::reader_identity::ReaderIdentity;
 
     async fn shelf(dir: &std::path::Path) -> EmbeddedEngine {
         let engine = EmbeddedEngine::open(dir).unwrap();

@@ -13,10 +13,10 @@ use redb::{
     Database, ReadableDatabase as _, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
 
-use super::tally::SetDigest;
+use super::set_digest::SetDigest;
 use crate::engine::{DocumentChange, Generation, InventoryEntry, InventoryEntryRef};
 use crate::error::SearchError;
-use crate::faults;
+use crate::failpoints;
 
 /// The file of the ledger.
 pub(super) const NAME: &str = "ledger.redb";
@@ -74,13 +74,13 @@ impl DocumentLedger {
         next: Generation,
     ) -> Result<SetDigest, SearchError> {
         let path = self.path.clone();
-        faults::pass("ledger").map_err(|source| SearchError::io(&path, source))?;
+        failpoints::pass("ledger").map_err(|source| SearchError::io(&path, source))?;
         let mut open = self.take()?;
         let announced = open
             .record_pending(changes, present, next)
             .map_err(|error| map_redb_error(&path, error))?;
         self.open = Some(open);
-        faults::pass("ledger-written").map_err(|source| SearchError::io(&path, source))?;
+        failpoints::pass("ledger-written").map_err(|source| SearchError::io(&path, source))?;
         Ok(announced)
     }
 

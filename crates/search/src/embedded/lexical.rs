@@ -14,12 +14,12 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, SegmentReader, Term};
 
-use super::counted;
-use super::frequency::SharedDocFrequencies;
-use super::narrow::SegmentedDocSet;
+use super::candidate_set::SegmentedDocSet;
+use super::document_frequencies::SharedDocFrequencies;
+use super::exhaustive_scoring;
 use super::schema::IndexFields;
-use super::sight::ReaderVisibility;
 use super::snapshot::IndexSnapshot;
+use super::visibility_cache::ReaderVisibility;
 use crate::analysis::QueryTerm;
 use crate::ranking::{self, PHRASE_WEIGHT, TITLE_WEIGHT, TermPair};
 
@@ -94,7 +94,7 @@ impl LexicalSearch<'_> {
         }
         let frequencies = SharedDocFrequencies::of(self.snapshot, self.fields, self.distinct)?;
         let (telling, rest) = self.split_by_frequency()?;
-        let mut candidates = if counted::is_small(self.snapshot) {
+        let mut candidates = if exhaustive_scoring::is_small(self.snapshot) {
             self.score_exhaustively(&frequencies, &telling, most)?
         } else {
             let first = terms_query(self.fields, &telling).weight(self.scoring(&frequencies))?;
@@ -190,7 +190,7 @@ impl LexicalSearch<'_> {
         terms: &[&QueryTerm],
         most: usize,
     ) -> tantivy::Result<Vec<LexicalHit>> {
-        let scores = counted::scores(self.snapshot, self.fields, frequencies, terms)?;
+        let scores = exhaustive_scoring::scores(self.snapshot, self.fields, frequencies, terms)?;
         let segments = self.snapshot.searcher.segment_readers();
         let mut best = Vec::new();
         for (ordinal, (segment, scores)) in (0..).zip(segments.iter().zip(&scores)) {
@@ -434,10 +434,10 @@ mod tests {
     use crate::document::DocId;
     use crate::document::tests::plain;
     use crate::embedded::EmbeddedEngine;
-    use crate::embedded::narrow;
+    use crate::embedded::candidate_set;
     use crate::engine::{DocumentChange, Engine as _};
     use crate::query::Query;
-    use crate::reader::ReaderIdentity;
+    use crate::reader_identity::ReaderIdentity;
 
     /// The best documents by tantivy's way and by looking at every posting, best first.
     fn both_ways(engine: &EmbeddedEngine, query: &Query, most: usize) -> [Vec<LexicalHit>; 2] {
@@ -447,7 +447,8 @@ mod tests {
         let asked = inner.analyze_query(&snapshot, &sight, query).unwrap();
         let distinct = ranking::distinct(&asked.terms);
         let allowed =
-            narrow::allowed_documents((&snapshot, &sight), &inner.fields, query, &asked).unwrap();
+            candidate_set::allowed_documents((&snapshot, &sight), &inner.fields, query, &asked)
+                .unwrap();
         let lexical = LexicalSearch {
             snapshot: &snapshot,
             fields: &inner.fields,

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, SegmentReader, TERMINATED};
 
+use super::candidate_set::SegmentedDocSet;
 use super::lexical::LexicalHit;
-use super::narrow::SegmentedDocSet;
 use super::schema::IndexFields;
 use super::snapshot::IndexSnapshot;
 use crate::catalog::{Catalog, CatalogBuilder};
-use crate::facets;
+use crate::facet_terms;
 use crate::hit::{FacetCounts, MAX_FACET_VALUES};
 use crate::query::SortOrder;
 
@@ -58,11 +58,11 @@ pub(super) fn facets(
     for name in names {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for (ordinal, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
-            let range = facets::field_range(name);
+            let range = facet_terms::field_range(name);
             each_term(segment, fields, Some(&range), |term, docs| {
                 let count = docs.filter(|doc| documents.contains(ordinal, *doc)).count() as u64;
                 if count > 0
-                    && let Some(value) = facets::display_value(term)
+                    && let Some(value) = facet_terms::display_value(term)
                 {
                     *counts.entry(value).or_default() += count;
                 }
@@ -94,7 +94,7 @@ pub(super) fn catalog(
             let is_seen = |doc: &u32| seen.is_none_or(|seen| seen.contains(ordinal, *doc));
             let count = docs.filter(is_seen).count() as u64;
             if count > 0 {
-                facets::add_to_catalog(term, count, &mut builder);
+                facet_terms::add_to_catalog(term, count, &mut builder);
             }
         })?;
     }

@@ -1,31 +1,31 @@
 //! The engine for one machine: an index in a folder, changed and searched by one process.
 
-mod agree;
-mod answer;
-mod aside;
-mod bits;
-mod cache;
-mod counted;
-mod days;
+mod candidate_set;
+mod checksums;
+mod date_ranges;
 mod digest;
-mod disk;
-mod former;
-mod frequency;
+mod doc_bitset;
+mod document_cache;
+mod document_frequencies;
+mod durable_directory;
+mod exhaustive_scoring;
+mod hybrid_search;
 mod id_order;
+mod index_folder;
 mod ledger;
 mod lexical;
 mod listing;
-mod meaning;
-mod narrow;
-mod place;
-mod recover;
+mod previous_model;
+mod quarantine;
+mod reconcile;
+mod recovery;
 mod schema;
-mod sight;
+mod semantic_index;
+mod set_digest;
 mod snapshot;
-mod sums;
-mod tally;
-mod tokens;
-mod words;
+mod term_dictionary;
+mod tokenizer;
+mod visibility_cache;
 mod writer;
 
 use std::fs::File;
@@ -35,11 +35,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use futures::future::{BoxFuture, FutureExt, ready};
 use tantivy::{DocAddress, Index, IndexReader, ReloadPolicy, TantivyDocument, TantivyError};
 
-use self::aside::Quarantine;
-use self::cache::DocumentCache;
-use self::meaning::{IndexModels, SemanticIndex};
-use self::recover::{AccessMode, RecoveredIndex};
+use self::document_cache::DocumentCache;
+use self::quarantine::Quarantine;
+use self::recovery::{AccessMode, RecoveredIndex};
 use self::schema::IndexFields;
+use self::semantic_index::{IndexModels, SemanticIndex};
 use self::snapshot::IndexSnapshot;
 use self::writer::CommitWriter;
 use crate::blocking::{EnginePools, Lane};
@@ -54,7 +54,7 @@ use crate::engine::{
 use crate::error::SearchError;
 use crate::hit::SearchResults;
 use crate::query::Query;
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 use crate::snippet::DisplayDocument;
 
 /// How many bytes of documents are kept ready to be shown again.
@@ -144,8 +144,8 @@ impl EmbeddedEngine {
             words,
             quarantine: mut aside,
             lock,
-        } = recover::open(dir, access)?;
-        let known = |source| recover::map_tantivy_error(dir, source);
+        } = recovery::open(dir, access)?;
+        let known = |source| recovery::map_tantivy_error(dir, source);
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
@@ -156,7 +156,7 @@ impl EmbeddedEngine {
             None
         } else {
             let parts = (&reader, fields);
-            Some(agree::open_reconciled_writer(
+            Some(reconcile::open_reconciled_writer(
                 &words,
                 (index.clone(), disk),
                 parts,
@@ -205,7 +205,7 @@ impl EmbeddedEngine {
 
     /// Whether the folder has an index of another version, kept until this one is complete.
     pub fn has_other_versions(&self) -> bool {
-        !place::leftovers(&self.0.dir).is_empty()
+        !index_folder::leftovers(&self.0.dir).is_empty()
     }
 
     /// Lets the writer hold at most about so many bytes in memory before it writes them.
@@ -318,7 +318,7 @@ impl Engine for EmbeddedEngine {
             vectors: match &snapshot.vectors {
                 None => PartState::Absent,
                 Some(views) if views.own.missing().is_empty() => PartState::Ready,
-                Some(_) => PartState::Building(meaning::embedding_progress(&snapshot)),
+                Some(_) => PartState::Building(semantic_index::embedding_progress(&snapshot)),
             },
         };
         ready(Ok(status)).boxed()
@@ -335,7 +335,7 @@ impl EmbeddedInner {
     }
 
     fn index_error(&self, source: TantivyError) -> SearchError {
-        recover::map_tantivy_error(&self.dir, source)
+        recovery::map_tantivy_error(&self.dir, source)
     }
 
     /// The fields of the newest generation that a reader may know of.
@@ -349,7 +349,7 @@ impl EmbeddedInner {
     /// Makes vectors for some documents and shows them.
     fn embed_pending(&self, most: usize) -> Result<EmbeddingProgress, SearchError> {
         let Some(meaning) = self.semantic.as_ref().filter(|one| !one.is_read_only()) else {
-            return Ok(meaning::embedding_progress(&self.snapshot()));
+            return Ok(semantic_index::embedding_progress(&self.snapshot()));
         };
         let _one = self
             .embedding_lock
@@ -386,7 +386,7 @@ impl EmbeddedInner {
             let newest = self.snapshot();
             let mut snapshot = IndexSnapshot::clone(&newest);
             snapshot.vectors = Some(Arc::new(meaning.views(&snapshot.live_documents())));
-            let settled = meaning::embedding_progress(&snapshot);
+            let settled = semantic_index::embedding_progress(&snapshot);
             let mut shown = self
                 .snapshot
                 .write()
@@ -514,7 +514,7 @@ impl EmbeddedInner {
         if self.writer.is_none() {
             return;
         }
-        place::remove_leftovers(&self.dir);
+        index_folder::remove_leftovers(&self.dir);
         if let Err(error) = self.quarantine.clear() {
             tracing::warn!(%error, "what was damaged stays on disk");
         }

@@ -10,12 +10,12 @@ use tantivy::schema::{
 };
 use tantivy::tokenizer::RAW_TOKENIZER_NAME;
 
-use super::{meaning, tokens};
+use super::{semantic_index, tokenizer};
 use crate::analysis::detect;
 use crate::document::Document;
-use crate::facets;
-use crate::reader::AllowedReaders;
-use crate::stored::{StoredDocument, day_number};
+use crate::facet_terms;
+use crate::reader_identity::AllowedReaders;
+use crate::stored_document::{StoredDocument, day_number};
 
 /// The columns that are read without touching the documents themselves.
 pub(super) const ID: &str = "id";
@@ -62,7 +62,7 @@ pub(super) fn schema() -> (Schema, IndexFields) {
     let column = || TextOptions::default().set_fast(RAW_TOKENIZER_NAME);
     let terms = |record: IndexRecordOption| {
         let indexing = TextFieldIndexing::default()
-            .set_tokenizer(tokens::NAME)
+            .set_tokenizer(tokenizer::NAME)
             .set_index_option(record);
         TextOptions::default().set_indexing_options(indexing)
     };
@@ -108,12 +108,12 @@ impl IndexFields {
         entry.add_text(self.language, language.code());
         entry.add_text(
             self.title,
-            tokens::with_language_mark(language, &document.title),
+            tokenizer::with_language_mark(language, &document.title),
         );
         document.for_each_searchable(|text| {
-            entry.add_text(self.body, tokens::with_language_mark(language, text))
+            entry.add_text(self.body, tokenizer::with_language_mark(language, text))
         });
-        for term in facets::terms(document) {
+        for term in facet_terms::terms(document) {
             entry.add_text(self.facets, term);
         }
         if document.readers != AllowedReaders::Everyone {
@@ -122,7 +122,7 @@ impl IndexFields {
         for principal in document.readers.named() {
             entry.add_text(self.readers, principal.as_str());
         }
-        let key = meaning::vector_key(document);
+        let key = semantic_index::vector_key(document);
         for (field, half) in self.key.into_iter().zip([key >> 64, key]) {
             entry.add_u64(field, half as u64);
         }

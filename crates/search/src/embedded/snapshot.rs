@@ -13,13 +13,13 @@ use tantivy::{
 };
 
 use super::id_order::IdOrder;
-use super::meaning::VectorViews;
 use super::schema::{DAY, HASH, ID, IndexFields, KEY, SOURCE};
-use super::sight::{ReaderVisibility, VisibilityCache};
+use super::semantic_index::VectorViews;
+use super::visibility_cache::{ReaderVisibility, VisibilityCache};
 use super::writer::CommitPayload;
 use crate::document::DocId;
 use crate::engine::{Generation, InventoryEntryRef};
-use crate::reader::ReaderIdentity;
+use crate::reader_identity::ReaderIdentity;
 use crate::vectors::LiveDocuments;
 
 /// How often a reader starts again because another process committed while it was opening.

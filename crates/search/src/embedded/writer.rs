@@ -6,14 +6,14 @@ use std::path::Path;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::{Index, IndexWriter, TantivyError, Term};
 
-use super::disk::DurableDirectory;
+use super::durable_directory::DurableDirectory;
 use super::ledger::DocumentLedger;
-use super::recover;
+use super::recovery;
 use super::schema::IndexFields;
-use super::tally::SetDigest;
+use super::set_digest::SetDigest;
 use crate::engine::{DocumentChange, Generation, InventoryEntryRef};
 use crate::error::SearchError;
-use crate::faults;
+use crate::failpoints;
 
 /// What one indexing thread may hold in memory before it writes a segment. tantivy takes no less
 /// than fifteen million bytes.
@@ -82,7 +82,7 @@ impl CommitWriter {
         dir: &Path,
         changes: &[DocumentChange],
     ) -> Result<Generation, SearchError> {
-        let known = |source| recover::map_tantivy_error(dir, source);
+        let known = |source| recovery::map_tantivy_error(dir, source);
         // Read from the disk: a batch that failed after its commit has used a number all the same.
         let present = CommitPayload::last(&self.index).map_err(known)?.generation;
         let next = CommitPayload {
@@ -118,7 +118,7 @@ impl CommitWriter {
             }
         };
         self.stage(&writer, changes)?;
-        faults::pass("words-staged")?;
+        failpoints::pass("words-staged")?;
         let mut prepared = writer.prepare_commit()?;
         prepared.set_payload(&commit.to_string());
         prepared.commit()?;
@@ -231,7 +231,7 @@ mod tests {
     use tantivy::indexer::NoMergePolicy;
 
     use super::super::schema::schema;
-    use super::super::tokens;
+    use super::super::tokenizer;
     use super::*;
     use crate::document::tests::plain;
     use crate::document::{DocId, Document};
@@ -253,7 +253,7 @@ mod tests {
     fn index() -> (Index, IndexFields) {
         let (schema, fields) = schema();
         let mut index = Index::create_in_ram(schema);
-        index.set_tokenizers(tokens::manager());
+        index.set_tokenizers(tokenizer::manager());
         let mut writer = open(&index, false, MOST_BYTES).unwrap();
         writer.set_merge_policy(Box::new(NoMergePolicy));
         for segment in 0..SEGMENTS {

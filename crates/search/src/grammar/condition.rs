@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::IgnoredCondition;
-use super::fields::{FieldTarget, ResolvedValue, ValueToken, format_condition};
-use super::groups::{BooleanOperator, FilterNode};
+use super::boolean_groups::{BooleanOperator, FilterNode};
+use super::field_resolver::{FieldTarget, ResolvedValue, ValueToken, format_condition};
+use super::parser::QueryParser;
 use super::range::{self, RangeOperator};
-use super::reader::QueryParser;
-use super::scan::{QueryScanner, is_blank, is_name_char, is_quote};
+use super::scanner::{QueryScanner, is_blank, is_name_char, is_quote};
 use crate::catalog::FieldKind;
 use crate::filter::{Filter, MAX_CONDITIONS};
 

@@ -12,15 +12,15 @@
 //! Nothing is ever refused: what is no condition is text. What looks like one and cannot be kept is
 //! told in [`Parsed::ignored`].
 
+mod boolean_groups;
 mod condition;
-mod fields;
-mod groups;
-mod meaning;
-mod outcome;
+mod field_resolver;
+mod filter_display;
+mod parse_outcome;
+mod parser;
 mod range;
-mod reader;
-mod scan;
-mod words;
+mod scanner;
+mod word_parsing;
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,7 @@ pub fn parse(text: &str, catalog: &Catalog, today: Day) -> ParsedQuery {
 /// What a query says, and how many characters were looked at to know it.
 fn parse_counting_steps(text: &str, catalog: &Catalog, today: Day) -> (ParsedQuery, usize) {
     let (looked_at, rest) = cut(text);
-    let mut reader = reader::QueryParser::new(looked_at, catalog, today);
+    let mut reader = parser::QueryParser::new(looked_at, catalog, today);
     if !rest.is_empty() {
         let ignored = IgnoredCondition {
             written: rest.chars().take(MAX_TOLD_CHARS).collect(),

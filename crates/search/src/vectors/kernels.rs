@@ -7,8 +7,8 @@
     reason = "instructions that not every processor has are called after asking for them"
 )]
 
-use super::code::{BLOCK, QUERY_BIT_PLANES, RabitqGroup, RabitqQuery};
-use super::layout::GROUP;
+use super::quantization::{BLOCK, QUERY_BIT_PLANES, RabitqGroup, RabitqQuery};
+use super::segment_layout::GROUP;
 
 /// The functions that suit this processor.
 #[derive(Clone, Copy)]
@@ -131,7 +131,7 @@ fn estimates_above(
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::super::layout::GROUP_TAIL;
+    use super::super::segment_layout::GROUP_TAIL;
     use super::{BLOCK, DistanceKernels, GROUP, RabitqGroup, RabitqQuery, estimates_above};
 
     /// Rows that are multiplied together, so that the question is read once for all of them.
@@ -475,7 +475,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::testing::TestRng;
+    use crate::vectors::test_support::TestRng;
 
     #[test]
     fn every_processor_multiplies_alike() {

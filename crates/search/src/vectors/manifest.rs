@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_FINGERPRINT_BYTES, MAX_ROWS, MAX_SEGMENTS};
 use crate::error::SearchError;
-use crate::folder;
+use crate::folder_lock;
 
 pub(super) const NAME: &str = "manifest.json";
 
@@ -149,7 +149,7 @@ impl StoreManifest {
     pub(super) fn publish(dir: &Path) -> Result<(), SearchError> {
         let path = dir.join(NAME);
         fs::rename(dir.join(TEMP_NAME), &path)
-            .and_then(|()| folder::sync_folder(dir))
+            .and_then(|()| folder_lock::sync_folder(dir))
             .map_err(|source| SearchError::io(&path, source))
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::MAX_SEGMENT_ROWS;
-use super::draft::RowSource;
-use super::live::{LiveDocuments, NO_OWNER};
-use super::segment::{RowReader, VectorSegment};
-use super::store::VectorStore;
+use super::live_documents::{LiveDocuments, NO_OWNER};
+use super::segment_writer::RowSource;
+use super::vector_segment::{RowReader, VectorSegment};
+use super::vector_store::VectorStore;
 use crate::error::SearchError;
 
 /// How many segments of about one size become one. Each costs every search a few microseconds;

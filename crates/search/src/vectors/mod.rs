@@ -5,36 +5,36 @@
 //! it, together with the [`Live`] documents of one generation, is searched. Everything here can be
 //! made again from the documents: in doubt it is refused, thrown away and made again.
 
-mod allowed;
-mod batch;
-mod best;
-mod code;
-mod collect;
-mod draft;
+mod collectors;
 mod kernels;
-mod layout;
-mod live;
+mod live_documents;
 mod manifest;
-mod map;
+mod mapped_file;
 mod merge;
-mod rotation;
-mod search;
-mod segment;
-mod store;
+mod ordinal_set;
+mod quantization;
+mod random_rotation;
+mod segment_layout;
+mod segment_writer;
 #[cfg(test)]
-mod testing;
+mod test_support;
 #[cfg(test)]
 mod tests;
-mod view;
+mod top_k;
+mod vector_batch;
+mod vector_search;
+mod vector_segment;
+mod vector_store;
+mod vector_view;
 
-pub use allowed::OrdinalSet;
-pub use batch::{EmbeddedDocument, EmbeddedPassage};
-pub use code::QueryVector;
-pub use live::LiveDocuments;
+pub use live_documents::LiveDocuments;
 pub use merge::MergeReport;
-pub use search::{PassageHit, VectorHit, VectorSearchOptions};
-pub use store::{VectorModel, VectorStore};
-pub use view::VectorView;
+pub use ordinal_set::OrdinalSet;
+pub use quantization::QueryVector;
+pub use vector_batch::{EmbeddedDocument, EmbeddedPassage};
+pub use vector_search::{PassageHit, VectorHit, VectorSearchOptions};
+pub use vector_store::{VectorModel, VectorStore};
+pub use vector_view::VectorView;
 
 /// The most numbers a vector has.
 pub const MAX_DIMENSIONS: usize = 4_096;

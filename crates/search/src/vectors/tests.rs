@@ -12,8 +12,10 @@ mod model;
 
 use proptest::prelude::*;
 
-use super::search::SearchEffort;
-use super::testing::{BruteForceOracle, TestRng, all_of, document, near, open, search_hits, unit};
+use super::test_support::{
+    BruteForceOracle, TestRng, all_of, document, near, open, search_hits, unit,
+};
+use super::vector_search::SearchEffort;
 use super::{EmbeddedDocument, EmbeddedPassage, OrdinalSet, VectorSearchOptions, VectorView};
 
 const ALL: VectorSearchOptions<'_> = VectorSearchOptions {

@@ -26,12 +26,12 @@ mod list;
 mod bombs;
 #[path = "../contract/cases.rs"]
 mod cases;
+mod embedding;
 #[path = "../contract/facts.rs"]
 mod facts;
 mod failing;
 #[path = "../contract/generations.rs"]
 mod generations;
-mod keeping;
 #[path = "../contract/languages.rs"]
 mod languages;
 mod locked;
@@ -41,11 +41,11 @@ mod ranking;
 #[path = "../contract/readers.rs"]
 mod readers;
 mod server;
-mod settling;
 #[path = "../contract/shelf.rs"]
 mod shelf;
 #[path = "../contract/spelling.rs"]
 mod spelling;
+mod storage_placement;
 mod swapping;
 mod traffic;
 mod weighing;
@@ -152,11 +152,11 @@ fn main() -> ExitCode {
     every_case![contract trials, servers:];
     every_case_with_a_model![with_a_model trials, servers:];
     trials.extend(writing::trials(&servers));
-    trials.extend(settling::trials(&servers));
+    trials.extend(embedding::trials(&servers));
     trials.extend(traffic::trials(&servers));
     trials.extend(swapping::trials(&servers));
     trials.push(weighing::trial(&servers));
-    trials.push(keeping::trial(&servers));
+    trials.push(storage_placement::trial(&servers));
     trials.extend(locked::trials());
     trials.push(ranking::trial(&servers));
     trials.extend(failing::trials());

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use docent_search::faults::POINTS;
+use docent_search::failpoints::POINTS;
 
 use crate::kills::{ChildProgress, SEED, writer};
 use crate::world::{WorldRng, assert_holds, generation, open, state};

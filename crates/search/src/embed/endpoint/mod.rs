@@ -1,8 +1,8 @@
 //! Texts into vectors by way of an HTTP endpoint that speaks the embeddings call of OpenAI, as
 //! Ollama, vLLM and text-embeddings-inference do too.
 
-mod answer;
-mod call;
+mod client;
+mod response;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::embedder::Embedder;
 use crate::error::SearchError;
 use crate::vectors::MAX_DIMENSIONS;
-use call::{EndpointClient, RetryPolicy};
+use client::{EndpointClient, RetryPolicy};
 
 /// The most bytes of an address, a model's name and a prefix: far more than any in use.
 pub const MAX_SETTING_BYTES: usize = 2_048;
@@ -187,7 +187,7 @@ impl Embedder for EndpointEmbedder {
         vectors
             .into_iter()
             .next()
-            .ok_or_else(|| call::error("the endpoint answered without a vector", call::WRONG))
+            .ok_or_else(|| client::error("the endpoint answered without a vector", client::WRONG))
     }
 }
 
@@ -242,13 +242,13 @@ fn check(settings: &EndpointSettings) -> Result<(), SearchError> {
         }
     }
     if settings.model.trim().is_empty() {
-        return Err(call::error(
+        return Err(client::error(
             "the endpoint's model has no name",
             "name a model that the endpoint serves, such as `nomic-embed-text`",
         ));
     }
     match settings.dimensions {
-        Some(0) => Err(call::error(
+        Some(0) => Err(client::error(
             "a vector of `0` numbers was asked for",
             "leave the dimensions out, and the endpoint decides",
         )),

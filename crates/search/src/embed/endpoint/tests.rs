@@ -344,7 +344,7 @@ fn a_silent_endpoint_is_left_after_its_time() {
 
 #[test]
 fn an_answer_may_be_as_long_as_the_limit_and_not_a_byte_longer() {
-    let limit = usize::try_from(call::MAX_ANSWER_BYTES).unwrap();
+    let limit = usize::try_from(client::MAX_ANSWER_BYTES).unwrap();
     let (answer, ..) = passages(vec![EndpointReply::Long(limit)]);
     assert_eq!(answer.unwrap(), [[0.6, 0.8]]);
     let (answer, asked, _) = passages(vec![EndpointReply::Long(limit + 1)]);

@@ -1,7 +1,7 @@
 //! Texts into vectors with granite-embedding-30m-english, a small model by IBM that is part of the
 //! program: no download, no service, no graphics card.
 
-mod forward;
+mod forward_pass;
 mod kernels;
 mod tokenizer;
 mod weights;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::embedder::{Embedder, ModelLanguages};
 use crate::error::SearchError;
-use forward::ForwardPass;
+use forward_pass::ForwardPass;
 use kernels::InstructionSet;
 use tokenizer::MAX_TOKENS;
 use weights::{GraniteWeights, HIDDEN};

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::super::packed::PackedFile;
+use super::super::packed_file::PackedFile;
 use super::kernels::{LayerNorm, PANEL, QuantizedMatrix};
 use super::tokenizer::{BpeTokenizer, MAX_TOKENS};
 
@@ -188,7 +188,7 @@ impl SectionReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::packed::tests::pack;
+    use super::super::super::packed_file::tests::pack;
     use super::*;
     use sha2::{Digest, Sha256};
 

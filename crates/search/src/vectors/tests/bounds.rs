@@ -1,7 +1,7 @@
 //! Each bound holds at its value and refuses one more.
 
-use super::super::code::QueryVector;
-use super::super::testing::{TestRng, all_of, document, model, open, search_hits, unit};
+use super::super::quantization::QueryVector;
+use super::super::test_support::{TestRng, all_of, document, model, open, search_hits, unit};
 use super::super::{
     EmbeddedDocument, EmbeddedPassage, MAX_BATCH_DOCUMENTS, MAX_BATCH_ROWS, MAX_DIMENSIONS,
     MAX_DOCUMENTS, MAX_FINGERPRINT_BYTES, MAX_PASSAGES, VectorModel, VectorSearchOptions,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::testing::{
+use super::super::test_support::{
     BruteForceOracle, TestRng, document, folder, model, open, search_hits, unit,
 };
 use super::super::{EmbeddedDocument, VectorStore, VectorView};

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::super::testing::{TestRng, all_of, document, folder, model, open, search_hits, unit};
+use super::super::test_support::{
+    TestRng, all_of, document, folder, model, open, search_hits, unit,
+};
 use super::super::{VectorModel, VectorStore, VectorView};
 use super::ALL;
 use crate::error::SearchError;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::SimdKernel;
 use super::lanes::{SimdLanes, WIDTH};
-use super::rows::QuantizedRows;
+use super::row_kernels::QuantizedRows;
 
 /// How many columns of weights lie together.
 pub(in super::super) const PANEL: usize = 64;

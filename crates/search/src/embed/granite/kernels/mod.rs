@@ -15,11 +15,11 @@ mod avx512;
 mod lanes;
 mod linear;
 mod portable;
-mod rows;
+mod row_kernels;
 
 pub(super) use attention::{AttentionHeads, AttentionKernel};
 pub(super) use linear::{GemmEpilogue, LinearKernel, OutputLayout, PANEL, QuantizedMatrix};
-pub(super) use rows::{LayerNorm, LayerNormKernel, QuantizeKernel, QuantizedRows};
+pub(super) use row_kernels::{LayerNorm, LayerNormKernel, QuantizeKernel, QuantizedRows};
 
 use lanes::SimdLanes;
 

@@ -1,0 +1,429 @@
+//! The beginning of a text into the language it is written in.
+//!
+//! Two looks. The silent words of each language are counted, which is quick and clear for prose. Only
+//! where they leave a doubt is the text compared with what each language looks like, letter by
+//! letter; that costs more, but sees through a single sentence.
+
+use whatlang::Lang;
+
+use super::fold::{ScriptSpacing, fold};
+use super::language::{Alphabet, Language};
+use super::stop_words::{MAX_STOP_WORDS, StopWord};
+use super::{first_letter, run_length, word_length};
+
+/// How much of a text is looked at for its words, at most.
+const MAX_COUNTED_BYTES: usize = 4 * 1024;
+
+/// How much of it is looked at letter by letter.
+const MAX_COMPARED_BYTES: usize = 1024;
+
+/// After so many words it is asked whether the language is clear already.
+const WORDS_PER_CHECK: u32 = 24;
+
+/// Characters of unspaced script for each spaced word from which on a text is not in the language
+/// of those words.
+const UNSPACED_FOR_A_WORD: u32 = 3;
+
+/// After so many of them that is clear.
+const MIN_UNSPACED: u32 = 120;
+
+/// So many silent words, and so many different ones, are no accident.
+const MIN_CLEAR: u32 = 6;
+const MIN_CLEAR_DIFFERENT: u32 = 4;
+
+/// So many different ones are better than nothing.
+const MIN_LIKELY_DIFFERENT: u32 = 3;
+
+/// Prose has a silent word in every three or four. One in this many makes a language clear.
+const CLEAR_SHARE: u32 = 5;
+
+/// One in this many is enough to believe the second look. Source text, tables and lists of names
+/// look like anything and have none.
+const BELIEVED_SHARE: u32 = 12;
+
+/// From this many words on, one silent word that comes again and again is a name in source text.
+const MAX_WORDS_OF_A_LINE: u32 = 10;
+
+/// How sure the second look must be, from 0 to 1.
+const MIN_CONFIDENCE: f64 = 0.3;
+
+/// The language of a document, by the words its title and its text begin with.
+///
+/// In doubt it is the usual one of its alphabet: a few words, a list or source text in Latin letters
+/// are read as English.
+pub(crate) fn detect(title: &str, text: &str) -> Language {
+    let votes = StopWordVotes::of(title, text);
+    let Some(alphabet) = votes.alphabet() else {
+        return Language::default();
+    };
+    if let Some(language) = votes.certain_language(alphabet) {
+        return language;
+    }
+    let usual = default_language(alphabet);
+    let mut others = Language::ALL.into_iter().filter(|other| *other != usual);
+    if !others.any(|other| votes.has_stop_words_of(other, alphabet)) {
+        return usual;
+    }
+    match guess_by_trigrams(title, text) {
+        TrigramGuess::Supported(found) if votes.has_stop_words_of(found, alphabet) => found,
+        TrigramGuess::Unsupported => usual,
+        _ => votes.likely_language(alphabet).unwrap_or(usual),
+    }
+}
+
+/// What a text looks like.
+enum TrigramGuess {
+    Supported(Language),
+    /// Like a language without a stemmer.
+    Unsupported,
+    /// Like several.
+    Unclear,
+}
+
+/// What was counted so far.
+pub(super) struct StopWordVotes {
+    /// The words of each alphabet.
+    words: [u32; Alphabet::COUNT],
+    /// The silent words of each language, and how many of them are different.
+    stop_words: [(u32, u32); Language::ALL.len()],
+    /// A bit for each silent word that was seen.
+    seen: [u64; MAX_STOP_WORDS / 64],
+    /// The characters of unspaced script.
+    unspaced: u32,
+    folded: String,
+}
+
+impl StopWordVotes {
+    /// Counts the words at the beginning of a title and a text.
+    pub(super) fn of(title: &str, text: &str) -> Self {
+        let mut votes = Self::new();
+        if !votes.count(title) {
+            votes.count(text);
+        }
+        votes
+    }
+
+    fn new() -> Self {
+        Self {
+            words: [0; Alphabet::COUNT],
+            stop_words: [(0, 0); Language::ALL.len()],
+            seen: [0; MAX_STOP_WORDS / 64],
+            unspaced: 0,
+            folded: String::new(),
+        }
+    }
+
+    /// Counts the words at the beginning of a text. Says whether the language is clear before its
+    /// end.
+    fn count(&mut self, text: &str) -> bool {
+        let text = beginning(text, MAX_COUNTED_BYTES);
+        let mut rest = text;
+        let mut words = 0;
+        while let Some((start, script)) = first_letter(rest) {
+            let tail = rest.get(start..).unwrap_or_default();
+            let length = match script {
+                ScriptSpacing::Spaced => word_length(tail),
+                ScriptSpacing::Unspaced => run_length(tail).0,
+            };
+            let (word, after) = tail.split_at_checked(length).unwrap_or_default();
+            rest = after;
+            if script == ScriptSpacing::Unspaced {
+                self.unspaced += word.chars().map(|_| 1).sum::<u32>();
+                if self.unspaced > MIN_UNSPACED && self.alphabet().is_none() {
+                    return true;
+                }
+                continue;
+            }
+            let before = text.len() - rest.len() - word.len();
+            let is_suffix = text
+                .get(..before)
+                .is_some_and(|text| text.ends_with(['\'', '’']));
+            self.add(word, word.is_ascii() && !is_suffix);
+            words += 1;
+            if words % WORDS_PER_CHECK == 0
+                && self
+                    .alphabet()
+                    .and_then(|known| self.certain_language(known))
+                    .is_some()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Counts a word. Stop words are looked up without their accents; where the word `can_be_english` is false, it is
+    /// none of English: Vietnamese `thế` folds to `the`, and Turkish `Luther'in` ends in `in`.
+    fn add(&mut self, word: &str, can_be_english: bool) {
+        let Some(alphabet) = word.chars().next().and_then(Alphabet::of) else {
+            return;
+        };
+        if let Some(words) = self.words.get_mut(alphabet as usize) {
+            *words += 1;
+        }
+        // A single Latin letter is as often the name of something as it is a word.
+        if word.len() < 2 {
+            return;
+        }
+        self.folded.clear();
+        fold(word, word.len(), &mut self.folded);
+        let Some(silent) = StopWord::find(&self.folded) else {
+            return;
+        };
+        let mut is_new = 0;
+        if let Some(seen) = self.seen.get_mut(silent.number / 64) {
+            let bit = 1 << (silent.number % 64);
+            is_new = u32::from(*seen & bit == 0);
+            *seen |= bit;
+        }
+        for language in silent.languages() {
+            if language == Language::English && !can_be_english {
+                continue;
+            }
+            if let Some((all, different)) = self.stop_words.get_mut(language as usize) {
+                *all += 1;
+                *different += is_new;
+            }
+        }
+    }
+
+    /// The alphabet of most words; nothing when the text is in a script without spaces.
+    pub(super) fn alphabet(&self) -> Option<Alphabet> {
+        if self.unspaced > self.words.iter().sum::<u32>() * UNSPACED_FOR_A_WORD {
+            return None;
+        }
+        let languages = Language::ALL.into_iter().rev();
+        let alphabets = languages.map(Language::alphabet);
+        alphabets.max_by_key(|alphabet| self.words_in(*alphabet))
+    }
+
+    /// The language that the silent words leave no doubt about.
+    pub(super) fn certain_language(&self, alphabet: Alphabet) -> Option<Language> {
+        let best = self.likely_language(alphabet)?;
+        let (silent, different) = self.stop_words_in(best);
+        // Neighbours share many words: Danish and Norwegian, Czech and Polish.
+        let near = self.readers(alphabet);
+        let near = near.filter(|rival| self.stop_words_in(*rival).0 * 4 > silent * 3);
+        let is_prose = silent >= MIN_CLEAR && different >= MIN_CLEAR_DIFFERENT;
+        (is_prose && near.count() == 1).then_some(best)
+    }
+
+    /// The language that has the most silent words, and as many as prose has.
+    pub(super) fn likely_language(&self, alphabet: Alphabet) -> Option<Language> {
+        let readers = self.readers(alphabet);
+        let best = readers.max_by_key(|language| self.stop_words_in(*language))?;
+        let (silent, different) = self.stop_words_in(best);
+        let is_prose = silent * CLEAR_SHARE >= self.words_in(alphabet);
+        (is_prose && different >= MIN_LIKELY_DIFFERENT).then_some(best)
+    }
+
+    fn readers(&self, alphabet: Alphabet) -> impl Iterator<Item = Language> {
+        let languages = Language::ALL.into_iter();
+        languages.filter(move |language| language.uses_alphabet(alphabet))
+    }
+
+    /// Whether there are silent words of a language that a text looks like.
+    pub(super) fn has_stop_words_of(&self, language: Language, alphabet: Alphabet) -> bool {
+        if !language.uses_alphabet(alphabet) {
+            return false;
+        }
+        let (silent, different) = self.stop_words_in(language);
+        let words = self.words_in(alphabet);
+        let is_line = words <= MAX_WORDS_OF_A_LINE;
+        alphabet != Alphabet::Latin
+            || (different >= if is_line { 1 } else { 2 }
+                && silent >= self.stop_words_in(Language::English).0
+                && silent * BELIEVED_SHARE >= words)
+    }
+
+    pub(super) fn words_in(&self, alphabet: Alphabet) -> u32 {
+        self.words.get(alphabet as usize).copied().unwrap_or(0)
+    }
+
+    /// The silent words of a language, and how many of them are different.
+    pub(super) fn stop_words_in(&self, language: Language) -> (u32, u32) {
+        self.stop_words
+            .get(language as usize)
+            .copied()
+            .unwrap_or((0, 0))
+    }
+}
+
+/// The language most texts of an alphabet are written in. Hebrew has no stemmer, and English leaves
+/// its words alone.
+fn default_language(alphabet: Alphabet) -> Language {
+    match alphabet {
+        Alphabet::Arabic => Language::Arabic,
+        Alphabet::Armenian => Language::Armenian,
+        Alphabet::Cyrillic => Language::Russian,
+        Alphabet::Devanagari => Language::Hindi,
+        Alphabet::Greek => Language::Greek,
+        Alphabet::Hebrew | Alphabet::Latin => Language::English,
+        Alphabet::Tamil => Language::Tamil,
+    }
+}
+
+/// The language a text looks most like, letter by letter.
+fn guess_by_trigrams(title: &str, text: &str) -> TrigramGuess {
+    let found = whatlang::detect(&sample(title, text));
+    let Some(found) = found.filter(|found| found.confidence() >= MIN_CONFIDENCE) else {
+        return TrigramGuess::Unclear;
+    };
+    TrigramGuess::Supported(match found.lang() {
+        Lang::Ara => Language::Arabic,
+        Lang::Cat => Language::Catalan,
+        Lang::Ces | Lang::Slk => Language::Czech,
+        Lang::Dan => Language::Danish,
+        Lang::Nld | Lang::Afr => Language::Dutch,
+        Lang::Epo => Language::Esperanto,
+        Lang::Est => Language::Estonian,
+        Lang::Fin => Language::Finnish,
+        Lang::Fra => Language::French,
+        Lang::Deu => Language::German,
+        Lang::Hin => Language::Hindi,
+        Lang::Hun => Language::Hungarian,
+        Lang::Ind => Language::Indonesian,
+        Lang::Ita => Language::Italian,
+        Lang::Lit => Language::Lithuanian,
+        Lang::Nep => Language::Nepali,
+        Lang::Nob => Language::Norwegian,
+        Lang::Pes => Language::Persian,
+        Lang::Pol => Language::Polish,
+        Lang::Por => Language::Portuguese,
+        Lang::Ron => Language::Romanian,
+        Lang::Rus => Language::Russian,
+        // The Serbian stemmer is made for Croatian too.
+        Lang::Srp | Lang::Hrv => Language::Serbian,
+        Lang::Spa => Language::Spanish,
+        Lang::Swe => Language::Swedish,
+        Lang::Tur => Language::Turkish,
+        Lang::Ukr => Language::Ukrainian,
+        Lang::Yid => Language::Yiddish,
+        Lang::Eng => Language::English,
+        _ => return TrigramGuess::Unsupported,
+    })
+}
+
+/// As much of a document as is compared.
+pub(super) fn sample(title: &str, text: &str) -> String {
+    let mut sample = String::with_capacity(MAX_COMPARED_BYTES);
+    for part in [title, "\n", text] {
+        sample.push_str(beginning(part, MAX_COMPARED_BYTES - sample.len()));
+    }
+    sample
+}
+
+/// At most so many bytes from the beginning of a text.
+fn beginning(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_tells_its_language() {
+        for (expected, text) in [
+            (
+                Language::English,
+                "The ferry to the island was late again this week.",
+            ),
+            (
+                Language::German,
+                "Die Fähre zur Insel kam diese Woche wieder zu spät.",
+            ),
+            (
+                Language::French,
+                "Le ferry pour l'île était encore en retard cette semaine.",
+            ),
+            (
+                Language::Spanish,
+                "El ferry a la isla llegó tarde otra vez esta semana.",
+            ),
+            (
+                Language::Portuguese,
+                "A balsa para a ilha atrasou-se outra vez esta semana.",
+            ),
+            (
+                Language::Italian,
+                "Il traghetto per l'isola era di nuovo in ritardo questa settimana.",
+            ),
+            (
+                Language::Dutch,
+                "De veerboot naar het eiland was deze week weer te laat.",
+            ),
+            (
+                Language::Swedish,
+                "Färjan till ön var sen igen den här veckan, och alla fick vänta.",
+            ),
+            (
+                Language::Finnish,
+                "Lautta saarelle oli taas myöhässä tällä viikolla, mutta se ei haitannut.",
+            ),
+            (
+                Language::Polish,
+                "Prom na wyspę znowu się spóźnił w tym tygodniu.",
+            ),
+            (
+                Language::Czech,
+                "Trajekt na ostrov měl tento týden zase zpoždění, protože byla mlha.",
+            ),
+            (
+                Language::Turkish,
+                "Adaya giden feribot bu hafta yine geç kaldı ve herkes bekledi.",
+            ),
+            (
+                Language::Russian,
+                "Паром на остров на этой неделе снова опоздал.",
+            ),
+            (
+                Language::Ukrainian,
+                "Пором на острів цього тижня знову запізнився, і всі чекали.",
+            ),
+            (
+                Language::Greek,
+                "Το φέρι για το νησί άργησε πάλι αυτή την εβδομάδα.",
+            ),
+            (
+                Language::Arabic,
+                "تأخرت العبارة إلى الجزيرة مرة أخرى هذا الأسبوع.",
+            ),
+            (Language::Hindi, "द्वीप की नौका इस सप्ताह फिर देर से आई।"),
+        ] {
+            assert_eq!(detect("", text), expected, "{text}");
+            assert_eq!(detect(text, ""), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_is_the_usual_language_of_its_alphabet() {
+        for (expected, text) in [
+            (Language::English, ""),
+            (Language::English, "ferry"),
+            (Language::English, "1 2 3 ???"),
+            (
+                Language::English,
+                "for vec in self.os.path(os, vec): os.close(vec)",
+            ),
+            (
+                Language::English,
+                "東京都の予算について説明した le la les des",
+            ),
+            (Language::English, "תקציב"),
+            (Language::Russian, "Бюджет"),
+            (Language::Greek, "προϋπολογισμός"),
+        ] {
+            assert_eq!(detect("", text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_beginning_is_looked_at() {
+        let names = "Aurel Whitmarron ".repeat(MAX_COUNTED_BYTES / 17 + 1);
+        let german = "Die Fähre zur Insel war nicht pünktlich und das ist schade. ".repeat(99);
+        assert_eq!(detect("", &format!("{names}{german}")), Language::English);
+        assert_eq!(detect("", &german), Language::German);
+    }
+}

@@ -1,0 +1,95 @@
+//! An index in an older format beside this one: it answers, for the programs that know it, until this one is
+//! whole, and goes when none of them is left.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::ClusterInner;
+use super::collections;
+use super::head::IndexHead;
+use super::lease::WriterLease;
+use super::request::RequestDeadline;
+use crate::error::SearchError;
+
+/// For how many times as long as answers are waited for an older writer has to be silent to be gone.
+const SILENCE_FACTOR: u32 = 3;
+
+impl ClusterInner {
+    /// The formats older than this one that are there.
+    fn older_formats(&self, deadline: RequestDeadline) -> Result<Vec<u32>, SearchError> {
+        let all = collections::list_all(&self.nodes, deadline)?;
+        let formats = all.iter().filter_map(|name| self.names.format_of(name));
+        Ok(formats.filter(|one| *one < self.names.format).collect())
+    }
+
+    /// How many documents the newest of them has; nothing where there is none.
+    pub(super) fn documents_to_migrate(
+        &self,
+        deadline: RequestDeadline,
+    ) -> Result<Option<u64>, SearchError> {
+        let Some(format) = self.older_formats(deadline)?.into_iter().max() else {
+            return Ok(None);
+        };
+        let there =
+            IndexHead::read_summary(&self.nodes, &self.names.with_format(format), deadline)?;
+        Ok(there
+            .map(|glance| glance.documents)
+            .filter(|count| *count > 0))
+    }
+
+    /// Takes the place of an older format, now that everything is here, and removes those that nobody
+    /// writes to any more, a collection at a time. Every server of an older program tries to write, so where nobody does there is
+    /// none.
+    pub(super) fn finish_migration(
+        self: &Arc<Self>,
+        lease: &mut WriterLease,
+        head: IndexHead,
+    ) -> Result<IndexHead, SearchError> {
+        let mut head = head;
+        if head.awaited.is_some() {
+            let next = IndexHead {
+                awaited: None,
+                ..head.clone()
+            };
+            if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+                return Err(self.locked_error());
+            }
+            self.publish_head(next.clone(), Instant::now());
+            self.update_aliases(&next);
+            head = next;
+        }
+        for format in self.older_formats(self.write_deadline())? {
+            if let Err(error) = self.remove_old_format(lease, format) {
+                tracing::warn!(%error, format, "an older format could not be removed yet");
+            }
+        }
+        Ok(head)
+    }
+
+    fn remove_old_format(&self, lease: &mut WriterLease, format: u32) -> Result<(), SearchError> {
+        let names = self.names.with_format(format);
+        let glance = IndexHead::read_summary(&self.nodes, &names, self.write_deadline())?
+            .unwrap_or_default();
+        let silent = match lease.older.get(&format) {
+            Some((seen, since)) if *seen == glance => since.elapsed(),
+            _ => {
+                lease.older.insert(format, (glance, Instant::now()));
+                return Ok(());
+            }
+        };
+        if silent < self.settings.keep * SILENCE_FACTOR {
+            return Ok(());
+        }
+        let all = collections::list_all(&self.nodes, self.write_deadline())?;
+        let passages = all.iter().filter(|name| names.model_of(name).is_some());
+        // The head last: as long as it is there, the rest is looked for. And one at a time: a node that removes
+        // several at once may answer nobody meanwhile.
+        let rest = [&names.terms, &names.documents, &names.head];
+        let next = passages.chain(rest).find(|name| all.contains(name));
+        if let Some(name) = next {
+            collections::remove(&self.nodes, name, self.write_deadline())?;
+            tracing::info!(collection = name, "removed a part of an older format");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! One model's vectors in the place of another's, at one moment for everybody.
+//!
+//! The head names the model that answers, and a commit changes that name, as any commit at once and for
+//! all. Two aliases follow it, for other programs. What answered before is removed when no answer that
+//! began before can need it.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::collections;
+use super::head::IndexHead;
+use super::lease::WriterLease;
+use super::qdrant_response::AliasList;
+use super::request::{ClusterRequest, RequestDeadline};
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use super::{ClusterInner, MAX_HEAD_AGE};
+use crate::engine::EmbeddingProgress;
+use crate::error::SearchError;
+use crate::reader_identity::ReaderIdentity;
+
+/// The longest that is waited for the names that other programs use: answers do not depend on them.
+const ALIAS_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl ClusterInner {
+    /// What a process does once when it begins to write: names are put right, and collections that an
+    /// interrupted swap has left are remembered.
+    pub(super) fn reconcile_collections(&self, lease: &mut WriterLease, head: &IndexHead) {
+        self.update_aliases(head);
+        // A writer that was taken for dead may have come back just long enough to say that graphs have to wait.
+        if head.whole
+            && let Err(error) = self.build_hnsw(lease, &head.model)
+        {
+            tracing::warn!(%error, "it is not known whether nodes make graphs");
+        }
+        let kept = self.passage_collections(head);
+        let found = collections::list_all(&self.nodes, RequestDeadline::within(ALIAS_TIMEOUT));
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the cluster does not list its collections");
+            Vec::new()
+        });
+        let left = found.into_iter().filter(|name| {
+            let is_ours = self.names.model_of(name).is_some();
+            is_ours && !kept.contains(name)
+        });
+        let now = Instant::now();
+        lease.retired = left.map(|name| (name, now)).collect();
+    }
+
+    /// Has the vectors of this process's model answer from now on, where they are whole or know at least as
+    /// many documents as those that never were. Says how far they are; nothing where somebody else writes, who
+    /// does it then.
+    pub(super) fn swap_model(self: &Arc<Self>) -> Result<Option<EmbeddingProgress>, SearchError> {
+        let Some(own) = &self.models.own else {
+            return Ok(None);
+        };
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = match self.try_acquire_lease(&mut lease) {
+            Err(SearchError::Locked { .. }) => return Ok(None),
+            other => other?,
+        };
+        let view = ClusterView::new(
+            self,
+            Arc::new(head.clone()),
+            ReaderIdentity::owner(),
+            self.write_deadline(),
+        );
+        let left = self.unembedded_count(&view, &own.name)?;
+        let is_whole = left == 0 && head.documents > 0;
+        let is_swap = head.model != own.name;
+        let is_due = match (is_swap, head.whole) {
+            (true, true) => left == 0,
+            // The other model never had them all; whoever knows more answers.
+            (true, false) => left == 0 || left <= self.unembedded_count(&view, &head.model)?,
+            (false, whole) => is_whole && !whole,
+        };
+        let settled = Some(EmbeddingProgress {
+            done: head.documents.saturating_sub(left),
+            left,
+        });
+        if !is_due {
+            return Ok(settled);
+        }
+        if is_whole {
+            // Before anybody takes them for whole.
+            self.build_hnsw(&lease, &own.name)?;
+        }
+        let mut next = head.clone();
+        next.model.clone_from(&own.name);
+        next.whole = is_whole;
+        if is_swap {
+            next.generation += 1;
+        }
+        if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+            return Err(self.locked_error());
+        }
+        self.publish_head(next.clone(), Instant::now());
+        if is_swap {
+            tracing::info!(
+                generation = next.generation,
+                "the vectors of another model answer now"
+            );
+            if !head.model.is_empty() {
+                let gone = self.names.passages(&head.model);
+                lease.retired.push((gone, Instant::now()));
+            }
+            self.update_aliases(&next);
+        }
+        Ok(settled)
+    }
+
+    /// Removes the collections that answered before, once every answer that began then is over. Waits for
+    /// that.
+    pub(super) fn remove_retired(self: &Arc<Self>) -> Result<(), SearchError> {
+        let keep = self.settings.keep.max(self.settings.timeout + MAX_HEAD_AGE);
+        loop {
+            let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((name, since)) = lease.retired.first().cloned() else {
+                return Ok(());
+            };
+            let left = keep.saturating_sub(since.elapsed());
+            if !left.is_zero() {
+                drop(lease);
+                std::thread::sleep(left);
+                continue;
+            }
+            let head = match self.try_acquire_lease(&mut lease) {
+                Err(SearchError::Locked { .. }) => return Ok(()),
+                other => other?,
+            };
+            if !self.passage_collections(&head).contains(&name) {
+                collections::remove(&self.nodes, &name, self.write_deadline())?;
+                tracing::info!(collection = name, "removed what answered before");
+            }
+            lease.retired.retain(|(one, _)| *one != name);
+        }
+    }
+
+    /// Points the names that other programs use at what answers. A failure is told and no more: no answer
+    /// of this program needs them.
+    pub(super) fn update_aliases(&self, head: &IndexHead) {
+        if let Err(error) = self.try_update_aliases(head) {
+            tracing::warn!(%error, "the aliases of the index do not name what answers");
+        }
+    }
+
+    fn try_update_aliases(&self, head: &IndexHead) -> Result<(), SearchError> {
+        let deadline = RequestDeadline::within(ALIAS_TIMEOUT);
+        let ask = ClusterRequest::get(
+            RequestKind::Collections,
+            "list aliases",
+            "/aliases".to_owned(),
+        );
+        let known: AliasList = self.nodes.request(&ask, deadline)?;
+        let [documents, passages] = self.names.aliases();
+        let mut wanted = vec![(documents, self.names.documents.clone())];
+        if !head.model.is_empty() {
+            wanted.push((passages, self.names.passages(&head.model)));
+        }
+        let target = |alias: &str| {
+            let known = known.aliases.iter().find(|one| one.alias_name == alias);
+            known.map(|one| one.collection_name.as_str())
+        };
+        // Until all is here, and where a newer program's index is whole, the names are not ours to change.
+        let is_newer = |name: &str| self.names.is_of_a_newer_format(name);
+        if head.awaited.is_some()
+            || wanted
+                .iter()
+                .any(|(alias, _)| target(alias).is_some_and(is_newer))
+        {
+            return Ok(());
+        }
+        let mut actions = Vec::new();
+        for (alias, collection) in &wanted {
+            match target(alias) {
+                Some(now) if now == collection => continue,
+                Some(_) => actions.push(json!({"delete_alias": {"alias_name": alias}})),
+                None => {}
+            }
+            actions.push(
+                json!({"create_alias": {"alias_name": alias, "collection_name": collection}}),
+            );
+        }
+        if actions.is_empty() {
+            return Ok(());
+        }
+        // All of them or none.
+        let body = json!({"actions": actions}).to_string();
+        let ask = ClusterRequest::post(
+            RequestKind::Collections,
+            "set aliases",
+            "/collections/aliases".to_owned(),
+            body,
+        );
+        self.nodes.request::<Value>(&ask, deadline).map(drop)
+    }
+}

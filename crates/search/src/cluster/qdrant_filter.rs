@@ -1,0 +1,198 @@
+//! What narrows a query into conditions that the cluster checks where the points lie.
+
+use serde_json::{Value, json};
+
+use super::head::IndexHead;
+use super::layout::{DAYS, FROM, NUMBERS, TERMS, TEXTS, UNTIL, VALUES, WHO, field_key, fnv1a};
+use crate::analysis::{QueryTerm, language_variants};
+use crate::calendar::Day;
+use crate::document::Document;
+use crate::filter::{FieldTest, Filter, fold_value};
+use crate::reader_identity::{AllowedReaders, Principal, ReaderIdentity};
+
+/// Conditions that a point has to meet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QdrantFilter {
+    must: Vec<Value>,
+    must_not: Vec<Value>,
+}
+
+impl QdrantFilter {
+    /// What a reader may see of the generation that counts.
+    pub(super) fn visible(head: &IndexHead, reader: &ReaderIdentity) -> Self {
+        Self::live(head).visible_to(reader)
+    }
+
+    /// The versions of the generation that counts.
+    pub(super) fn live(head: &IndexHead) -> Self {
+        let mut live =
+            Self::not_ended(head).and(json!({"key": FROM, "range": {"lte": head.generation}}));
+        if !head.void.is_empty() {
+            live = live.and(json!({"key": FROM, "match": {"except": head.void}}));
+        }
+        live
+    }
+
+    /// The passages that a reader may see.
+    pub(super) fn visible_passages(head: &IndexHead, reader: &ReaderIdentity) -> Self {
+        Self::not_ended(head).visible_to(reader)
+    }
+
+    /// What has not ended, which is all that passages are asked: theirs are made of versions that count
+    /// already, and an index of when they began would have nodes make a graph for each stretch of it.
+    pub(super) fn not_ended(head: &IndexHead) -> Self {
+        Self::default().not(ended(head, head.generation))
+    }
+
+    fn visible_to(self, reader: &ReaderIdentity) -> Self {
+        match principals_of(reader) {
+            Some(who) => self.and(json!({"key": WHO, "match": {"any": who}})),
+            None => self,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn and(mut self, condition: Value) -> Self {
+        self.must.push(condition);
+        self
+    }
+
+    #[must_use]
+    pub(super) fn not(mut self, condition: Value) -> Self {
+        self.must_not.push(condition);
+        self
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({"must": self.must, "must_not": self.must_not})
+    }
+}
+
+/// What a generation has ended, or one before it.
+pub(super) fn ended(head: &IndexHead, generation: u64) -> Value {
+    let mut ended = vec![json!({"key": UNTIL, "range": {"lte": generation}})];
+    if !head.void.is_empty() {
+        ended.push(json!({"key": UNTIL, "match": {"except": head.void}}));
+    }
+    json!({"must": ended})
+}
+
+/// What stands for everyone, and what a document has that everyone may read.
+const EVERYONE: &str = "*";
+pub(super) const OPEN_TO_ALL: [&str; 1] = [EVERYONE];
+
+/// What a reader has to find one of in a document; nothing for who sees everything.
+fn principals_of(reader: &ReaderIdentity) -> Option<Vec<String>> {
+    let held = reader.principals()?.iter().map(principal_mark);
+    Some(std::iter::once(EVERYONE.to_owned()).chain(held).collect())
+}
+
+/// Who may read a document, as its points say it.
+pub(super) fn reader_marks(document: &Document) -> Vec<String> {
+    match &document.readers {
+        AllowedReaders::Everyone => OPEN_TO_ALL.map(str::to_owned).to_vec(),
+        AllowedReaders::Only(named) => named.iter().map(principal_mark).collect(),
+    }
+}
+
+/// A principal as points have it: with a mark, so that none is taken for everyone.
+fn principal_mark(principal: &Principal) -> String {
+    format!("p{principal}")
+}
+
+/// The condition of a filter. It is as deep as the grammar or a tool made it, which is a few levels.
+pub(super) fn filter(filter: &Filter) -> Value {
+    match filter {
+        Filter::All(parts) if parts.is_empty() => json!({"must_not": [match_nothing()]}),
+        Filter::Any(parts) if parts.is_empty() => match_nothing(),
+        Filter::All(parts) => json!({"must": parts.iter().map(self::filter).collect::<Vec<_>>()}),
+        Filter::Any(parts) => json!({"should": parts.iter().map(self::filter).collect::<Vec<_>>()}),
+        Filter::Not(part) => json!({"must_not": [self::filter(part)]}),
+        Filter::Field { name, test } => field(&crate::facet_terms::sanitize(name), test),
+    }
+}
+
+/// What no point meets.
+pub(super) fn match_nothing() -> Value {
+    json!({"has_id": []})
+}
+
+fn field(name: &str, test: &FieldTest) -> Value {
+    match test {
+        FieldTest::Is(text) => {
+            json!({"key": field_key(TEXTS, name), "match": {"value": fold_value(text)}})
+        }
+        FieldTest::Number { from, to } if [from, to].into_iter().flatten().any(|x| x.is_nan()) => {
+            match_nothing()
+        }
+        FieldTest::Number { from, to } => {
+            let from = from.map_or(f64::MIN, finite);
+            let to = to.map_or(f64::MAX, finite);
+            json!({"key": field_key(NUMBERS, name), "range": {"gte": from, "lte": to}})
+        }
+        FieldTest::Date { from, to } => {
+            let bound = |bound: &Option<String>, open: i64| match bound {
+                Some(day) => Day::parse(day)
+                    .and_then(|day| crate::stored_document::day_number(&day.to_string())),
+                None => Some(open),
+            };
+            match (bound(from, 0), bound(to, i64::from(u32::MAX))) {
+                (Some(from), Some(to)) => {
+                    json!({"key": field_key(DAYS, name), "range": {"gte": from, "lte": to}})
+                }
+                _ => match_nothing(),
+            }
+        }
+        FieldTest::Bool(flag) => {
+            json!({"key": field_key(VALUES, name), "match": {"value": format!("b{}", u8::from(*flag))}})
+        }
+    }
+}
+
+/// The nearest number that JSON can carry: it has no infinity.
+pub(super) fn finite(number: f64) -> f64 {
+    number.clamp(f64::MIN, f64::MAX)
+}
+
+/// The number that stands for a term of the body.
+pub(super) fn body_term_id(term: &str) -> u32 {
+    fold_to_u32(fnv1a(term.as_bytes()))
+}
+
+/// The number that stands for a term of the title, which is a word of its own.
+pub(super) fn title_term_id(term: &str) -> u32 {
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(term.as_bytes());
+    fold_to_u32(fnv1a(&bytes))
+}
+
+/// The cluster counts the places of a vector with 32 bits. Two of a million terms share a place about a
+/// hundred times; such a pair is taken for one word.
+fn fold_to_u32(number: u64) -> u32 {
+    ((number >> 32) ^ number) as u32
+}
+
+/// The documents that hold one of these terms.
+pub(super) fn any_term(forms: &[&str]) -> Value {
+    let numbers: Vec<_> = forms.iter().map(|form| body_term_id(form)).collect();
+    json!({"key": TERMS, "match": {"any": numbers}})
+}
+
+/// The documents that hold a term.
+pub(super) fn with_term(number: u32) -> Value {
+    json!({"key": TERMS, "match": {"value": number}})
+}
+
+/// The documents that hold all terms of a phrase, as one of the languages has them; whether they stand
+/// side by side is for somebody else to see.
+pub(super) fn all_terms(phrase: &[QueryTerm]) -> Value {
+    let terms: Vec<&QueryTerm> = phrase.iter().collect();
+    let ways: Vec<Value> = language_variants(&terms)
+        .iter()
+        .map(|reading| {
+            let each = reading.iter().map(|form| with_term(body_term_id(form)));
+            json!({"must": each.collect::<Vec<_>>()})
+        })
+        .collect();
+    json!({"should": ways})
+}

@@ -1,0 +1,153 @@
+//! The weights of words worked out anew where documents have become longer or shorter than those that the
+//! weights were made for.
+//!
+//! A weight holds the mean length of all documents, so it cannot follow every change. It is left as it is
+//! while that mean stays about the same, and made again for all documents when it does not.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::ClusterInner;
+use super::head::IndexHead;
+use super::layout::{STORED, WEIGHED};
+use super::point::{self, PreparedDocument};
+use super::qdrant_filter::QdrantFilter;
+use super::request::ClusterRequest;
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use crate::error::SearchError;
+use crate::reader_identity::ReaderIdentity;
+
+/// How much longer or shorter documents may become. A fifth moves the weight of a word in a document of
+/// the usual length by less than a tenth.
+const MAX_LENGTH_DRIFT: f32 = 1.2;
+
+/// How many documents are weighed at a time.
+const BATCH_DOCUMENTS: usize = 64;
+
+/// The words of a document, weighed.
+#[derive(Serialize)]
+struct ReweightedPoint {
+    id: String,
+    vector: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct VectorUpdate {
+    points: Vec<ReweightedPoint>,
+}
+
+impl IndexHead {
+    /// The mean lengths of body and title now.
+    pub(super) fn current_mean_lengths(&self) -> [f32; 2] {
+        let documents = self.documents.max(1) as f32;
+        self.lengths.map(|sum| (sum as f32 / documents).max(1.0))
+    }
+
+    /// Whether the weights were made for documents of another length.
+    fn has_drifted(&self) -> bool {
+        let far = |(now, then): (&f32, &f32)| {
+            let (less, more) = if now < then { (now, then) } else { (then, now) };
+            *more > *less * MAX_LENGTH_DRIFT
+        };
+        self.documents > 0 && self.current_mean_lengths().iter().zip(&self.means).any(far)
+    }
+}
+
+impl ClusterInner {
+    /// Weighs all documents again where their lengths have changed, and those that an interrupted run has
+    /// left. What readers see meanwhile has the one or the other weight.
+    pub(super) fn reweight_drifted(self: &Arc<Self>, head: &IndexHead) -> Result<(), SearchError> {
+        if head.has_drifted() {
+            let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+            let head = self.acquire_lease(&mut lease)?;
+            let next = IndexHead {
+                means: head.current_mean_lengths(),
+                weighing: head.weighing + 1,
+                ..head.clone()
+            };
+            if !head.replace(&next, &self.nodes, &self.names, self.write_deadline())? {
+                return Err(self.locked_error());
+            }
+            tracing::info!(means = ?next.means, "words are weighed for documents of another length");
+            self.publish_head(next, Instant::now());
+        } else if head.weighing == 0 {
+            return Ok(());
+        }
+        while self.reweight_batch()? > 0 {}
+        Ok(())
+    }
+
+    /// Weighs some documents, and says how many.
+    fn reweight_batch(self: &Arc<Self>) -> Result<usize, SearchError> {
+        let mut lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let head = self.acquire_lease(&mut lease)?;
+        let (means, weighing) = (head.means, head.weighing);
+        let view = ClusterView::new(
+            self,
+            Arc::new(head),
+            ReaderIdentity::owner(),
+            self.write_deadline(),
+        );
+        let open = QdrantFilter::live(&view.head)
+            .not(json!({"key": WEIGHED, "match": {"value": weighing}}));
+        let found = view.list(&open.json(), &[STORED], BATCH_DOCUMENTS)?;
+        let mut points = Vec::new();
+        for one in &found {
+            let Some(document) = point::read_document(&one.payload) else {
+                return Err(SearchError::engine("a stored document cannot be read"));
+            };
+            let vector = PreparedDocument::new(&document).sparse_vector(means)?;
+            let id = one.name();
+            points.extend(vector.map(|vector| ReweightedPoint { id, vector }));
+        }
+        let documents = &self.names.documents;
+        if !points.is_empty() {
+            let path = format!("/collections/{documents}/points/vectors?wait=true");
+            let body =
+                serde_json::to_string(&VectorUpdate { points }).map_err(SearchError::engine)?;
+            let ask = ClusterRequest::put(RequestKind::Write, "weigh words", path, body);
+            self.nodes
+                .request::<serde_json::Value>(&ask, self.write_deadline())?;
+        }
+        let names: Vec<String> = found
+            .iter()
+            .map(super::qdrant_response::ScoredPoint::name)
+            .collect();
+        if !names.is_empty() {
+            let body = json!({"payload": {WEIGHED: weighing}, "points": names}).to_string();
+            self.change(documents, "points/payload", body, self.write_deadline())?;
+        }
+        Ok(names.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_follow_when_documents_become_longer_or_shorter_by_a_fifth() {
+        let head = |body: u64, title: u64| IndexHead {
+            documents: 10,
+            lengths: [body, title],
+            means: [100.0, 5.0],
+            ..IndexHead::default()
+        };
+        for (body, title, is_far) in [
+            (1_000, 50, false),
+            (1_190, 50, false),
+            (1_210, 50, true),
+            (840, 50, false),
+            (830, 50, true),
+            (1_000, 61, true),
+        ] {
+            assert_eq!(head(body, title).has_drifted(), is_far, "{body} {title}");
+        }
+        assert!(!IndexHead::default().has_drifted(), "nothing to weigh");
+    }
+}

@@ -1,0 +1,182 @@
+//! A question into the documents nearest to it, and into their passages.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::layout::{DOCUMENT, FROM, ID};
+use super::qdrant_filter::QdrantFilter;
+use super::qdrant_response::{GroupsResult, ScoredPoint};
+use super::request::ClusterRequest;
+use super::traffic::RequestKind;
+use super::view::ClusterView;
+use crate::document::DocId;
+use crate::engine::PassageVector;
+use crate::error::SearchError;
+use crate::hit::MAX_EXCERPTS;
+use crate::passage::MAX_PASSAGES;
+
+/// The most documents that are found by their meaning.
+const MAX_NEAR: usize = 2_000;
+
+/// Where a passage stands in the text of its document.
+const PLACE: [&str; 2] = ["start", "end"];
+
+/// Passages with their vectors, as the cluster answers.
+#[derive(Deserialize)]
+struct VectorPoints {
+    points: Vec<VectorPoint>,
+}
+
+#[derive(Deserialize)]
+struct VectorPoint {
+    payload: PassageSpan,
+    vector: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct PassageSpan {
+    start: usize,
+    end: usize,
+}
+
+/// A question about passages, the best of each document.
+#[derive(Serialize)]
+struct GroupedVectorQuery<'a> {
+    query: &'a [f32],
+    filter: Value,
+    limit: usize,
+    with_payload: &'a [&'a str],
+    group_by: &'a str,
+    group_size: usize,
+}
+
+/// How near a document is.
+pub(super) struct NearestPassages {
+    pub semantic: f32,
+    /// Its nearest passages, the nearest first.
+    pub passages: Vec<Range<usize>>,
+}
+
+/// How near documents are, by the names of their versions.
+pub(super) type NearestByVersion = HashMap<String, NearestPassages>;
+
+impl ClusterView<'_> {
+    /// The versions nearest to a question among those whose passages meet the conditions, each with how
+    /// near it is and its nearest passage.
+    pub(super) fn nearest(
+        &self,
+        question: &[f32],
+        conditions: &QdrantFilter,
+        most: usize,
+    ) -> Result<NearestByVersion, SearchError> {
+        self.query_groups(question, conditions, most, 1)
+    }
+
+    fn query_groups(
+        &self,
+        question: &[f32],
+        conditions: &QdrantFilter,
+        most: usize,
+        each: usize,
+    ) -> Result<NearestByVersion, SearchError> {
+        let Some(model) = self.model.as_ref().filter(|_| most > 0) else {
+            return Ok(NearestByVersion::new());
+        };
+        let asked = GroupedVectorQuery {
+            query: question,
+            filter: conditions.json(),
+            limit: most.min(MAX_NEAR),
+            with_payload: &PLACE,
+            group_by: DOCUMENT,
+            group_size: each,
+        };
+        let body = serde_json::to_string(&asked).map_err(SearchError::engine)?;
+        let path = format!("/collections/{}/points/query/groups", model.passages);
+        let ask = ClusterRequest::read(RequestKind::Search, "search meanings", path, body);
+        let found: GroupsResult = self.inner.nodes.request(&ask, self.deadline)?;
+        let versions = found.groups.into_iter().filter_map(|group| {
+            let near = NearestPassages {
+                semantic: group.hits.first()?.score,
+                passages: group.hits.iter().map(place).collect(),
+            };
+            Some((group.id.as_str()?.to_owned(), near))
+        });
+        Ok(versions.collect())
+    }
+
+    /// How near these versions are.
+    pub(super) fn score_versions(
+        &self,
+        question: &[f32],
+        versions: &[String],
+    ) -> Result<NearestByVersion, SearchError> {
+        let mut found = NearestByVersion::new();
+        for some in versions.chunks(MAX_NEAR) {
+            found.extend(self.nearest(question, &self.passages_of(some), some.len())?);
+        }
+        Ok(found)
+    }
+
+    /// The passages of some versions nearest to a question.
+    pub(super) fn nearest_passages(
+        &self,
+        question: &[f32],
+        versions: &[String],
+    ) -> Result<NearestByVersion, SearchError> {
+        let most = versions.len();
+        self.query_groups(question, &self.passages_of(versions), most, MAX_EXCERPTS)
+    }
+
+    /// The passages of some versions.
+    fn passages_of(&self, versions: &[String]) -> QdrantFilter {
+        let these = json!({"key": DOCUMENT, "match": {"any": versions}});
+        self.visible_passages().and(these)
+    }
+
+    /// The passages that the reader may see.
+    pub(super) fn visible_passages(&self) -> QdrantFilter {
+        QdrantFilter::visible_passages(&self.head, &self.reader)
+    }
+
+    /// The passages of a document with their vectors, where those are of this process's model.
+    pub(super) fn vectors(&self, id: &DocId) -> Result<Vec<PassageVector>, SearchError> {
+        let own = self.inner.models.own.as_ref();
+        let Some(own) = own.filter(|own| own.name == self.head.model) else {
+            return Ok(Vec::new());
+        };
+        let this = json!({"key": ID, "match": {"value": id.as_str()}});
+        let found = self.list(&self.visible.clone().and(this).json(), &[FROM], 1)?;
+        let Some(version) = found.first().map(ScoredPoint::name) else {
+            return Ok(Vec::new());
+        };
+        let body = json!({
+            "filter": {
+                "must": [{"key": DOCUMENT, "match": {"value": version}}],
+                // One that has no passages.
+                "must_not": [{"is_empty": {"key": "start"}}],
+            },
+            "limit": MAX_PASSAGES, "with_payload": PLACE, "with_vector": true,
+        });
+        let path = format!("/collections/{}/points/scroll", own.passages);
+        let ask = ClusterRequest::read(RequestKind::Fetch, "read vectors", path, body.to_string());
+        let found: VectorPoints = self.inner.nodes.request(&ask, self.deadline)?;
+        let mut vectors: Vec<_> = found
+            .points
+            .into_iter()
+            .map(|point| PassageVector {
+                range: point.payload.start..point.payload.end,
+                vector: point.vector,
+            })
+            .collect();
+        vectors.sort_by_key(|one| one.range.start);
+        Ok(vectors)
+    }
+}
+
+fn place(point: &ScoredPoint) -> Range<usize> {
+    let [start, end] = PLACE.map(|key| usize::try_from(point.number(key)).unwrap_or_default());
+    start..end
+}
