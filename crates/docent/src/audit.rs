@@ -143,7 +143,7 @@ impl Audit {
 }
 
 impl Observer for Audit {
-    fn called(&self, call: &Called<'_>) {
+    fn on_call(&self, call: &Called<'_>) {
         let note = Note::Call(self.line(call));
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             self.notes.try_send(note)

@@ -148,7 +148,7 @@ impl Meter {
 }
 
 impl Observer for Meter {
-    fn called(&self, call: &Called<'_>) {
+    fn on_call(&self, call: &Called<'_>) {
         if call.what == What::Tool {
             self.count(call.tool, call.outcome, call.took);
         }

@@ -95,7 +95,7 @@ fn tell(
         Ok(None) => (Outcome::Mistaken, Vec::new()),
         Err(_) => (Outcome::Failed, Vec::new()),
     };
-    observer.called(&Called {
+    observer.on_call(&Called {
         what: What::Page,
         tool: "page",
         arguments: &asked,

@@ -107,7 +107,7 @@ impl Registered {
 
 impl Registered {
     /// True when nobody may call the tool without signing in.
-    pub(crate) fn demands_sign_in(&self) -> bool {
+    pub(crate) fn requires_sign_in(&self) -> bool {
         let ways = self.security.as_deref();
         ways.is_some_and(|ways| !ways.contains(&Security::NoAuth))
     }
@@ -203,11 +203,11 @@ impl App {
     }
 
     /// A tool that nobody may call without signing in.
-    pub(crate) fn demanding_tool(&self) -> Option<&str> {
+    pub(crate) fn tool_requiring_sign_in(&self) -> Option<&str> {
         let mut tools = self.0.tool_by_name.iter();
         let demanding = |index: &usize| {
             let tool = self.0.tools.get(*index);
-            tool.is_some_and(Registered::demands_sign_in)
+            tool.is_some_and(Registered::requires_sign_in)
         };
         tools.find_map(|(name, index)| demanding(index).then_some(name.as_str()))
     }

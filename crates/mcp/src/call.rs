@@ -58,15 +58,16 @@ impl Asker {
 
 impl ToolCall {
     pub(crate) fn parse(params: &Params<'_>) -> Result<Self, RpcError> {
-        let name = Params::string(params.name).ok_or_else(|| invalid("`name` must be a string"))?;
+        let name =
+            Params::string(params.name).ok_or_else(|| invalid_params("`name` must be a string"))?;
         if params
             .arguments
             .is_some_and(|raw| !raw.get().starts_with('{'))
         {
-            return Err(invalid("`arguments` must be an object"));
+            return Err(invalid_params("`arguments` must be an object"));
         }
         if params.meta.is_some_and(|raw| !raw.get().starts_with('{')) {
-            return Err(invalid("`_meta` must be an object"));
+            return Err(invalid_params("`_meta` must be an object"));
         }
         Ok(Self {
             name,
@@ -89,11 +90,15 @@ impl ToolCall {
     }
 
     /// Answers a call that came too soon, in words that a model understands.
-    pub(crate) fn too_soon(app: &App, asker: &Asker, wait: Duration) -> Result<String, RpcError> {
+    pub(crate) fn rate_limited(
+        app: &App,
+        asker: &Asker,
+        wait: Duration,
+    ) -> Result<String, RpcError> {
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let failure = Failure::caller("too many calls")
             .hint(format!("wait {seconds} seconds, then call again"));
-        shape(app, asker).failed(failure, &app.inner().identity.wire)
+        result_format(app, asker).failed(failure, &app.inner().identity.wire)
     }
 
     /// Answers a call of somebody who has to sign in first, or with more scopes.
@@ -110,7 +115,7 @@ impl ToolCall {
                 .hint("ask the user to sign in again and grant it, then call again")
         };
         let failure = failure.meta("mcp/www_authenticate", vec![challenge]);
-        shape(app, asker).failed(failure, &app.inner().identity.wire)
+        result_format(app, asker).failed(failure, &app.inner().identity.wire)
     }
 
     /// Runs the tool. `Err` is a protocol error; a failed tool is an `Ok` that says so.
@@ -121,7 +126,7 @@ impl ToolCall {
         cancel: CancellationToken,
         back: Option<WayBack>,
     ) -> Result<String, RpcError> {
-        let mut watch = self.watch(app, asker);
+        let mut watch = self.record(app, asker);
         let mut end = |outcome: Outcome, touched: Vec<String>| {
             if let Some(watch) = &mut watch {
                 (watch.outcome, watch.touched) = (outcome, touched);
@@ -129,7 +134,7 @@ impl ToolCall {
         };
         let Some(entry) = app.tool(&self.name) else {
             end(Outcome::Mistaken, Vec::new());
-            return Err(invalid(format!("there is no tool `{}`", self.name)));
+            return Err(invalid_params(format!("there is no tool `{}`", self.name)));
         };
         let context = Context {
             caller: asker.caller.clone(),
@@ -143,11 +148,11 @@ impl ToolCall {
             watched: app.inner().observer.is_some(),
         };
         let arguments = self.arguments.as_deref().map_or("{}", RawValue::get);
-        let (shape, server) = (shape(app, asker), &app.inner().identity.wire);
+        let (shape, server) = (result_format(app, asker), &app.inner().identity.wire);
         let span =
             tracing::info_span!(target: SPANS, "tool", tool = self.name.as_str(), outcome = Empty);
         let work = entry.tool.call(arguments, entry.output, context);
-        let work = guarded(asker.patience, work).instrument(span.clone());
+        let work = run_guarded(asker.patience, work).instrument(span.clone());
         let outcome = match work.await {
             Ok(Ok(mut payloads)) => {
                 span.record("outcome", "done");
@@ -170,13 +175,13 @@ impl ToolCall {
     }
 
     /// Whoever watches calls hears of this one, when what is returned is dropped.
-    pub(crate) fn watch(&self, app: &App, asker: &Asker) -> Option<Watch> {
+    pub(crate) fn record(&self, app: &App, asker: &Asker) -> Option<Watch> {
         let sent = (self.arguments.clone(), self.meta.clone());
         Watch::new(app, (What::Tool, &self.name), sent, asker)
     }
 }
 
-fn shape(app: &App, asker: &Asker) -> Shape {
+fn result_format(app: &App, asker: &Asker) -> Shape {
     Shape {
         revision: asker.revision,
         dual: app.inner().dual,
@@ -189,14 +194,14 @@ impl Round {
             None => None,
             Some(raw) => Some(
                 serde_json::from_str(raw)
-                    .map_err(|_| invalid("`inputResponses` must be an object"))?,
+                    .map_err(|_| invalid_params("`inputResponses` must be an object"))?,
             ),
         };
         let state = match params.request_state {
             None => None,
             Some(raw) => Some(
                 Params::string(Some(raw))
-                    .ok_or_else(|| invalid("`requestState` must be a string"))?,
+                    .ok_or_else(|| invalid_params("`requestState` must be a string"))?,
             ),
         };
         Ok(Self { responses, state })
@@ -205,7 +210,7 @@ impl Round {
 
 /// Runs somebody else's code: a panic and an endless wait both become an answer. Without this the
 /// client of a panicking handler would wait for ever.
-pub(crate) async fn guarded<T>(
+pub(crate) async fn run_guarded<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<Result<T, Failure>, RpcError> {
@@ -231,6 +236,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "no message".to_owned())
 }
 
-pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+pub(crate) fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
     RpcError::new(-32602, message)
 }

@@ -33,7 +33,7 @@ impl Changes {
         }
     }
 
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.word.subscribe()
     }
 

@@ -14,7 +14,9 @@ use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::call::Asker;
-use crate::era::{Declared, is_bare_discover, negotiated, unsupported, with_metadata};
+use crate::era::{
+    Declared, is_bare_discover, negotiate_revision, unsupported_version, with_protocol_metadata,
+};
 use crate::exchange::{Exchange, TURN_PATIENCE};
 use crate::http::budget::{ByteReservation, ConnectionShare};
 use crate::http::queue::AnswerQueue;
@@ -120,14 +122,14 @@ impl Conversation {
         let limits = &exchange.limits;
         match message::split(bytes, limits.json_depth, limits.batch) {
             Err(error) => self.send(error.answer(None)).await,
-            Ok(message::Body::One(text)) => return self.one(text, sender, &memory).await,
+            Ok(message::Body::One(text)) => return self.receive_one(text, sender, &memory).await,
             Ok(message::Body::Batch(_)) if self.revision() != Revision::V2025_03_26 => {
                 let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
                 self.send(error.answer(None)).await;
             }
             Ok(message::Body::Batch(items)) => {
                 for item in items {
-                    match self.one(item.get(), sender, &memory).await {
+                    match self.receive_one(item.get(), sender, &memory).await {
                         Receipt::Taken => {}
                         Receipt::TooLarge(answer) | Receipt::Busy(answer) => {
                             self.send(answer).await;
@@ -161,11 +163,16 @@ impl Conversation {
         self.0.ended.cancel();
     }
 
-    async fn one(&self, text: &str, sender: &Sender, memory: &Arc<OccupiedMemory>) -> Receipt {
+    async fn receive_one(
+        &self,
+        text: &str,
+        sender: &Sender,
+        memory: &Arc<OccupiedMemory>,
+    ) -> Receipt {
         match message::parse(text) {
             Err(unread) => self.send(unread.error.answer(unread.id.as_ref())).await,
             Ok(Message::Response) => {}
-            Ok(Message::Notification(note)) => self.notified(&note),
+            Ok(Message::Notification(note)) => self.handle_notification(&note),
             Ok(Message::Request(request)) => {
                 if let Some(answer) = self.0.exchange.oversized(&request) {
                     return Receipt::TooLarge(answer);
@@ -205,7 +212,7 @@ impl Conversation {
         Some(permits)
     }
 
-    fn notified(&self, note: &Notification<'_>) {
+    fn handle_notification(&self, note: &Notification<'_>) {
         if note.method != "notifications/cancelled" {
             return;
         }
@@ -225,14 +232,15 @@ impl Conversation {
     fn revision_of(&self, request: &Request<'_>) -> Result<Revision, RpcError> {
         let declared = Declared::of(&request.params);
         if let Some(version) = declared.version() {
-            let revision = Revision::parse(&version).ok_or_else(|| unsupported(&version))?;
-            return match declared.incomplete().filter(|_| revision.is_modern()) {
+            let revision =
+                Revision::parse(&version).ok_or_else(|| unsupported_version(&version))?;
+            return match declared.missing_member().filter(|_| revision.is_modern()) {
                 Some(error) => Err(error),
                 None => Ok(revision),
             };
         }
         if request.method == "initialize" {
-            let revision = negotiated(&request.params);
+            let revision = negotiate_revision(&request.params);
             *lock(&self.0.revision) = revision;
             return Ok(revision);
         }
@@ -249,13 +257,13 @@ impl Conversation {
         lock(&self.0.working).insert(request.id.clone(), cancel.clone());
         let bare = is_bare_discover(request);
         let text = if bare {
-            with_metadata(request.raw)
+            with_protocol_metadata(request.raw)
         } else {
             request.raw.to_owned()
         };
         let (this, id) = (self.clone(), request.id.clone());
         let exchange = &self.0.exchange;
-        let asker = exchange.asker(&sender.caller, revision, sender.trace);
+        let asker = exchange.caller_context(&sender.caller, revision, sender.trace);
         self.0.tasks.spawn(async move {
             tokio::select! {
                 reply = this.work(text, asker, cancel.clone()) => {
@@ -273,7 +281,7 @@ impl Conversation {
         let Ok(Message::Request(request)) = message::parse(&text) else {
             return None;
         };
-        let span = trace::request(&request.method, asker.trace, request.params.meta);
+        let span = trace::request_span(&request.method, asker.trace, request.params.meta);
         let share = match &self.0.out {
             // Whoever does not read a pipe is not heard, which bounds what waits.
             AnswerSink::Pipe { .. } => None,

@@ -117,7 +117,7 @@ pub(crate) fn is_origin(text: &str) -> bool {
 }
 
 /// True when a list of declared origins covers an address.
-pub(crate) fn covers(origins: &[String], address: &str) -> bool {
+pub(crate) fn covers_url(origins: &[String], address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else {
         return false;
     };
@@ -249,7 +249,7 @@ mod tests {
             ("https://cdn.example.com.evil.example/a.js", false),
             ("/a.js", false),
         ] {
-            assert_eq!(covers(&origins, address), expected, "{address}");
+            assert_eq!(covers_url(&origins, address), expected, "{address}");
         }
     }
 }

@@ -216,8 +216,8 @@ impl Descriptor {
         self.check()?;
         let mut input = self.input(schemas.input)?;
         let output = self.output(schemas.output)?;
-        self.note_files(&mut input)?;
-        self.note_widget(shelf)?;
+        self.add_file_params(&mut input)?;
+        self.add_widget_meta(shelf)?;
         self.check_meta(&input, shelf)?;
         let mut tool = json!({
             "name": self.name,
@@ -262,7 +262,7 @@ impl Descriptor {
         let by_hand = self.input_schema.take();
         // A choice by hand is the author's word; one that came of a type is a surprise.
         if by_hand.is_none() && schema::is_choice(made) {
-            return Err(self.wrong(
+            return Err(self.tool_error(
                 "takes one of several shapes, which hosts refuse in an input: use one struct with optional fields",
             ));
         }
@@ -270,8 +270,8 @@ impl Descriptor {
         if input.get("type") != Some(&json!("object")) {
             return Err(BuildError::Input(self.name.clone()));
         }
-        match schema::root_flaw(&input) {
-            Some(flaw) => Err(self.wrong(format!("has an input schema {flaw}"))),
+        match schema::schema_root_error(&input) {
+            Some(flaw) => Err(self.tool_error(format!("has an input schema {flaw}"))),
             None => Ok(input),
         }
     }
@@ -282,19 +282,19 @@ impl Descriptor {
             return Ok(made.schema.clone());
         };
         if matches!(made.form, OutputForm::Empty | OutputForm::Text) {
-            return Err(self.wrong(
+            return Err(self.tool_error(
                 "has an output schema but gives no data: leave out the schema, or make the output a struct",
             ));
         }
-        match schema::root_flaw(&by_hand) {
-            Some(flaw) => Err(self.wrong(format!(
+        match schema::schema_root_error(&by_hand) {
+            Some(flaw) => Err(self.tool_error(format!(
                 "has an output schema {flaw}, so that clients refuse the list"
             ))),
             None => Ok(Some(by_hand)),
         }
     }
 
-    fn wrong(&self, what: impl Into<String>) -> BuildError {
+    fn tool_error(&self, what: impl Into<String>) -> BuildError {
         BuildError::Tool {
             tool: self.name.clone(),
             what: what.into(),
@@ -318,19 +318,19 @@ impl Descriptor {
         }
         if self.hints.read_only && self.hints.destructive {
             return Err(
-                self.wrong("cannot be read-only and destructive at once: decide on one hint")
+                self.tool_error("cannot be read-only and destructive at once: decide on one hint")
             );
         }
         if self.security.as_ref().is_some_and(Vec::is_empty) {
-            return Err(
-                self.wrong("names no way to call it: add `Security::NoAuth` or `Security::oauth2`")
-            );
+            return Err(self.tool_error(
+                "names no way to call it: add `Security::NoAuth` or `Security::oauth2`",
+            ));
         }
         self.icons.iter().try_for_each(Icon::check)
     }
 
     /// Lists the input's files, by their type, and takes the marks of that type out of the schema.
-    fn note_files(&mut self, input: &mut Value) -> Result<(), BuildError> {
+    fn add_file_params(&mut self, input: &mut Value) -> Result<(), BuildError> {
         let mut names = Vec::new();
         let properties = input.get_mut("properties").and_then(Value::as_object_mut);
         for (name, schema) in properties.into_iter().flatten() {
@@ -342,7 +342,7 @@ impl Descriptor {
             }
         }
         if has_mark(input) {
-            return Err(self.wrong(
+            return Err(self.tool_error(
                 "has a file inside a list or another object: hosts fill in files at the top of the input alone",
             ));
         }
@@ -353,12 +353,12 @@ impl Descriptor {
     }
 
     /// Says who may call the tool and what shows its result, in every spelling.
-    fn note_widget(&mut self, shelf: &Shelf) -> Result<(), BuildError> {
+    fn add_widget_meta(&mut self, shelf: &Shelf) -> Result<(), BuildError> {
         let mut ui = Map::new();
         if let Some(name) = self.widget.take() {
             let Some(widget) = shelf.widget(&name) else {
                 let known: Vec<&str> = shelf.widget_names().collect();
-                return Err(self.wrong(format!(
+                return Err(self.tool_error(format!(
                     "renders the widget `{name}`, which the app does not have: add it with `AppBuilder::widget` \
                      (it has: {})",
                     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
@@ -377,7 +377,7 @@ impl Descriptor {
         }
         if let Some(audience) = self.audience {
             if audience == Audience::Widgets && shelf.widget_names().next().is_none() {
-                return Err(self.wrong(
+                return Err(self.tool_error(
                     "is for widgets alone, but the app has none: add a widget, or let the model call it",
                 ));
             }
@@ -398,9 +398,8 @@ impl Descriptor {
             match self.meta.entry("ui").or_insert_with(|| json!({})) {
                 Value::Object(said) => said.extend(ui),
                 _ => {
-                    return Err(
-                        self.wrong("has a `ui` in its `_meta` that is no object: leave it out")
-                    );
+                    return Err(self
+                        .tool_error("has a `ui` in its `_meta` that is no object: leave it out"));
                 }
             }
         }
@@ -415,7 +414,7 @@ impl Descriptor {
             };
             let length = text.as_str().map_or(0, |text| text.trim().chars().count());
             if !(1..=MAX_STATUS_CHARS).contains(&length) {
-                return Err(self.wrong(format!(
+                return Err(self.tool_error(format!(
                     "has a status text of {length} characters, hosts take 1 to {MAX_STATUS_CHARS}: reword {text}"
                 )));
             }
@@ -426,7 +425,7 @@ impl Descriptor {
             .filter_map(|key| self.meta.get(*key));
         for uri in nested.into_iter().chain(flat) {
             if uri.as_str().is_none_or(|uri| shelf.find(uri).is_none()) {
-                return Err(self.wrong(format!(
+                return Err(self.tool_error(format!(
                     "renders {uri}, where nothing can be read: add the page with `AppBuilder::widget`"
                 )));
             }
@@ -437,7 +436,7 @@ impl Descriptor {
                 .as_str()
                 .and_then(|name| input.get("properties")?.get(name));
             if known.is_none() {
-                return Err(self.wrong(format!(
+                return Err(self.tool_error(format!(
                     "names the file parameter {name}, which is not at the top of its input: add it there"
                 )));
             }
@@ -447,7 +446,7 @@ impl Descriptor {
 }
 
 /// Says in a finished descriptor how callers may sign in, in both places, unless it says so itself.
-pub(crate) fn note_security(tool: &mut Value, ways: &[Security]) {
+pub(crate) fn add_security_schemes(tool: &mut Value, ways: &[Security]) {
     let Some(tool) = tool
         .as_object_mut()
         .filter(|tool| !tool.contains_key("securitySchemes"))

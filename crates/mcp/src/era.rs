@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::invalid;
+use crate::call::invalid_params;
 use crate::message::{Params, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -34,7 +34,7 @@ impl<'a> Declared<'a> {
     }
 
     /// The first of the two required members that is missing or of the wrong kind.
-    pub(crate) fn incomplete(&self) -> Option<RpcError> {
+    pub(crate) fn missing_member(&self) -> Option<RpcError> {
         let missing = if self.version().is_none() {
             "io.modelcontextprotocol/protocolVersion"
         } else if self
@@ -45,28 +45,31 @@ impl<'a> Declared<'a> {
         } else {
             return None;
         };
-        Some(invalid(format!(
+        Some(invalid_params(format!(
             "the request's `_meta` has no valid `{missing}`"
         )))
     }
 }
 
 /// The answer to a revision that nobody here speaks.
-pub(crate) fn unsupported(requested: &str) -> RpcError {
+pub(crate) fn unsupported_version(requested: &str) -> RpcError {
     let supported: Vec<&str> = Revision::ALL
         .iter()
         .map(|revision| revision.as_str())
         .collect();
     RpcError::new(
         -32022,
-        format!("protocol version `{}` is not supported", short(requested)),
+        format!(
+            "protocol version `{}` is not supported",
+            shorten_for_message(requested)
+        ),
     )
     .with_data(json!({"supported": supported, "requested": requested}))
 }
 
 /// What `initialize` settles on: what was asked for if it has a handshake, else the newest that
 /// has one. It never says 2026-07-28, because clients that ask this way cannot speak it.
-pub(crate) fn negotiated(params: &Params<'_>) -> Revision {
+pub(crate) fn negotiate_revision(params: &Params<'_>) -> Revision {
     let asked = Params::string(params.protocol_version);
     let known = asked.as_deref().and_then(Revision::parse);
     known
@@ -81,7 +84,7 @@ pub(crate) fn is_bare_discover(request: &Request<'_>) -> bool {
 }
 
 /// The message with the metadata that rmcp insists on, for requests that may go without.
-pub(crate) fn with_metadata(raw: &str) -> String {
+pub(crate) fn with_protocol_metadata(raw: &str) -> String {
     let mut message: Value = serde_json::from_str(raw).unwrap_or_default();
     if let Some(object) = message.as_object_mut() {
         let params = object.entry("params").or_insert_with(|| json!({}));
@@ -102,7 +105,7 @@ pub(crate) fn with_metadata(raw: &str) -> String {
 }
 
 /// Text from outside, short enough to repeat in a message.
-pub(crate) fn short(text: &str) -> Cow<'_, str> {
+pub(crate) fn shorten_for_message(text: &str) -> Cow<'_, str> {
     const MOST: usize = 80;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),

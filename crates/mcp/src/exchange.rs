@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::{Auth, Caller, Lack};
-use crate::call::{Asker, ToolCall, invalid};
+use crate::call::{Asker, ToolCall, invalid_params};
 use crate::descriptor;
 use crate::error::BuildError;
 use crate::http::budget::ConnectionShare;
@@ -113,7 +113,7 @@ impl Exchange {
     }
 
     /// Somebody who asks, in the trace that the transport named.
-    pub(crate) fn asker(
+    pub(crate) fn caller_context(
         &self,
         caller: &Caller,
         revision: Revision,
@@ -128,19 +128,19 @@ impl Exchange {
     }
 
     /// Has whoever watches hear of a call that its transport refused.
-    pub(crate) fn refused(&self, params: &Params<'_>, asker: &Asker) {
+    pub(crate) fn record_refused(&self, params: &Params<'_>, asker: &Asker) {
         if let Ok(call) = ToolCall::parse(params) {
-            end(call.watch(&self.app, asker), Outcome::Forbidden);
+            record_outcome(call.record(&self.app, asker), Outcome::Forbidden);
         }
     }
 
     /// What this caller lacks to call a tool; nothing for a tool that is not there.
-    pub(crate) fn lack(&self, caller: &Caller, tool: &str) -> Option<Lack> {
+    pub(crate) fn missing_scope(&self, caller: &Caller, tool: &str) -> Option<Lack> {
         let entry = self.app.tool(tool)?;
         match &self.auth {
-            Some(auth) => auth.lacks(caller, entry.security.as_deref()),
+            Some(auth) => auth.missing_scope(caller, entry.security.as_deref()),
             // `http::serve` does not start like this, but a router can be embedded.
-            None if entry.demands_sign_in() && !caller.is_owner() => Some(Lack::unknown()),
+            None if entry.requires_sign_in() && !caller.is_owner() => Some(Lack::unknown()),
             None => None,
         }
     }
@@ -156,18 +156,18 @@ impl Exchange {
     ) -> Reply {
         let outcome = match request.method.as_ref() {
             "tools/list" => self.tool_list(request, &asker),
-            "tools/call" => match self.admit(&request.params, &asker) {
-                Ok(Ok(call)) if self.lack(&asker.caller, &call.name).is_some() => {
-                    end(call.watch(&self.app, &asker), Outcome::Forbidden);
+            "tools/call" => match self.parse_and_rate_limit(&request.params, &asker) {
+                Ok(Ok(call)) if self.missing_scope(&asker.caller, &call.name).is_some() => {
+                    record_outcome(call.record(&self.app, &asker), Outcome::Forbidden);
                     self.forbidden(&asker, &call.name)
                 }
                 Ok(Err((call, wait))) => {
-                    end(call.watch(&self.app, &asker), Outcome::TooSoon);
-                    ToolCall::too_soon(&self.app, &asker, wait)
+                    record_outcome(call.record(&self.app, &asker), Outcome::TooSoon);
+                    ToolCall::rate_limited(&self.app, &asker, wait)
                 }
                 Ok(Ok(call)) if self.must_stream(&call) => {
                     return self
-                        .drive(request, (asker, Some(call)), cancel, share)
+                        .run_on_rmcp(request, (asker, Some(call)), cancel, share)
                         .await;
                 }
                 Ok(Ok(call)) => {
@@ -176,13 +176,17 @@ impl Exchange {
                 }
                 Err(error) => Err(error),
             },
-            _ => return self.drive(request, (asker, None), cancel, share).await,
+            _ => {
+                return self
+                    .run_on_rmcp(request, (asker, None), cancel, share)
+                    .await;
+            }
         };
-        whole(request, outcome)
+        whole_reply(request, outcome)
     }
 
     /// Reads a call, and counts it; the inner error has how long its caller has to wait.
-    fn admit(
+    fn parse_and_rate_limit(
         &self,
         params: &Params<'_>,
         asker: &Asker,
@@ -203,18 +207,18 @@ impl Exchange {
 
     /// A call that needs signing in, or more than was granted, in the words that ChatGPT acts upon.
     fn forbidden(&self, asker: &Asker, tool: &str) -> Result<String, RpcError> {
-        let lack = self.lack(&asker.caller, tool);
+        let lack = self.missing_scope(&asker.caller, tool);
         let challenge = self
             .auth
             .as_ref()
             .zip(lack)
-            .map(|(auth, lack)| auth.in_band(&lack));
+            .map(|(auth, lack)| auth.in_band_challenge(&lack));
         ToolCall::forbidden(&self.app, asker, challenge.unwrap_or_default())
     }
 
     fn tool_list(&self, request: &Request<'_>, asker: &Asker) -> Result<String, RpcError> {
         if request.raw.contains("\"cursor\"") && has_cursor(request.raw) {
-            return Err(invalid(
+            return Err(invalid_params(
                 "this list has one page; call it without a `cursor`",
             ));
         }
@@ -243,14 +247,14 @@ impl Exchange {
         let mut tools: Vec<Value> = serde_json::from_str(&list).unwrap_or_default();
         tools.retain_mut(|tool| {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            if !caller.is_anonymous() && self.lack(caller, name).is_some() {
+            if !caller.is_anonymous() && self.missing_scope(caller, name).is_some() {
                 return false;
             }
             let own = self
                 .app
                 .tool(name)
                 .and_then(|entry| entry.security.as_deref());
-            descriptor::note_security(tool, &auth.ways(own));
+            descriptor::add_security_schemes(tool, &auth.security_schemes(own));
             true
         });
         Ok(Value::Array(tools).to_string().into())
@@ -270,7 +274,7 @@ impl Exchange {
     }
 
     /// Runs a request on rmcp: a service of its own, for this one message, without a session.
-    async fn drive(
+    async fn run_on_rmcp(
         &self,
         request: &Request<'_>,
         (asker, call): (Asker, Option<ToolCall>),
@@ -279,12 +283,12 @@ impl Exchange {
     ) -> Reply {
         let listener = match self.listener(request, &asker.caller) {
             Ok(listener) => listener,
-            Err(error) => return whole(request, Err(error)),
+            Err(error) => return whole_reply(request, Err(error)),
         };
         let message: ClientJsonRpcMessage = match serde_json::from_str(request.raw) {
             Ok(message) => message,
             Err(_) => {
-                return whole(
+                return whole_reply(
                     request,
                     Err(RpcError::invalid_request("not a JSON-RPC request")),
                 );
@@ -307,7 +311,7 @@ impl Exchange {
             drop(kept);
         });
         let reply = messages.reply(cancel.drop_guard(), listener, work).await;
-        reply.unwrap_or_else(|| whole(request, Err(internal(&Unanswered))))
+        reply.unwrap_or_else(|| whole_reply(request, Err(internal(&Unanswered))))
     }
 }
 
@@ -316,13 +320,13 @@ impl Exchange {
 struct Unanswered;
 
 /// Tells whoever watches that a call has ended before it began.
-fn end(watch: Option<Watch>, outcome: Outcome) {
+fn record_outcome(watch: Option<Watch>, outcome: Outcome) {
     if let Some(mut watch) = watch {
         watch.outcome = outcome;
     }
 }
 
-fn whole(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {
+fn whole_reply(request: &Request<'_>, outcome: Result<String, RpcError>) -> Reply {
     match outcome {
         Ok(result) => Reply::Whole(result_answer(&request.id, result), None),
         Err(error) => Reply::Whole(error.answer(Some(&request.id)), Some(error.code)),

@@ -12,7 +12,7 @@ use crate::revision::Revision;
 const UI_EXTENSION: &str = "io.modelcontextprotocol/ui";
 
 /// The server's description of itself, for the eras before and since 2026-07-28.
-pub(crate) fn config(app: &App, modern: bool) -> ServerConfig {
+pub(crate) fn server_config(app: &App, modern: bool) -> ServerConfig {
     let inner = app.inner();
     // In the older revisions nothing can be pushed, since no connection outlives its request:
     // promising it would be a lie.
@@ -48,7 +48,7 @@ pub(crate) fn config(app: &App, modern: bool) -> ServerConfig {
 }
 
 /// The same as `server/discover` says it.
-pub(crate) fn discovered(info: ServerConfig) -> Value {
+pub(crate) fn discover_result(info: ServerConfig) -> Value {
     let versions = Revision::ALL.map(Revision::as_str);
     let mut result = Map::new();
     result.insert("supportedVersions".to_owned(), json!(versions));
@@ -60,9 +60,9 @@ pub(crate) fn discovered(info: ServerConfig) -> Value {
 }
 
 /// The app's language for whoever greets it, if both sides have named theirs.
-pub(crate) fn locale(app: &App, meta: &impl serde::Serialize) -> Option<String> {
+pub(crate) fn negotiated_locale(app: &App, meta: &impl serde::Serialize) -> Option<String> {
     let meta = Meta::new(serde_json::value::to_raw_value(meta).ok());
     let get = |key: &str| meta.get(key);
-    locale::asked(get)?;
+    locale::requested_locale(get)?;
     app.inner().locales.pick(get).map(str::to_owned)
 }

@@ -28,7 +28,7 @@ use tokio::sync::broadcast;
 use tracing::{Instrument as _, Span};
 
 use crate::app::App;
-use crate::call::{Asker, ToolCall, guarded, invalid};
+use crate::call::{Asker, ToolCall, invalid_params, run_guarded};
 use crate::changes::Change;
 use crate::complete::Completer;
 use crate::error::{Failure, Fault};
@@ -59,7 +59,7 @@ struct Handler {
 
 impl Served {
     pub(crate) fn new(app: App, asker: Asker, call: Option<ToolCall>) -> Self {
-        let listening = Mutex::new(Some(app.inner().changes.listen()));
+        let listening = Mutex::new(Some(app.inner().changes.subscribe()));
         Self {
             handler: Handler {
                 app,
@@ -78,7 +78,7 @@ impl Served {
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         else {
-            return Err(invalid("the parameters of `tools/call` do not fit").into());
+            return Err(invalid_params("the parameters of `tools/call` do not fit").into());
         };
         let progress = context.meta.get_progress_token();
         let back = WayBack {
@@ -152,7 +152,9 @@ impl Handler {
         page: Option<PaginatedRequestParams>,
     ) -> Outcome<T> {
         if page.and_then(|page| page.cursor).is_some() {
-            return Err(invalid("this list has one page; call it without a `cursor`").into());
+            return Err(
+                invalid_params("this list has one page; call it without a `cursor`").into(),
+            );
         }
         let items: Vec<Value> = items.collect();
         self.result(json!({key: items}), Some(self.app.inner().cache.list_ms))
@@ -180,14 +182,17 @@ impl Handler {
         request: ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Outcome<ReadResourceResponse> {
-        let round = round(request.input_responses, request.request_state);
+        let round = input_round(request.input_responses, request.request_state);
         let context = self.context(context, round);
         let (inner, uri) = (self.app.inner(), request.uri);
         let ttl = Some(inner.cache.list_ms);
         let found = match inner.shelf.find(&uri) {
-            Some(Found::One(resource)) => self.guard(resource.read(&uri, context), ttl).await?,
+            Some(Found::One(resource)) => {
+                self.run_handler(resource.read(&uri, context), ttl).await?
+            }
             Some(Found::OfPattern(template, vars)) => {
-                self.guard(template.read(&uri, vars, context), ttl).await?
+                self.run_handler(template.read(&uri, vars, context), ttl)
+                    .await?
             }
             None => return Err(rpc_error(Failure::not_found(uri)).into()),
         };
@@ -198,12 +203,12 @@ impl Handler {
     }
 
     /// Runs the app's own code for a prompt or a resource.
-    async fn guard<T: DeserializeOwned>(
+    async fn run_handler<T: DeserializeOwned>(
         &self,
         work: impl Future<Output = Result<Value, Failure>>,
         ttl_ms: Option<u64>,
     ) -> Outcome<Asked<T>> {
-        match guarded(self.asker.patience, work).await? {
+        match run_guarded(self.asker.patience, work).await? {
             Ok(value) => Ok(Asked::Done(self.result(value, ttl_ms)?)),
             Err(Failure(Fault::NeedsInput(ask))) => serde_json::from_value(ask.into_result())
                 .map(Asked::Ask)
@@ -221,7 +226,7 @@ enum Asked<T> {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        greeting::config(&self.app, self.modern())
+        greeting::server_config(&self.app, self.modern())
     }
 
     async fn initialize(
@@ -230,7 +235,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Outcome<InitializeResult> {
         let mut result = self.negotiate_initialize(&request)?;
-        if let Some(locale) = greeting::locale(&self.app, &context.meta) {
+        if let Some(locale) = greeting::negotiated_locale(&self.app, &context.meta) {
             let meta = result.meta.get_or_insert_default();
             meta.insert(LOCALE.to_owned(), locale.into());
         }
@@ -239,10 +244,10 @@ impl ServerHandler for Handler {
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Outcome<DiscoverResult> {
-        let result = greeting::discovered(ServerHandler::get_info(self));
+        let result = greeting::discover_result(ServerHandler::get_info(self));
         let ttl = Some(self.app.inner().cache.discover_ms);
         let mut result: DiscoverResult = self.result(result, ttl)?;
-        if let Some(locale) = greeting::locale(&self.app, &context.meta) {
+        if let Some(locale) = greeting::negotiated_locale(&self.app, &context.meta) {
             let meta = result.meta.get_or_insert_default();
             meta.insert(LOCALE.to_owned(), locale.into());
             // The answer to one user's language must not be another's.
@@ -258,7 +263,7 @@ impl ServerHandler for Handler {
     ) -> Outcome<ListResourcesResult> {
         self.list(
             "resources",
-            self.app.inner().shelf.listed().map(|r| r.wire()),
+            self.app.inner().shelf.listed_resources().map(|r| r.wire()),
             page,
         )
     }
@@ -315,13 +320,16 @@ impl ServerHandler for Handler {
     ) -> Outcome<GetPromptResponse> {
         let prompts = &self.app.inner().prompts;
         let Some(prompt) = prompts.iter().find(|prompt| prompt.name == request.name) else {
-            return Err(invalid(format!("there is no prompt `{}`", request.name)).into());
+            return Err(invalid_params(format!("there is no prompt `{}`", request.name)).into());
         };
-        let round = round(request.input_responses, request.request_state);
+        let round = input_round(request.input_responses, request.request_state);
         let arguments = request.arguments.unwrap_or_default();
         let context = self.context(&context, round);
         Ok(
-            match self.guard(prompt.get(arguments, context), None).await? {
+            match self
+                .run_handler(prompt.get(arguments, context), None)
+                .await?
+            {
                 Asked::Done(result) => GetPromptResponse::Complete(result),
                 Asked::Ask(ask) => GetPromptResponse::InputRequired(ask),
             },
@@ -359,9 +367,9 @@ impl ServerHandler for Handler {
                 None => Ok(Completer::nothing()),
             }
         };
-        match self.guard(work, None).await? {
+        match self.run_handler(work, None).await? {
             Asked::Done(result) => Ok(result),
-            Asked::Ask(_) => Err(invalid("a completion cannot ask the user").into()),
+            Asked::Ask(_) => Err(invalid_params("a completion cannot ask the user").into()),
         }
     }
 
@@ -418,7 +426,7 @@ impl ServerHandler for Handler {
             };
             // A listener that fell behind is ended in order; it will list again and listen anew.
             let Ok(change) = change else { return Ok(()) };
-            if wanted(subscription.accepted(), &change)
+            if is_subscribed(subscription.accepted(), &change)
                 && subscription
                     .sink()
                     .send(notification(change))
@@ -449,7 +457,7 @@ impl ServerHandler for Handler {
         ];
         let method = request.method;
         if KNOWN.contains(&method.as_str()) {
-            return Err(invalid(format!("the parameters of `{method}` do not fit")).into());
+            return Err(invalid_params(format!("the parameters of `{method}` do not fit")).into());
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
@@ -459,7 +467,7 @@ impl ServerHandler for Handler {
     }
 }
 
-fn wanted(accepted: &SubscriptionFilter, change: &Change) -> bool {
+fn is_subscribed(accepted: &SubscriptionFilter, change: &Change) -> bool {
     match change {
         Change::Tools => accepted.tools_list_changed == Some(true),
         Change::Prompts => accepted.prompts_list_changed == Some(true),
@@ -484,7 +492,7 @@ fn notification(change: Change) -> ServerNotification {
     }
 }
 
-fn round(
+fn input_round(
     responses: Option<std::collections::BTreeMap<String, Value>>,
     state: Option<String>,
 ) -> Round {

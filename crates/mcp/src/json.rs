@@ -105,7 +105,7 @@ impl JsonObject {
     /// An object without members, with room for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self::behind(String::with_capacity(bytes))
+        Self::append_to(String::with_capacity(bytes))
     }
 }
 
@@ -113,7 +113,7 @@ impl<I: Ink> JsonObject<I> {
     /// An object without members behind what was written before: [`end`](Self::end) gives both. A list of many
     /// objects is written in one piece this way.
     #[must_use]
-    pub const fn behind(ink: I) -> Self {
+    pub const fn append_to(ink: I) -> Self {
         Self {
             ink,
             is_empty: true,
@@ -179,7 +179,9 @@ fn escape(text: &str, out: &mut impl Ink) {
     let mut rest = text;
     loop {
         // What has to be escaped is ASCII, so that a stretch ends between two characters.
-        let (stretch, odd) = rest.split_at_checked(plain(rest)).unwrap_or((rest, ""));
+        let (stretch, odd) = rest
+            .split_at_checked(plain_prefix_len(rest))
+            .unwrap_or((rest, ""));
         out.plain(stretch);
         let Some(byte) = odd.bytes().next() else {
             return;
@@ -199,7 +201,7 @@ fn escape(text: &str, out: &mut impl Ink) {
 }
 
 /// How many bytes at the beginning of a text need no escaping.
-fn plain(text: &str) -> usize {
+fn plain_prefix_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     let length = blocks.iter().take_while(|block| is_plain(block)).count() * BLOCK;
@@ -208,7 +210,7 @@ fn plain(text: &str) -> usize {
     if tail.len() < BLOCK && bytes.last_chunk().is_some_and(is_plain) {
         return text.len();
     }
-    length + first_odd(tail).unwrap_or(tail.len())
+    length + first_to_escape(tail).unwrap_or(tail.len())
 }
 
 /// Whether nothing of a block needs escaping.
@@ -221,10 +223,10 @@ fn is_plain(block: &[u8; BLOCK]) -> bool {
 
 /// Where the first byte stands that needs escaping, eight of them at a time.
 #[inline]
-fn first_odd(bytes: &[u8]) -> Option<usize> {
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
-        let odd = odd_bytes(*word);
+        let odd = escape_mask(*word);
         if odd != 0 {
             return Some(at * 8 + odd.trailing_zeros() as usize / 8);
         }
@@ -234,13 +236,13 @@ fn first_odd(bytes: &[u8]) -> Option<usize> {
     for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    let odd = odd_bytes(last);
+    let odd = escape_mask(last);
     (odd != 0).then(|| words.len() * 8 + odd.trailing_zeros() as usize / 8)
 }
 
 /// The lowest bit that is set is in the first byte that needs escaping; none is set when none does.
 #[inline]
-fn odd_bytes(word: [u8; 8]) -> u64 {
+fn escape_mask(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGH: u64 = ONES << 7;
     let word = u64::from_le_bytes(word);
@@ -302,17 +304,17 @@ mod tests {
         object.json("t", &true);
         assert_eq!(object.end(), r#"{"a\"b":"c\\d","n":[1,2],"t":true}"#);
         assert_eq!(JsonObject::with_capacity(9).end(), "{}");
-        let mut second = JsonObject::behind("[{},".to_owned());
+        let mut second = JsonObject::append_to("[{},".to_owned());
         second.text("a", "b");
         assert_eq!(second.end() + "]", r#"[{},{"a":"b"}]"#);
-        assert_eq!(JsonObject::behind("[".to_owned()).end(), "[{}");
+        assert_eq!(JsonObject::append_to("[".to_owned()).end(), "[{}");
     }
 
     #[test]
     fn data_is_the_same_json_twice() {
         let mut data = Data::with_capacity(9);
         data.push("[");
-        let mut object = JsonObject::behind(data);
+        let mut object = JsonObject::append_to(data);
         object.text("a\"b", "c\\d");
         object.text("key", "\u{1}…");
         object.raw("n", r#"["x\"y"]"#);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn known(subject: &str) -> Caller {
-        Caller::known("i", subject, None, Default::default(), Default::default())
+        Caller::verified("i", subject, None, Default::default(), Default::default())
     }
 
     #[test]

@@ -34,13 +34,13 @@ impl Locales {
     /// The app's language for a request; nothing for an app that has not said which it speaks.
     pub(crate) fn pick<'a>(&self, get: impl Fn(&str) -> Option<&'a Value>) -> Option<&str> {
         let default = self.0.first()?;
-        let wanted = asked(get).and_then(|range| lookup(&range, &self.0));
+        let wanted = requested_locale(get).and_then(|range| lookup(&range, &self.0));
         Some(wanted.unwrap_or(default))
     }
 }
 
 /// The language that was asked for, as a tag.
-pub(crate) fn asked<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
+pub(crate) fn requested_locale<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
     let value = get(LOCALE).or_else(|| get(OLD_LOCALE))?;
     // Some systems write `en_US`.
     let tag = value.as_str()?.trim().replace('_', "-");

@@ -146,7 +146,7 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
     let envelope = parsed.map_err(|error| {
         Box::new(Unread {
             id: None,
-            error: blame(&error),
+            error: parse_error(&error),
         })
     })?;
     let id = envelope.id.map(|raw| request_id(raw.get()));
@@ -190,7 +190,7 @@ pub(crate) fn parse(text: &str) -> Result<Message<'_>, Box<Unread>> {
     })
 }
 
-fn blame(error: &serde_json::Error) -> RpcError {
+fn parse_error(error: &serde_json::Error) -> RpcError {
     if error.is_data() {
         RpcError::invalid_request(format!("the message is not a JSON-RPC object: {error}"))
     } else {

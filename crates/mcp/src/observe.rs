@@ -26,16 +26,16 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// Somebody who hears of every call to a tool and of every resource that is read, once, when that has ended.
 pub trait Observer: Send + Sync + 'static {
     /// Takes note of a call. It is waited for, so it must not wait for anything itself.
-    fn called(&self, call: &Called<'_>);
+    fn on_call(&self, call: &Called<'_>);
 }
 
 /// Two who both hear of every call.
 pub(crate) struct Both(pub(crate) Arc<dyn Observer>, pub(crate) Arc<dyn Observer>);
 
 impl Observer for Both {
-    fn called(&self, call: &Called<'_>) {
-        self.0.called(call);
-        self.1.called(call);
+    fn on_call(&self, call: &Called<'_>) {
+        self.0.on_call(call);
+        self.1.on_call(call);
     }
 }
 
@@ -132,12 +132,12 @@ impl Drop for Watch {
         let client = self.meta.get(CLIENT).and_then(|client| client.get("name"));
         let named = self.meta.get(TraceParent::NAME).and_then(Value::as_str);
         let trace = named.and_then(TraceParent::parse).or(self.trace);
-        self.observer.called(&Called {
+        self.observer.on_call(&Called {
             what: self.what,
-            tool: start(&self.tool),
+            tool: bounded_prefix(&self.tool),
             arguments: self.arguments.as_deref().map_or("{}", RawValue::get),
             caller: &self.caller,
-            client: said(client).or_else(|| self.caller.client().map(start)),
+            client: bounded_text(client).or_else(|| self.caller.client().map(bounded_prefix)),
             trace,
             outcome: self.outcome,
             touched: &self.touched,
@@ -146,12 +146,12 @@ impl Drop for Watch {
     }
 }
 
-fn said(value: Option<&Value>) -> Option<&str> {
-    value.and_then(Value::as_str).map(start)
+fn bounded_text(value: Option<&Value>) -> Option<&str> {
+    value.and_then(Value::as_str).map(bounded_prefix)
 }
 
 /// As much of a text as is passed on.
-fn start(text: &str) -> &str {
+fn bounded_prefix(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_SAID_BYTES);
     text.get(..end).unwrap_or_default()
 }
@@ -170,7 +170,7 @@ mod tests {
     fn what_is_said_ends_at_its_bound() {
         for (bytes, kept) in [(0, 0), (255, 254), (256, 256), (257, 256), (900, 256)] {
             let text = "é".repeat(bytes / 2);
-            assert_eq!(start(&text).len(), kept.min(text.len()), "{bytes}");
+            assert_eq!(bounded_prefix(&text).len(), kept.min(text.len()), "{bytes}");
         }
     }
 }

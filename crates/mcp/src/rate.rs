@@ -61,7 +61,7 @@ impl Rates {
         let most = f64::from(self.per_minute);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_CALLERS && !buckets.contains_key(&key) {
-            forget(&mut buckets, most, now);
+            evict_buckets(&mut buckets, most, now);
         }
         let bucket = buckets.entry(key).or_insert(Bucket {
             left: most,
@@ -86,7 +86,7 @@ impl Bucket {
 
 /// Makes room: who has everything left is as good as forgotten, and if that is not enough, the half
 /// that has most left is too.
-fn forget(buckets: &mut HashMap<Key, Bucket>, most: f64, now: Instant) {
+fn evict_buckets(buckets: &mut HashMap<Key, Bucket>, most: f64, now: Instant) {
     buckets.retain(|_, bucket| bucket.left_at(most, now) < most);
     if buckets.len() < MAX_CALLERS {
         return;
@@ -144,7 +144,7 @@ mod tests {
     async fn somebody_verified_is_counted_whatever_the_host_says() {
         let (rates, now) = (Rates::new(2), Instant::now());
         let caller = |subject: &str| {
-            Caller::known("i", subject, None, Default::default(), Default::default())
+            Caller::verified("i", subject, None, Default::default(), Default::default())
         };
         let takes =
             |subject: &str, told: &str| rates.take(&caller(subject), || named(told), now).is_ok();

@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::http::answer::fitted;
+use crate::http::answer::shrink_spare;
 use crate::http::budget::{ByteReservation, ConnectionShare, OwnerSlot};
 use crate::http::refusal;
 use crate::listeners::ListenerPermit;
@@ -163,7 +163,7 @@ impl RenderedMessage {
         };
         Self {
             // It is counted by its length, so it must not take more.
-            text: fitted(to_text(message)),
+            text: shrink_spare(to_text(message)),
             kind,
             id: id.cloned(),
         }

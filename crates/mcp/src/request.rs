@@ -115,13 +115,13 @@ impl Context {
         let get = |key: &str| self.meta.get(key);
         match self.locales.pick(get) {
             Some(locale) => locale.to_owned(),
-            None => locale::asked(get).unwrap_or_else(|| "en".to_owned()),
+            None => locale::requested_locale(get).unwrap_or_else(|| "en".to_owned()),
         }
     }
 
     /// What the host told about the user, for wording and counting.
     #[must_use]
-    pub fn told(&self) -> Told {
+    pub fn client_hints(&self) -> Told {
         Told::of(|key| self.meta.get(key))
     }
 

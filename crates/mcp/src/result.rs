@@ -136,7 +136,7 @@ impl Shape {
             DualFormat::Never => false,
             DualFormat::Auto => !self.revision.has_structured_content(),
         };
-        self.stamp(&mut payloads.meta, server);
+        self.add_server_info(&mut payloads.meta, server);
         let data = payloads.structured.as_deref();
         // The data stands in a result twice, once as a string in which quotes grow.
         let meta: usize = payloads.raw_meta.iter().map(|(_, json)| json.len()).sum();
@@ -178,14 +178,14 @@ impl Shape {
             mut meta,
         } = match failure.0 {
             Fault::Caller(mistake) => *mistake,
-            Fault::NeedsInput(ask) => return self.asked(*ask),
+            Fault::NeedsInput(ask) => return self.elicitation_result(*ask),
             other => return Err(rpc_error(Failure(other))),
         };
         let text = hint.map_or_else(
             || message.clone(),
             |hint| format!("{message}\nhint: {hint}"),
         );
-        self.stamp(&mut meta, server);
+        self.add_server_info(&mut meta, server);
         let mut result = JsonObject::with_capacity(text.len() + 256);
         if let Some(kind) = self.result_type() {
             result.json("resultType", kind);
@@ -199,7 +199,7 @@ impl Shape {
         Ok(result.end())
     }
 
-    fn asked(self, ask: crate::Ask) -> Result<String, RpcError> {
+    fn elicitation_result(self, ask: crate::Ask) -> Result<String, RpcError> {
         if self.revision.is_modern() {
             return Ok(ask.into_result().to_string());
         }
@@ -212,7 +212,7 @@ impl Shape {
         self.revision.is_modern().then_some("complete")
     }
 
-    fn stamp(self, meta: &mut Map<String, Value>, server: &Value) {
+    fn add_server_info(self, meta: &mut Map<String, Value>, server: &Value) {
         if self.revision.is_modern() {
             meta.insert(SERVER_INFO.to_owned(), server.clone());
         }
@@ -224,7 +224,7 @@ fn add_meta(result: &mut JsonObject, meta: &Map<String, Value>, raw: &[(&str, Ar
         return;
     }
     result.value("_meta", |out| {
-        let mut members = JsonObject::behind(std::mem::take(out));
+        let mut members = JsonObject::append_to(std::mem::take(out));
         for (key, value) in meta {
             members.json(key, value);
         }
@@ -279,11 +279,11 @@ pub(crate) fn rpc_error(failure: Failure) -> RpcError {
 /// Logs the cause under a random reference and answers with the reference alone.
 pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> RpcError {
     let reference = reference();
-    tracing::error!(%reference, error = %chain(error), "a request failed");
+    tracing::error!(%reference, error = %error_chain(error), "a request failed");
     RpcError::new(-32603, format!("internal error, reference `{reference}`"))
 }
 
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

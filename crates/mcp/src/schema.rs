@@ -81,7 +81,7 @@ impl InputSchema {
 }
 
 /// Why clients refuse a tool list with this schema in it; nothing when they take it.
-pub(crate) fn root_flaw(schema: &Value) -> Option<&'static str> {
+pub(crate) fn schema_root_error(schema: &Value) -> Option<&'static str> {
     if schema.get("type") != Some(&json!("object")) {
         return Some("whose root has no `\"type\": \"object\"`");
     }
@@ -151,7 +151,7 @@ fn form_of(schema: &Value) -> OutputForm {
         // The names of an enum are data: a program compares them.
         Some("string") if !is_fixed => OutputForm::Text,
         _ if is_object(schema, schema, MAX_DEPTH) => OutputForm::Object,
-        _ if is_silent(schema) => OutputForm::Dynamic,
+        _ if is_unconstrained(schema) => OutputForm::Dynamic,
         _ => OutputForm::Wrapped,
     }
 }
@@ -180,7 +180,7 @@ fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
 }
 
 /// True when a schema demands nothing.
-fn is_silent(schema: &Value) -> bool {
+fn is_unconstrained(schema: &Value) -> bool {
     const ANNOTATIONS: [&str; 5] = ["default", "examples", "deprecated", "readOnly", "writeOnly"];
     schema.as_object().is_none_or(|members| {
         members

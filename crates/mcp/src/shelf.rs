@@ -40,7 +40,11 @@ impl Shelf {
         };
         let patterns = shelf.templates.iter().map(|template| &template.pattern);
         let mut seen = HashSet::new();
-        for uri in shelf.listed().map(|resource| &resource.uri).chain(patterns) {
+        for uri in shelf
+            .listed_resources()
+            .map(|resource| &resource.uri)
+            .chain(patterns)
+        {
             if !seen.insert(uri) {
                 return Err(BuildError::Duplicate(uri.clone()));
             }
@@ -52,7 +56,7 @@ impl Shelf {
     }
 
     /// What `resources/list` shows.
-    pub(crate) fn listed(&self) -> impl Iterator<Item = &Resource> {
+    pub(crate) fn listed_resources(&self) -> impl Iterator<Item = &Resource> {
         self.resources
             .iter()
             .chain(self.widgets.iter().flat_map(Placed::listed))
@@ -69,7 +73,11 @@ impl Shelf {
     /// What is at an address now, or has moved from it.
     pub(crate) fn find(&self, uri: &str) -> Option<Found<'_>> {
         let one = self.resources.iter().find(|resource| resource.uri == uri);
-        if let Some(one) = one.or_else(|| self.widgets.iter().find_map(|widget| widget.at(uri))) {
+        if let Some(one) = one.or_else(|| {
+            self.widgets
+                .iter()
+                .find_map(|widget| widget.resource_at(uri))
+        }) {
             return Some(Found::One(one));
         }
         let mut templates = self.templates.iter();

@@ -81,7 +81,7 @@ where
         };
         let Some(line) = line else { break };
         tokio::select! {
-            () = hear(&conversation, line, &owner) => {}
+            () = receive_line(&conversation, line, &owner) => {}
             ended = &mut writer => {
                 conversation.cancel_all();
                 return ended.unwrap_or(Ok(()));
@@ -119,7 +119,7 @@ async fn write_answers<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-async fn hear(conversation: &Conversation, line: Line, owner: &Sender) {
+async fn receive_line(conversation: &Conversation, line: Line, owner: &Sender) {
     match line {
         Line::TooLong => conversation.refuse("the line is longer than allowed").await,
         Line::Whole(line) if line.trim_ascii().is_empty() => {}

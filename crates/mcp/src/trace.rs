@@ -110,18 +110,22 @@ impl fmt::Display for TraceParent {
 }
 
 /// The span of a request, in the trace that its `_meta` or its header names.
-pub(crate) fn request(method: &str, header: Option<TraceParent>, meta: Option<&RawValue>) -> Span {
+pub(crate) fn request_span(
+    method: &str,
+    header: Option<TraceParent>,
+    meta: Option<&RawValue>,
+) -> Span {
     // What stands here is worked out only where somebody listens.
     tracing::info_span!(
         target: SPANS,
         REQUEST_SPAN,
         method = METHODS.iter().find(|known| **known == method).unwrap_or(&"other"),
-        traceparent = above(header, meta).as_deref(),
+        traceparent = parent_traceparent(header, meta).as_deref(),
         code = Empty,
     )
 }
 
-fn above(header: Option<TraceParent>, meta: Option<&RawValue>) -> Option<String> {
+fn parent_traceparent(header: Option<TraceParent>, meta: Option<&RawValue>) -> Option<String> {
     let meta = Meta::new(meta.map(ToOwned::to_owned));
     let told = meta.get(TraceParent::NAME).and_then(|value| value.as_str());
     let parent = told.and_then(TraceParent::parse).or(header);
@@ -155,7 +159,7 @@ mod tests {
             RawValue::from_string(text).unwrap()
         };
         let above = |header: Option<&str>, meta: Option<&RawValue>| {
-            above(header.and_then(TraceParent::parse), meta)
+            parent_traceparent(header.and_then(TraceParent::parse), meta)
         };
         let found = |header: Option<&str>, told: &str| above(header, Some(&meta(told)));
         assert_eq!(found(Some(GOOD), &other), Some(other.clone()));

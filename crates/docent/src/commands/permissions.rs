@@ -220,7 +220,7 @@ fn held(desk: &Desk, name: &str) -> Result<BTreeSet<Principal>, Problem> {
     };
     let claims = &desk.settings.permissions.claims;
     let failed = |error: &dyn std::fmt::Display| Problem::failed(error.to_string());
-    let users = Users::at(&desk.sign_in_dir());
+    let users = Users::in_dir(&desk.sign_in_dir());
     if let Some(user) = users.find(name).map_err(|error| failed(&error))? {
         holds.extend(permissions::subject(&user.name));
         holds.extend(user.groups.iter().filter_map(|one| permissions::group(one)));

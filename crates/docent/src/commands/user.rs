@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 pub(super) fn run(desk: &Desk, command: &UserCommand) -> Result<ExitCode, Problem> {
     let dir = desk.sign_in_dir();
-    let users = Users::at(&dir);
+    let users = Users::in_dir(&dir);
     match command {
         UserCommand::List { json } => list(&users, *json)?,
         UserCommand::Remove { name } => {

@@ -61,7 +61,7 @@ impl Seal {
         let subject = subject(document);
         // Made anew rather than repeated, so that nothing else of the address comes back in the page.
         self.key
-            .opens(&subject, expires, &signature, (self.now)())
+            .verify(&subject, expires, &signature, (self.now)())
             .then(|| self.signed(&subject, expires))
     }
 

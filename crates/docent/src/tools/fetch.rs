@@ -272,7 +272,7 @@ impl Part {
 impl Output {
     fn json(&self) -> Data {
         let room = self.text.len() + self.text.len() / 16 + 512;
-        let mut object = JsonObject::behind(Data::with_capacity(room));
+        let mut object = JsonObject::append_to(Data::with_capacity(room));
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("text", &self.text);

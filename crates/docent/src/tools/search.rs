@@ -193,7 +193,7 @@ impl Found {
 
     /// Its JSON behind what is there already.
     fn json(&self, data: Data) -> Data {
-        let mut object = JsonObject::behind(data);
+        let mut object = JsonObject::append_to(data);
         object.text("id", &self.id);
         object.text("title", &self.title);
         object.text("url", &self.url);

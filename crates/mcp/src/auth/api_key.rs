@@ -132,7 +132,11 @@ impl ApiKeys {
     /// The keys, without what they are.
     #[must_use]
     pub fn list(&self) -> Vec<ApiKey> {
-        self.look(Duration::ZERO).keys.values().cloned().collect()
+        self.refreshed_cache(Duration::ZERO)
+            .keys
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// Removes the keys of this id or name, and says how many those were.
@@ -156,7 +160,7 @@ impl ApiKeys {
         let done = work(&mut keys)?;
         file::write(&self.0.path, &keys)?;
         let mut state = self.state();
-        state.seen = file::looks(&self.0.path);
+        state.seen = file::stamp(&self.0.path);
         state.keys = keys;
         Ok(done)
     }
@@ -166,13 +170,13 @@ impl ApiKeys {
     }
 
     /// What the file holds, as of at most `every` ago. A file that cannot be read any more opens nothing.
-    fn look(&self, every: Duration) -> std::sync::MutexGuard<'_, State> {
+    fn refreshed_cache(&self, every: Duration) -> std::sync::MutexGuard<'_, State> {
         let mut state = self.state();
         if state.looked.elapsed() < every {
             return state;
         }
         state.looked = Instant::now();
-        if file::looks(&self.0.path) != state.seen {
+        if file::stamp(&self.0.path) != state.seen {
             let read = file::read(&self.0.path);
             let (keys, seen) = read.unwrap_or_else(|error| {
                 tracing::error!(%error, "the API keys cannot be read, so none counts");
@@ -188,7 +192,7 @@ impl ApiKeys {
     fn identify(&self, key: &str, now: u64) -> Result<Caller, Denied> {
         const UNKNOWN: Denied = Denied::Bad("the API key is not known");
         let id = id_of(key).ok_or(UNKNOWN)?;
-        let state = self.look(LOOK);
+        let state = self.refreshed_cache(LOOK);
         let entry = state.keys.get(id).ok_or(UNKNOWN)?;
         // Hashes, so that how long this takes says nothing about the key.
         if entry.hash != hash(key) {
@@ -204,12 +208,12 @@ impl ApiKeys {
         let scopes = entry.grant.scopes.iter().cloned().collect();
         let client = Some(entry.id.clone());
         let name = &entry.grant.name;
-        Ok(Caller::known(ISSUER, name, client, scopes, claims))
+        Ok(Caller::verified(ISSUER, name, client, scopes, claims))
     }
 }
 
 impl Auth {
-    pub(super) fn by_key(&self, key: &str, now: u64) -> Result<Caller, Denied> {
+    pub(super) fn authenticate_key(&self, key: &str, now: u64) -> Result<Caller, Denied> {
         match &self.0.keys {
             Some(keys) => keys.identify(key, now),
             None => Err(Denied::Bad("the API key is not known")),

@@ -55,7 +55,7 @@ impl Caller {
     }
 
     /// Somebody whom `issuer` vouches for.
-    pub(crate) fn known(
+    pub(crate) fn verified(
         issuer: &str,
         subject: &str,
         client: Option<String>,
@@ -139,8 +139,8 @@ impl Caller {
         let found = known
             .claims
             .get(name)
-            .or_else(|| within(&known.claims, name));
-        found.and_then(values).unwrap_or_default()
+            .or_else(|| nested_claim(&known.claims, name));
+        found.and_then(claim_values).unwrap_or_default()
     }
 
     /// What tells this caller from every other, for those who count; nothing for an anonymous one and for
@@ -177,13 +177,13 @@ fn key(issuer: &str, subject: &str) -> String {
     text
 }
 
-fn within<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn nested_claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let mut steps = name.splitn(MAX_DEPTH, '.');
     let first = claims.get(steps.next()?)?;
     steps.try_fold(first, |value, step| value.as_object()?.get(step))
 }
 
-fn values(value: &Value) -> Option<Vec<String>> {
+fn claim_values(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::Array(items) if items.len() <= MAX_VALUES => items.iter().map(text).collect(),
         Value::Array(_) => None,
@@ -212,7 +212,7 @@ mod tests {
         let Value::Object(claims) = claims else {
             panic!("claims are an object")
         };
-        Caller::known(
+        Caller::verified(
             "https://a.example",
             "u1",
             Some("c1".to_owned()),
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn an_api_key_is_told_from_an_issuer() {
-        let of = |issuer| Caller::known(issuer, "u1", None, BTreeSet::new(), Map::new());
+        let of = |issuer| Caller::verified(issuer, "u1", None, BTreeSet::new(), Map::new());
         assert!(of("key").is_api_key());
         assert!(!of("https://a.example").is_api_key() && !of("Key").is_api_key());
     }
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn keys_tell_pairs_apart_and_names_stay_out_of_logs() {
         let of = |issuer: &str, subject: &str| {
-            let caller = Caller::known(issuer, subject, None, BTreeSet::new(), Map::new());
+            let caller = Caller::verified(issuer, subject, None, BTreeSet::new(), Map::new());
             caller.key().unwrap().to_owned()
         };
         assert_eq!(of("a", "b"), of("a", "b"));

@@ -21,7 +21,7 @@ const MAX_ADDRESS_BYTES: usize = 512;
 const RETRY: &str = "5";
 
 /// An address without its last slash, if it is one that can stand before a path.
-pub(super) fn base(address: &str) -> Result<String, AuthError> {
+pub(super) fn base_url(address: &str) -> Result<String, AuthError> {
     let bad = || AuthError::Address(address.to_owned());
     let uri: http::Uri = address.parse().map_err(|_| bad())?;
     let web = matches!(uri.scheme_str(), Some("https" | "http"));
@@ -37,7 +37,7 @@ pub(super) fn base(address: &str) -> Result<String, AuthError> {
 
 /// Everything by which a token may call a server at this address: the addresses of its endpoints, with
 /// and without the slash that some clients add or drop.
-pub(super) fn names(base: &str) -> Vec<String> {
+pub(super) fn audience_urls(base: &str) -> Vec<String> {
     let base = canonical(base);
     let mut names = vec![base.clone()];
     for place in PLACES {
@@ -71,7 +71,7 @@ pub(super) fn canonical(address: &str) -> String {
 }
 
 /// The endpoint that a request went to, as its resource is called.
-fn place(path: &str) -> &'static str {
+fn endpoint_path(path: &str) -> &'static str {
     match path {
         "/" => "/",
         "/sse" | "/messages" => "/sse",
@@ -82,7 +82,7 @@ fn place(path: &str) -> &'static str {
 impl Auth {
     /// The public address; on this machine alone, the one of ours that the client used. A proxy may put
     /// its own idea into `Host`, so that a public server does not go by it.
-    fn base_for(&self, headers: &HeaderMap) -> &str {
+    fn public_base(&self, headers: &HeaderMap) -> &str {
         let first = self.0.bases.first().map_or("", String::as_str);
         if first.starts_with("https://") {
             return first;
@@ -100,8 +100,8 @@ impl Auth {
 
     /// The address of the metadata of the endpoint at `path`.
     pub(crate) fn metadata_url(&self, headers: &HeaderMap, path: &str) -> String {
-        let suffix = Some(place(path)).filter(|place| *place != "/");
-        let base = self.base_for(headers);
+        let suffix = Some(endpoint_path(path)).filter(|place| *place != "/");
+        let base = self.public_base(headers);
         format!("{base}{WELL_KNOWN}{}", suffix.unwrap_or_default())
     }
 
@@ -110,7 +110,7 @@ impl Auth {
         let inner = &self.0;
         let issuers: Vec<&str> = inner.issuers.iter().map(super::Issuer::name).collect();
         let mut document = json!({
-            "resource": format!("{}{}", self.base_for(headers), place(path)),
+            "resource": format!("{}{}", self.public_base(headers), endpoint_path(path)),
             "authorization_servers": issuers,
             "scopes_supported": inner.scopes,
             "bearer_methods_supported": ["header"],
@@ -150,7 +150,8 @@ impl Auth {
                     UNAUTHORIZED,
                     "the keys of the issuer are not here yet; try again",
                 );
-                let mut response = answer::refuse(StatusCode::SERVICE_UNAVAILABLE, &error);
+                let mut response =
+                    answer::rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, &error);
                 response
                     .headers_mut()
                     .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY));
@@ -172,7 +173,12 @@ impl Auth {
 
     /// The answer to somebody who may not call a tool: a real 401 or 403, which is what makes most hosts
     /// ask the user.
-    pub(crate) fn refuse_lack(&self, lack: &Lack, headers: &HeaderMap, path: &str) -> Response {
+    pub(crate) fn refuse_missing_scope(
+        &self,
+        lack: &Lack,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Response {
         if lack.signed_in {
             let error = RpcError::new(UNAUTHORIZED, "this needs more than was granted");
             let told = Some(("insufficient_scope", "this needs more than was granted"));
@@ -185,7 +191,7 @@ impl Auth {
     }
 
     /// The server's own scopes, for somebody who signed in without them.
-    pub(crate) fn base_lack(&self, caller: &Caller) -> Option<Lack> {
+    pub(crate) fn missing_base_scope(&self, caller: &Caller) -> Option<Lack> {
         let all = self.0.scopes.iter().all(|scope| caller.has_scope(scope));
         (!all).then(|| Lack {
             scopes: self.0.scopes.clone(),
@@ -195,7 +201,7 @@ impl Auth {
 
     /// The challenge as ChatGPT reads it inside a tool's result, which wants both an error and its
     /// description.
-    pub(crate) fn in_band(&self, lack: &Lack) -> String {
+    pub(crate) fn in_band_challenge(&self, lack: &Lack) -> String {
         let why = if lack.signed_in {
             "This needs more than was granted"
         } else {
@@ -228,7 +234,7 @@ impl Auth {
 }
 
 fn with_challenge(status: StatusCode, error: &RpcError, challenge: &str) -> Response {
-    let mut response = answer::refuse(status, error);
+    let mut response = answer::rpc_error_response(status, error);
     // Addresses and scopes were checked when the server was set up, so this always fits.
     if let Ok(value) = HeaderValue::from_str(challenge) {
         response

@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// A moment in seconds since 1970, as `exp` and its like give it: a number that is one, of any form.
-pub(crate) fn moment(value: &Value) -> Option<u64> {
+pub(crate) fn numeric_date(value: &Value) -> Option<u64> {
     /// Beyond this a float is no longer exact, and the year is the 285-millionth.
     const MOST: f64 = 9_007_199_254_740_992.0;
     if let Some(whole) = value.as_u64() {
@@ -142,7 +142,7 @@ mod tests {
             (json!([1]), None),
         ];
         for (value, expected) in cases {
-            assert_eq!(moment(&value), expected, "{value}");
+            assert_eq!(numeric_date(&value), expected, "{value}");
         }
     }
 }

@@ -9,7 +9,7 @@ use super::web::Fetch;
 const MAX_URL_BYTES: usize = 2_048;
 
 /// Where an issuer's metadata may be, in the order in which clients look.
-pub(crate) fn places(issuer: &str) -> Vec<String> {
+pub(crate) fn metadata_urls(issuer: &str) -> Vec<String> {
     let Some((scheme, rest)) = issuer.split_once("://") else {
         return Vec::new();
     };
@@ -33,7 +33,7 @@ pub(crate) fn places(issuer: &str) -> Vec<String> {
 /// The issuer's metadata. A document that names another issuer is somebody else's.
 pub(crate) async fn metadata(issuer: &str, web: &dyn Fetch) -> Result<Map<String, Value>, String> {
     let mut last = "its name is not an address".to_owned();
-    for place in places(issuer) {
+    for place in metadata_urls(issuer) {
         match web.get(place).await {
             Err(error) => last = error.to_string(),
             Ok(bytes) => match claims::parse(&bytes) {
@@ -49,7 +49,7 @@ pub(crate) async fn metadata(issuer: &str, web: &dyn Fetch) -> Result<Map<String
 }
 
 /// An address among the metadata.
-pub(crate) fn address(metadata: &Map<String, Value>, name: &str) -> Option<String> {
+pub(crate) fn endpoint_url(metadata: &Map<String, Value>, name: &str) -> Option<String> {
     let url = metadata.get(name)?.as_str()?;
     (url.len() <= MAX_URL_BYTES).then(|| url.to_owned())
 }
@@ -62,22 +62,25 @@ mod tests {
     fn metadata_is_looked_for_where_clients_look() {
         let at = "https://a.example/.well-known";
         assert_eq!(
-            places("https://a.example"),
+            metadata_urls("https://a.example"),
             [
                 format!("{at}/oauth-authorization-server"),
                 format!("{at}/openid-configuration")
             ]
         );
-        assert_eq!(places("https://a.example/"), places("https://a.example"));
         assert_eq!(
-            places("https://a.example/t/1/"),
+            metadata_urls("https://a.example/"),
+            metadata_urls("https://a.example")
+        );
+        assert_eq!(
+            metadata_urls("https://a.example/t/1/"),
             [
                 format!("{at}/oauth-authorization-server/t/1"),
                 format!("{at}/openid-configuration/t/1"),
                 "https://a.example/t/1/.well-known/openid-configuration".to_owned(),
             ]
         );
-        assert!(places("a.example").is_empty());
+        assert!(metadata_urls("a.example").is_empty());
     }
 
     #[tokio::test]
@@ -117,10 +120,10 @@ mod tests {
             let metadata = [("jwks_uri".to_owned(), Value::from(text))]
                 .into_iter()
                 .collect();
-            address(&metadata, "jwks_uri").is_some()
+            endpoint_url(&metadata, "jwks_uri").is_some()
         };
         assert!(of(MAX_URL_BYTES));
         assert!(!of(MAX_URL_BYTES + 1));
-        assert_eq!(address(&Map::new(), "jwks_uri"), None);
+        assert_eq!(endpoint_url(&Map::new(), "jwks_uri"), None);
     }
 }

@@ -19,7 +19,11 @@ pub(crate) struct Gate(pub(crate) Option<Auth>);
 
 impl Gate {
     /// Who comes in at `path`, or the answer to whoever does not.
-    pub(crate) async fn admit(&self, headers: &HeaderMap, path: &str) -> Result<Caller, Response> {
+    pub(crate) async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Result<Caller, Response> {
         let Some(auth) = &self.0 else {
             return Ok(Caller::anonymous());
         };
@@ -31,11 +35,11 @@ impl Gate {
             }
         };
         // Where sign-in is left to the caller, each tool says what it needs.
-        let lack = (auth.demands() == Demand::Always)
-            .then(|| auth.base_lack(&caller))
+        let lack = (auth.requirement() == Demand::Always)
+            .then(|| auth.missing_base_scope(&caller))
             .flatten();
         match lack {
-            Some(lack) => Err(auth.refuse_lack(&lack, headers, path)),
+            Some(lack) => Err(auth.refuse_missing_scope(&lack, headers, path)),
             None => Ok(caller),
         }
     }
@@ -47,7 +51,10 @@ pub(crate) async fn enforce(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match gate.admit(request.headers(), request.uri().path()).await {
+    match gate
+        .authenticate(request.headers(), request.uri().path())
+        .await
+    {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -70,17 +77,19 @@ pub(super) async fn identify(auth: &Auth, headers: &HeaderMap) -> Result<Caller,
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_secs())
     };
-    match presented(headers)? {
-        Presented::Nothing if auth.demands() == Demand::Always => Err(Denied::Absent),
+    match presented_credential(headers)? {
+        Presented::Nothing if auth.requirement() == Demand::Always => Err(Denied::Absent),
         Presented::Nothing => Ok(Caller::anonymous()),
-        Presented::ApiKey(key) => auth.by_key(key, now()),
-        Presented::Bearer(token) if super::api_key::is_key(token) => auth.by_key(token, now()),
-        Presented::Bearer(token) => auth.by_token(token, now()).await,
+        Presented::ApiKey(key) => auth.authenticate_key(key, now()),
+        Presented::Bearer(token) if super::api_key::is_key(token) => {
+            auth.authenticate_key(token, now())
+        }
+        Presented::Bearer(token) => auth.authenticate_token(token, now()).await,
     }
 }
 
 /// The one credential of a request. Two are refused, because two programs could each look at another.
-fn presented(headers: &HeaderMap) -> Result<Presented<'_>, Denied> {
+fn presented_credential(headers: &HeaderMap) -> Result<Presented<'_>, Denied> {
     let mut all = headers
         .get_all(header::AUTHORIZATION)
         .iter()
@@ -141,7 +150,11 @@ mod tests {
             (&[("x-other", "abc")], Presented::Nothing),
         ];
         for (given, expected) in cases {
-            assert_eq!(presented(&headers(given)), Ok(expected), "{given:?}");
+            assert_eq!(
+                presented_credential(&headers(given)),
+                Ok(expected),
+                "{given:?}"
+            );
         }
     }
 
@@ -164,7 +177,7 @@ mod tests {
             ),
         ];
         for (given, expected) in cases {
-            let Err(Denied::Bad(why)) = presented(&headers(given)) else {
+            let Err(Denied::Bad(why)) = presented_credential(&headers(given)) else {
                 panic!("{given:?} was taken")
             };
             assert!(why.contains(expected), "{given:?}: {why}");

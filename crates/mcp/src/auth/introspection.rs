@@ -45,7 +45,7 @@ struct Remembered {
 
 impl Remembered {
     /// What still counts of what was said.
-    fn word(&self, name: &[u8; 32]) -> Option<Word> {
+    fn cached(&self, name: &[u8; 32]) -> Option<Word> {
         if let Some((at, claims)) = self.good.get(name)
             && at.elapsed() < KEPT
         {
@@ -59,14 +59,14 @@ impl Remembered {
         let now = Instant::now();
         match word {
             Ok(claims) => {
-                make_room(&mut self.good, |(at, _)| *at);
+                evict_expired(&mut self.good, |(at, _)| *at);
                 self.bad.remove(&name);
                 if self.good.len() < MAX_REMEMBERED {
                     self.good.insert(name, (now, claims.clone()));
                 }
             }
             Err(_) => {
-                make_room(&mut self.bad, |at| *at);
+                evict_expired(&mut self.bad, |at| *at);
                 self.good.remove(&name);
                 if self.bad.len() < MAX_REMEMBERED {
                     self.bad.insert(name, now);
@@ -77,7 +77,7 @@ impl Remembered {
 }
 
 /// Drops what is too old from a map that is full.
-fn make_room<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) {
+fn evict_expired<V>(map: &mut HashMap<[u8; 32], V>, at: impl Fn(&V) -> Instant) {
     if map.len() >= MAX_REMEMBERED {
         map.retain(|_, value| at(value).elapsed() < KEPT);
     }
@@ -115,20 +115,20 @@ impl Introspection {
         if opaque.len() > MAX_OPAQUE_BYTES || !plain {
             return Err(Denied::Bad("the token is not one"));
         }
-        let claims = self.word(opaque).await?;
+        let claims = self.introspect(opaque).await?;
         let named = claims.get("iss");
         if named.is_some_and(|named| named.as_str() != Some(issuer)) {
             return Err(Denied::Bad("the issuer of the token is not one of ours"));
         }
-        token::believable(&claims, audiences, now)?;
-        token::known(issuer, claims.as_ref().clone())
+        token::check_claims(&claims, audiences, now)?;
+        token::caller_from_claims(issuer, claims.as_ref().clone())
     }
 
-    async fn word(&self, opaque: &str) -> Word {
+    async fn introspect(&self, opaque: &str) -> Word {
         let name: [u8; 32] = Sha256::digest(opaque).into();
         let counted = {
-            let remembered = locked(&self.remembered);
-            if let Some(word) = remembered.word(&name) {
+            let remembered = lock_cache(&self.remembered);
+            if let Some(word) = remembered.cached(&name) {
                 return word;
             }
             remembered.good.contains_key(&name)
@@ -154,8 +154,8 @@ impl Introspection {
         // long, or callers who hang up at once could ask without bound.
         let question = tokio::spawn(async move {
             let _permit = permit;
-            let word = said(answered.await.ok())?;
-            locked(&remembered).keep(name, &word);
+            let word = parse_response(answered.await.ok())?;
+            lock_cache(&remembered).keep(name, &word);
             word
         });
         question.await.unwrap_or(Err(Denied::Unready))
@@ -163,13 +163,13 @@ impl Introspection {
 
     #[cfg(test)]
     fn remembered(&self) -> MutexGuard<'_, Remembered> {
-        locked(&self.remembered)
+        lock_cache(&self.remembered)
     }
 }
 
 /// What an answer of the issuer says. Only an answer is remembered: an issuer that is down may be up at the next
 /// question.
-fn said(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
+fn parse_response(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
     let answer = answer.and_then(|bytes| claims::parse(&bytes));
     let claims = answer.ok_or(Denied::Unready)?;
     if claims.get("active") == Some(&Value::Bool(true)) {
@@ -179,7 +179,7 @@ fn said(answer: Option<Vec<u8>>) -> Result<Word, Denied> {
     }
 }
 
-fn locked(remembered: &Mutex<Remembered>) -> MutexGuard<'_, Remembered> {
+fn lock_cache(remembered: &Mutex<Remembered>) -> MutexGuard<'_, Remembered> {
     remembered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::introspection::Introspection;
 use super::jwk::{Algorithm, Key, LocalKeys};
 use super::keyring::Keyring;
-use super::web::{Fetch, web};
+use super::web::{Fetch, http_fetcher};
 use super::{Authorities, Caller, Denied};
 
 type Unless = Arc<dyn Fn(&Caller) -> bool + Send + Sync>;
@@ -85,10 +85,14 @@ impl Issuer {
         jwks_uri: Option<String>,
         reach: impl Into<Reach>,
     ) -> Self {
-        Self::fetched(name.into(), jwks_uri, web(&reach.into()))
+        Self::with_fetcher(name.into(), jwks_uri, http_fetcher(&reach.into()))
     }
 
-    pub(crate) fn fetched(name: String, jwks_uri: Option<String>, web: Arc<dyn Fetch>) -> Self {
+    pub(crate) fn with_fetcher(
+        name: String,
+        jwks_uri: Option<String>,
+        web: Arc<dyn Fetch>,
+    ) -> Self {
         let keys = Keyring::new(&name, jwks_uri, web);
         Self::new(name, Keys::Remote(Arc::new(keys)))
     }
@@ -102,10 +106,10 @@ impl Issuer {
         client: (&str, &str),
         reach: impl Into<Reach>,
     ) -> Self {
-        Self::asked(name.into(), endpoint, client, web(&reach.into()))
+        Self::with_introspector(name.into(), endpoint, client, http_fetcher(&reach.into()))
     }
 
-    pub(crate) fn asked(
+    pub(crate) fn with_introspector(
         name: String,
         endpoint: &str,
         (client, secret): (&str, &str),
@@ -144,7 +148,7 @@ impl Issuer {
     /// Refuses somebody whose token is good when this says so, such as after signing out. It is asked at
     /// every request and must not wait.
     #[must_use]
-    pub fn unless(mut self, gone: impl Fn(&Caller) -> bool + Send + Sync + 'static) -> Self {
+    pub fn reject_if(mut self, gone: impl Fn(&Caller) -> bool + Send + Sync + 'static) -> Self {
         self.unless = Some(Arc::new(gone));
         self
     }
@@ -166,7 +170,7 @@ impl Issuer {
     }
 
     /// True when the owner of a good token is no longer welcome.
-    pub(crate) fn has_ended(&self, caller: &Caller) -> bool {
+    pub(crate) fn is_revoked(&self, caller: &Caller) -> bool {
         self.unless.as_ref().is_some_and(|gone| gone(caller))
     }
 
@@ -182,7 +186,7 @@ impl Issuer {
     }
 
     /// Its keys, where they have to be fetched again and again.
-    pub(crate) fn keyring(&self) -> Option<Arc<Keyring>> {
+    pub(crate) fn jwks_cache(&self) -> Option<Arc<Keyring>> {
         match &self.keys {
             Keys::Remote(keys) => Some(keys.clone()),
             Keys::Local(_) | Keys::Asked(_) => None,
@@ -190,7 +194,7 @@ impl Issuer {
     }
 
     /// The way to ask it about opaque tokens.
-    pub(crate) fn asks(&self) -> Option<&Introspection> {
+    pub(crate) fn introspector(&self) -> Option<&Introspection> {
         match &self.keys {
             Keys::Asked(asked) => Some(asked),
             Keys::Local(_) | Keys::Remote(_) => None,

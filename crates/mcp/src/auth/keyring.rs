@@ -59,30 +59,30 @@ impl Keyring {
     }
 
     /// The keys that count, if they are younger than this.
-    fn younger(&self, than: Duration) -> Option<Arc<KeySet>> {
+    fn keys_younger_than(&self, than: Duration) -> Option<Arc<KeySet>> {
         let state = self.state();
         let (since, keys) = state.keys.as_ref()?;
         (since.elapsed() < than).then(|| keys.clone())
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.younger(STALE).is_some()
+        self.keys_younger_than(STALE).is_some()
     }
 
     /// The key that a token names.
     pub(crate) async fn key(self: &Arc<Self>, kid: Option<&str>) -> Result<Key, Denied> {
         let find = |keys: Arc<KeySet>| keys.find(kid).cloned();
-        if let Some(key) = self.younger(FRESH).and_then(find) {
+        if let Some(key) = self.keys_younger_than(FRESH).and_then(find) {
             return Ok(key);
         }
         // While somebody else waits for the issuer, keys that are not fresh any more are good enough.
         if self.flight.try_lock().is_err()
-            && let Some(key) = self.younger(STALE).and_then(find)
+            && let Some(key) = self.keys_younger_than(STALE).and_then(find)
         {
             return Ok(key);
         }
         self.refresh().await;
-        match self.younger(STALE) {
+        match self.keys_younger_than(STALE) {
             None => Err(Denied::Unready),
             Some(keys) => find(keys).ok_or(Denied::Bad("the key of the token is not known")),
         }
@@ -125,7 +125,7 @@ impl Keyring {
             Some(url) => url.clone(),
             None => {
                 let metadata = discovery::metadata(&self.issuer, self.web.as_ref()).await?;
-                discovery::address(&metadata, "jwks_uri")
+                discovery::endpoint_url(&metadata, "jwks_uri")
                     .ok_or("its metadata does not say where the keys are")?
             }
         };
@@ -135,8 +135,8 @@ impl Keyring {
     }
 
     /// When to fetch next, for whoever keeps the keys fresh.
-    pub(crate) fn due(&self) -> Duration {
-        if self.younger(FRESH).is_some() {
+    pub(crate) fn next_refresh(&self) -> Duration {
+        if self.keys_younger_than(FRESH).is_some() {
             FRESH.saturating_sub(self.cooldown)
         } else {
             self.cooldown

@@ -29,7 +29,7 @@ impl LinkKey {
         let secret = match read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let made = random::<BYTES>()?;
-                match make(path, &made) {
+                match create(path, &made) {
                     // Another process was quicker, and its secret is as good.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
                     done => done.map(|()| made),
@@ -37,10 +37,10 @@ impl LinkKey {
             }
             found => found,
         };
-        Ok(Self::of(&secret.map_err(failed)?))
+        Ok(Self::from_secret(&secret.map_err(failed)?))
     }
 
-    fn of(secret: &[u8; BYTES]) -> Self {
+    fn from_secret(secret: &[u8; BYTES]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
@@ -53,7 +53,7 @@ impl LinkKey {
 
     /// True when this server signed exactly this, and the moment has not come.
     #[must_use]
-    pub fn opens(&self, thing: &str, expires: u64, signature: &str, now: u64) -> bool {
+    pub fn verify(&self, thing: &str, expires: u64, signature: &str, now: u64) -> bool {
         let Ok(tag) = URL_SAFE_NO_PAD.decode(signature) else {
             return false;
         };
@@ -77,7 +77,7 @@ fn read(path: &Path) -> io::Result<[u8; BYTES]> {
 }
 
 /// Whole or not at all: a link to the finished file takes the name only where nobody has it.
-fn make(path: &Path, secret: &[u8; BYTES]) -> io::Result<()> {
+fn create(path: &Path, secret: &[u8; BYTES]) -> io::Result<()> {
     let folder = make_folder(path)?;
     let draft = folder.join(format!(".link-{}", uuid::Uuid::new_v4().simple()));
     let mut options = OpenOptions::new();
@@ -100,22 +100,22 @@ mod tests {
 
     #[test]
     fn a_link_opens_what_it_was_signed_for_until_it_ends() {
-        let key = LinkKey::of(&[7; BYTES]);
+        let key = LinkKey::from_secret(&[7; BYTES]);
         let signature = key.sign("a/b.md", 1_000);
         assert_eq!(signature.len(), 43);
-        assert!(key.opens("a/b.md", 1_000, &signature, 999));
+        assert!(key.verify("a/b.md", 1_000, &signature, 999));
         assert!(
-            !key.opens("a/b.md", 1_000, &signature, 1_000),
+            !key.verify("a/b.md", 1_000, &signature, 1_000),
             "it has ended"
         );
-        assert!(!key.opens("a/b.md", 1_001, &signature, 999), "another end");
+        assert!(!key.verify("a/b.md", 1_001, &signature, 999), "another end");
         assert!(
-            !key.opens("a/c.md", 1_000, &signature, 999),
+            !key.verify("a/c.md", 1_000, &signature, 999),
             "another thing"
         );
-        assert!(!LinkKey::of(&[8; BYTES]).opens("a/b.md", 1_000, &signature, 999));
+        assert!(!LinkKey::from_secret(&[8; BYTES]).verify("a/b.md", 1_000, &signature, 999));
         for bad in ["", "!", &signature[1..], &format!("{signature}A")] {
-            assert!(!key.opens("a/b.md", 1_000, bad, 999), "{bad}");
+            assert!(!key.verify("a/b.md", 1_000, bad, 999), "{bad}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/link.key");
         let signature = LinkKey::open(&path).unwrap().sign("x", 10);
-        assert!(LinkKey::open(&path).unwrap().opens("x", 10, &signature, 9));
+        assert!(LinkKey::open(&path).unwrap().verify("x", 10, &signature, 9));
         assert_eq!(fs::metadata(&path).unwrap().len(), 32);
         #[cfg(unix)]
         {

@@ -176,8 +176,8 @@ impl Auth {
 
     /// Keeps the keys of issuers elsewhere fresh until `stop` fires; begins at once, so that the first
     /// caller finds them here.
-    pub(crate) fn keep(&self, stop: &CancellationToken) {
-        for keys in self.0.issuers.iter().filter_map(Issuer::keyring) {
+    pub(crate) fn keep_keys_fresh(&self, stop: &CancellationToken) {
+        for keys in self.0.issuers.iter().filter_map(Issuer::jwks_cache) {
             let stop = stop.clone();
             tokio::spawn(async move {
                 loop {
@@ -186,7 +186,7 @@ impl Auth {
                         () = stop.cancelled() => return,
                     }
                     tokio::select! {
-                        () = tokio::time::sleep(keys.due()) => {}
+                        () = tokio::time::sleep(keys.next_refresh()) => {}
                         () = stop.cancelled() => return,
                     }
                 }
@@ -195,7 +195,7 @@ impl Auth {
     }
 
     /// Who has this token.
-    async fn by_token(&self, token: &str, now: u64) -> Result<Caller, Denied> {
+    async fn authenticate_token(&self, token: &str, now: u64) -> Result<Caller, Denied> {
         let inner = &self.0;
         if token::is_jwt(token) {
             return token::verify(token, &inner.issuers, &inner.audiences, now).await;
@@ -203,18 +203,18 @@ impl Auth {
         let asked = inner
             .issuers
             .iter()
-            .find_map(|one| Some((one, one.asks()?)));
+            .find_map(|one| Some((one, one.introspector()?)));
         let Some((issuer, asked)) = asked else {
             return Err(Denied::Bad("the token is not a JWT"));
         };
         let name = issuer.name();
         let caller = asked.identify(name, token, &inner.audiences, now).await?;
-        token::still_welcome(issuer, caller)
+        token::check_not_revoked(issuer, caller)
     }
 
     /// Of whom sign-in is demanded.
     #[must_use]
-    pub fn demands(&self) -> Demand {
+    pub fn requirement(&self) -> Demand {
         self.0.demand
     }
 
@@ -228,21 +228,21 @@ impl Auth {
     }
 
     /// The ways to call a tool, its own or the server's.
-    pub(crate) fn ways(&self, own: Option<&[Security]>) -> Vec<Security> {
+    pub(crate) fn security_schemes(&self, own: Option<&[Security]>) -> Vec<Security> {
         own.map_or_else(|| self.default_security(), <[Security]>::to_vec)
     }
 
     /// All scopes that somebody needs to call a tool, if this caller may not.
-    pub(crate) fn lacks(&self, caller: &Caller, own: Option<&[Security]>) -> Option<Lack> {
+    pub(crate) fn missing_scope(&self, caller: &Caller, own: Option<&[Security]>) -> Option<Lack> {
         if caller.is_owner() {
             return None;
         }
         let mut needed = None;
-        for way in self.ways(own) {
+        for way in self.security_schemes(own) {
             let Security::OAuth2(scopes) = way else {
                 return None;
             };
-            let all = self.with_base(&scopes);
+            let all = self.with_base_scopes(&scopes);
             if !caller.is_anonymous() && all.iter().all(|scope| caller.has_scope(scope)) {
                 return None;
             }
@@ -255,7 +255,7 @@ impl Auth {
     }
 
     /// The server's scopes and then a tool's, each once.
-    fn with_base(&self, scopes: &[String]) -> Vec<String> {
+    fn with_base_scopes(&self, scopes: &[String]) -> Vec<String> {
         let mut all = self.0.scopes.clone();
         for scope in scopes {
             if !all.contains(scope) {
@@ -326,7 +326,7 @@ impl AuthBuilder {
 
     /// Of whom sign-in is demanded.
     #[must_use]
-    pub const fn demand(mut self, demand: Demand) -> Self {
+    pub const fn requirement(mut self, demand: Demand) -> Self {
         self.demand = demand;
         self
     }
@@ -366,21 +366,24 @@ impl AuthBuilder {
                 return Err(AuthError::Twice(issuer.name().to_owned()));
             }
         }
-        let asked = self.issuers.iter().filter(|issuer| issuer.asks().is_some());
+        let asked = self
+            .issuers
+            .iter()
+            .filter(|issuer| issuer.introspector().is_some());
         if asked.count() > 1 {
             return Err(AuthError::Asked);
         }
         if let Some(bad) = self.scopes.iter().find(|scope| !is_scope(scope)) {
             return Err(AuthError::Scope(bad.clone()));
         }
-        let bases = self.bases.iter().map(|base| challenge::base(base));
+        let bases = self.bases.iter().map(|base| challenge::base_url(base));
         let bases: Vec<String> = bases.collect::<Result<_, _>>()?;
         if bases.is_empty() {
             return Err(AuthError::Address(String::new()));
         }
         let audiences = bases
             .iter()
-            .flat_map(|base| challenge::names(base))
+            .flat_map(|base| challenge::audience_urls(base))
             .chain(self.audiences.iter().map(|name| challenge::canonical(name)))
             .collect();
         Ok(Auth(Arc::new(Inner {

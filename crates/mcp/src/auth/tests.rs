@@ -123,19 +123,19 @@ fn a_lock_is_ready_when_every_issuer_is() {
 
 fn caller(scopes: &[&str]) -> Caller {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    Caller::known("i", "s", None, scopes, serde_json::Map::new())
+    Caller::verified("i", "s", None, scopes, serde_json::Map::new())
 }
 
 #[test]
 fn what_a_caller_lacks_is_said_in_full() {
     let auth = builder()
         .scopes(["base"])
-        .demand(Demand::ByTool)
+        .requirement(Demand::ByTool)
         .build()
         .unwrap();
     let own = [Security::oauth2(["x", "base", "y"])];
     let lack = |caller: &Caller, own: Option<&[Security]>| {
-        auth.lacks(caller, own)
+        auth.missing_scope(caller, own)
             .map(|lack| (lack.scopes.join(" "), lack.signed_in))
     };
     let all = "base x y".to_owned();
@@ -162,16 +162,16 @@ fn what_a_caller_lacks_is_said_in_full() {
     assert_eq!(lack(&caller(&["base"]), None), None);
     let open = builder()
         .scopes(["base"])
-        .demand(Demand::Optional)
+        .requirement(Demand::Optional)
         .build()
         .unwrap();
-    assert_eq!(open.lacks(&nobody, None), None);
-    assert_eq!(open.ways(None).len(), 2);
-    assert_eq!(auth.ways(None), [Security::oauth2(["base"])]);
-    assert_eq!(auth.ways(Some(&either)), either);
-    assert_eq!(auth.base_lack(&caller(&["base"])), None);
-    assert!(auth.base_lack(&caller(&[])).unwrap().signed_in);
-    assert!(!auth.base_lack(&nobody).unwrap().signed_in);
+    assert_eq!(open.missing_scope(&nobody, None), None);
+    assert_eq!(open.security_schemes(None).len(), 2);
+    assert_eq!(auth.security_schemes(None), [Security::oauth2(["base"])]);
+    assert_eq!(auth.security_schemes(Some(&either)), either);
+    assert_eq!(auth.missing_base_scope(&caller(&["base"])), None);
+    assert!(auth.missing_base_scope(&caller(&[])).unwrap().signed_in);
+    assert!(!auth.missing_base_scope(&nobody).unwrap().signed_in);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn addresses_are_checked_when_the_lock_is_built() {
         ("http://127.0.0.1:8787", "http://127.0.0.1:8787"),
         ("https://example.org/a/b/", "https://example.org/a/b"),
     ] {
-        assert_eq!(challenge::base(good).unwrap(), base);
+        assert_eq!(challenge::base_url(good).unwrap(), base);
     }
     let long = format!("https://a.example/{}", "x".repeat(600));
     for bad in [
@@ -196,14 +196,14 @@ fn addresses_are_checked_when_the_lock_is_built() {
         "/a",
         &long,
     ] {
-        assert!(challenge::base(bad).is_err(), "{bad}");
+        assert!(challenge::base_url(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
 fn our_names_are_our_endpoints() {
     assert_eq!(
-        challenge::names("HTTPS://Docs.Example.org/A"),
+        challenge::audience_urls("HTTPS://Docs.Example.org/A"),
         [
             "https://docs.example.org/A",
             "https://docs.example.org/A/mcp",
@@ -274,7 +274,7 @@ async fn every_kind_of_credential_finds_its_way() {
     );
     let without = Auth::builder([BASE])
         .issuer(issuer())
-        .demand(Demand::Optional)
+        .requirement(Demand::Optional)
         .build()
         .unwrap();
     assert_eq!(
@@ -311,14 +311,14 @@ impl web::Fetch for Says {
 #[tokio::test]
 async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
     let says = json!({"active": true, "sub": "u", "aud": format!("{BASE}/mcp"), "exp": now() + 60});
-    let asked = Issuer::asked(
+    let asked = Issuer::with_introspector(
         "https://x.example".to_owned(),
         "https://x.example/i",
         ("c", "s"),
         Arc::new(Says(Mutex::new(says))),
     );
     let auth = Auth::builder([BASE])
-        .issuer(asked.unless(|caller| caller.client() == Some("gone")))
+        .issuer(asked.reject_if(|caller| caller.client() == Some("gone")))
         .build()
         .unwrap();
     let caller = auth.identify(&headers("opaque")).await.unwrap();
@@ -338,10 +338,10 @@ async fn an_opaque_token_is_asked_about_and_a_jwt_is_not() {
 #[tokio::test(start_paused = true)]
 async fn keys_are_kept_until_the_server_stops() {
     let fetch = Arc::new(Says(Mutex::new(json!({}))));
-    let issuer = Issuer::fetched("https://r.example".to_owned(), None, fetch.clone());
+    let issuer = Issuer::with_fetcher("https://r.example".to_owned(), None, fetch.clone());
     let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
     let stop = CancellationToken::new();
-    auth.keep(&stop);
+    auth.keep_keys_fresh(&stop);
     tokio::time::sleep(std::time::Duration::from_secs(100)).await;
     // The task and this test each hold the keys; when the task has gone, only the lock does.
     stop.cancel();

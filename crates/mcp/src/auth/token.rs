@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::challenge::canonical;
-use super::claims::{self, moment};
+use super::claims::{self, numeric_date};
 use super::jwk::{Algorithm, Key, is_kid};
 use super::{Caller, Denied, Issuer};
 
@@ -40,7 +40,7 @@ struct Unverified<'a> {
 
 type Checked<T> = Result<T, Denied>;
 
-const fn bad<T>(why: &'static str) -> Checked<T> {
+const fn reject<T>(why: &'static str) -> Checked<T> {
     Err(Denied::Bad(why))
 }
 
@@ -63,12 +63,12 @@ pub(crate) async fn verify(
     let caller = unverified.claims(issuer, audiences, now)?;
     let key = issuer.key(kid).await?;
     unverified.signature(&key)?;
-    still_welcome(issuer, caller)
+    check_not_revoked(issuer, caller)
 }
 
 /// Who signed in at `issuer`, by an ID token that it gave to us, its `client`, in answer to a request with this
 /// nonce. It opens nothing here; whoever asks makes a token of their own.
-pub(crate) async fn signed_in(
+pub(crate) async fn verify_id_token(
     token: &str,
     issuer: &Issuer,
     client: &str,
@@ -79,20 +79,20 @@ pub(crate) async fn signed_in(
     unverified.issuer(std::slice::from_ref(issuer))?;
     let said = |name: &str| unverified.claims.get(name).and_then(Value::as_str);
     if said("nonce") != Some(nonce) {
-        return bad("the ID token answers another request");
+        return reject("the ID token answers another request");
     }
     if unverified.claims.contains_key("azp") && said("azp") != Some(client) {
-        return bad("the ID token is another client's");
+        return reject("the ID token is another client's");
     }
     if unverified
         .kind
         .as_deref()
         .is_some_and(|kind| !kind.eq_ignore_ascii_case("jwt"))
     {
-        return bad("the token is not an ID token");
+        return reject("the token is not an ID token");
     }
     unverified.check_algorithm(issuer)?;
-    believable(
+    check_claims(
         &unverified.claims,
         &BTreeSet::from([canonical(client)]),
         now,
@@ -103,9 +103,9 @@ pub(crate) async fn signed_in(
 }
 
 /// The owner of a good token, unless they are no longer welcome.
-pub(crate) fn still_welcome(issuer: &Issuer, caller: Caller) -> Checked<Caller> {
-    if issuer.has_ended(&caller) {
-        return bad("the token does not count any more");
+pub(crate) fn check_not_revoked(issuer: &Issuer, caller: Caller) -> Checked<Caller> {
+    if issuer.is_revoked(&caller) {
+        return reject("the token does not count any more");
     }
     Ok(caller)
 }
@@ -114,32 +114,32 @@ impl<'a> Unverified<'a> {
     /// Takes a token apart.
     fn read(token: &'a str) -> Checked<Self> {
         if token.len() > MAX_TOKEN_BYTES {
-            return bad("the token is too long");
+            return reject("the token is too long");
         }
         let Some((signed, signature)) = token.rsplit_once('.') else {
-            return bad("the token does not have three parts");
+            return reject("the token does not have three parts");
         };
         let Some((header, payload)) = signed.split_once('.').filter(|(_, p)| !p.contains('.'))
         else {
-            return bad("the token does not have three parts");
+            return reject("the token does not have three parts");
         };
         let decode = |part: &str| {
             let bytes = URL_SAFE_NO_PAD.decode(part);
-            bytes.or(bad("the token is not base64url without padding"))
+            bytes.or(reject("the token is not base64url without padding"))
         };
         let object = |part: &str| {
             let members = claims::parse(&decode(part)?);
-            members.map_or_else(|| bad("the token is not JSON with each member once"), Ok)
+            members.map_or_else(|| reject("the token is not JSON with each member once"), Ok)
         };
         let header = object(header)?;
         for name in ["jwk", "jku", "x5u", "x5c"] {
             if header.contains_key(name) {
-                return bad("the token brings its own key");
+                return reject("the token brings its own key");
             }
         }
         for name in ["crit", "zip", "enc", "b64"] {
             if header.contains_key(name) {
-                return bad("the token uses an extension that is not understood");
+                return reject("the token uses an extension that is not understood");
             }
         }
         let algorithm = header.get("alg").and_then(Value::as_str);
@@ -159,13 +159,13 @@ impl<'a> Unverified<'a> {
     fn issuer<'i>(&self, issuers: &'i [Issuer]) -> Checked<&'i Issuer> {
         let named = self.claims.get("iss").and_then(Value::as_str);
         let known = issuers.iter().find(|issuer| Some(issuer.name()) == named);
-        known.map_or_else(|| bad("the issuer of the token is not one of ours"), Ok)
+        known.map_or_else(|| reject("the issuer of the token is not one of ours"), Ok)
     }
 
     /// The key that the token names.
     fn kid(&self) -> Checked<Option<&str>> {
         match self.kid.as_deref() {
-            Some(kid) if !is_kid(kid) => bad("the name of the key is not one"),
+            Some(kid) if !is_kid(kid) => reject("the name of the key is not one"),
             kid => Ok(kid),
         }
     }
@@ -174,14 +174,14 @@ impl<'a> Unverified<'a> {
     fn claims(&self, issuer: &Issuer, audiences: &BTreeSet<String>, now: u64) -> Checked<Caller> {
         self.check_algorithm(issuer)?;
         self.check_kind(issuer)?;
-        believable(&self.claims, audiences, now)?;
+        check_claims(&self.claims, audiences, now)?;
         self.caller(issuer)
     }
 
     fn check_algorithm(&self, issuer: &Issuer) -> Checked<()> {
         let mut allowed = issuer.algorithms.iter().map(|allowed| allowed.name());
         if self.algorithm.is_empty() || !allowed.any(|name| name == self.algorithm) {
-            return bad("the algorithm of the token is not allowed");
+            return reject("the algorithm of the token is not allowed");
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl<'a> Unverified<'a> {
         if signed {
             Ok(())
         } else {
-            bad("the signature of the token is wrong")
+            reject("the signature of the token is wrong")
         }
     }
 
@@ -209,28 +209,28 @@ impl<'a> Unverified<'a> {
             .any(|name| self.claims.contains_key(*name));
         match kind {
             Some("at+jwt") => Ok(()),
-            _ if issuer.access_tokens_only => bad("the token is not an access token"),
+            _ if issuer.access_tokens_only => reject("the token is not an access token"),
             None | Some("jwt") if !id_token => Ok(()),
-            _ => bad("the token is not an access token"),
+            _ => reject("the token is not an access token"),
         }
     }
 
     fn caller(&self, issuer: &Issuer) -> Checked<Caller> {
-        known(issuer.name(), self.claims.clone())
+        caller_from_claims(issuer.name(), self.claims.clone())
     }
 }
 
 /// Whether claims are meant for us, now.
-pub(crate) fn believable(
+pub(crate) fn check_claims(
     claims: &Map<String, Value>,
     audiences: &BTreeSet<String>,
     now: u64,
 ) -> Checked<()> {
-    let Some(expires) = claims.get("exp").and_then(moment) else {
-        return bad("the token does not say when it expires");
+    let Some(expires) = claims.get("exp").and_then(numeric_date) else {
+        return reject("the token does not say when it expires");
     };
     if now > expires.saturating_add(LEEWAY) {
-        return bad("the token has expired");
+        return reject("the token has expired");
     }
     for (name, why) in [
         ("nbf", "the token is not valid yet"),
@@ -238,23 +238,23 @@ pub(crate) fn believable(
     ] {
         let begins = match claims.get(name) {
             None => 0,
-            Some(value) => match moment(value) {
+            Some(value) => match numeric_date(value) {
                 Some(begins) => begins,
-                None => return bad("a time in the token is not a number"),
+                None => return reject("a time in the token is not a number"),
             },
         };
         if begins > now.saturating_add(LEEWAY) {
-            return bad(why);
+            return reject(why);
         }
     }
-    if meant_for(claims.get("aud"), audiences) {
+    if audience_matches(claims.get("aud"), audiences) {
         Ok(())
     } else {
-        bad("the token is not meant for this server")
+        reject("the token is not meant for this server")
     }
 }
 
-fn meant_for(aud: Option<&Value>, audiences: &BTreeSet<String>) -> bool {
+fn audience_matches(aud: Option<&Value>, audiences: &BTreeSet<String>) -> bool {
     let ours = |value: &Value| {
         let name = value.as_str().map(canonical);
         name.is_some_and(|name| audiences.contains(&name))
@@ -269,13 +269,13 @@ fn meant_for(aud: Option<&Value>, audiences: &BTreeSet<String>) -> bool {
 }
 
 /// Somebody by their claims, which have been found good.
-pub(crate) fn known(issuer: &str, claims: Map<String, Value>) -> Checked<Caller> {
+pub(crate) fn caller_from_claims(issuer: &str, claims: Map<String, Value>) -> Checked<Caller> {
     let subject = claims.get("sub").and_then(Value::as_str);
     let fits = |text: &&str| {
         (1..=MAX_SUBJECT_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
     };
     let Some(subject) = subject.filter(fits).map(str::to_owned) else {
-        return bad("the token does not say whose it is");
+        return reject("the token does not say whose it is");
     };
     let client = ["client_id", "azp", "cid"]
         .iter()
@@ -283,7 +283,7 @@ pub(crate) fn known(issuer: &str, claims: Map<String, Value>) -> Checked<Caller>
         .filter(|client| (1..=MAX_CLIENT_BYTES).contains(&client.len()))
         .map(str::to_owned);
     let scopes = scopes(&claims)?;
-    Ok(Caller::known(issuer, &subject, client, scopes, claims))
+    Ok(Caller::verified(issuer, &subject, client, scopes, claims))
 }
 
 /// What was granted: `scope` as one text, or `scp` as a text or a list, as some providers write it.
@@ -298,15 +298,15 @@ fn scopes(claims: &Map<String, Value>) -> Checked<BTreeSet<String>> {
                 for item in items {
                     match item.as_str() {
                         Some(scope) => all.insert(scope.to_owned()),
-                        None => return bad("a scope of the token is not text"),
+                        None => return reject("a scope of the token is not text"),
                     };
                 }
             }
-            _ => return bad("a scope of the token is not text"),
+            _ => return reject("a scope of the token is not text"),
         }
     }
     if all.len() > MAX_SCOPES {
-        return bad("the token has too many scopes");
+        return reject("the token has too many scopes");
     }
     Ok(all)
 }
@@ -315,7 +315,7 @@ fn text(members: &Map<String, Value>, name: &str, why: &'static str) -> Checked<
     match members.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => bad(why),
+        Some(_) => reject(why),
     }
 }
 

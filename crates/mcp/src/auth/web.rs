@@ -65,11 +65,11 @@ impl Web {
     /// `private` allows addresses of private networks, and http on this machine.
     #[cfg(test)]
     pub(crate) fn new(private: bool) -> Self {
-        Self::trusting(private, None)
+        Self::with_authorities(private, None)
     }
 
     /// The same with authorities of the owner's own.
-    pub(crate) fn trusting(private: bool, authorities: Option<&Authorities>) -> Self {
+    pub(crate) fn with_authorities(private: bool, authorities: Option<&Authorities>) -> Self {
         let config = Config::builder()
             .timeout_global(Some(PATIENCE))
             .max_redirects(0)
@@ -91,7 +91,7 @@ impl Web {
 
     fn check(&self, url: &str) -> Result<(), FetchError> {
         let uri: Uri = url.parse().map_err(|_| FetchError::Scheme)?;
-        let here = uri.host().is_some_and(is_this_machine);
+        let here = uri.host().is_some_and(is_loopback_host);
         match uri.scheme_str() {
             Some("https") => Ok(()),
             Some("http") if here && self.private => Ok(()),
@@ -106,7 +106,7 @@ impl Fetch for Web {
         blocking(move || {
             checked?;
             let sent = agent.get(&url).header("accept", "application/json").call();
-            received(sent)
+            read_response(sent)
         })
     }
 
@@ -121,7 +121,7 @@ impl Fetch for Web {
             if let Some(value) = &form.authorization {
                 request = request.header("authorization", value);
             }
-            received(request.send(form.body))
+            read_response(request.send(form.body))
         })
     }
 }
@@ -136,10 +136,12 @@ fn blocking(
     .boxed()
 }
 
-fn received(sent: Result<http::Response<ureq::Body>, ureq::Error>) -> Result<Vec<u8>, FetchError> {
+fn read_response(
+    sent: Result<http::Response<ureq::Body>, ureq::Error>,
+) -> Result<Vec<u8>, FetchError> {
     let mut response = sent.map_err(|error| match error {
         ureq::Error::Other(cause) if cause.is::<FetchError>() => FetchError::Private,
-        error if is_of_tls(&error) => FetchError::Untrusted,
+        error if is_tls_error(&error) => FetchError::Untrusted,
         _ => FetchError::Unreachable,
     })?;
     if response.status() != 200 {
@@ -157,7 +159,7 @@ fn received(sent: Result<http::Response<ureq::Body>, ureq::Error>) -> Result<Vec
 }
 
 /// Whether a server answered in a way that TLS does not trust.
-fn is_of_tls(error: &ureq::Error) -> bool {
+fn is_tls_error(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Rustls(_) => true,
         ureq::Error::Io(error) => {
@@ -191,7 +193,7 @@ impl Resolver for Public {
     }
 }
 
-fn is_this_machine(host: &str) -> bool {
+fn is_loopback_host(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
@@ -238,9 +240,9 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// The network, ready to be shared.
-pub(crate) fn web(reach: &Reach) -> Arc<dyn Fetch> {
+pub(crate) fn http_fetcher(reach: &Reach) -> Arc<dyn Fetch> {
     let private = reach.network == Network::Private;
-    Arc::new(Web::trusting(private, reach.authorities.as_ref()))
+    Arc::new(Web::with_authorities(private, reach.authorities.as_ref()))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let _renewing = tls.clone().map(|tls| {
-        let task = tokio::spawn(async move { tls.keep_fresh().await });
+        let task = tokio::spawn(async move { tls.reload_loop().await });
         AbortOnDropHandle::new(task)
     });
     let mut server = Server::new(service, limits, tls);
@@ -95,12 +95,12 @@ pub async fn serve(
         tokio::select! {
             biased;
             () = stopping.as_mut() => break,
-            _ = rounds.tick(), if !server.watches.is_empty() => server.make_round(),
+            _ = rounds.tick(), if !server.watches.is_empty() => server.check_connections(),
             () = eviction_called(&budgets, evicted_at) => {
                 server.evict();
                 evicted_at = Some(Instant::now());
             }
-            Some(ended) = server.tasks.join_next_with_id() => server.forget(ended),
+            Some(ended) = server.tasks.join_next_with_id() => server.remove_connection(ended),
             accepted = accept(&listener, resume) => {
                 resume = match accepted {
                     Ok((stream, peer)) => {
@@ -189,10 +189,10 @@ impl<S: Answering> Server<S> {
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         if !self.has_slot() {
             self.turned_away += 1;
-            turn_away(stream, self.tls.is_some());
+            reject_with_503(stream, self.tls.is_some());
             return;
         }
-        hurry(&stream);
+        set_nodelay(&stream);
         let pulse = Arc::new(Pulse::new(Arc::clone(&self.clock)));
         let shares = self.budgets.connection();
         let watch = Watch::new(Arc::clone(&pulse), shares.clone());
@@ -208,7 +208,7 @@ impl<S: Answering> Server<S> {
         self.watches.insert(task.id(), watch);
     }
 
-    fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
+    fn remove_connection(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = match ended {
             Ok((id, ())) => id,
             Err(error) => {
@@ -256,14 +256,14 @@ impl<S: Answering> Server<S> {
         self.note_evicted(unread + heads);
     }
 
-    fn make_round(&mut self) {
+    fn check_connections(&mut self) {
         let now = self.clock.refresh();
         // Seven eighths full.
         self.rules.crowded = self.watches.len() * 8 >= self.limits.connections * 7;
         self.rules.strained = self.budgets.answers().is_strained();
         self.rules.flooded = self.budgets.requests().is_strained();
         for watch in self.watches.values_mut() {
-            watch.attend(&self.rules, now);
+            watch.check(&self.rules, now);
         }
         self.evict();
         self.report();
@@ -314,10 +314,10 @@ impl<S: Answering> Server<S> {
             tokio::select! {
                 biased;
                 ended = self.tasks.join_next_with_id() => match ended {
-                    Some(ended) => self.forget(ended),
+                    Some(ended) => self.remove_connection(ended),
                     None => return,
                 },
-                _ = rounds.tick() => self.make_round(),
+                _ = rounds.tick() => self.check_connections(),
                 () = deadline.as_mut() => break,
             }
         }
@@ -329,14 +329,14 @@ impl<S: Answering> Server<S> {
 }
 
 /// Answers are written whole; waiting to fill a packet would only delay them.
-fn hurry(stream: &TcpStream) {
+fn set_nodelay(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "answers on this connection may be late");
     }
 }
 
 /// A plain answer beats a bare close, but nobody waits for it to arrive. In TLS it would take a greeting.
-fn turn_away(stream: TcpStream, in_tls: bool) {
+fn reject_with_503(stream: TcpStream, in_tls: bool) {
     if in_tls {
         return;
     }

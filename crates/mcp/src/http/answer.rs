@@ -74,7 +74,7 @@ pub(crate) fn whole(mut text: String, status: StatusCode, form: Form) -> Respons
     text.reserve_exact(EVENT_FRAME.len());
     text.insert_str(0, "data: ");
     text.push_str("\n\n");
-    stream_head(Body::from(fitted(text)))
+    stream_head(Body::from(shrink_spare(text)))
 }
 
 /// What makes an event of a message.
@@ -91,7 +91,7 @@ pub(crate) fn event(before: &str, text: &str) -> String {
 }
 
 /// A text that takes about as much memory as it is long: what waits to be written is counted by its length.
-pub(crate) fn fitted(text: String) -> String {
+pub(crate) fn shrink_spare(text: String) -> String {
     let spare = text.capacity() - text.len();
     if spare > SPARE.max(text.len() / 8) {
         // Copied, because shrinking it keeps the block: mimalloc moves nothing that fills half of its place.
@@ -105,11 +105,11 @@ const SPARE: usize = 4 * 1024;
 
 /// A JSON body.
 pub(crate) fn json(status: StatusCode, text: String) -> Response {
-    respond(status, "application/json", Body::from(fitted(text)))
+    respond(status, "application/json", Body::from(shrink_spare(text)))
 }
 
 /// An error with its status.
-pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Response {
+pub(crate) fn rpc_error_response(status: StatusCode, error: &RpcError) -> Response {
     json(status, error.answer(None))
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn stream(stream: Box<ReplyStream>, keep_alive: Duration) -> Response
 }
 
 /// The last message of a stream, for a client that takes none.
-pub(crate) async fn last(mut stream: Box<ReplyStream>) -> String {
+pub(crate) async fn last_message(mut stream: Box<ReplyStream>) -> String {
     let mut last = String::new();
     while let Some(text) = stream.next().await {
         last = text;
@@ -170,7 +170,7 @@ mod tests {
         let text = |length: usize, capacity: usize| {
             let mut text = String::with_capacity(capacity);
             text.push_str(&"x".repeat(length));
-            let kept = fitted(text);
+            let kept = shrink_spare(text);
             (kept.len(), kept.capacity())
         };
         assert_eq!(text(100, SPARE + 100), (100, SPARE + 100));

@@ -63,7 +63,7 @@ impl Batch<'_> {
                 counted: None,
             };
         };
-        let text = answer::fitted(text);
+        let text = answer::shrink_spare(text);
         let counted = share.reserve_evicting(text.len(), self.owner).await;
         if counted.is_some() {
             return ItemAnswer { text, counted };
@@ -105,7 +105,7 @@ impl Front {
             .and_then(|value| value.to_str().ok());
         if version.is_some_and(|version| version.trim() != Revision::V2025_03_26.as_str()) {
             let error = RpcError::invalid_request("only revision 2025-03-26 has batches");
-            return answer::refuse(StatusCode::BAD_REQUEST, &error);
+            return answer::rpc_error_response(StatusCode::BAD_REQUEST, &error);
         }
         let batch = Batch {
             first: Mutex::new(Some(permit)),
@@ -134,10 +134,10 @@ impl Front {
         item: &RawValue,
         batch: &Batch<'_>,
     ) -> Option<ItemAnswer> {
-        let text = match self.one(sender, item.get(), Some(batch)).await {
+        let text = match self.handle_message(sender, item.get(), Some(batch)).await {
             Ok(Done::Accepted | Done::Forbidden(_)) => return None,
             Ok(Done::Reply(Reply::Stream(stream), _)) if stream.is_listener() => return None,
-            Ok(Done::Reply(Reply::Stream(stream), _)) => answer::last(stream).await,
+            Ok(Done::Reply(Reply::Stream(stream), _)) => answer::last_message(stream).await,
             Ok(Done::Reply(Reply::Whole(text, _), _)) => text,
             Err((_, text)) => text,
         };

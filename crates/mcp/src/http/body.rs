@@ -125,7 +125,7 @@ pub(crate) async fn receive(
     account: Option<BodyAccount<'_>>,
 ) -> Result<ReceivedBody, BodyError> {
     // The lower bound is the announced `Content-Length`, so this refuses before reading a byte.
-    if body.size_hint().lower() > heard_out(max) as u64 {
+    if body.size_hint().lower() > drain_limit(max) as u64 {
         return Err(BodyError::TooLarge { max });
     }
     let gathered = GatheredBody {
@@ -189,7 +189,7 @@ const UNFINISHED: usize = 8 * 1024;
 const FIELD: usize = 128;
 
 /// How many bytes are taken off the network for a body that may have `max`.
-fn heard_out(max: usize) -> usize {
+fn drain_limit(max: usize) -> usize {
     max.saturating_mul(2)
 }
 
@@ -235,7 +235,7 @@ impl GatheredBody<'_> {
                 continue;
             };
             total = total.saturating_add(data.len());
-            if total > heard_out(max) {
+            if total > drain_limit(max) {
                 return Err(BodyError::TooLarge { max });
             }
             self.received.store(total, Ordering::Relaxed);

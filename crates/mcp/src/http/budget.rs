@@ -196,7 +196,7 @@ impl ConnectionShare {
     }
 
     /// Notes that the peer took some bytes.
-    pub(crate) fn took(&self, bytes: usize) {
+    pub(crate) fn record_taken(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -446,7 +446,11 @@ pub(crate) struct AnswerOwner(pub(crate) OwnerSlot);
 
 impl ConnectionShares {
     /// Has the answer count against the share of its caller, if the caller is known.
-    pub(crate) fn assign(shares: Option<&Self>, caller: &Caller, mut answer: Response) -> Response {
+    pub(crate) fn charge_to_caller(
+        shares: Option<&Self>,
+        caller: &Caller,
+        mut answer: Response,
+    ) -> Response {
         let slot = shares.and_then(|shares| shares.answers.budget.slot(caller));
         if let Some(slot) = slot {
             answer.extensions_mut().insert(AnswerOwner(slot));

@@ -10,7 +10,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::app::App;
-use crate::era::{Declared, is_bare_discover, negotiated, short, unsupported};
+use crate::era::{
+    Declared, is_bare_discover, negotiate_revision, shorten_for_message, unsupported_version,
+};
 use crate::message::{Params, Request};
 use crate::revision::Revision;
 use crate::rpc::RpcError;
@@ -20,27 +22,27 @@ const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
 /// Decides the revision of a request.
-pub(crate) fn revision(
+pub(crate) fn request_revision(
     headers: &HeaderMap,
     request: &Request<'_>,
     app: &App,
     lenient: bool,
 ) -> Result<Revision, RpcError> {
-    let header = one(headers, VERSION)?;
+    let header = single_header(headers, VERSION)?;
     let declared = Declared::of(&request.params);
     let Some(version) = declared.version() else {
-        return undeclared(header, request, &declared, lenient);
+        return revision_without_meta(header, request, &declared, lenient);
     };
     match header {
         None if lenient => {}
         None => {
-            return Err(mismatch(
+            return Err(header_mismatch(
                 "`_meta` declares a version but `MCP-Protocol-Version` is missing",
             ));
         }
         Some(header) if header != version => {
-            let (header, version) = (short(header), short(&version));
-            return Err(mismatch(format!(
+            let (header, version) = (shorten_for_message(header), shorten_for_message(&version));
+            return Err(header_mismatch(format!(
                 "`MCP-Protocol-Version` is `{header}`, `_meta` says `{version}`"
             )));
         }
@@ -50,18 +52,18 @@ pub(crate) fn revision(
     if let Some(legacy) = known.filter(|revision| !revision.is_modern()) {
         return Ok(legacy);
     }
-    if let Some(error) = declared.incomplete().filter(|_| !lenient) {
+    if let Some(error) = declared.missing_member().filter(|_| !lenient) {
         return Err(error);
     }
     routing_headers(headers, request, lenient)?;
     if request.method == "tools/call" {
         parameter_headers(headers, request, app)?;
     }
-    known.ok_or_else(|| unsupported(&version))
+    known.ok_or_else(|| unsupported_version(&version))
 }
 
 /// No version in `_meta`: a legacy request, unless the header claims otherwise.
-fn undeclared(
+fn revision_without_meta(
     header: Option<&str>,
     request: &Request<'_>,
     declared: &Declared<'_>,
@@ -73,12 +75,12 @@ fn undeclared(
                 return Ok(revision);
             }
             Err(declared
-                .incomplete()
+                .missing_member()
                 .unwrap_or_else(|| RpcError::invalid_request("`_meta` is missing")))
         }
-        Some((text, None)) => Err(unsupported(text)),
+        Some((text, None)) => Err(unsupported_version(text)),
         // The handshake's own parameter counts: clients repeat an older session's header here.
-        _ if request.method == "initialize" => Ok(negotiated(&request.params)),
+        _ if request.method == "initialize" => Ok(negotiate_revision(&request.params)),
         _ if is_bare_discover(request) => Ok(Revision::V2026_07_28),
         Some((_, Some(revision))) => Ok(revision),
         None => Ok(Revision::ASSUMED),
@@ -90,13 +92,13 @@ fn routing_headers(
     request: &Request<'_>,
     lenient: bool,
 ) -> Result<(), RpcError> {
-    match one(headers, METHOD)? {
+    match single_header(headers, METHOD)? {
         None if lenient => {}
-        None => return Err(mismatch("`Mcp-Method` is missing")),
+        None => return Err(header_mismatch("`Mcp-Method` is missing")),
         Some(method) if method != request.method => {
-            return Err(mismatch(format!(
+            return Err(header_mismatch(format!(
                 "`Mcp-Method` is `{}`, the body says otherwise",
-                short(method)
+                shorten_for_message(method)
             )));
         }
         Some(_) => {}
@@ -112,12 +114,12 @@ fn routing_headers(
     let Some(expected) = Params::string(subject) else {
         return Ok(());
     };
-    match one(headers, NAME)? {
+    match single_header(headers, NAME)? {
         None if lenient => Ok(()),
-        None => Err(mismatch("`Mcp-Name` is missing")),
-        Some(name) if decoded(name)? != expected => Err(mismatch(format!(
+        None => Err(header_mismatch("`Mcp-Name` is missing")),
+        Some(name) if decode_header_value(name)? != expected => Err(header_mismatch(format!(
             "`Mcp-Name` is `{}`, the body says otherwise",
-            short(name)
+            shorten_for_message(name)
         ))),
         Some(_) => Ok(()),
     }
@@ -136,7 +138,7 @@ fn parameter_headers(
     let arguments = request.params.arguments.map_or("{}", RawValue::get);
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     for (property, header) in &entry.headers {
-        let sent = one(headers, &format!("mcp-param-{header}"))?;
+        let sent = single_header(headers, &format!("mcp-param-{header}"))?;
         let body = match arguments.get(property) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(value @ (Value::Bool(_) | Value::Number(_))) => Some(value.to_string()),
@@ -144,11 +146,11 @@ fn parameter_headers(
         };
         let same = match (sent, &body) {
             (None, None) => true,
-            (Some(sent), Some(body)) => decoded(sent)? == *body,
+            (Some(sent), Some(body)) => decode_header_value(sent)? == *body,
             _ => false,
         };
         if !same {
-            return Err(mismatch(format!(
+            return Err(header_mismatch(format!(
                 "`Mcp-Param-{header}` does not match `{property}`"
             )));
         }
@@ -157,22 +159,22 @@ fn parameter_headers(
 }
 
 /// The only value of a header, without the blanks around it.
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
+fn single_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(mismatch(format!("`{name}` is given twice")));
+        return Err(header_mismatch(format!("`{name}` is given twice")));
     }
     value
         .to_str()
         .map(|text| Some(text.trim()))
-        .map_err(|_| mismatch(format!("`{name}` is not text")))
+        .map_err(|_| header_mismatch(format!("`{name}` is not text")))
 }
 
 /// Undoes `=?base64?…?=`, by which a value travels that no header could hold as it is.
-fn decoded(value: &str) -> Result<String, RpcError> {
+fn decode_header_value(value: &str) -> Result<String, RpcError> {
     let Some(inner) = value
         .strip_prefix("=?base64?")
         .and_then(|rest| rest.strip_suffix("?="))
@@ -181,10 +183,10 @@ fn decoded(value: &str) -> Result<String, RpcError> {
     };
     let bytes = STANDARD
         .decode(inner)
-        .map_err(|_| mismatch("a header's base64 is broken"))?;
-    String::from_utf8(bytes).map_err(|_| mismatch("a header's base64 is not UTF-8"))
+        .map_err(|_| header_mismatch("a header's base64 is broken"))?;
+    String::from_utf8(bytes).map_err(|_| header_mismatch("a header's base64 is not UTF-8"))
 }
 
-fn mismatch(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+fn header_mismatch(message: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
     RpcError::new(-32020, message)
 }

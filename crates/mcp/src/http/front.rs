@@ -18,7 +18,7 @@ use super::budget::{ByteReservation, ConnectionShare, ConnectionShares};
 use super::{body, era, refusal};
 use crate::auth::Caller;
 use crate::call::Asker;
-use crate::era::{is_bare_discover, with_metadata};
+use crate::era::{is_bare_discover, with_protocol_metadata};
 use crate::exchange::{Exchange, TURN_PATIENCE};
 use crate::message::{self, Message, Params, Request};
 use crate::reply::{Reply, ReplyStream};
@@ -58,7 +58,7 @@ impl Front {
             share: received.shares.as_ref().map(|shares| &shares.answers),
         };
         let answer = self.answer(&sender, &received.bytes).await;
-        ConnectionShares::assign(received.shares.as_ref(), caller, answer)
+        ConnectionShares::charge_to_caller(received.shares.as_ref(), caller, answer)
     }
 }
 
@@ -101,7 +101,10 @@ pub(crate) async fn receive(
     let (mut parts, body) = request.into_parts();
     if !is_json(&parts.headers) {
         let error = RpcError::invalid_request("`Content-Type` must be `application/json`");
-        return Err(answer::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+        return Err(answer::rpc_error_response(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &error,
+        ));
     }
     let limits = &front.exchange.limits;
     let shares = parts.extensions.remove::<ConnectionShares>();
@@ -149,16 +152,16 @@ impl Front {
             return refusal::busy();
         };
         match message::split(bytes, limits.json_depth, limits.batch) {
-            Err(error) => answer::refuse(StatusCode::BAD_REQUEST, &error),
+            Err(error) => answer::rpc_error_response(StatusCode::BAD_REQUEST, &error),
             Ok(message::Body::Batch(items)) => self.batch(sender, &items, permit).await,
             Ok(message::Body::One(text)) => {
                 let form = Form::of(sender.headers);
-                match self.one(sender, text, None).await {
+                match self.handle_message(sender, text, None).await {
                     Ok(Done::Reply(Reply::Whole(text, code), revision)) => {
                         answer::whole(text, answer::status(code, revision.is_modern()), form)
                     }
                     Ok(Done::Reply(Reply::Stream(stream), _)) if form == Form::Json => {
-                        unstreamed(stream).await
+                        collect_stream(stream).await
                     }
                     Ok(Done::Reply(Reply::Stream(mut stream), _)) => {
                         stream.keep(permit);
@@ -173,7 +176,7 @@ impl Front {
     }
 
     /// One message. In a batch, the status of the answer is not its own, and it takes a place of its own.
-    pub(super) async fn one(
+    pub(super) async fn handle_message(
         &self,
         sender: &HttpSender<'_>,
         text: &str,
@@ -215,11 +218,13 @@ impl Front {
             return None;
         }
         let name = Params::string(request.params.name)?;
-        let lack = self.exchange.lack(sender.caller, &name)?;
+        let lack = self.exchange.missing_scope(sender.caller, &name)?;
         let trace = TraceParent::of(sender.headers);
-        let asker = self.exchange.asker(sender.caller, Revision::ASSUMED, trace);
-        self.exchange.refused(&request.params, &asker);
-        Some(auth.refuse_lack(&lack, sender.headers, sender.path))
+        let asker = self
+            .exchange
+            .caller_context(sender.caller, Revision::ASSUMED, trace);
+        self.exchange.record_refused(&request.params, &asker);
+        Some(auth.refuse_missing_scope(&lack, sender.headers, sender.path))
     }
 
     async fn request(
@@ -231,12 +236,12 @@ impl Front {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, answer));
         }
         let (headers, caller) = (sender.headers, sender.caller);
-        let revision = era::revision(headers, request, &self.exchange.app, self.lenient)
-            .map_err(|error| refused(headers, request, &error))?;
+        let revision = era::request_revision(headers, request, &self.exchange.app, self.lenient)
+            .map_err(|error| log_refusal(headers, request, &error))?;
         let trace = TraceParent::of(headers);
-        let asker = self.exchange.asker(caller, revision, trace);
-        let span = trace::request(&request.method, trace, request.params.meta);
-        let work = self.work(request, asker, sender.share);
+        let asker = self.exchange.caller_context(caller, revision, trace);
+        let span = trace::request_span(&request.method, trace, request.params.meta);
+        let work = self.dispatch(request, asker, sender.share);
         let work = work.instrument(span.clone());
         let reply = work.await;
         if let Reply::Whole(_, Some(code)) = &reply {
@@ -246,7 +251,7 @@ impl Front {
     }
 
     /// The answer to a request whose revision is known.
-    async fn work(
+    async fn dispatch(
         &self,
         request: &Request<'_>,
         asker: Asker,
@@ -256,7 +261,7 @@ impl Front {
         let is_modern = asker.revision.is_modern();
         let needs_metadata = is_bare_discover(request) || (self.lenient && is_modern);
         if needs_metadata {
-            let text = with_metadata(request.raw);
+            let text = with_protocol_metadata(request.raw);
             if let Ok(Message::Request(request)) = message::parse(&text) {
                 return self.exchange.answer(&request, asker, cancel, share).await;
             }
@@ -273,22 +278,29 @@ pub(super) enum Done {
 }
 
 /// A stream for a client that takes JSON alone: its last message is the answer.
-async fn unstreamed(stream: Box<ReplyStream>) -> Response {
+async fn collect_stream(stream: Box<ReplyStream>) -> Response {
     if stream.is_listener() {
         let error =
             RpcError::invalid_request("`subscriptions/listen` needs `Accept: text/event-stream`");
-        return answer::refuse(StatusCode::NOT_ACCEPTABLE, &error);
+        return answer::rpc_error_response(StatusCode::NOT_ACCEPTABLE, &error);
     }
-    answer::json(StatusCode::OK, answer::last(stream).await)
+    answer::json(StatusCode::OK, answer::last_message(stream).await)
 }
 
 /// A refusal by the headers is worth a log line: it is how a host's change is noticed first.
-fn refused(headers: &HeaderMap, request: &Request<'_>, error: &RpcError) -> (StatusCode, String) {
+fn log_refusal(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    error: &RpcError,
+) -> (StatusCode, String) {
     let agent = headers
         .get(header::USER_AGENT)
         .and_then(|value| value.to_str().ok())
         .unwrap_or("-");
-    let (agent, method) = (crate::era::short(agent), crate::era::short(&request.method));
+    let (agent, method) = (
+        crate::era::shorten_for_message(agent),
+        crate::era::shorten_for_message(&request.method),
+    );
     tracing::warn!(code = error.code, %agent, %method, reason = %error.message, "a request was refused");
     (StatusCode::BAD_REQUEST, error.answer(Some(&request.id)))
 }

@@ -224,7 +224,7 @@ impl Guard {
     }
 
     /// The answer to a request: of whoever comes next, where it may go on.
-    pub(crate) async fn around<F: Future<Output = Response>>(
+    pub(crate) async fn apply<F: Future<Output = Response>>(
         &self,
         request: Request,
         next: impl FnOnce(Request) -> F,
@@ -265,7 +265,7 @@ impl Guard {
         if self.any_origin || self.origins.iter().any(|rule| rule.allows(&origin)) {
             Ok(())
         } else {
-            Err(Refusal::OriginUnknown(shorten(text)))
+            Err(Refusal::OriginUnknown(quote_prefix(text)))
         }
     }
 }
@@ -281,7 +281,7 @@ fn read_host(bytes: &[u8]) -> Result<Authority<'_>, Refusal> {
 }
 
 /// A refusal quotes what it refuses, but not a page of it.
-fn shorten(text: &str) -> String {
+fn quote_prefix(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
@@ -289,5 +289,5 @@ fn shorten(text: &str) -> String {
 ///
 /// For `axum::middleware::from_fn_with_state` with an `Arc<Guard>`.
 pub async fn enforce(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    guard.around(request, |request| next.run(request)).await
+    guard.apply(request, |request| next.run(request)).await
 }

@@ -87,7 +87,7 @@ fn no_stream(allow: &'static str) -> Response {
         -32000,
         "this server keeps no sessions: send each message as a POST",
     );
-    let mut response = answer::refuse(StatusCode::METHOD_NOT_ALLOWED, &error);
+    let mut response = answer::rpc_error_response(StatusCode::METHOD_NOT_ALLOWED, &error);
     response
         .headers_mut()
         .insert(http::header::ALLOW, http::HeaderValue::from_static(allow));

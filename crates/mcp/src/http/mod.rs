@@ -116,7 +116,7 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    if let (None, Some(tool)) = (&options.auth, app.demanding_tool()) {
+    if let (None, Some(tool)) = (&options.auth, app.tool_requiring_sign_in()) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
@@ -129,7 +129,7 @@ pub async fn serve(
     let closing = app.inner().closing.clone();
     let guard = options.guard(listener.local_addr()?)?;
     if let Some(auth) = &options.auth {
-        auth.keep(&shutdown);
+        auth.keep_keys_fresh(&shutdown);
     }
     let tls = options.tls.clone();
     let site = site(app, options, guard);

@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
-use super::answer::refuse;
+use super::answer::rpc_error_response;
 use crate::rpc::RpcError;
 
 /// The message is not a request as the protocol wants it.
@@ -19,7 +19,7 @@ pub(crate) fn answer(status: StatusCode, code: i32, message: &str, hint: &str) -
         "" => error,
         hint => error.with_data(json!({"hint": hint})),
     };
-    refuse(status, &hinted)
+    rpc_error_response(status, &hinted)
 }
 
 /// More is being worked on than there is room for.
@@ -29,7 +29,7 @@ pub(crate) fn too_busy() -> RpcError {
 
 /// The answer to a message that was not read for that reason.
 pub(crate) fn busy() -> Response {
-    later(too_busy().answer(None))
+    retry_later(too_busy().answer(None))
 }
 
 /// More answers wait to be read than this connection, its caller or all of them together may have.
@@ -40,12 +40,12 @@ pub(crate) fn too_many_unread() -> RpcError {
 }
 
 /// The answer to a message that was not worked on for that reason.
-pub(crate) fn unread() -> Response {
-    later(too_many_unread().answer(None))
+pub(crate) fn too_many_unread() -> Response {
+    retry_later(too_many_unread().answer(None))
 }
 
 /// Has the client come back in a second.
-pub(crate) fn later(answer: String) -> Response {
+pub(crate) fn retry_later(answer: String) -> Response {
     let mut response = super::answer::json(StatusCode::SERVICE_UNAVAILABLE, answer);
     let second = HeaderValue::from_static("1");
     response.headers_mut().insert(header::RETRY_AFTER, second);

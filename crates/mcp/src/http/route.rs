@@ -21,7 +21,7 @@ use super::limits::Limits;
 use super::{body, well_known};
 use crate::auth::Caller;
 use crate::auth::gate::Gate;
-use crate::call::guarded;
+use crate::call::run_guarded;
 use crate::error::{Failure, Fault};
 use crate::resource::{Vars, match_pattern};
 use crate::result::internal;
@@ -336,7 +336,11 @@ impl Routes {
         let caller = if route.open {
             Caller::anonymous()
         } else {
-            match self.gate.admit(&parts.headers, parts.uri.path()).await {
+            match self
+                .gate
+                .authenticate(&parts.headers, parts.uri.path())
+                .await
+            {
                 Ok(caller) => caller,
                 Err(refusal) => return refusal,
             }
@@ -370,7 +374,7 @@ impl Routes {
             headers: parts.headers,
             body,
         };
-        let work = guarded(self.limits.handler, (route.handler)(visit));
+        let work = run_guarded(self.limits.handler, (route.handler)(visit));
         let answered = match route.pool.run(work, (permit, counted)).await {
             Ok(answered) => answered,
             Err(error) => {
@@ -380,7 +384,7 @@ impl Routes {
         let answer = answered
             .and_then(Page::into_response)
             .unwrap_or_else(failed);
-        ConnectionShares::assign(shares.as_ref(), &visitor, answer)
+        ConnectionShares::charge_to_caller(shares.as_ref(), &visitor, answer)
     }
 }
 

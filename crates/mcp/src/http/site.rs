@@ -55,7 +55,9 @@ impl Parts {
             };
         }
         // Nothing of a body is read before the gate.
-        let admitted = self.gate.admit(request.headers(), request.uri().path());
+        let admitted = self
+            .gate
+            .authenticate(request.headers(), request.uri().path());
         match admitted.await {
             Ok(caller) => self.front.post(&caller, request).await,
             Err(refusal) => refusal,
@@ -75,7 +77,7 @@ impl Service<Request> for Site {
     fn call(&mut self, request: Request) -> Self::Future {
         let parts = self.0.clone();
         async move {
-            let answer = parts.guard.around(request, |request| parts.answer(request));
+            let answer = parts.guard.apply(request, |request| parts.answer(request));
             Ok(answer.await)
         }
         .boxed()

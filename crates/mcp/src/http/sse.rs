@@ -112,7 +112,7 @@ pub(crate) async fn open(
         let answer = error
             .with_data(serde_json::json!({"hint": hint}))
             .answer(None);
-        return refusal::later(answer);
+        return refusal::retry_later(answer);
     }
     let first = format!("event: endpoint\ndata: /messages?sessionId={id}\n\n");
     let state = (Some(first), queue, Open { streams, id });
@@ -135,7 +135,7 @@ pub(crate) async fn open(
         }
     });
     let answer = answer::stream_head(Body::from_stream(events));
-    ConnectionShares::assign(Some(&shares), &caller, answer)
+    ConnectionShares::charge_to_caller(Some(&shares), &caller, answer)
 }
 
 /// `POST /messages?sessionId=…`.
@@ -153,7 +153,7 @@ pub(crate) async fn message(
         .filter(|stream| !stream.queue.has_ended());
     let Some(stream) = own else {
         let error = RpcError::new(-32001, "this stream is not open; connect to `/sse` again");
-        return answer::refuse(StatusCode::NOT_FOUND, &error);
+        return answer::rpc_error_response(StatusCode::NOT_FOUND, &error);
     };
     let body = match receive(&streams.front, request).await {
         Ok(body) => body,
@@ -161,14 +161,14 @@ pub(crate) async fn message(
     };
     // A stream whose reader falls behind is not worked for until it has caught up.
     if !stream.queue.share().has_room() {
-        return refusal::unread();
+        return refusal::too_many_unread();
     }
     let trace = TraceParent::of(&body.headers);
     let sender = Sender { caller, trace };
     let conversation = &stream.conversation;
     let receiving = conversation.receive(&body.bytes, &sender, body.counted);
     match receiving.await {
-        Receipt::Busy(answer) => refusal::later(answer),
+        Receipt::Busy(answer) => refusal::retry_later(answer),
         Receipt::Taken => StatusCode::ACCEPTED.into_response(),
         Receipt::TooLarge(answer) => answer::json(StatusCode::PAYLOAD_TOO_LARGE, answer),
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn known(subject: &str) -> Caller {
-        Caller::known("i", subject, None, Default::default(), Default::default())
+        Caller::verified("i", subject, None, Default::default(), Default::default())
     }
 
     async fn opened(streams: &Streams, caller: &Caller, shares: &ConnectionShares) -> Response {

@@ -93,7 +93,7 @@ impl Tls {
         key: impl Into<PathBuf>,
     ) -> Result<Self, BadCertificate> {
         let (certificate, key) = (certificate.into(), key.into());
-        let seen = looks(&certificate, &key);
+        let seen = file_stamps(&certificate, &key);
         let config = config(&certificate, &key)?;
         Ok(Self(Arc::new(Inner {
             certificate,
@@ -110,7 +110,7 @@ impl Tls {
     }
 
     /// Looks at the files again and again, for as long as it is polled.
-    pub(crate) async fn keep_fresh(&self) {
+    pub(crate) async fn reload_loop(&self) {
         loop {
             tokio::time::sleep(EVERY).await;
             let tls = self.clone();
@@ -135,7 +135,7 @@ impl Tls {
         let Inner {
             certificate, key, ..
         } = &*self.0;
-        let seen = looks(certificate, key);
+        let seen = file_stamps(certificate, key);
         let Current {
             config: old,
             seen: before,
@@ -156,7 +156,7 @@ impl Tls {
     }
 }
 
-fn looks(certificate: &Path, key: &Path) -> Seen {
+fn file_stamps(certificate: &Path, key: &Path) -> Seen {
     [certificate, key].map(|path| {
         let found = std::fs::metadata(path).ok()?;
         Some((found.modified().ok()?, found.len()))

@@ -24,7 +24,7 @@ pub(super) fn check(html: &str, resource_domains: &[String]) -> Result<(), Strin
     if !beginning.contains("<!doctype html") {
         return Err("is not an HTML5 page: start it with `<!doctype html>`".to_owned());
     }
-    match loads(html).find(|address| !may_load(address, resource_domains)) {
+    match loaded_urls(html).find(|address| !may_load(address, resource_domains)) {
         Some(address) => Err(format!(
             "loads `{address}`, which no host lets it: put it inside the page, or name its origin with \
              `resource_domain`"
@@ -35,12 +35,13 @@ pub(super) fn check(html: &str, resource_domains: &[String]) -> Result<(), Strin
 
 fn may_load(address: &str, resource_domains: &[String]) -> bool {
     let inside = ["data:", "#"];
-    inside.iter().any(|start| address.starts_with(start)) || csp::covers(resource_domains, address)
+    inside.iter().any(|start| address.starts_with(start))
+        || csp::covers_url(resource_domains, address)
 }
 
 /// The addresses of scripts and style sheets. What stands inside a script is skipped, so that a text in
 /// it which looks like a tag is not taken for one.
-fn loads(html: &str) -> impl Iterator<Item = &str> {
+fn loaded_urls(html: &str) -> impl Iterator<Item = &str> {
     let mut rest = html;
     std::iter::from_fn(move || {
         loop {

@@ -29,13 +29,13 @@ impl Placed {
     pub(crate) fn new(widget: &Widget, app: &str) -> Result<Self, BuildError> {
         let html = widget
             .source
-            .read_now()
+            .read_blocking()
             .map_err(|what| BuildError::Widget {
                 widget: widget.name.clone(),
                 what,
             })?;
         widget.check(&html)?;
-        let stem = format!("ui://{}/{}-", host(app), widget.name);
+        let stem = format!("ui://{}/{}-", uri_host(app), widget.name);
         let meta = widget.meta();
         // A host keeps the page and what is said about it together, so either makes a new version.
         let version = fingerprint(
@@ -72,7 +72,7 @@ impl Placed {
     }
 
     /// The present page for an address of any version.
-    pub(crate) fn at(&self, uri: &str) -> Option<&Resource> {
+    pub(crate) fn resource_at(&self, uri: &str) -> Option<&Resource> {
         if self.former.iter().any(|former| former == uri) {
             return Some(&self.standard);
         }
@@ -88,7 +88,7 @@ impl Placed {
 }
 
 /// The app's name as it can stand in an address.
-fn host(app: &str) -> String {
+fn uri_host(app: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
             c.to_ascii_lowercase()
@@ -101,7 +101,7 @@ fn host(app: &str) -> String {
 
 impl Source {
     /// Once, while the app is built.
-    fn read_now(&self) -> Result<String, String> {
+    fn read_blocking(&self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text.clone().into_owned()),
             Self::File(path) => {
@@ -152,12 +152,12 @@ mod tests {
             "ui://task-app/board-v3.html",
         ] {
             assert_eq!(
-                new.at(uri).map(|found| &found.uri),
+                new.resource_at(uri).map(|found| &found.uri),
                 Some(&new.standard.uri),
                 "{uri}"
             );
         }
-        let skybridge = new.at(&old.skybridge.uri).unwrap();
+        let skybridge = new.resource_at(&old.skybridge.uri).unwrap();
         assert_eq!(skybridge.uri, new.skybridge.uri);
         for uri in [
             "ui://task-app/board-.html",
@@ -167,7 +167,7 @@ mod tests {
             "ui://task-app/board.html",
             "ui://other/board-1.html",
         ] {
-            assert!(new.at(uri).is_none(), "{uri}");
+            assert!(new.resource_at(uri).is_none(), "{uri}");
         }
     }
 

@@ -473,7 +473,7 @@ async fn the_default_bound_on_headers_comes_before_the_token() {
     let world = World::start().await;
     let auth = builder()
         .issuer(Issuer::remote(&world.provider.name, None, Network::Private))
-        .demand(Demand::Always)
+        .requirement(Demand::Always)
         .build()
         .unwrap();
     let server = Server::start_with(auth, Default::default()).await;

@@ -203,7 +203,7 @@ impl World {
         let auth = builder()
             .issuer(Issuer::remote(&provider.name, None, Network::Private).cooldown(Duration::ZERO))
             .issuer(Issuer::local(STRICT, local))
-            .demand(demand)
+            .requirement(demand)
             .build()
             .unwrap();
         let server = Server::start(auth).await;

@@ -46,7 +46,7 @@ type Heard = (String, Outcome, usize, Option<String>, Option<String>);
 struct Ear(Mutex<Vec<Heard>>);
 
 impl Observer for Ear {
-    fn called(&self, call: &Called<'_>) {
+    fn on_call(&self, call: &Called<'_>) {
         assert!(call.arguments.starts_with('{') && call.caller.is_anonymous());
         let said = |text: Option<&str>| text.map(str::to_owned);
         let is_read = call.tool == "resources/read";
@@ -178,7 +178,7 @@ async fn a_call_that_is_refused_before_it_begins_is_heard_of() {
     let app = App::builder("a", "1").tool(Ending).observer(ear.clone());
     let auth = Auth::builder(["http://localhost"])
         .issuer(Issuer::local("http://localhost", LocalKeys::default()))
-        .demand(Demand::ByTool);
+        .requirement(Demand::ByTool);
     let options = Options {
         auth: Some(auth.build().unwrap()),
         ..Options::default()

@@ -20,7 +20,7 @@ impl Tool for Mirror {
         Descriptor::new("mirror", "Mirror", "Use this to test.", Hints::READ_ONLY)
     }
     async fn call(&self, _: Nothing, cx: Context) -> Result<Answer<Value>, Failure> {
-        let told = cx.told();
+        let told = cx.client_hints();
         Ok(Answer::new(json!({
             "locale": cx.locale(),
             "agent": told.user_agent,

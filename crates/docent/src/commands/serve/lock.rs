@@ -32,7 +32,7 @@ pub(super) fn auth(
         .scopes(settings.scopes.clone())
         .audiences(settings.audiences.clone())
         .name(title.unwrap_or_else(|| desk.name()))
-        .demand(if settings.required {
+        .requirement(if settings.required {
             Demand::Always
         } else {
             Demand::Optional
@@ -57,7 +57,7 @@ pub(super) fn auth(
 pub(super) fn seal(desk: &Desk, auth: &Auth) -> Result<Seal, Problem> {
     place::make_around(&desk.sign_in_dir())?;
     let key = LinkKey::open(&desk.sign_in_dir().join(LINKS)).map_err(unusable)?;
-    let needed = auth.demands() == Demand::Always;
+    let needed = auth.requirement() == Demand::Always;
     Ok(Seal::new(key, desk.settings.auth.link_days, needed))
 }
 

@@ -34,7 +34,7 @@ pub(super) fn open(desk: &Desk, bound: SocketAddr) -> Result<Option<Opened>, Pro
     let dir = desk.sign_in_dir();
     place::make_around(&dir)?;
     if settings.by == By::Password {
-        somebody(desk, &Users::at(&dir))?;
+        somebody(desk, &Users::in_dir(&dir))?;
     }
     if desk.settings.auth.scopes != [SCOPE] {
         return Err(

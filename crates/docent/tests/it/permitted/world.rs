@@ -105,7 +105,7 @@ impl World {
         });
         let auth = Auth::builder([format!("http://{address}")])
             .keys(api_keys)
-            .demand(Demand::Optional);
+            .requirement(Demand::Optional);
         let options = Options {
             limits: Limits {
                 calls_per_minute: 0,

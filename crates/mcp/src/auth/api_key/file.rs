@@ -44,7 +44,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> AuthError {
 }
 
 /// How the file looks from outside; nothing when it is not there.
-pub(super) fn looks(path: &Path) -> Looks {
+pub(super) fn stamp(path: &Path) -> Looks {
     let meta = fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
@@ -52,7 +52,7 @@ pub(super) fn looks(path: &Path) -> Looks {
 /// What is in the file, and how it looked before it was read.
 pub(super) fn read(path: &Path) -> Result<(Keys, Looks), AuthError> {
     let failed = failed(path);
-    let looks = looks(path);
+    let looks = stamp(path);
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Keys::new(), None)),

@@ -72,13 +72,13 @@ async fn keys_come_once_and_are_kept() {
     web.keys(&[&a]);
     let ring = ring(&web);
     assert!(!ring.is_ready());
-    assert_eq!(ring.due(), COOLDOWN);
+    assert_eq!(ring.next_refresh(), COOLDOWN);
     for _ in 0..10 {
         assert!(ring.key(Some("a")).await.is_ok());
     }
     assert_eq!(web.asked(JWKS), 1);
     assert!(ring.is_ready());
-    assert_eq!(ring.due(), FRESH - COOLDOWN);
+    assert_eq!(ring.next_refresh(), FRESH - COOLDOWN);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +155,7 @@ async fn known_keys_count_for_an_hour_while_the_issuer_is_down() {
     assert!(ring.key(Some("a")).await.is_ok());
     assert_eq!(ring.key(Some("b")).await, Err(UNKNOWN));
     assert!(ring.is_ready());
-    assert_eq!(ring.due(), COOLDOWN, "it is tried again soon");
+    assert_eq!(ring.next_refresh(), COOLDOWN, "it is tried again soon");
     tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(ring.key(Some("a")).await, Err(Denied::Unready));
     assert!(!ring.is_ready());

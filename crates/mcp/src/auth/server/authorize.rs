@@ -10,7 +10,7 @@ use super::page::{self, Asking, Trouble};
 use super::password::HashLane;
 use super::registry::KnownClient;
 use super::request::{AuthorizationRequest, Refused};
-use super::token::posted;
+use super::token::parse_form_body;
 use super::users::User;
 use super::{AuthorizationServer, SignIn, seal};
 use crate::error::Failure;
@@ -29,37 +29,43 @@ pub(crate) struct Sent {
 
 impl AuthorizationServer {
     /// `GET /authorize`.
-    pub(super) async fn ask(self, visit: Visit) -> Result<Page, Failure> {
-        match self.understand(visit.query()).await {
-            Ok(request) => self.asking(&visit, visit.query(), &request, None),
+    pub(super) async fn show_consent(self, visit: Visit) -> Result<Page, Failure> {
+        match self.parse_authorization_request(visit.query()).await {
+            Ok(request) => self.consent_page(&visit, visit.query(), &request, None),
             Err(refused) => self.refuse(refused, Stage::Unseen),
         }
     }
 
     /// `POST /authorize`.
-    pub(super) async fn decide(self, visit: Visit) -> Result<Page, Failure> {
-        let Some(sent) = self.sent(&visit) else {
+    pub(super) async fn submit_consent(self, visit: Visit) -> Result<Page, Failure> {
+        let Some(sent) = self.submitted_form(&visit) else {
             let text = "this form is too old, or was not opened in this browser: go back to the app and connect again";
-            return Ok(page::stopped(text).status(403));
+            return Ok(page::error_page(text).status(403));
         };
-        let request = match self.understand(&sent.query).await {
+        let request = match self.parse_authorization_request(&sent.query).await {
             Ok(request) => request,
             Err(refused) => return self.refuse(refused, Stage::AfterForm),
         };
         if sent.form.get("decision") != Some("allow") {
             let why = "the user did not allow it";
-            return self.refuse(back(&request, "access_denied", why), Stage::AfterForm);
+            return self.refuse(
+                refuse_to_client(&request, "access_denied", why),
+                Stage::AfterForm,
+            );
         }
         match &self.0.sign_in {
-            SignIn::Password { .. } => match self.signed_in(&visit, &sent).await? {
+            SignIn::Password { .. } => match self.check_password(&visit, &sent).await? {
                 Ok(person) => {
                     let device = self.remembered_device(&visit, &person.subject)?;
                     let page = self.allow(request, person).await?;
                     Ok(page.header("set-cookie", device))
                 }
-                Err(trouble) => self.asking(&visit, &sent.query, &request, Some(trouble)),
+                Err(trouble) => self.consent_page(&visit, &sent.query, &request, Some(trouble)),
             },
-            SignIn::Upstream(provider) => self.depart(provider, &sent.query, &request).await,
+            SignIn::Upstream(provider) => {
+                self.redirect_to_provider(provider, &sent.query, &request)
+                    .await
+            }
         }
     }
 
@@ -80,7 +86,7 @@ impl AuthorizationServer {
     }
 
     /// The page that asks. Its form holds the request itself, sealed to this browser and this hour.
-    fn asking(
+    fn consent_page(
         &self,
         visit: &Visit,
         query: &str,
@@ -92,12 +98,12 @@ impl AuthorizationServer {
             None => seal::secret()?,
         };
         let until = (self.now() + FORM_FOR).to_string();
-        let token = self.0.seal.make("form", &[&browser, query, &until]);
+        let token = self.0.seal.sign("form", &[&browser, query, &until]);
         let at = match &self.0.sign_in {
             SignIn::Password { .. } => None,
-            SignIn::Upstream(provider) => Some(provider.shown()),
+            SignIn::Upstream(provider) => Some(provider.display_host()),
         };
-        let page = page::asking(&Asking {
+        let page = page::consent_page(&Asking {
             server: &self.0.name,
             client: &request.client,
             redirect: &request.redirect,
@@ -112,7 +118,7 @@ impl AuthorizationServer {
     }
 
     /// The form, if it is one of ours, still fresh, and sent by the browser that was given it.
-    fn sent(&self, visit: &Visit) -> Option<Sent> {
+    fn submitted_form(&self, visit: &Visit) -> Option<Sent> {
         // Browsers say where a form was; whoever says nothing still needs the cookie.
         if !matches!(
             visit.header("sec-fetch-site"),
@@ -120,17 +126,20 @@ impl AuthorizationServer {
         ) {
             return None;
         }
-        let form = posted(visit).ok()?;
+        let form = parse_form_body(visit).ok()?;
         let browser = self.cookie().read(visit)?;
         let query = form.get("request")?.to_owned();
         let (until, token) = form.get("token")?.split_once('.')?;
         let fresh = until.parse::<u64>().is_ok_and(|until| self.now() < until);
-        let ours = self.0.seal.holds("form", &[&browser, &query, until], token);
+        let ours = self
+            .0
+            .seal
+            .verify("form", &[&browser, &query, until], token);
         (fresh && ours).then_some(Sent { query, form })
     }
 
     /// Who sent the form, by their password.
-    async fn signed_in(
+    async fn check_password(
         &self,
         visit: &Visit,
         sent: &Sent,
@@ -150,7 +159,7 @@ impl AuthorizationServer {
             return Ok(Err(Trouble::Wrong));
         }
         // Keyed, because people type passwords into the wrong field, and a plain hash can be guessed on.
-        let shown = self.0.seal.make("log", &[&name]);
+        let shown = self.0.seal.sign("log", &[&name]);
         let cookie = self.device_cookie().read(visit);
         let device = device::known(&self.0.seal, cookie.as_deref(), &name, self.now());
         let now = Instant::now();
@@ -174,15 +183,15 @@ impl AuthorizationServer {
         };
         let Ok(right) = verifier.check(password, hash, lane).await else {
             // Nobody looked at the password, so this was no guess.
-            throttle.forgive(&name, device.as_ref());
+            throttle.refund(&name, device.as_ref());
             return Ok(Err(Trouble::Busy));
         };
         let Some(user) = user.filter(|_| right) else {
             tracing::info!(user = %shown, "a wrong name or password");
             return Ok(Err(Trouble::Wrong));
         };
-        throttle.forgive(&name, device.as_ref());
-        Ok(Ok(person(&user)))
+        throttle.refund(&name, device.as_ref());
+        Ok(Ok(identity_of(&user)))
     }
 
     /// Keeps what was allowed and hands the client its code.
@@ -200,7 +209,7 @@ impl AuthorizationServer {
                 person,
                 refreshes: request.client.refreshes,
                 at: now,
-                until: now + self.lives_for(),
+                until: now + self.grant_lifetime(),
             },
             redirect: request.redirect.clone(),
             challenge: request.challenge.clone(),
@@ -214,24 +223,24 @@ impl AuthorizationServer {
                 if request.client.has_document() {
                     self.0.documents.trust(&request.client.id);
                 }
-                let to = self.answer(&request.redirect, &[("code", &code)], &request.state);
-                Ok(page::hand_over(&to))
+                let to = self.redirect_url(&request.redirect, &[("code", &code)], &request.state);
+                Ok(page::redirect_page(&to))
             }
             Err(NotGranted::TooMany) => {
                 let why = "too many people sign in at once";
                 self.refuse(
-                    back(&request, "temporarily_unavailable", why),
+                    refuse_to_client(&request, "temporarily_unavailable", why),
                     Stage::AfterForm,
                 )
             }
             Err(_) => self.refuse(
-                back(&request, "server_error", "try again"),
+                refuse_to_client(&request, "server_error", "try again"),
                 Stage::AfterForm,
             ),
         }
     }
 
-    fn lives_for(&self) -> u64 {
+    fn grant_lifetime(&self) -> u64 {
         match self.0.sign_in {
             SignIn::Password { .. } => LIVES_FOR,
             SignIn::Upstream(_) => UPSTREAM_LIVES_FOR,
@@ -239,7 +248,12 @@ impl AuthorizationServer {
     }
 
     /// The address of an answer: what it says, the state as it came, and who says it.
-    fn answer(&self, redirect: &str, says: &[(&str, &str)], state: &Option<String>) -> String {
+    fn redirect_url(
+        &self,
+        redirect: &str,
+        says: &[(&str, &str)],
+        state: &Option<String>,
+    ) -> String {
         let mut values = says.to_vec();
         if let Some(state) = state {
             values.push(("state", state));
@@ -251,7 +265,7 @@ impl AuthorizationServer {
     /// The answer to a request that is not granted.
     pub(crate) fn refuse(&self, refused: Refused, stage: Stage) -> Result<Page, Failure> {
         match refused {
-            Refused::Here(text) => Ok(page::stopped(&text).status(400)),
+            Refused::Here(text) => Ok(page::error_page(&text).status(400)),
             Refused::Failed(failure) => Err(failure),
             Refused::Back {
                 to,
@@ -260,10 +274,10 @@ impl AuthorizationServer {
                 why,
             } => {
                 let says = [("error", error), ("error_description", why)];
-                let to = self.answer(&to, &says, &state);
+                let to = self.redirect_url(&to, &says, &state);
                 Ok(match stage {
-                    Stage::Unseen => page::refused(error, why, &to),
-                    Stage::AfterForm => page::hand_over(&to),
+                    Stage::Unseen => page::refused_page(error, why, &to),
+                    Stage::AfterForm => page::redirect_page(&to),
                     Stage::AfterProvider => page::redirect(&to),
                 })
             }
@@ -284,7 +298,7 @@ pub(crate) enum Stage {
 }
 
 /// A refusal that goes back to the client of a request.
-pub(crate) fn back(
+pub(crate) fn refuse_to_client(
     request: &AuthorizationRequest,
     error: &'static str,
     why: &'static str,
@@ -298,7 +312,7 @@ pub(crate) fn back(
 }
 
 /// What tokens tell about somebody with a password. The owner wrote the address down, so it counts as verified.
-pub(crate) fn person(user: &User) -> Person {
+pub(crate) fn identity_of(user: &User) -> Person {
     Person {
         subject: user.name.clone(),
         email: user.email.clone(),

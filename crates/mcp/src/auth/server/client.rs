@@ -22,19 +22,19 @@ pub(crate) struct Client {
 impl Client {
     /// True when answers may go to `asked`. The rule of addresses is kept here too: who registered with an older
     /// version may have been allowed more.
-    pub(crate) fn may_use(&self, asked: &str) -> bool {
+    pub(crate) fn allows_redirect(&self, asked: &str) -> bool {
         let registered = |known: &String| redirect::matches(known, asked);
         redirect::is_acceptable(asked) && self.redirects.iter().any(registered)
     }
 
     /// True when its id is the address of a document, which somebody at that host wrote.
     pub(crate) fn has_document(&self) -> bool {
-        is_address(&self.id)
+        is_document_url(&self.id)
     }
 }
 
 /// True for the id of a client that has a document.
-pub(crate) fn is_address(id: &str) -> bool {
+pub(crate) fn is_document_url(id: &str) -> bool {
     id.starts_with("https://")
 }
 
@@ -64,7 +64,7 @@ impl Metadata {
 
     /// The client, if all it wants can be given. Of the ways to prove itself, `none` must be among those it
     /// knows, which is the only one here.
-    pub(crate) fn checked(self, id: &str) -> Result<Client, BadClient> {
+    pub(crate) fn into_public_client(self, id: &str) -> Result<Client, BadClient> {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         let plain = match (methods, self.token_endpoint_auth_method.as_deref()) {
             (Some(all), _) => all.iter().any(|method| method == "none"),
@@ -75,11 +75,11 @@ impl Metadata {
                 "cannot do without a secret: `token_endpoint_auth_method` must be `none`",
             ));
         }
-        self.described(id)
+        self.into_client(id)
     }
 
     /// The same, whatever way to prove itself it would have liked.
-    pub(crate) fn described(self, id: &str) -> Result<Client, BadClient> {
+    pub(crate) fn into_client(self, id: &str) -> Result<Client, BadClient> {
         let lists = |list: &Option<Vec<String>>, value: &str| {
             list.as_ref().map(|list| list.iter().any(|v| v == value))
         };
@@ -112,7 +112,11 @@ impl Metadata {
         }
         Ok(Client {
             id: id.to_owned(),
-            name: self.client_name.as_deref().map(shown).unwrap_or_default(),
+            name: self
+                .client_name
+                .as_deref()
+                .map(display_name)
+                .unwrap_or_default(),
             redirects: self.redirect_uris,
             refreshes: lists(&self.grant_types, "refresh_token").unwrap_or(true),
         })
@@ -120,7 +124,7 @@ impl Metadata {
 }
 
 /// A name as it can be shown: one line of letters that say what they are, and not a page of them.
-fn shown(name: &str) -> String {
+fn display_name(name: &str) -> String {
     let plain: String = name
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
@@ -162,10 +166,10 @@ mod tests {
             ("Chat\u{115F}GPT\u{E0041}", "ChatGPT"),
             ("کتاب\u{200C}خانه", "کتاب\u{200C}خانه"),
         ] {
-            assert_eq!(shown(name), expected);
+            assert_eq!(display_name(name), expected);
         }
-        assert_eq!(shown(&"a".repeat(MAX_NAME)), "a".repeat(MAX_NAME));
-        let long = shown(&"a".repeat(MAX_NAME + 1));
+        assert_eq!(display_name(&"a".repeat(MAX_NAME)), "a".repeat(MAX_NAME));
+        let long = display_name(&"a".repeat(MAX_NAME + 1));
         assert_eq!(long.chars().count(), MAX_NAME);
         assert!(long.ends_with('…'));
     }
@@ -185,9 +189,9 @@ mod tests {
             .to_vec(),
             refreshes: true,
         };
-        assert!(client.may_use("https://a.example/cb"));
+        assert!(client.allows_redirect("https://a.example/cb"));
         for bad in ["ms-msdt:/id", "intent:x", "cursor://file/a"] {
-            assert!(!client.may_use(bad), "{bad}");
+            assert!(!client.allows_redirect(bad), "{bad}");
         }
     }
 
@@ -195,7 +199,7 @@ mod tests {
     fn addresses_have_a_bound() {
         let with = |count: usize| {
             let uris = vec!["https://a.example/cb"; count];
-            metadata(json!({ "redirect_uris": uris })).checked("x")
+            metadata(json!({ "redirect_uris": uris })).into_public_client("x")
         };
         assert!(with(redirect::MAX_URIS).is_ok());
         assert!(with(redirect::MAX_URIS + 1).is_err());
@@ -204,7 +208,7 @@ mod tests {
         let of = |total: usize| {
             let uri = |bytes: usize| format!("https://a.example/{}", "a".repeat(bytes - 18));
             let uris = [uri(2_000), uri(2_000), uri(total - 4_000)];
-            metadata(json!({ "redirect_uris": uris })).checked("x")
+            metadata(json!({ "redirect_uris": uris })).into_public_client("x")
         };
         assert!(of(redirect::MAX_TOTAL_BYTES).is_ok());
         assert!(of(redirect::MAX_TOTAL_BYTES + 1).is_err());
@@ -217,7 +221,7 @@ mod tests {
                 "redirect_uris": ["https://a.example/cb"],
                 "token_endpoint_auth_method": one, "token_endpoint_auth_methods_supported": all,
             }))
-            .checked("x")
+            .into_public_client("x")
             .is_ok()
         };
         let (none, basic) = (json!("none"), json!("client_secret_basic"));
@@ -237,7 +241,7 @@ mod tests {
     fn refresh_tokens_are_for_those_who_want_them() {
         let with = |grants: Value| {
             metadata(json!({"redirect_uris": ["https://a.example/cb"], "grant_types": grants}))
-                .checked("x")
+                .into_public_client("x")
                 .map(|client| client.refreshes)
         };
         assert_eq!(

@@ -50,7 +50,7 @@ impl<'a> DeviceEntry<'a> {
     }
 
     fn is_for(&self, seal: &Seal, name: &str) -> bool {
-        seal.holds(PURPOSE, &[name, self.id, self.until], self.seal)
+        seal.verify(PURPOSE, &[name, self.id, self.until], self.seal)
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn remembered(
         None => seal::encode(&seal::random::<ID_BYTES>()?),
     };
     let until = now.saturating_add(KNOWN_FOR).to_string();
-    let sealed = seal.make(PURPOSE, &[name, &id, &until]);
+    let sealed = seal.sign(PURPOSE, &[name, &id, &until]);
     let mut texts = vec![format!("{until}.{id}.{sealed}")];
     let others = entries(cookie, now).filter(|entry| !entry.is_for(seal, name));
     texts.extend(
@@ -144,7 +144,7 @@ mod tests {
             format!("x{anna}"),
             anna.replace('.', "~"),
             // One of ours for another purpose, of the same shape.
-            format!("{until}.{id}.{}", seal().make("form", &["anna", id, until])),
+            format!("{until}.{id}.{}", seal().sign("form", &["anna", id, until])),
         ] {
             assert!(!is_known(&bad, "anna"), "{bad}");
             // And what follows counts as from a new browser.

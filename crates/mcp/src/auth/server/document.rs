@@ -91,13 +91,13 @@ impl Documents {
     /// The client that has `address` as its id.
     pub(crate) async fn client(&self, address: &str, now: u64) -> Outcome {
         self.check(address)?;
-        if let Some(outcome) = self.kept(address, now) {
+        if let Some(outcome) = self.cached(address, now) {
             return outcome;
         }
         let _waiting = self.waits.take(&host(address)).ok_or(DocumentError::Busy)?;
         let request = self.request_turn(address);
         let _mine = request.turn.lock().await;
-        match self.kept(address, now) {
+        match self.cached(address, now) {
             Some(outcome) => outcome,
             None => self.fetch(address, now).await,
         }
@@ -120,7 +120,7 @@ impl Documents {
 
     /// How many documents somebody waits for.
     #[cfg(test)]
-    pub(crate) fn wanted(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.turns().len()
     }
 
@@ -151,7 +151,7 @@ impl Documents {
         }
     }
 
-    fn kept(&self, address: &str, now: u64) -> Option<Outcome> {
+    fn cached(&self, address: &str, now: u64) -> Option<Outcome> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.get(address).filter(|kept| now < kept.until)?;
         Some(found.outcome.clone())
@@ -177,11 +177,11 @@ impl Documents {
             }
             Err(error) => (Err(error.into()), FAILURE),
         };
-        self.keep(address, now + kept_for, now, &outcome);
+        self.cache(address, now + kept_for, now, &outcome);
         outcome
     }
 
-    fn keep(&self, address: &str, until: u64, now: u64, outcome: &Outcome) {
+    fn cache(&self, address: &str, until: u64, now: u64, outcome: &Outcome) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_KEPT {
             kept.retain(|_, kept| now < kept.until);
@@ -214,7 +214,7 @@ fn read(address: &str, body: &[u8]) -> Result<Client, DocumentError> {
         return Err(DocumentError::Content("holds a secret, which it cannot"));
     }
     metadata
-        .checked(address)
+        .into_public_client(address)
         .map_err(|error| DocumentError::Content(error.0))
 }
 
@@ -299,24 +299,24 @@ mod tests {
         let at = |n: usize| format!("https://a.example/{n}");
         for n in 0..MAX_KEPT {
             let until = if n < 10 { 200 } else { 1_000 + n as u64 };
-            documents.keep(&at(n), until, 100, &busy);
+            documents.cache(&at(n), until, 100, &busy);
         }
         let count = || documents.kept.lock().unwrap().len();
-        documents.keep("https://b.example/1", 900, 199, &busy);
+        documents.cache("https://b.example/1", 900, 199, &busy);
         assert_eq!(count(), MAX_KEPT, "nothing is over, so the soonest goes");
-        documents.keep("https://b.example/2", 2_000, 200, &busy);
+        documents.cache("https://b.example/2", 2_000, 200, &busy);
         assert_eq!(
             count(),
             MAX_KEPT - 8,
             "ten were over, of which one had gone"
         );
-        assert_eq!(documents.kept(&at(0), 199), None);
+        assert_eq!(documents.cached(&at(0), 199), None);
         for n in 0..8 {
-            documents.keep(&format!("https://c.example/{n}"), 2_000, 200, &busy);
+            documents.cache(&format!("https://c.example/{n}"), 2_000, 200, &busy);
         }
-        documents.keep("https://d.example/", 2_000, 200, &busy);
-        assert_eq!(documents.kept("https://b.example/1", 201), None);
-        assert!(documents.kept(&at(10), 201).is_some());
+        documents.cache("https://d.example/", 2_000, 200, &busy);
+        assert_eq!(documents.cached("https://b.example/1", 201), None);
+        assert!(documents.cached(&at(10), 201).is_some());
     }
 
     #[tokio::test]
@@ -329,7 +329,7 @@ mod tests {
         for bad in ["https://nowhere.invalid", &of(MAX_ADDRESS + 1)] {
             let told = documents.client(bad, 100).await;
             assert_eq!(told, Err(DocumentError::Address), "{bad}");
-            assert_eq!(documents.kept(bad, 100), None);
+            assert_eq!(documents.cached(bad, 100), None);
         }
         let told = documents.client(&of(MAX_ADDRESS), 100).await;
         assert_eq!(told, Err(DocumentError::Fetch(FetchError::Failed)));
@@ -346,7 +346,7 @@ mod tests {
         waiting.pop();
         let fetched = Err(DocumentError::Fetch(FetchError::Failed));
         assert_eq!(told().await, fetched);
-        assert_eq!(documents.wanted(), 0);
+        assert_eq!(documents.waiting(), 0);
     }
 
     #[tokio::test]
@@ -355,11 +355,11 @@ mod tests {
         let address = "https://nowhere.invalid/client.json";
         let first = documents.client(address, 100).await.unwrap_err();
         assert!(matches!(first, DocumentError::Fetch(_)));
-        assert_eq!(documents.kept(address, 129), Some(Err(first)));
-        assert_eq!(documents.kept(address, 130), None);
+        assert_eq!(documents.cached(address, 129), Some(Err(first)));
+        assert_eq!(documents.cached(address, 130), None);
         for n in 0..=MAX_KEPT {
             let outcome = Err(DocumentError::Busy);
-            documents.keep(&format!("https://a.example/{n}"), 1000, 200, &outcome);
+            documents.cache(&format!("https://a.example/{n}"), 1000, 200, &outcome);
         }
         assert_eq!(documents.kept.lock().unwrap().len(), MAX_KEPT);
         assert!(documents.turns.lock().unwrap().is_empty());

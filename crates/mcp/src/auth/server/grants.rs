@@ -87,7 +87,7 @@ impl Grant {
     }
 
     /// Takes the secret of a refresh token for the next one; false when it has had its turn.
-    fn turn(&mut self, secret: &str, next: String, now: u64) -> bool {
+    fn rotate(&mut self, secret: &str, next: String, now: u64) -> bool {
         let lost = now < self.turned.saturating_add(FORGIVEN_FOR);
         if self.present == secret {
             self.before = Some(std::mem::replace(&mut self.present, next));
@@ -210,7 +210,7 @@ impl Grants {
                     return Ok(Err(NotGranted::TooMany));
                 }
                 rows.put(CODES, &key, &code)?;
-                registry::keep(rows, &client, code.ends, || live.clients())?;
+                registry::retain_client(rows, &client, code.ends, || live.clients())?;
                 Ok(Ok(text))
             })
             .await
@@ -229,13 +229,13 @@ impl Grants {
                     end(rows, &live, &grant)?;
                     return Ok(Err(NotGranted::Spent));
                 }
-                if let Err(why) = suits(&code, &spending, now) {
+                if let Err(why) = check_redemption(&code, &spending, now) {
                     rows.remove(CODES, &key)?;
                     return Ok(Err(why));
                 }
-                let granted = begin(rows, &live, &code, now)?;
+                let granted = issue_grant(rows, &live, &code, now)?;
                 let ends = live.ends(&granted.id).unwrap_or(now);
-                registry::keep(rows, &spending.client, ends, || live.clients())?;
+                registry::retain_client(rows, &spending.client, ends, || live.clients())?;
                 let spent = Some(granted.id.clone());
                 rows.put(CODES, &key, &Code { spent, ..code })?;
                 Ok(Ok(granted))
@@ -244,8 +244,8 @@ impl Grants {
     }
 
     /// What the grant of a refresh token allows, without using the token.
-    pub(crate) async fn look(&self, token: &str) -> Result<Option<Allowed>, StoreError> {
-        let Some((id, _)) = parts(token) else {
+    pub(crate) async fn peek(&self, token: &str) -> Result<Option<Allowed>, StoreError> {
+        let Some((id, _)) = parse_refresh_token(token) else {
             return Ok(None);
         };
         let grant: Option<Grant> = self.store.get(GRANTS, &id).await?;
@@ -260,7 +260,7 @@ impl Grants {
         person: Person,
         now: u64,
     ) -> Outcome<Granted> {
-        let Some((id, secret)) = parts(token) else {
+        let Some((id, secret)) = parse_refresh_token(token) else {
             return Ok(Err(NotGranted::Unknown));
         };
         let next = seal::secret()?;
@@ -278,7 +278,7 @@ impl Grants {
                     end(rows, &live, &id)?;
                     return Ok(Err(NotGranted::Expired));
                 }
-                if !grant.turn(&secret, seal::digest(&next), now) {
+                if !grant.rotate(&secret, seal::digest(&next), now) {
                     end(rows, &live, &id)?;
                     return Ok(Err(NotGranted::Reused));
                 }
@@ -288,7 +288,7 @@ impl Grants {
                 live.change(|live| {
                     live.insert(id.clone(), LiveGrant::from(&grant));
                 });
-                registry::keep(rows, &client, grant.ends(), || live.clients())?;
+                registry::retain_client(rows, &client, grant.ends(), || live.clients())?;
                 Ok(Ok(Granted {
                     id,
                     allowed: grant.allowed,
@@ -325,7 +325,7 @@ fn end(rows: &Rows, live: &Live, id: &str) -> Result<(), StoreError> {
 }
 
 /// The id of the grant of a refresh token, and the digest of its secret.
-pub(crate) fn parts(token: &str) -> Option<(String, String)> {
+pub(crate) fn parse_refresh_token(token: &str) -> Option<(String, String)> {
     let (id, secret) = token.split_once('.')?;
     let bytes = |text: &str| seal::decode(text).map(|bytes| bytes.len());
     (bytes(id) == Some(ID_BYTES) && bytes(secret) == Some(seal::SECRET_BYTES))
@@ -336,7 +336,7 @@ fn prefix(token: &str) -> String {
     token.split('.').next().unwrap_or_default().to_owned()
 }
 
-fn suits(code: &Code, spending: &Spending, now: u64) -> Result<(), NotGranted> {
+fn check_redemption(code: &Code, spending: &Spending, now: u64) -> Result<(), NotGranted> {
     if now >= code.ends {
         return Err(NotGranted::Expired);
     }
@@ -373,7 +373,7 @@ fn is_verifier(text: &str) -> bool {
 }
 
 /// Makes the grant of a code.
-fn begin(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Granted, StoreError> {
+fn issue_grant(rows: &Rows, live: &Live, code: &Code, now: u64) -> Result<Granted, StoreError> {
     let prefix = seal::encode(&seal::random::<ID_BYTES>()?);
     let secret = seal::secret()?;
     let id = seal::digest(&prefix);

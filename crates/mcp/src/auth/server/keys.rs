@@ -131,7 +131,7 @@ impl Key {
         now < self.made.saturating_add(SIGNS_FOR)
     }
 
-    fn shown(&self) -> Option<Value> {
+    fn public_jwk(&self) -> Option<Value> {
         // The point as it is on the wire: a mark, then both coordinates.
         let point = self.pair.public_key().as_ref();
         let (x, y) = point.strip_prefix(&[4])?.split_at_checked(32)?;
@@ -143,7 +143,7 @@ impl Key {
 }
 
 fn shown(keys: &[Key]) -> Value {
-    let shown: Vec<_> = keys.iter().filter_map(Key::shown).collect();
+    let shown: Vec<_> = keys.iter().filter_map(Key::public_jwk).collect();
     json!({ "keys": shown })
 }
 

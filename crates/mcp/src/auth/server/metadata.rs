@@ -64,7 +64,7 @@ impl AuthorizationServer {
     }
 
     /// The public keys.
-    pub(super) fn show_keys(&self) -> Page {
+    pub(super) fn jwks_response(&self) -> Page {
         Page::json(&self.0.keys.jwks()).header("cache-control", KEEP)
     }
 }

@@ -60,7 +60,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use super::BadAuthorities;
-use super::challenge::{base, names};
+use super::challenge::{audience_urls, base_url};
 use super::{Algorithm, AuthError, Authorities, Issuer, LocalKeys, is_scope};
 use crate::error::Failure;
 use crate::http::{Page, Route, Visit};
@@ -202,19 +202,19 @@ impl AuthorizationServer {
     /// # Errors
     /// When an option makes no sense, or the folder cannot be used.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let issuer = base(&options.address)?;
+        let issuer = base_url(&options.address)?;
         if !is_scope(&options.scope) {
             return Err(AuthError::Scope(options.scope).into());
         }
-        let mut resources = BTreeSet::from_iter(names(&issuer));
+        let mut resources = BTreeSet::from_iter(audience_urls(&issuer));
         for address in &options.more_addresses {
-            resources.extend(names(&base(address)?));
+            resources.extend(audience_urls(&base_url(address)?));
         }
         let dir = options.dir;
         users::make_private(&dir).map_err(|error| OpenError::Folder(dir.clone(), error))?;
         let sign_in = match options.login {
             Login::Password => SignIn::Password {
-                users: Users::at(&dir),
+                users: Users::in_dir(&dir),
                 verifier: Verifier::new()?,
                 rate: Box::new(NetworkRate::new(&network::SIGN_INS)),
                 throttle: Throttle::default(),
@@ -252,7 +252,7 @@ impl AuthorizationServer {
         let server = self.clone();
         Issuer::local(self.0.issuer.clone(), self.0.keys.public().clone())
             .algorithms([Algorithm::Es256])
-            .unless(move |caller| {
+            .reject_if(move |caller| {
                 let live = |id: &String| server.0.grants.is_live(id, server.now());
                 !caller.claim("sid").first().is_some_and(live)
             })
@@ -263,20 +263,19 @@ impl AuthorizationServer {
     pub fn routes(&self) -> Vec<Route> {
         let mut routes = self.metadata_routes();
         routes.extend([
-            self.get(
-                "/jwks.json",
-                |server, _| async move { Ok(server.show_keys()) },
-            ),
-            self.get("/authorize", Self::ask),
-            self.post("/authorize", Self::decide),
+            self.get("/jwks.json", |server, _| async move {
+                Ok(server.jwks_response())
+            }),
+            self.get("/authorize", Self::show_consent),
+            self.post("/authorize", Self::submit_consent),
             self.post("/token", Self::exchange),
             self.post("/register", Self::register),
             self.post("/revoke", Self::revoke),
-            self.get("/userinfo", Self::tell),
-            self.post("/userinfo", Self::tell),
+            self.get("/userinfo", Self::userinfo),
+            self.post("/userinfo", Self::userinfo),
         ]);
         if matches!(self.0.sign_in, SignIn::Upstream(_)) {
-            routes.push(self.get("/callback", Self::come_back));
+            routes.push(self.get("/callback", Self::handle_callback));
         }
         routes
     }

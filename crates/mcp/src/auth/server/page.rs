@@ -60,9 +60,9 @@ impl Trouble {
 }
 
 /// The page that asks.
-pub(crate) fn asking(asking: &Asking<'_>) -> Page {
-    let host = redirect::shown(asking.redirect);
-    let client = shown_client(asking.client, &host);
+pub(crate) fn consent_page(asking: &Asking<'_>) -> Page {
+    let host = redirect::display_target(asking.redirect);
+    let client = client_label(asking.client, &host);
     let (name, server) = (escape(&client), escape(asking.server));
     let mut main = String::new();
     let _ = write!(
@@ -108,7 +108,7 @@ pub(crate) fn asking(asking: &Asking<'_>) -> Page {
 }
 
 /// What a client is called: its name, or where its answers go when it has none.
-fn shown_client(client: &Client, host: &str) -> String {
+fn client_label(client: &Client, host: &str) -> String {
     if client.name.is_empty() {
         format!("an app at {host}")
     } else {
@@ -151,7 +151,7 @@ fn form(asking: &Asking<'_>) -> String {
 }
 
 /// A page that sends the browser on to the client, by itself or by hand.
-pub(crate) fn hand_over(to: &str) -> Page {
+pub(crate) fn redirect_page(to: &str) -> Page {
     let to = escape(to);
     let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
     let main = format!(
@@ -161,7 +161,7 @@ pub(crate) fn hand_over(to: &str) -> Page {
 }
 
 /// A page about something that the person or the app has to mend.
-pub(crate) fn stopped(why: &str) -> Page {
+pub(crate) fn error_page(why: &str) -> Page {
     let mut text = why.to_owned();
     if let Some(first) = text.get(..1) {
         let first = first.to_uppercase();
@@ -173,7 +173,7 @@ pub(crate) fn stopped(why: &str) -> Page {
 
 /// A page about a request that failed before anybody saw it. Clients register themselves, so a redirect here would let
 /// anybody send the visitors of this address anywhere; who knows where the link leads may follow it.
-pub(crate) fn refused(error: &str, why: &str, to: &str) -> Page {
+pub(crate) fn refused_page(error: &str, why: &str, to: &str) -> Page {
     let to = escape(to);
     let main = format!(
         "<h1>This cannot go on</h1>\n<p>The app asked for something that this server does not do: {} ({}).</p>\n\

@@ -169,8 +169,8 @@ impl PendingClients {
 
 /// Moves a client to those that somebody came with, unless it is there already or has left.
 fn mark_seen(rows: &Rows, made: u64, id: &str) -> Result<(), StoreError> {
-    if rows.strike(UNSEEN_BY_TIME, made, id)? {
-        rows.enter(SEEN_BY_TIME, made, id)?;
+    if rows.remove_index_entry(UNSEEN_BY_TIME, made, id)? {
+        rows.insert_index_entry(SEEN_BY_TIME, made, id)?;
     }
     Ok(())
 }
@@ -181,10 +181,10 @@ fn insert(rows: &Rows, row: &ClientRow, now: u64) -> Result<(), StoreError> {
         let Some((index, made, id)) = next_to_leave(rows, now)? else {
             break;
         };
-        rows.strike(index, made, &id)?;
+        rows.remove_index_entry(index, made, &id)?;
         rows.remove(NEWCOMERS, &id)?;
     }
-    rows.enter(UNSEEN_BY_TIME, row.made, &row.client.id)?;
+    rows.insert_index_entry(UNSEEN_BY_TIME, row.made, &row.client.id)?;
     rows.put(NEWCOMERS, &row.client.id, row)
 }
 

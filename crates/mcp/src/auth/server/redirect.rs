@@ -94,7 +94,7 @@ fn split_loopback(address: &str) -> Option<(&str, &str)> {
 }
 
 /// What a person should know of an address before they send somebody there: its host, or the program's scheme.
-pub(crate) fn shown(address: &str) -> String {
+pub(crate) fn display_target(address: &str) -> String {
     let Ok(url) = Url::parse(address) else {
         return String::new();
     };
@@ -253,7 +253,7 @@ mod tests {
             ("http://localhost:1/cb", "this computer"),
             ("cursor://x/cb", "the program that opens cursor: links"),
         ] {
-            assert_eq!(shown(address), expected);
+            assert_eq!(display_target(address), expected);
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::AuthorizationServer;
 use super::client::Metadata;
 use super::pending::RegisterError;
-use super::token::{Refusal, Stop, answered, unkept};
+use super::token::{Refusal, Stop, endpoint_response, no_store};
 use crate::error::Failure;
 use crate::http::{Page, Visit};
 
@@ -20,10 +20,10 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 impl AuthorizationServer {
     /// `POST /register`.
     pub(super) async fn register(self, visit: Visit) -> Result<Page, Failure> {
-        answered(self.registered(&visit).await)
+        endpoint_response(self.try_register(&visit).await)
     }
 
-    async fn registered(&self, visit: &Visit) -> Result<Page, Stop> {
+    async fn try_register(&self, visit: &Visit) -> Result<Page, Stop> {
         let bad = |why: &str| Refusal::new("invalid_client_metadata", why);
         let kind = visit.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -44,7 +44,7 @@ impl AuthorizationServer {
         let metadata: Metadata = serde_json::from_slice(visit.body())
             .map_err(|_| bad("the metadata is not a JSON object of texts and lists"))?;
         // Whatever way to prove itself a client prefers, it is told the one there is.
-        let client = metadata.described("").map_err(|error| {
+        let client = metadata.into_client("").map_err(|error| {
             let kind = if error.0.contains("redirect") {
                 "invalid_redirect_uri"
             } else {
@@ -67,7 +67,7 @@ impl AuthorizationServer {
         } else {
             &["authorization_code"]
         };
-        Ok(unkept(
+        Ok(no_store(
             Page::json(&json!({
                 "client_id": client.id,
                 "client_id_issued_at": now,

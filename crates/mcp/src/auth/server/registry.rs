@@ -77,7 +77,7 @@ impl Registry {
 
 /// Keeps an authorized client as long as something that ends at `ends`; does nothing for one that did not register.
 /// Where there are too many, those leave that end first, and none that is `in_use`.
-pub(crate) fn keep(
+pub(crate) fn retain_client(
     rows: &Rows,
     client: &KnownClient,
     ends: u64,
@@ -93,19 +93,19 @@ pub(crate) fn keep(
         ends: ends.saturating_add(OUTLIVES),
     };
     if let Some(known) = rows.get::<ClientRow>(CLIENTS, id)? {
-        rows.strike(CLIENTS_BY_END, known.ends, id)?;
+        rows.remove_index_entry(CLIENTS_BY_END, known.ends, id)?;
         row.ends = row.ends.max(known.ends);
     }
-    rows.enter(CLIENTS_BY_END, row.ends, id)?;
+    rows.insert_index_entry(CLIENTS_BY_END, row.ends, id)?;
     rows.put(CLIENTS, id, &row)?;
     let over = rows.count(CLIENTS)?.saturating_sub(MAX_KEPT);
     if over > 0 {
         let in_use = in_use();
-        let leave = rows.choose(CLIENTS_BY_END, over, |other| {
+        let leave = rows.select_index_entries(CLIENTS_BY_END, over, |other| {
             other != id && !in_use.contains(other)
         })?;
         for (ends, id) in leave {
-            rows.strike(CLIENTS_BY_END, ends, &id)?;
+            rows.remove_index_entry(CLIENTS_BY_END, ends, &id)?;
             rows.remove(CLIENTS, &id)?;
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn sweep(rows: &Rows, now: u64) -> Result<(), StoreError> {
     rows.clear(CLIENTS_BY_END)?;
     for (id, row) in rows.all::<ClientRow>(CLIENTS)? {
         if now < row.ends {
-            rows.enter(CLIENTS_BY_END, row.ends, &id)?;
+            rows.insert_index_entry(CLIENTS_BY_END, row.ends, &id)?;
         } else {
             rows.remove(CLIENTS, &id)?;
         }
@@ -171,7 +171,7 @@ mod tests {
         let id = |n: u64| format!("{:022}", most - n);
         let nobody = HashSet::new;
         let keep_one = |id: &str, ends: u64, in_use: HashSet<String>| {
-            let kept = store.change(|rows| keep(rows, &known(id), ends, || in_use));
+            let kept = store.change(|rows| retain_client(rows, &known(id), ends, || in_use));
             kept.unwrap();
         };
         // One that is there already needs no room.
@@ -201,7 +201,7 @@ mod tests {
         let used = registry.add(client(""), 1_000).await.unwrap();
         let kept = KnownClient::from(&used);
         store
-            .change(|rows| keep(rows, &kept, 500_000, HashSet::new))
+            .change(|rows| retain_client(rows, &kept, 500_000, HashSet::new))
             .unwrap();
         for (client, now, known) in [
             (&unused, 1_000 + PENDING_FOR - 1, true),

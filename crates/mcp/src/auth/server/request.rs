@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::AuthorizationServer;
-use super::client::{Client, is_address};
+use super::client::{Client, is_document_url};
 use super::document::DocumentError;
 use super::form::{BadForm, Form};
 use super::seal;
@@ -64,9 +64,12 @@ impl From<BadForm> for Refused {
 
 impl AuthorizationServer {
     /// Checks a request that came as a query.
-    pub(crate) async fn understand(&self, query: &str) -> Result<AuthorizationRequest, Refused> {
+    pub(crate) async fn parse_authorization_request(
+        &self,
+        query: &str,
+    ) -> Result<AuthorizationRequest, Refused> {
         let form = Form::parse(query.as_bytes())?;
-        let client = self.requesting(&form).await?;
+        let client = self.requesting_client(&form).await?;
         let redirect = self.redirect(&form, &client)?;
         let state = form.get("state").map(str::to_owned);
         let back = |error, why| Refused::Back {
@@ -89,7 +92,7 @@ impl AuthorizationServer {
             .ok_or_else(|| back("invalid_scope", "none of these scopes can be granted"))?;
         Ok(AuthorizationRequest {
             nonce: form.get("nonce").map(str::to_owned),
-            hint: form.get("login_hint").and_then(hint),
+            hint: form.get("login_hint").and_then(login_hint),
             client,
             redirect,
             state,
@@ -99,11 +102,11 @@ impl AuthorizationServer {
         })
     }
 
-    async fn requesting(&self, form: &Form) -> Result<Arc<Client>, Refused> {
+    async fn requesting_client(&self, form: &Form) -> Result<Arc<Client>, Refused> {
         let id = form
             .get("client_id")
             .ok_or_else(|| Refused::Here("the app did not say which one it is".to_owned()))?;
-        if is_address(id) {
+        if is_document_url(id) {
             let found = self.0.documents.client(id, self.now()).await;
             return found.map_err(|error| match error {
                 DocumentError::Busy => Refused::Here(
@@ -125,7 +128,7 @@ impl AuthorizationServer {
     fn redirect(&self, form: &Form, client: &Client) -> Result<String, Refused> {
         let bad = |text: &str| Refused::Here(text.to_owned());
         match form.get("redirect_uri") {
-            Some(asked) if client.may_use(asked) => Ok(asked.to_owned()),
+            Some(asked) if client.allows_redirect(asked) => Ok(asked.to_owned()),
             Some(_) => Err(bad(
                 "the app wants its answer at an address that it did not register",
             )),
@@ -158,7 +161,7 @@ impl AuthorizationServer {
 }
 
 /// Who the client thinks will sign in, if that can be a name. It is a help, so a bad one is no error.
-fn hint(text: &str) -> Option<String> {
+fn login_hint(text: &str) -> Option<String> {
     let text = text.trim();
     let hidden = |c: char| c.is_control() || docent_unicode::is_invisible(c);
     let fits = (1..=MAX_HINT).contains(&text.len()) && !text.chars().any(hidden);
@@ -228,7 +231,7 @@ mod tests {
     fn a_hint_is_a_name_or_nothing() {
         let longest = "n".repeat(MAX_HINT);
         for good in ["anna", "anna@port.example", "Zoë", longest.as_str()] {
-            assert_eq!(hint(&format!(" {good} ")).as_deref(), Some(good));
+            assert_eq!(login_hint(&format!(" {good} ")).as_deref(), Some(good));
         }
         for bad in [
             "",
@@ -238,7 +241,7 @@ mod tests {
             "an\u{2800}na",
             &format!("{longest}n"),
         ] {
-            assert_eq!(hint(bad), None, "{bad}");
+            assert_eq!(login_hint(bad), None, "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `/revoke`: the end of a grant (RFC 7009), by its refresh token or an access token.
 
-use super::token::{Stop, answered, posted, unkept};
+use super::token::{Stop, endpoint_response, no_store, parse_form_body};
 use super::{AuthorizationServer, grants};
 use crate::auth::{Caller, token};
 use crate::error::Failure;
@@ -9,31 +9,31 @@ use crate::http::{Page, Visit};
 impl AuthorizationServer {
     /// `POST /revoke`. Whether there was something to end is nobody's business.
     pub(super) async fn revoke(self, visit: Visit) -> Result<Page, Failure> {
-        answered(self.revoked(&visit).await)
+        endpoint_response(self.try_revoke(&visit).await)
     }
 
-    async fn revoked(&self, visit: &Visit) -> Result<Page, Stop> {
-        let form = posted(visit)?;
+    async fn try_revoke(&self, visit: &Visit) -> Result<Page, Stop> {
+        let form = parse_form_body(visit)?;
         let client = self.known_client(&form).await?;
         let token = form.get("token").unwrap_or_default();
-        let id = match grants::parts(token) {
+        let id = match grants::parse_refresh_token(token) {
             Some((id, _)) => Some(id),
-            None => self.grant_of(token).await,
+            None => self.grant_of_token(token).await,
         };
         if let Some(id) = id {
             self.0.grants.end(&id, Some(&client.id)).await?;
         }
-        Ok(unkept(Page::new(200, "application/json", "{}")))
+        Ok(no_store(Page::new(200, "application/json", "{}")))
     }
 
     /// The grant of an access token of ours that is still good.
-    async fn grant_of(&self, token: &str) -> Option<String> {
-        let caller = self.owner_of(token).await?;
+    async fn grant_of_token(&self, token: &str) -> Option<String> {
+        let caller = self.token_owner(token).await?;
         caller.claim("sid").into_iter().next()
     }
 
     /// Who owns an access token, for the endpoints of this server.
-    pub(crate) async fn owner_of(&self, token: &str) -> Option<Caller> {
+    pub(crate) async fn token_owner(&self, token: &str) -> Option<Caller> {
         let issuers = [self.issuer()];
         let verified = token::verify(token, &issuers, &self.0.resources, self.now());
         verified.await.ok()

@@ -44,7 +44,7 @@ pub(crate) fn digest(text: &str) -> String {
 }
 
 /// True when both texts are the same, in the same time for all that differ.
-pub(crate) fn same(a: &str, b: &str) -> bool {
+pub(crate) fn constant_time_eq(a: &str, b: &str) -> bool {
     // Digests have one length, and how long two of them agree tells nothing about the texts.
     Sha256::digest(a.as_bytes()) == Sha256::digest(b.as_bytes())
 }
@@ -58,19 +58,20 @@ impl Seal {
     }
 
     /// The seal over `parts`, in this order and with these borders.
-    pub(crate) fn make(&self, purpose: &str, parts: &[&str]) -> String {
-        encode(hmac::sign(&self.0, &joined(purpose, parts)).as_ref())
+    pub(crate) fn sign(&self, purpose: &str, parts: &[&str]) -> String {
+        encode(hmac::sign(&self.0, &length_prefixed(purpose, parts)).as_ref())
     }
 
     /// True for the seal over exactly these.
-    pub(crate) fn holds(&self, purpose: &str, parts: &[&str], seal: &str) -> bool {
-        decode(seal)
-            .is_some_and(|seal| hmac::verify(&self.0, &joined(purpose, parts), &seal).is_ok())
+    pub(crate) fn verify(&self, purpose: &str, parts: &[&str], seal: &str) -> bool {
+        decode(seal).is_some_and(|seal| {
+            hmac::verify(&self.0, &length_prefixed(purpose, parts), &seal).is_ok()
+        })
     }
 }
 
 /// Each part with its length before it, so that no two lists of parts read alike.
-fn joined(purpose: &str, parts: &[&str]) -> Vec<u8> {
+fn length_prefixed(purpose: &str, parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in std::iter::once(&purpose).chain(parts) {
         bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
@@ -86,13 +87,13 @@ mod tests {
     #[test]
     fn a_seal_holds_for_what_it_was_made_for_and_nothing_else() {
         let (ours, theirs) = (Seal::new(b"one"), Seal::new(b"two"));
-        let seal = ours.make("form", &["ab", "c"]);
-        assert!(ours.holds("form", &["ab", "c"], &seal));
-        assert!(!ours.holds("form", &["a", "bc"], &seal));
-        assert!(!ours.holds("login", &["ab", "c"], &seal));
-        assert!(!ours.holds("form", &["ab", "c"], "!"));
-        assert!(!ours.holds("form", &["ab", "c"], ""));
-        assert!(!theirs.holds("form", &["ab", "c"], &seal));
+        let seal = ours.sign("form", &["ab", "c"]);
+        assert!(ours.verify("form", &["ab", "c"], &seal));
+        assert!(!ours.verify("form", &["a", "bc"], &seal));
+        assert!(!ours.verify("login", &["ab", "c"], &seal));
+        assert!(!ours.verify("form", &["ab", "c"], "!"));
+        assert!(!ours.verify("form", &["ab", "c"], ""));
+        assert!(!theirs.verify("form", &["ab", "c"], &seal));
     }
 
     #[test]
@@ -101,6 +102,6 @@ mod tests {
         assert_eq!(decode(&a).unwrap().len(), SECRET_BYTES);
         assert_ne!(a, b);
         assert_ne!(digest(&a), digest(&b));
-        assert!(same(&a, &a.clone()) && !same(&a, &b));
+        assert!(constant_time_eq(&a, &a.clone()) && !constant_time_eq(&a, &b));
     }
 }

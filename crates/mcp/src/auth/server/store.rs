@@ -128,7 +128,7 @@ impl Store {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(StoreError::Open)?;
         #[cfg(unix)]
-        private(&file).map_err(StoreError::Open)?;
+        make_private_file(&file).map_err(StoreError::Open)?;
         drop(file);
         let database = Database::builder()
             .set_cache_size(CACHE_BYTES)
@@ -204,7 +204,7 @@ impl Store {
 
 /// A file from an older umask or a copy is made private again.
 #[cfg(unix)]
-fn private(file: &std::fs::File) -> io::Result<()> {
+fn make_private_file(file: &std::fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
@@ -290,7 +290,12 @@ impl Rows {
     }
 
     /// Enters a key under a time.
-    pub(crate) fn enter(&self, index: TimeIndex, time: u64, key: &str) -> Result<(), StoreError> {
+    pub(crate) fn insert_index_entry(
+        &self,
+        index: TimeIndex,
+        time: u64,
+        key: &str,
+    ) -> Result<(), StoreError> {
         self.touch();
         let mut index = self.transaction.open_table(index)?;
         index.insert((time, key), ())?;
@@ -298,7 +303,7 @@ impl Rows {
     }
 
     /// Takes the entry of a key under a time away; false when there is none.
-    pub(crate) fn strike(
+    pub(crate) fn remove_index_entry(
         &self,
         index: TimeIndex,
         time: u64,
@@ -322,7 +327,7 @@ impl Rows {
     }
 
     /// The first entries that `wanted` chooses, at most `limit` of them. Reads keys, and no row.
-    pub(crate) fn choose(
+    pub(crate) fn select_index_entries(
         &self,
         index: TimeIndex,
         limit: usize,

@@ -174,7 +174,7 @@ impl World {
             server: None,
             router: Router::new(),
         };
-        let users = Users::at(world.dir.path());
+        let users = Users::in_dir(world.dir.path());
         for (name, group) in [("anna", "crew"), ("nils", "guests")] {
             let user = User {
                 name: name.to_owned(),
@@ -374,14 +374,17 @@ impl World {
         let query = encoded(&self.request(client));
         let request = self
             .server()
-            .understand(&query)
+            .parse_authorization_request(&query)
             .await
             .unwrap_or_else(|_| panic!("{query}"));
-        let user = Users::at(self.dir.path()).find("anna").unwrap().unwrap();
+        let user = Users::in_dir(self.dir.path())
+            .find("anna")
+            .unwrap()
+            .unwrap();
         self.pass(u64::from(second > 0));
         let page = self
             .server()
-            .allow(request, authorize::person(&user))
+            .allow(request, authorize::identity_of(&user))
             .await
             .unwrap();
         let body = String::from_utf8(page.body().to_vec()).unwrap();

@@ -63,7 +63,7 @@ impl Throttle {
 
     /// The right password was given: this guess was none. Those before it still count, because names may share a
     /// counter, and nobody's own password wins back guesses at somebody else's.
-    pub(crate) fn forgive(&self, name: &str, device: Option<&DeviceId>) {
+    pub(crate) fn refund(&self, name: &str, device: Option<&DeviceId>) {
         match device {
             None => self.names.give_back(&name),
             Some(device) => self.devices.give_back(&(name, device)),
@@ -102,13 +102,13 @@ mod tests {
             let (throttle, now) = (Throttle::default(), Instant::now());
             for _ in 0..tries {
                 throttle.take("anna", device, now).unwrap();
-                throttle.forgive("anna", device);
+                throttle.refund("anna", device);
             }
             for _ in 0..9 {
                 throttle.take("anna", device, now).unwrap();
             }
             throttle.take("anna", device, now).unwrap();
-            throttle.forgive("anna", device);
+            throttle.refund("anna", device);
             let now = now + DEVICES_EACH;
             assert!(throttle.take("anna", device, now).is_ok());
             assert!(throttle.take("anna", device, now).is_err());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::client::is_address;
+use super::client::is_document_url;
 use super::form::Form;
 use super::grants::{Allowed, Granted, NotGranted, Person, Spending};
 use super::keys::KeyError;
@@ -48,9 +48,9 @@ impl Refusal {
     }
 
     /// The answer.
-    pub(crate) fn page(self) -> Page {
+    pub(crate) fn into_response(self) -> Page {
         let body = json!({"error": self.error, "error_description": self.why});
-        let page = unkept(Page::json(&body).status(self.status));
+        let page = no_store(Page::json(&body).status(self.status));
         match self.retry_after {
             None => page,
             Some(wait) => {
@@ -62,13 +62,13 @@ impl Refusal {
 }
 
 /// An answer that nobody keeps a copy of.
-pub(crate) fn unkept(page: Page) -> Page {
+pub(crate) fn no_store(page: Page) -> Page {
     page.header("cache-control", "no-store")
         .header("pragma", "no-cache")
 }
 
 /// The values of a form that was posted as one.
-pub(crate) fn posted(visit: &Visit) -> Result<Form, Refusal> {
+pub(crate) fn parse_form_body(visit: &Visit) -> Result<Form, Refusal> {
     let kind = visit.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
@@ -97,10 +97,10 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Stop {
 }
 
 /// The answer for either outcome.
-pub(crate) fn answered(outcome: Result<Page, Stop>) -> Result<Page, Failure> {
+pub(crate) fn endpoint_response(outcome: Result<Page, Stop>) -> Result<Page, Failure> {
     match outcome {
         Ok(page) => Ok(page),
-        Err(Stop::Refused(refusal)) => Ok(refusal.page()),
+        Err(Stop::Refused(refusal)) => Ok(refusal.into_response()),
         Err(Stop::Failed(failure)) => Err(failure),
     }
 }
@@ -108,14 +108,14 @@ pub(crate) fn answered(outcome: Result<Page, Stop>) -> Result<Page, Failure> {
 impl AuthorizationServer {
     /// `POST /token`.
     pub(super) async fn exchange(self, visit: Visit) -> Result<Page, Failure> {
-        answered(self.exchanged(&visit).await)
+        endpoint_response(self.try_exchange(&visit).await)
     }
 
-    async fn exchanged(&self, visit: &Visit) -> Result<Page, Stop> {
-        let form = posted(visit)?;
+    async fn try_exchange(&self, visit: &Visit) -> Result<Page, Stop> {
+        let form = parse_form_body(visit)?;
         match form.get("grant_type") {
-            Some("authorization_code") => self.by_code(&form).await,
-            Some("refresh_token") => self.by_refresh(&form).await,
+            Some("authorization_code") => self.redeem_code(&form).await,
+            Some("refresh_token") => self.redeem_refresh_token(&form).await,
             Some(_) => Err(Refusal::new(
                 "unsupported_grant_type",
                 "`grant_type` must be `authorization_code` or `refresh_token`",
@@ -135,7 +135,7 @@ impl AuthorizationServer {
             let why = "clients here have no secret: send `client_id` alone";
             return Err(Refusal::new("invalid_client", why).into());
         }
-        if is_address(id) {
+        if is_document_url(id) {
             return Ok(KnownClient {
                 id: id.to_owned(),
                 registered: None,
@@ -161,7 +161,7 @@ impl AuthorizationServer {
         }
     }
 
-    async fn by_code(&self, form: &Form) -> Result<Page, Stop> {
+    async fn redeem_code(&self, form: &Form) -> Result<Page, Stop> {
         let missing = |name: &str| Refusal::new("invalid_request", format!("`{name}` is missing"));
         let code = form.get("code").ok_or_else(|| missing("code"))?;
         let verifier = form
@@ -175,11 +175,11 @@ impl AuthorizationServer {
             resource: self.named_resource(form)?,
         };
         let granted = self.0.grants.spend(spending, self.now()).await?;
-        let granted = granted.map_err(|why| not_granted(why, "the code"))?;
+        let granted = granted.map_err(|why| grant_refused(why, "the code"))?;
         self.tokens(&granted, None)
     }
 
-    async fn by_refresh(&self, form: &Form) -> Result<Page, Stop> {
+    async fn redeem_refresh_token(&self, form: &Form) -> Result<Page, Stop> {
         let token = form
             .get("refresh_token")
             .ok_or_else(|| Refusal::new("invalid_request", "`refresh_token` is missing"))?;
@@ -191,7 +191,7 @@ impl AuthorizationServer {
                 "the refresh token has ended: sign in again",
             )
         };
-        let allowed = self.0.grants.look(token).await?.ok_or_else(ended)?;
+        let allowed = self.0.grants.peek(token).await?.ok_or_else(ended)?;
         if allowed.client != client.id {
             return Err(ended().into());
         }
@@ -202,9 +202,9 @@ impl AuthorizationServer {
             )
             .into());
         }
-        let scopes = narrowed(form.get("scope"), &allowed.scopes)?;
-        let Some(person) = self.still(&allowed).await? else {
-            if let Some((id, _)) = super::grants::parts(token) {
+        let scopes = narrow_scopes(form.get("scope"), &allowed.scopes)?;
+        let Some(person) = self.current_identity(&allowed).await? else {
+            if let Some((id, _)) = super::grants::parse_refresh_token(token) {
                 self.0.grants.end(&id, None).await?;
             }
             return Err(ended().into());
@@ -212,18 +212,18 @@ impl AuthorizationServer {
         let granted = self.0.grants.refresh(token, client, person, self.now());
         let granted = granted
             .await?
-            .map_err(|why| not_granted(why, "the refresh token"))?;
+            .map_err(|why| grant_refused(why, "the refresh token"))?;
         self.tokens(&granted, Some(&scopes))
     }
 
     /// Who somebody is by now; nobody when they may no longer sign in, or have another password.
-    async fn still(&self, allowed: &Allowed) -> Result<Option<Person>, Stop> {
+    async fn current_identity(&self, allowed: &Allowed) -> Result<Option<Person>, Stop> {
         let SignIn::Password { users, .. } = &self.0.sign_in else {
             return Ok(Some(allowed.person.clone()));
         };
         let (users, name) = (users.clone(), allowed.person.subject.clone());
         let user = tokio::task::spawn_blocking(move || users.find(&name)).await??;
-        let person = user.as_ref().map(super::authorize::person);
+        let person = user.as_ref().map(super::authorize::identity_of);
         Ok(person.filter(|person| person.stamp == allowed.person.stamp))
     }
 
@@ -255,7 +255,7 @@ impl AuthorizationServer {
             let token = self.id_token(granted, scopes, now)?;
             body.insert("id_token".to_owned(), json!(token));
         }
-        Ok(unkept(Page::json(&Value::Object(body))))
+        Ok(no_store(Page::json(&Value::Object(body))))
     }
 
     /// What tells a client who signed in; it opens nothing.
@@ -296,7 +296,7 @@ impl AuthorizationServer {
 }
 
 /// The scopes of a refresh: all of them, or some.
-fn narrowed(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, Refusal> {
+fn narrow_scopes(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, Refusal> {
     let Some(asked) = asked else {
         return Ok(allowed.to_vec());
     };
@@ -312,7 +312,7 @@ fn narrowed(asked: Option<&str>, allowed: &[String]) -> Result<Vec<String>, Refu
 }
 
 /// What a client learns: which kind of error it is, and not what would help somebody to guess on.
-fn not_granted(why: NotGranted, what: &str) -> Refusal {
+fn grant_refused(why: NotGranted, what: &str) -> Refusal {
     tracing::info!(?why, "a token was refused");
     match why {
         NotGranted::OtherResource => Refusal::new(

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 use url::form_urlencoded::{Serializer, byte_serialize};
 use url::{Host, Url};
 
-use super::authorize::{Stage, back};
+use super::authorize::{Stage, refuse_to_client};
 use super::cookie::Cookie;
 use super::form::{Form, with_query};
 use super::grants::Person;
 use super::request::AuthorizationRequest;
 use super::{AuthorizationServer, SignIn, page, seal};
-use crate::auth::web::{self, Fetch, web};
+use crate::auth::web::{self, Fetch, http_fetcher};
 use crate::auth::{Authorities, Issuer, Network, Reach, claims, discovery, token};
 use crate::error::Failure;
 use crate::http::{Page, Visit};
@@ -102,13 +102,13 @@ impl Provider {
         }
         // The owner chose the provider, so it may be in their own network.
         let network = Network::Private;
-        let web = web(&Reach {
+        let web = http_fetcher(&Reach {
             network,
             authorities,
         });
         Ok(Self {
             host: url.host_str().ok_or_else(bad)?.to_owned(),
-            issuer: Issuer::fetched(upstream.issuer.clone(), None, web.clone()),
+            issuer: Issuer::with_fetcher(upstream.issuer.clone(), None, web.clone()),
             web,
             upstream,
             metadata: Mutex::default(),
@@ -116,7 +116,7 @@ impl Provider {
     }
 
     /// What people know the provider by.
-    pub(super) fn shown(&self) -> &str {
+    pub(super) fn display_host(&self) -> &str {
         &self.host
     }
 
@@ -140,12 +140,12 @@ impl Provider {
 
     async fn address(&self, name: &str) -> Result<String, Unknown> {
         let metadata = self.metadata().await?;
-        discovery::address(&metadata, name).ok_or(Unknown("the provider lacks an endpoint"))
+        discovery::endpoint_url(&metadata, name).ok_or(Unknown("the provider lacks an endpoint"))
     }
 
     /// True when an answer may be the provider's: one that names itself must be the one that was asked, and one that
     /// promises to name itself must do so (RFC 9207).
-    async fn is_who_answers(&self, iss: Option<&str>) -> Result<bool, Unknown> {
+    async fn is_expected_issuer(&self, iss: Option<&str>) -> Result<bool, Unknown> {
         if let Some(iss) = iss {
             return Ok(iss == self.upstream.issuer);
         }
@@ -155,7 +155,7 @@ impl Provider {
     }
 
     /// The answer to a form that is ours alone to send.
-    async fn ask(
+    async fn post_form(
         &self,
         url: String,
         authorization: Option<String>,
@@ -185,7 +185,7 @@ impl Provider {
         let methods = methods.and_then(Value::as_array);
         let basic = methods.is_none_or(|all| all.iter().any(|m| m == "client_secret_basic"));
         let (authorization, body) = self.token_request(code, verifier, redirect, basic);
-        self.ask(url, authorization, body).await
+        self.post_form(url, authorization, body).await
     }
 
     /// What is sent for a code: how we prove who we are, and the form.
@@ -220,7 +220,7 @@ impl Provider {
     }
 
     /// Who came back with this code.
-    async fn person(
+    async fn identity(
         &self,
         code: &str,
         trip: &Trip,
@@ -231,7 +231,7 @@ impl Provider {
         let text = |name: &str| tokens.get(name).and_then(Value::as_str);
         let id_token = text("id_token").ok_or(Unknown("the provider gave no ID token"))?;
         let client = &self.upstream.client_id;
-        let caller = token::signed_in(id_token, &self.issuer, client, &trip.nonce, now)
+        let caller = token::verify_id_token(id_token, &self.issuer, client, &trip.nonce, now)
             .await
             .map_err(|why| {
                 tracing::warn!(?why, "the provider's ID token was refused");
@@ -246,14 +246,14 @@ impl Provider {
         ) {
             let bearer = Some(format!("Bearer {access}"));
             let told = self
-                .ask(url, bearer, String::new())
+                .post_form(url, bearer, String::new())
                 .await
                 .unwrap_or_default();
             if told.get("sub").and_then(Value::as_str) == Some(&subject) {
                 said.push(told);
             }
         }
-        Ok(described(subject, &said))
+        Ok(identity_from_claims(subject, &said))
     }
 }
 
@@ -276,7 +276,7 @@ fn claims_of(caller: &crate::auth::Caller) -> Map<String, Value> {
 }
 
 /// What several answers say about somebody, the first that says something winning.
-pub(super) fn described(subject: String, said: &[Map<String, Value>]) -> Person {
+pub(super) fn identity_from_claims(subject: String, said: &[Map<String, Value>]) -> Person {
     let first = |name: &str| said.iter().find_map(|claims| claims.get(name));
     // Some providers write the truth as a text.
     let verified = first("email_verified").map(|value| *value == true || value == "true");
@@ -314,16 +314,16 @@ struct Trip {
 }
 
 impl AuthorizationServer {
-    fn trip(&self, id: &str, query: &str) -> Trip {
+    fn upstream_login(&self, id: &str, query: &str) -> Trip {
         Trip {
             query: query.to_owned(),
             id: id.to_owned(),
-            nonce: self.0.seal.make("nonce", &[id]),
-            verifier: self.0.seal.make("verifier", &[id]),
+            nonce: self.0.seal.sign("nonce", &[id]),
+            verifier: self.0.seal.sign("verifier", &[id]),
         }
     }
 
-    fn trip_cookie(&self) -> Cookie {
+    fn upstream_login_cookie(&self) -> Cookie {
         Cookie::new("docent-trip", &self.0.issuer)
     }
 
@@ -332,7 +332,7 @@ impl AuthorizationServer {
     }
 
     /// Sends the browser to the provider, on behalf of a request that has been checked and consented to.
-    pub(super) async fn depart(
+    pub(super) async fn redirect_to_provider(
         &self,
         provider: &Provider,
         query: &str,
@@ -340,15 +340,15 @@ impl AuthorizationServer {
     ) -> Result<Page, Failure> {
         let endpoint = match provider.address("authorization_endpoint").await {
             Ok(endpoint) => endpoint,
-            Err(Unknown(why)) => return Ok(page::stopped(why).status(502)),
+            Err(Unknown(why)) => return Ok(page::error_page(why).status(502)),
         };
-        let trip = self.trip(&seal::encode(&seal::random::<16>()?), query);
+        let trip = self.upstream_login(&seal::encode(&seal::random::<16>()?), query);
         let until = (self.now() + TRIP_FOR).to_string();
         let kept = seal::encode(query.as_bytes());
-        let mark = self.0.seal.make("trip", &[&trip.id, &until, query]);
+        let mark = self.0.seal.sign("trip", &[&trip.id, &until, query]);
         let cookie = format!("{}.{until}.{kept}.{mark}", trip.id);
         if cookie.len() > MAX_COOKIE {
-            return Ok(page::stopped("the app's request is too long").status(400));
+            return Ok(page::error_page("the app's request is too long").status(400));
         }
         let (callback, challenge) = (self.callback(), seal::digest(&trip.verifier));
         let mut values = vec![
@@ -363,53 +363,58 @@ impl AuthorizationServer {
         ];
         values.extend(request.hint.as_deref().map(|hint| ("login_hint", hint)));
         let to = with_query(&endpoint, &values);
-        let cookie = self.trip_cookie().set(&cookie, TRIP_FOR);
-        Ok(page::hand_over(&to).header("set-cookie", cookie))
+        let cookie = self.upstream_login_cookie().set(&cookie, TRIP_FOR);
+        Ok(page::redirect_page(&to).header("set-cookie", cookie))
     }
 
     /// `GET /callback`: the browser comes back.
-    pub(super) async fn come_back(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn handle_callback(self, visit: Visit) -> Result<Page, Failure> {
         let SignIn::Upstream(provider) = &self.0.sign_in else {
             return Err(Failure::not_found("/callback"));
         };
         let form = Form::parse(visit.query().as_bytes()).unwrap_or_default();
-        let Some(trip) = self.under_way(&visit, &form) else {
+        let Some(trip) = self.pending_login(&visit, &form) else {
             let text = "this sign-in is too old, or began in another browser: go back to the app and connect again";
-            return Ok(page::stopped(text).status(403));
+            return Ok(page::error_page(text).status(403));
         };
-        match provider.is_who_answers(form.get("iss")).await {
+        match provider.is_expected_issuer(form.get("iss")).await {
             Ok(true) => {}
-            Ok(false) => return Ok(page::stopped("another provider answered").status(403)),
-            Err(Unknown(why)) => return Ok(page::stopped(why).status(502)),
+            Ok(false) => return Ok(page::error_page("another provider answered").status(403)),
+            Err(Unknown(why)) => return Ok(page::error_page(why).status(502)),
         }
-        let request = match self.understand(&trip.query).await {
+        let request = match self.parse_authorization_request(&trip.query).await {
             Ok(request) => request,
             Err(refused) => return self.refuse(refused, Stage::AfterProvider),
         };
         let Some(code) = form.get("code") else {
             let why = "the user did not sign in";
-            return self.refuse(back(&request, "access_denied", why), Stage::AfterProvider);
+            return self.refuse(
+                refuse_to_client(&request, "access_denied", why),
+                Stage::AfterProvider,
+            );
         };
         let found = provider
-            .person(code, &trip, &self.callback(), self.now())
+            .identity(code, &trip, &self.callback(), self.now())
             .await;
         let page = match found {
             Ok(person) => self.allow(request, person).await?,
-            Err(Unknown(why)) => page::stopped(why).status(502),
+            Err(Unknown(why)) => page::error_page(why).status(502),
         };
-        Ok(page.header("set-cookie", self.trip_cookie().set("", 0)))
+        Ok(page.header("set-cookie", self.upstream_login_cookie().set("", 0)))
     }
 
     /// The trip that this browser is on, if it is the one that this answer belongs to.
-    fn under_way(&self, visit: &Visit, form: &Form) -> Option<Trip> {
-        let cookie = self.trip_cookie().read(visit)?;
+    fn pending_login(&self, visit: &Visit, form: &Form) -> Option<Trip> {
+        let cookie = self.upstream_login_cookie().read(visit)?;
         let mut parts = cookie.splitn(4, '.');
         let (id, until, kept, mark) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let query = String::from_utf8(seal::decode(kept)?).ok()?;
         let fresh = until.parse::<u64>().is_ok_and(|until| self.now() < until);
-        let ours = self.0.seal.holds("trip", &[id, until, &query], mark);
-        let same = form.get("state").is_some_and(|state| seal::same(state, id));
-        (fresh && ours && same).then(|| self.trip(id, &query))
+        let ours = self.0.seal.verify("trip", &[id, until, &query], mark);
+        let same = form
+            .get("state")
+            .is_some_and(|state| seal::constant_time_eq(state, id));
+        (fresh && ours && same).then(|| self.upstream_login(id, &query))
     }
 }
 

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::AuthorizationServer;
-use super::token::unkept;
+use super::token::no_store;
 use crate::error::Failure;
 use crate::http::{Page, Visit};
 
 impl AuthorizationServer {
     /// `GET` and `POST /userinfo`, for access tokens with the scope `openid`.
-    pub(super) async fn tell(self, visit: Visit) -> Result<Page, Failure> {
+    pub(super) async fn userinfo(self, visit: Visit) -> Result<Page, Failure> {
         let token = visit.header("authorization").and_then(|value| {
             let (scheme, token) = value.split_once(' ')?;
             scheme
@@ -19,13 +19,13 @@ impl AuthorizationServer {
         let refuse = |status: u16, challenge: &str| {
             let page = Page::json(&json!({"error": challenge})).status(status);
             let error = format!("Bearer error=\"{challenge}\"");
-            Ok(unkept(page).header("www-authenticate", error))
+            Ok(no_store(page).header("www-authenticate", error))
         };
         let Some(token) = token else {
             let page = Page::json(&json!({"error": "invalid_request"})).status(401);
-            return Ok(unkept(page).header("www-authenticate", "Bearer"));
+            return Ok(no_store(page).header("www-authenticate", "Bearer"));
         };
-        let Some(caller) = self.owner_of(token).await else {
+        let Some(caller) = self.token_owner(token).await else {
             return refuse(401, "invalid_token");
         };
         if !caller.has_scope("openid") {
@@ -43,6 +43,6 @@ impl AuthorizationServer {
             body.insert("email".to_owned(), json!(email));
             body.insert("email_verified".to_owned(), json!(verified));
         }
-        Ok(unkept(Page::json(&Value::Object(body))))
+        Ok(no_store(Page::json(&Value::Object(body))))
     }
 }

@@ -68,7 +68,7 @@ pub struct Users {
 impl Users {
     /// The list in `dir`, which need not exist.
     #[must_use]
-    pub fn at(dir: &Path) -> Self {
+    pub fn in_dir(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
         }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn people_come_change_and_go() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(&dir.path().join("made"));
+        let users = Users::in_dir(&dir.path().join("made"));
         assert_eq!(users.list().unwrap(), []);
         users.add(user("nils")).unwrap();
         users.add(user("anna")).unwrap();
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_and_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         for bad in ["", " anna", "an\nna", &"a".repeat(MAX_CHARS + 1)] {
             assert!(
                 matches!(users.add(user(bad)), Err(UserError::Bad(_))),
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn the_longest_list_is_read_and_one_more_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         let all = (0..MAX_USERS).map(|n| user(&format!("u{n}"))).collect();
         users.replace(&Content { users: all }).unwrap();
         assert!(users.add(user("one more")).is_err());
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_file_is_lines_that_a_person_can_read_and_has_a_bound() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         users.add(user("anna")).unwrap();
         let path = dir.path().join(NAME);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -330,9 +330,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(Users::at(&file).list(), Err(UserError::Io(..))));
         assert!(matches!(
-            Users::at(&file).add(user("anna")),
+            Users::in_dir(&file).list(),
+            Err(UserError::Io(..))
+        ));
+        assert!(matches!(
+            Users::in_dir(&file).add(user("anna")),
             Err(UserError::Io(..))
         ));
     }
@@ -340,7 +343,7 @@ mod tests {
     #[test]
     fn names_addresses_and_groups_have_bounds() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         let (most, over) = ("ä".repeat(MAX_CHARS), "ä".repeat(MAX_CHARS + 1));
         users.add(user(&most)).unwrap();
         for (group, taken) in [(&most, true), (&over, false), (&String::new(), false)] {
@@ -372,7 +375,7 @@ mod tests {
     #[test]
     fn damage_is_told_and_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         let path = dir.path().join(NAME);
         std::fs::write(&path, "{").unwrap();
         assert!(matches!(users.list(), Err(UserError::Damaged(..))));
@@ -386,7 +389,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let made = dir.path().join("state");
-        let users = Users::at(&made);
+        let users = Users::in_dir(&made);
         make_private(&made).unwrap();
         let folder = std::fs::metadata(&made).unwrap().permissions().mode();
         assert_eq!(folder & 0o777, 0o700);
@@ -399,7 +402,7 @@ mod tests {
     #[test]
     fn two_at_once_lose_nobody() {
         let dir = tempfile::tempdir().unwrap();
-        let users = Users::at(dir.path());
+        let users = Users::in_dir(dir.path());
         std::thread::scope(|scope| {
             for n in 0..16 {
                 let users = &users;

@@ -29,11 +29,11 @@ async fn keys_are_here_before_the_first_caller_and_stay_fresh() {
     document["issuer"] = json!("https://r.example");
     document["jwks_uri"] = json!("https://r.example/jwks");
     let web = Arc::new(Published(document));
-    let issuer = Issuer::fetched("https://r.example".to_owned(), None, web);
+    let issuer = Issuer::with_fetcher("https://r.example".to_owned(), None, web);
     let auth = Auth::builder([BASE]).issuer(issuer).build().unwrap();
     assert!(!auth.is_ready());
     let stop = CancellationToken::new();
-    auth.keep(&stop);
+    auth.keep_keys_fresh(&stop);
     let pass = |seconds: u64| tokio::time::sleep(std::time::Duration::from_secs(seconds));
     pass(1).await;
     assert!(auth.is_ready());
@@ -110,8 +110,8 @@ async fn a_token_may_be_meant_for_a_name_that_the_provider_knows() {
 #[test]
 fn addresses_have_a_bound() {
     let of = |size: usize| format!("{BASE}/{}", "x".repeat(size - BASE.len() - 1));
-    assert!(challenge::base(&of(512)).is_ok());
-    assert!(challenge::base(&of(513)).is_err());
+    assert!(challenge::base_url(&of(512)).is_ok());
+    assert!(challenge::base_url(&of(513)).is_err());
 }
 
 #[tokio::test]

@@ -362,7 +362,7 @@ async fn another_key_of_the_same_name_signs_nothing() {
 
 #[tokio::test]
 async fn somebody_who_was_signed_out_is_out() {
-    let bench = Bench::with(|issuer| issuer.unless(|caller| caller.subject() == Some("gone")));
+    let bench = Bench::with(|issuer| issuer.reject_if(|caller| caller.subject() == Some("gone")));
     assert!(bench.said(json!({"sub": "here"})).await.is_ok());
     assert!(why(bench.said(json!({"sub": "gone"})).await).contains("any more"));
 }
@@ -393,7 +393,7 @@ async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
             claims[name] = value.clone();
         }
         let token = signer.token_with(&header, &claims);
-        signed_in(&token, issuer, "me", "n", NOW).await
+        verify_id_token(&token, issuer, "me", "n", NOW).await
     };
     let jwt = || json!({"typ": "JWT"});
     for header in [jwt(), json!({"typ": "jwt"}), json!({"typ": null})] {
@@ -435,6 +435,6 @@ async fn an_id_token_says_who_signed_in_and_is_checked_as_every_token() {
     // A key that would do is of no use where the issuer does not sign that way.
     let other = Bench::with(|issuer| issuer.algorithms([Algorithm::Es256]));
     let token = other.signer.token_with(&jwt(), &good);
-    let refused = signed_in(&token, &other.issuers[1], "me", "n", NOW).await;
+    let refused = verify_id_token(&token, &other.issuers[1], "me", "n", NOW).await;
     assert!(why(refused).contains("algorithm"));
 }

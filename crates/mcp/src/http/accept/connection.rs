@@ -43,7 +43,7 @@ impl<S: Answering> Connection<S> {
         let Some(tls) = &self.tls else {
             return self.serve(stream).await;
         };
-        self.pulse.greeted();
+        self.pulse.note_tls_handshake();
         // Boxed: its state is large, and most servers stand behind something that speaks TLS.
         let mut greeting = Box::pin(tls.accept(stream));
         let greeted = poll_fn(|cx| {
@@ -56,7 +56,7 @@ impl<S: Answering> Connection<S> {
         let greeted = greeted.await;
         drop(greeting);
         if let Some(stream) = greeted {
-            self.pulse.opened();
+            self.pulse.note_handshake_done();
             self.serve(stream).await;
         }
     }
@@ -148,7 +148,7 @@ async fn answer(
     } else if let Err(refusal) = admitted {
         *refusal
     } else if !share.has_room() {
-        let refused = refusal::unread();
+        let refused = refusal::too_many_unread();
         return Ok(refused.map(|body| Tracked::refusal(body, busy)));
     } else {
         // It is its turn. From here on a body that does not come at once is counted.
@@ -178,7 +178,7 @@ async fn answer(
     let tracked = Tracked::new(body, busy, &share, owner.map(|owner| owner.0));
     Ok(match tracked.await {
         Ok(body) => Response::from_parts(head, body),
-        Err(busy) => refusal::unread().map(|body| Tracked::refusal(body, busy)),
+        Err(busy) => refusal::too_many_unread().map(|body| Tracked::refusal(body, busy)),
     })
 }
 

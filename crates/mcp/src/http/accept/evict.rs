@@ -203,13 +203,13 @@ mod tests {
             for (number, shares) in world.shares.iter().enumerate() {
                 // One byte each but for two, who take their answers.
                 let taken = if number < 2 { TOTAL / 8 / 16 } else { 1 };
-                shares.answers.took(taken);
+                shares.answers.record_taken(taken);
             }
             for watch in world.watches.values_mut() {
                 watch.stalled(round * 100);
             }
         }
-        world.shares[0].answers.took(TOTAL / 8 / 16);
+        world.shares[0].answers.record_taken(TOTAL / 8 / 16);
         let cut = world.evict_unread(10_000 + STALE);
         assert_eq!(cut.len(), 2);
         assert!(cut.iter().all(|number| *number >= 2), "{cut:?}");

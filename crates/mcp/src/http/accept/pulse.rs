@@ -114,7 +114,7 @@ impl Pulse {
     }
 
     /// When the connection began, while it is still fresh.
-    pub(super) fn born(&self) -> u64 {
+    pub(super) fn created_at(&self) -> u64 {
         unpack(self.word.load(Ordering::Relaxed)).1
     }
 
@@ -122,7 +122,7 @@ impl Pulse {
     ///
     /// Only the connection's own task may ask, because the accept loop's picture is a moment old.
     pub(super) fn may_close(&self, order: Order) -> bool {
-        let state = self.look();
+        let state = self.snapshot();
         match order {
             Order::Carry => false,
             // An HTTP/2 goodbye loses nothing that is on its way.
@@ -137,7 +137,7 @@ impl Pulse {
     }
 
     /// Bytes of a request head came in.
-    pub(super) fn heard(&self) {
+    pub(super) fn note_head_bytes(&self) {
         // HTTP/2 frames come between requests too, so there only requests count as a sign of
         // life once the first one was seen.
         if self.in_flight.load(Ordering::Relaxed) > 0 || self.multiplexed.load(Ordering::Relaxed) {
@@ -149,17 +149,17 @@ impl Pulse {
     }
 
     /// The peer greets us in TLS, which may take as long as a head.
-    pub(super) fn greeted(&self) {
+    pub(super) fn note_tls_handshake(&self) {
         self.stamp(Phase::Head);
     }
 
     /// It has, and may now say something.
-    pub(super) fn opened(&self) {
+    pub(super) fn note_handshake_done(&self) {
         self.stamp(Phase::Fresh);
     }
 
     /// Keeps what was found in the heads so far.
-    pub(super) fn note(&self, findings: Findings) {
+    pub(super) fn note_findings(&self, findings: Findings) {
         self.ambiguous
             .store(findings.ambiguous.unwrap_or(NONE), Ordering::Relaxed);
         self.last
@@ -172,7 +172,7 @@ impl Pulse {
     }
 
     /// What there is to judge.
-    pub(super) fn look(&self) -> State {
+    pub(super) fn snapshot(&self) -> State {
         // The order matters: the stamp of the last answer is stored before the count falls.
         let busy = self.in_flight.load(Ordering::Acquire) > 0;
         let (phase, since) = unpack(self.word.load(Ordering::Acquire));
@@ -215,7 +215,7 @@ impl Busy {
     }
 
     /// A part of the answer went out.
-    pub(super) fn moved(&self) {
+    pub(super) fn note_progress(&self) {
         self.pulse.stamp(Phase::Idle);
     }
 

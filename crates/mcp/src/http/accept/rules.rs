@@ -66,7 +66,7 @@ const LEAST_TAKEN: usize = 2 * 1024;
 
 impl Watch {
     pub(super) fn new(pulse: Arc<Pulse>, shares: ConnectionShares) -> Self {
-        let born = pulse.born();
+        let born = pulse.created_at();
         Self {
             pulse,
             born,
@@ -88,7 +88,7 @@ impl Watch {
     /// What it holds of a request whose head has not come whole, and since when it has been coming; nothing for a
     /// connection that has sent a request and no part of the next.
     pub(super) fn headless(&self, now: u64) -> Option<Stalled> {
-        let state = self.pulse.look();
+        let state = self.pulse.snapshot();
         let headless = !state.busy && state.phase != Phase::Idle;
         headless.then(|| Stalled {
             for_millis: now.saturating_sub(state.since),
@@ -111,14 +111,14 @@ impl Watch {
     }
 
     /// Judges the connection and gives it its order.
-    pub(super) fn attend(&mut self, rules: &Rules, now: u64) {
-        let mut state = self.pulse.look();
+    pub(super) fn check(&mut self, rules: &Rules, now: u64) {
+        let mut state = self.pulse.snapshot();
         self.unread.observe(&self.shares.answers, now);
         if self.unread.waiting > 0 {
             // What was handed over is still on its way.
             state.since = state.since.max(self.unread.since);
         }
-        let order = rules.judge(&state, self, now);
+        let order = rules.evaluate(&state, self, now);
         if order >= Order::Finish && self.finishing.is_none() {
             self.finishing = Some(now);
         }
@@ -209,12 +209,12 @@ impl Rules {
         Duration::from_millis(self.tick)
     }
 
-    fn over(&self, since: u64, limit: u64, now: u64) -> bool {
+    fn has_elapsed(&self, since: u64, limit: u64, now: u64) -> bool {
         now.saturating_sub(since) >= limit.saturating_add(self.tick)
     }
 
-    fn judge(&self, state: &State, watch: &Watch, now: u64) -> Order {
-        let leaving = self.leaving(watch, now);
+    fn evaluate(&self, state: &State, watch: &Watch, now: u64) -> Order {
+        let leaving = self.closing_since(watch, now);
         if self.must_cut(state, watch, leaving, now) {
             Order::Cut
         } else if self.must_finish(state, leaving, now) {
@@ -227,9 +227,9 @@ impl Rules {
     }
 
     /// Since when the connection should go, whatever it does.
-    fn leaving(&self, watch: &Watch, now: u64) -> Option<u64> {
+    fn closing_since(&self, watch: &Watch, now: u64) -> Option<u64> {
         let aged = || {
-            self.over(watch.born, self.age, now)
+            self.has_elapsed(watch.born, self.age, now)
                 .then(|| watch.born.saturating_add(self.age))
         };
         self.closing.or_else(aged)
@@ -244,13 +244,13 @@ impl Rules {
         }
     }
 
-    fn lingered(&self, since: u64, now: u64) -> bool {
-        self.over(since, self.linger, now)
+    fn has_lingered(&self, since: u64, now: u64) -> bool {
+        self.has_elapsed(since, self.linger, now)
     }
 
     fn must_cut(&self, state: &State, watch: &Watch, leaving: Option<u64>, now: u64) -> bool {
         let unread = &watch.unread;
-        if unread.waiting > 0 && self.over(unread.since, self.unread, now) {
+        if unread.waiting > 0 && self.has_elapsed(unread.since, self.unread, now) {
             return true;
         }
         let stalled = unread.stalled(now);
@@ -258,19 +258,19 @@ impl Rules {
             return true;
         }
         if state.busy {
-            return self.over(state.since, self.stall, now);
+            return self.has_elapsed(state.since, self.stall, now);
         }
         match state.phase {
             Phase::Fresh => {
-                self.over(state.since, self.hurried(self.first_byte), now)
-                    || leaving.is_some_and(|since| self.lingered(since, now))
+                self.has_elapsed(state.since, self.hurried(self.first_byte), now)
+                    || leaving.is_some_and(|since| self.has_lingered(since, now))
             }
-            Phase::Head => self.over(state.since, self.hurried(self.headers), now),
+            Phase::Head => self.has_elapsed(state.since, self.hurried(self.headers), now),
             // It was told to finish and has nothing left to answer, but the peer does not take
             // what is buffered or does not play its part in an HTTP/2 goodbye.
             Phase::Idle => {
                 let told = watch.finishing.map(|told| told.max(state.since));
-                told.is_some_and(|told| self.over(told, self.headers, now))
+                told.is_some_and(|told| self.has_elapsed(told, self.headers, now))
             }
         }
     }
@@ -278,7 +278,7 @@ impl Rules {
     fn must_finish(&self, state: &State, leaving: Option<u64>, now: u64) -> bool {
         if let Some(since) = leaving {
             // On HTTP/1 the next request may be on its way, so an idle connection lingers.
-            let quiet = !state.busy && self.lingered(since.max(state.since), now);
+            let quiet = !state.busy && self.has_lingered(since.max(state.since), now);
             return state.multiplexed || quiet;
         }
         // When slots run out, those who wait for nothing give theirs up sooner.
@@ -287,7 +287,7 @@ impl Rules {
         } else {
             self.idle
         };
-        !state.busy && state.phase == Phase::Idle && self.over(state.since, idle, now)
+        !state.busy && state.phase == Phase::Idle && self.has_elapsed(state.since, idle, now)
     }
 }
 
@@ -333,8 +333,8 @@ mod tests {
     fn turns(state: &State, rules: &Rules, watch: &Watch, after: u64) -> (Order, Order) {
         let end = after + rules.tick;
         (
-            rules.judge(state, watch, end - 1),
-            rules.judge(state, watch, end),
+            rules.evaluate(state, watch, end - 1),
+            rules.evaluate(state, watch, end),
         )
     }
 
@@ -409,14 +409,14 @@ mod tests {
     fn at_the_end_multiplexed_connections_finish_and_busy_ones_answer_a_last_time() {
         let rules = rules(Some(0));
         assert_eq!(
-            rules.judge(&state(true, Phase::Idle), &watch(None), 0),
+            rules.evaluate(&state(true, Phase::Idle), &watch(None), 0),
             Order::Last
         );
         let multiplexed = State {
             multiplexed: true,
             ..state(false, Phase::Idle)
         };
-        assert_eq!(rules.judge(&multiplexed, &watch(None), 0), Order::Finish);
+        assert_eq!(rules.evaluate(&multiplexed, &watch(None), 0), Order::Finish);
     }
 
     #[test]
@@ -427,13 +427,16 @@ mod tests {
             ..state(false, Phase::Idle)
         };
         assert_eq!(
-            rules.judge(&active(age - 1), &watch(None), age),
+            rules.evaluate(&active(age - 1), &watch(None), age),
             Order::Carry
         );
         let past = age + rules.tick;
-        assert_eq!(rules.judge(&active(past), &watch(None), past), Order::Last);
         assert_eq!(
-            rules.judge(&active(past), &watch(None), past + SECOND),
+            rules.evaluate(&active(past), &watch(None), past),
+            Order::Last
+        );
+        assert_eq!(
+            rules.evaluate(&active(past), &watch(None), past + SECOND),
             Order::Finish
         );
     }
@@ -502,7 +505,7 @@ mod tests {
         // A request that was answered.
         drop(Busy::begin(&pulse, false));
         let mut watch = Watch::new(pulse, shares);
-        watch.attend(&rules(None), 0);
+        watch.check(&rules(None), 0);
         (watch, counted)
     }
 
@@ -511,7 +514,7 @@ mod tests {
             strained,
             ..rules(None)
         };
-        watch.attend(&rules, now);
+        watch.check(&rules, now);
         watch.pulse.order()
     }
 
@@ -524,7 +527,7 @@ mod tests {
 
         let (mut watch, _counted) = unread(1_000_000);
         for round in 1..20 {
-            watch.shares.answers.took(1);
+            watch.shares.answers.record_taken(1);
             assert!(order_at(&mut watch, false, round * 29 * SECOND) < Order::Cut);
         }
     }
@@ -535,7 +538,7 @@ mod tests {
         for (waiting, due) in [(160_000, 10_000), (20_000, 2_048), (1_000, 1_000)] {
             for (taken, expected) in [(due, false), (due - 1, true)] {
                 let (mut watch, _counted) = unread(waiting);
-                watch.shares.answers.took(taken);
+                watch.shares.answers.record_taken(taken);
                 let cut = order_at(&mut watch, true, 2 * SECOND) == Order::Cut;
                 assert_eq!(cut, expected, "{taken} of {waiting}");
             }

@@ -82,8 +82,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         let fresh = buf.filled().get(before..).unwrap_or_default();
         if !fresh.is_empty() && this.wire.read(fresh) {
-            this.pulse.heard();
-            this.pulse.note(this.wire.findings());
+            this.pulse.note_head_bytes();
+            this.pulse.note_findings(this.wire.findings());
             if this.wire.partial_head() > UNCOUNTED_HEAD || this.head.is_some() {
                 this.count_head()?;
             }
@@ -141,7 +141,7 @@ impl Buf for MeteredBuf {
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
         if let Some(counted) = &self.counted {
-            counted.share().took(count);
+            counted.share().record_taken(count);
         }
     }
 }
@@ -179,7 +179,7 @@ const OVERHEAD: usize = 1024;
 /// open; 64 such streams strain the budget, so that they are ended long before all places for streams are taken.
 const UNREAD_STREAM_PART: usize = 128;
 
-fn unread_stream(share: &ConnectionShare) -> usize {
+fn unread_stream_charge(share: &ConnectionShare) -> usize {
     share.budget().total() / UNREAD_STREAM_PART
 }
 
@@ -202,7 +202,10 @@ impl Tracked {
                     None => return Err(busy),
                 }
             }
-            None => match share.reserve_evicting(unread_stream(share), owner).await {
+            None => match share
+                .reserve_evicting(unread_stream_charge(share), owner)
+                .await
+            {
                 Some(reservation) => Counted::Stream {
                     share: Arc::clone(share),
                     owner,
@@ -250,7 +253,7 @@ impl Counted {
                 // The peer asked for this part, so it is not behind until it leaves this one.
                 *unread = None;
                 let part = share.reserve(length, *owner);
-                *unread = Some(share.charge(unread_stream(share)));
+                *unread = Some(share.charge(unread_stream_charge(share)));
                 // Whoever falls this far behind, or comes when all others have, loses the stream.
                 Some(part.ok_or_else(|| axum::Error::new(Overrun))?)
             }
@@ -259,7 +262,7 @@ impl Counted {
     }
 
     /// The peer has taken all there is.
-    fn caught_up(&mut self) {
+    fn release_unread(&mut self) {
         if let Self::Stream { unread, .. } = self {
             *unread = None;
         }
@@ -282,17 +285,17 @@ impl HttpBody for Tracked {
         let polled = match Pin::new(&mut this.body).poll_frame(cx) {
             Poll::Ready(polled) => polled,
             Poll::Pending => {
-                this.counted.caught_up();
+                this.counted.release_unread();
                 return Poll::Pending;
             }
         };
-        this.busy.moved();
+        this.busy.note_progress();
         let is_last = this.body.is_end_stream();
         Poll::Ready(match polled {
             Some(Ok(frame)) => Some(this.counted.frame(frame, is_last)),
             Some(Err(error)) => Some(Err(error)),
             None => {
-                this.counted.caught_up();
+                this.counted.release_unread();
                 None
             }
         })

@@ -107,11 +107,11 @@ impl Wire {
         };
         let (piece, rest) = bytes.split_at(end);
         if self.line.is_empty() {
-            self.judge(piece, piece.last() == Some(&b'\r'));
+            self.scan_line(piece, piece.last() == Some(&b'\r'));
         } else {
             self.keep(piece);
             let line = std::mem::take(&mut self.line);
-            self.judge(&line, self.after_return);
+            self.scan_line(&line, self.after_return);
             self.line = line;
             self.line.clear();
             self.after_return = false;
@@ -129,7 +129,7 @@ impl Wire {
     }
 
     /// Judges one line without its line feed.
-    fn judge(&mut self, line: &[u8], is_proper: bool) {
+    fn scan_line(&mut self, line: &[u8], is_proper: bool) {
         self.head.bare |= !is_proper;
         let is_empty = matches!(line, [] | b"\r");
         if !self.head.begun {

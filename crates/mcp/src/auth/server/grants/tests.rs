@@ -267,7 +267,10 @@ fn verifiers_are_long_and_plain() {
 fn refresh_tokens_have_two_parts_of_their_size() {
     let (id, secret) = (seal::encode(&[1; ID_BYTES]), seal::secret().unwrap());
     let expected = (seal::digest(&id), seal::digest(&secret));
-    assert_eq!(parts(&format!("{id}.{secret}")), Some(expected));
+    assert_eq!(
+        parse_refresh_token(&format!("{id}.{secret}")),
+        Some(expected)
+    );
     for bad in [
         format!("{id}{secret}"),
         format!("{secret}.{secret}"),
@@ -275,7 +278,7 @@ fn refresh_tokens_have_two_parts_of_their_size() {
         format!("{id}.{secret}."),
         format!("!.{secret}"),
     ] {
-        assert_eq!(parts(&bad), None, "{bad}");
+        assert_eq!(parse_refresh_token(&bad), None, "{bad}");
     }
 }
 
@@ -320,7 +323,7 @@ async fn the_client_of_a_grant_stays_registered_with_it() {
 fn a_repetition_is_forgiven_from_the_last_turn_on() {
     let mut grant = grant("anna", NOW);
     grant.present = "one".to_owned();
-    let mut turn = |secret: &str, next: &str, now: u64| grant.turn(secret, next.to_owned(), now);
+    let mut turn = |secret: &str, next: &str, now: u64| grant.rotate(secret, next.to_owned(), now);
     let turned = NOW + 1_000;
     assert!(turn("one", "two", turned));
     assert!(turn("one", "three", turned + FORGIVEN_FOR - 1));

@@ -122,7 +122,7 @@ async fn a_grant_ends_for_good_after_half_a_year() {
 async fn groups_and_addresses_are_those_of_today() {
     let world = World::new();
     let (client, tokens) = world.tokens().await;
-    Users::at(world.dir.path())
+    Users::in_dir(world.dir.path())
         .update("anna", |user| user.groups = vec!["captains".to_owned()])
         .unwrap();
     let got = world
@@ -135,7 +135,7 @@ async fn groups_and_addresses_are_those_of_today() {
 #[tokio::test]
 async fn who_is_removed_or_has_a_new_password_signs_in_again() {
     let world = World::new();
-    let users = Users::at(world.dir.path());
+    let users = Users::in_dir(world.dir.path());
     let (client, tokens) = world.tokens().await;
     let (other, others) = world.tokens().await;
     let new = hash_password("another password").unwrap();

@@ -292,9 +292,9 @@ async fn whoever_hangs_up_leaves_no_turn_behind() {
                 () = tokio::task::yield_now() => {}
             }
         }
-        assert_eq!(documents.wanted(), 1, "both want one document");
+        assert_eq!(documents.waiting(), 1, "both want one document");
     }
-    assert_eq!(documents.wanted(), 0);
+    assert_eq!(documents.waiting(), 0);
     drop(shut);
 }
 

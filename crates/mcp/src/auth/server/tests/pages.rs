@@ -42,7 +42,7 @@ async fn visited(route: Route, request: http::request::Builder) -> Got {
 }
 
 fn asking(client: &Client, at: Option<&str>, trouble: Option<Trouble>) -> Page {
-    page::asking(&Asking {
+    page::consent_page(&Asking {
         server: "Harbour & sons",
         client,
         redirect: "https://app.example/cb",
@@ -66,13 +66,13 @@ fn client(id: &str, name: &str) -> Client {
 
 #[tokio::test]
 async fn every_sign_of_markup_is_written_out() {
-    let page = body(&page::stopped("ab & <c> \"d\" 'e'"));
+    let page = body(&page::error_page("ab & <c> \"d\" 'e'"));
     assert!(
         page.contains("<p>Ab &amp; &lt;c&gt; &quot;d&quot; &#39;e&#39;.</p>"),
         "{page}"
     );
-    assert!(body(&page::stopped("äb")).contains("<p>äb.</p>"));
-    let page = body(&page::hand_over("https://app.example/cb?a=1&b='2'"));
+    assert!(body(&page::error_page("äb")).contains("<p>äb.</p>"));
+    let page = body(&page::redirect_page("https://app.example/cb?a=1&b='2'"));
     let to = "https://app.example/cb?a=1&amp;b=&#39;2&#39;";
     assert!(page.contains(&format!("content=\"0; url={to}\"")), "{page}");
     assert!(

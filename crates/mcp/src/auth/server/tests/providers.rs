@@ -323,7 +323,7 @@ async fn an_answer_counts_in_the_browser_that_left_with_it() {
 async fn what_a_provider_says_is_taken_with_care() {
     let of = |userinfo: Value| {
         let told = userinfo.as_object().unwrap().clone();
-        super::upstream::described("up-1".to_owned(), &[told])
+        super::upstream::identity_from_claims("up-1".to_owned(), &[told])
     };
     let unverified = of(json!({"email": "boss@port.example", "email_verified": false}));
     assert_eq!(

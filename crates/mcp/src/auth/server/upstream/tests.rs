@@ -101,7 +101,7 @@ async fn we_prove_who_we_are_in_the_way_that_the_provider_knows() {
 fn of_an_id_token_the_address_and_the_groups_are_taken() {
     let of = |claims: Value| {
         let claims = claims.as_object().unwrap().clone();
-        claims_of(&Caller::known(
+        claims_of(&Caller::verified(
             ISSUER,
             "u",
             None,
@@ -129,7 +129,7 @@ fn the_first_who_says_something_is_believed() {
             .iter()
             .map(|one| one.as_object().unwrap().clone())
             .collect();
-        described("u".to_owned(), &all)
+        identity_from_claims("u".to_owned(), &all)
     };
     let both = said(&[
         json!({"email": "a@port.example", "email_verified": "true"}),
@@ -173,7 +173,11 @@ fn a_provider_is_on_https_or_on_this_machine() {
             },
             None,
         );
-        assert_eq!(made.ok().as_ref().map(Provider::shown), shown, "{issuer}");
+        assert_eq!(
+            made.ok().as_ref().map(Provider::display_host),
+            shown,
+            "{issuer}"
+        );
     }
 }
 
@@ -191,7 +195,7 @@ async fn who_promises_to_say_who_answers_has_to() {
     ] {
         let mut fake = Fake::new(&json!(null));
         fake.metadata["authorization_response_iss_parameter_supported"] = promised.clone();
-        let answers = provider(&fake, None).is_who_answers(iss).await.unwrap();
+        let answers = provider(&fake, None).is_expected_issuer(iss).await.unwrap();
         assert_eq!(answers, taken, "{promised} {iss:?}");
     }
 }
